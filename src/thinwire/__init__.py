@@ -1,0 +1,1 @@
+"""Pub/sub that sends less."""

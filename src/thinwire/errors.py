@@ -1,0 +1,158 @@
+"""One tree of errors.
+
+Every error says whose fault it is (`LocalFault`: what this process was given; `PeerFault`: what came over the wire),
+keeps the facts as fields, and says in `advice` what to do next. `retriable` is a fact of the class: would the same
+call succeed later without anybody changing anything?
+
+>>> error = UnknownDictionary(slot=7, newest=9)
+>>> str(error)
+'unknown dictionary: slot=7, newest=9. Ask the dictionary cache, then wait for a key frame.'
+>>> error.retriable, error.slot
+(True, 7)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class ThinwireError(Exception):
+    """The root. Facts given by keyword become fields and part of the message."""
+
+    summary: ClassVar[str] = "thinwire error"
+    advice: ClassVar[str] = ""
+    retriable: ClassVar[bool] = False
+
+    def __init__(self, detail: str = "", **facts: Any) -> None:
+        self.detail = detail
+        self.facts = facts
+        super().__init__(self._sentence())
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.detail, self.facts)
+
+    def _sentence(self) -> str:
+        facts = ", ".join(f"{name}={_short(value)}" for name, value in self.facts.items())
+        head = ": ".join(part for part in (self.summary, self.detail, facts) if part)
+        return f"{head}. {self.advice}" if self.advice else head
+
+
+def _rebuild(kind: type[ThinwireError], detail: str, facts: dict[str, Any]) -> ThinwireError:
+    return kind(detail, **facts)
+
+
+def _short(value: Any, limit: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+class LocalFault(ThinwireError):
+    """What this process was asked to do cannot be done."""
+
+    summary = "local fault"
+
+
+class PeerFault(ThinwireError):
+    """What came over the wire cannot be right."""
+
+    summary = "peer fault"
+
+
+class SchemaError(LocalFault):
+    """A schema, or the document or class it was read from, contradicts itself."""
+
+    summary = "bad schema"
+
+
+class DemandError(LocalFault):
+    """A tolerance or another demand that the schema cannot honour."""
+
+    summary = "bad demand"
+
+
+class ConfigError(LocalFault):
+    """A setting outside its limits."""
+
+    summary = "bad setting"
+
+
+class UnknownPredictor(ConfigError):
+    summary = "unknown predictor"
+    advice = "Choose one that `thinwire.reduction.predictors.names()` lists, or 'auto'."
+
+
+class EventRejected(LocalFault):
+    """An event that does not fit its schema; the stream goes on without it."""
+
+    summary = "event rejected"
+
+
+class UnknownProperty(EventRejected):
+    summary = "unknown property"
+    advice = "Add it to the schema (a new version), or leave it out of the event."
+
+
+class MissingProperty(EventRejected):
+    summary = "missing property"
+    advice = "Dimensions and the timestamp identify an event and must be present."
+
+
+class WrongType(EventRejected):
+    summary = "value of the wrong type"
+
+
+class NotFinite(EventRejected):
+    summary = "value is not a finite number"
+    advice = "Send null where there is no reading."
+
+
+class TooLarge(EventRejected):
+    summary = "value above the limit"
+    advice = "Shorten it, or store it elsewhere and send a reference."
+
+
+class LateEvent(EventRejected):
+    summary = "timestamp goes backwards"
+    advice = "Set late_policy='accept' to let late events through."
+
+
+class TooManySources(EventRejected):
+    summary = "too many sources on one link"
+    advice = "Raise max_sources, or check that a measurement was not declared a dimension."
+
+
+class CorruptFrame(PeerFault):
+    """Bytes that are not a frame, or not the frame that was sent."""
+
+    summary = "corrupt frame"
+    advice = "Wait for the next key frame."
+    retriable = True
+
+
+class UnsupportedVersion(PeerFault):
+    summary = "unsupported wire version"
+    advice = "Upgrade the older side: a reader reads the versions it was built with."
+
+
+class UnknownSchema(PeerFault):
+    summary = "unknown schema"
+    advice = "Ask the registry for the schema with this fingerprint."
+    retriable = True
+
+
+class UnknownDictionary(PeerFault):
+    summary = "unknown dictionary"
+    advice = "Ask the dictionary cache, then wait for a key frame."
+    retriable = True
+
+
+class LedgerError(LocalFault):
+    """A file that is not a ledger, or a row that is not one of ours."""
+
+    summary = "bad ledger"

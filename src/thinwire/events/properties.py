@@ -1,0 +1,163 @@
+"""One property of an event: what the registry knows about it and what reduction may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+from thinwire.errors import SchemaError
+from thinwire.events.kinds import Kind, Role
+from thinwire.events.timestamps import check_form
+
+MAX_NAME = 256
+MAX_MEMBERS = 65_535
+MAX_ARRAY = 65_536
+MAX_PERIOD = 4_096
+
+_NEEDS_STEP = frozenset({Kind.NUMBER, Kind.ARRAY})
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A named value of an event.
+
+    name: path of the value, dots for nested objects (`"engine.temperature"`)
+    step: the grid of a number or of the elements of an array; values are counts of it
+    minimum, maximum: the declared range; a value outside travels always, and is flagged
+    unit, domain: what it measures, as IRIs or short names (`"qudt:DEG_C"`, `"qudt:Power"`)
+    members: known members of an enum; more may appear at run time unless `closed`
+    form: how a timestamp is written, see `thinwire.events.timestamps`
+    length: elements of an array
+    idle_band: readings this near to zero count as zero (a machine that is off)
+    period: events after which the values repeat, for the seasonal predictor
+    confidential: never leaves the publisher
+
+    >>> Property("temperature", Kind.NUMBER, step="0.1", minimum=0, maximum=50).step
+    Fraction(1, 10)
+    """
+
+    name: str
+    kind: Kind
+    role: Role = Role.MEASUREMENT
+    step: Fraction | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    unit: str | None = None
+    domain: str | None = None
+    members: tuple[str, ...] = ()
+    closed: bool = False
+    form: str | None = None
+    length: int | None = None
+    idle_band: float | None = None
+    period: int | None = None
+    confidential: bool = False
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind | str,
+        role: Role | str = Role.MEASUREMENT,
+        *,
+        step: Fraction | float | int | str | None = None,
+        minimum: float | None = None,
+        maximum: float | None = None,
+        unit: str | None = None,
+        domain: str | None = None,
+        members: tuple[str, ...] | list[str] = (),
+        closed: bool = False,
+        form: str | None = None,
+        length: int | None = None,
+        idle_band: float | None = None,
+        period: int | None = None,
+        confidential: bool = False,
+    ) -> None:
+        given = {
+            "name": name,
+            "kind": _member(Kind, kind, name),
+            "role": _member(Role, role, name),
+            "step": _exact(step, name),
+            "minimum": minimum,
+            "maximum": maximum,
+            "unit": unit,
+            "domain": domain,
+            "members": tuple(members),
+            "closed": closed,
+            "form": form,
+            "length": length,
+            "idle_band": idle_band,
+            "period": period,
+            "confidential": confidential,
+        }
+        for field, value in given.items():
+            object.__setattr__(self, field, value)
+        _check(self)
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON values; fields at their default are left out."""
+        document: dict[str, Any] = {"name": self.name, "kind": self.kind.value}
+        for field in fields(self)[2:]:
+            value = getattr(self, field.name)
+            if value != field.default:
+                document[field.name] = _plain(value)
+        return document
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Property:
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(document) - known)
+        if unknown:
+            raise SchemaError(f"unknown field {unknown[0]!r}", property=document.get("name"), known=sorted(known))
+        if "name" not in document or "kind" not in document:
+            raise SchemaError("a property needs a name and a kind", given=sorted(document))
+        return cls(**document)
+
+
+def _member(kinds: type[Kind] | type[Role], value: str, name: str) -> Kind | Role:
+    try:
+        return kinds(value)
+    except ValueError:
+        choices = [member.value for member in kinds]
+        raise SchemaError(f"unknown {kinds.__name__.lower()} {value!r}", property=name, choices=choices) from None
+
+
+def _exact(step: Fraction | float | int | str | None, name: str) -> Fraction | None:
+    """The step as the decimal that was written: 0.1 is one tenth, not the double next to it."""
+    if step is None or isinstance(step, Fraction):
+        return step
+    try:
+        return Fraction(str(step))
+    except ValueError:
+        raise SchemaError("the step is not a number", property=name, step=step) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else getattr(value, "value", value)
+
+
+def _check(p: Property) -> None:
+    if not p.name or len(p.name) > MAX_NAME or any(not part for part in p.name.split(".")):
+        raise SchemaError("a name is 1 to 256 characters, path parts not empty", property=p.name, limit=MAX_NAME)
+    if p.kind in _NEEDS_STEP and p.step is None:
+        raise SchemaError(f"a {p.kind.value} needs a step; without one declare it a float", property=p.name)
+    if p.step is not None and p.step <= 0:
+        raise SchemaError("the step must be above zero", property=p.name, step=str(p.step))
+    if p.minimum is not None and p.maximum is not None and p.minimum > p.maximum:
+        raise SchemaError("the range is empty", property=p.name, minimum=p.minimum, maximum=p.maximum)
+    if len(p.members) > MAX_MEMBERS or len(set(p.members)) != len(p.members):
+        raise SchemaError("enum members must be distinct", property=p.name, count=len(p.members), limit=MAX_MEMBERS)
+    if p.closed and not p.members:
+        raise SchemaError("a closed enum needs members", property=p.name)
+    if p.length is not None and not 0 < p.length <= MAX_ARRAY:
+        raise SchemaError("array length outside its limit", property=p.name, length=p.length, limit=MAX_ARRAY)
+    if p.period is not None and not 1 < p.period <= MAX_PERIOD:
+        raise SchemaError("period outside its limit", property=p.name, period=p.period, limit=MAX_PERIOD)
+    if p.idle_band is not None and p.idle_band < 0:
+        raise SchemaError("the idle band must not be negative", property=p.name, idle_band=p.idle_band)
+    if p.kind is Kind.TIMESTAMP:
+        check_form(p.form, p.name)
+    if p.confidential and p.role is not Role.MEASUREMENT:
+        raise SchemaError("only measurements can be confidential", property=p.name, role=p.role.value)

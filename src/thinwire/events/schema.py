@@ -1,0 +1,121 @@
+"""A schema: the properties of a topic's events, in a fixed order, under one fingerprint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from thinwire.errors import SchemaError, UnknownProperty
+from thinwire.events.kinds import Kind, Role
+from thinwire.events.properties import Property
+
+MAX_PROPERTIES = 1_024
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The shape of a topic's events.
+
+    >>> rooms = Schema("building.rooms", [
+    ...     Property("time", "timestamp", "header", form="iso:T0"),
+    ...     Property("sensor", "string", "dimension"),
+    ...     Property("temperature", "number", step="0.1", minimum=0, maximum=50),
+    ... ])
+    >>> rooms.dimensions[0].name, rooms.wire[1].name, rooms.time.name
+    ('sensor', 'temperature', 'time')
+    """
+
+    name: str
+    properties: tuple[Property, ...] = field()
+    version: int = 1
+
+    def __init__(self, name: str, properties: Sequence[Property], version: int = 1) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "properties", tuple(properties))
+        object.__setattr__(self, "version", version)
+        self._check()
+
+    def __iter__(self) -> Iterator[Property]:
+        return iter(self.properties)
+
+    def __getitem__(self, name: str) -> Property:
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise UnknownProperty(property=name, schema=self.name, known=sorted(self._by_name)) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    @cached_property
+    def _by_name(self) -> dict[str, Property]:
+        return {p.name: p for p in self.properties}
+
+    @cached_property
+    def dimensions(self) -> tuple[Property, ...]:
+        """The properties that identify a source."""
+        return tuple(p for p in self.properties if p.role is Role.DIMENSION)
+
+    @cached_property
+    def wire(self) -> tuple[Property, ...]:
+        """The properties that may travel in a frame: all but dimensions and confidential ones, in order."""
+        return tuple(p for p in self.properties if p.role is not Role.DIMENSION and not p.confidential)
+
+    @cached_property
+    def time(self) -> Property | None:
+        """The first timestamp of the header, if the events have one."""
+        stamps = (p for p in self.wire if p.kind is Kind.TIMESTAMP and p.role is Role.HEADER)
+        return next(stamps, None)
+
+    @cached_property
+    def nested(self) -> bool:
+        """Does any property lie inside a nested object?"""
+        return any("." in p.name for p in self.properties)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Eight bytes that name this schema on the wire."""
+        return sha256(self.to_json().encode()).digest()[:8]
+
+    def to_document(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "properties": [p.to_document() for p in self.properties],
+        }
+
+    def to_json(self) -> str:
+        """Canonical JSON: equal schemas give equal text."""
+        return json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Schema:
+        try:
+            properties = [Property.from_document(p) for p in document["properties"]]
+            return cls(document["name"], properties, document.get("version", 1))
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise SchemaError(f"not a schema document: {problem}") from None
+
+    def _check(self) -> None:
+        if not self.name or not isinstance(self.name, str):
+            raise SchemaError("a schema needs a name")
+        if not 0 < len(self.properties) <= MAX_PROPERTIES:
+            raise SchemaError("number of properties outside its limit", count=len(self.properties), limit=MAX_PROPERTIES)
+        names = [p.name for p in self.properties]
+        double = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if double is not None:
+            raise SchemaError("a property is declared twice", property=double)
+        inner = next((a for a in names for b in names if b.startswith(a + ".")), None)
+        if inner is not None:
+            raise SchemaError("a property cannot also be the object around others", property=inner)
+        for p in self.properties:
+            if p.role is Role.DIMENSION and p.kind not in _IDENTIFYING:
+                raise SchemaError(f"a {p.kind.value} cannot identify a source", property=p.name)
+
+
+_IDENTIFYING = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.ENUM, Kind.STRING})

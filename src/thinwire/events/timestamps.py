@@ -1,0 +1,126 @@
+"""How instants are written, and how they become counts of a tick.
+
+A timestamp property has a *form*: `epoch` (a number, counted in the property's step; the default), `datetime` (a Python
+datetime with time zone, microseconds) or a text form `iso`, made of the separator, the digits after the second and the
+suffix: `iso:T3Z` is `2018-01-23T11:20:17.250Z`, `iso: 0` is `2020-03-09 10:14:33`.
+
+>>> form = form_of("2018-01-23T11:20:17.250Z")
+>>> form, to_ticks("2018-01-23T11:20:17.250Z", form)
+('iso:T3Z', 1516706417250)
+>>> from_ticks(1516706417250, form)
+'2018-01-23T11:20:17.250Z'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from thinwire.errors import SchemaError
+
+_FORM = re.compile(r"iso:([T ])([0-9])(Z|\+00:00)?")
+_TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|\+00:00)?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = 86_400
+
+
+def check_form(form: str | None, name: str) -> None:
+    """Refuse a form that is none of ours."""
+    if form in (None, "epoch", "datetime") or _FORM.fullmatch(form or ""):
+        return
+    raise SchemaError("unknown form of timestamp", property=name, form=form, choices=["epoch", "datetime", "iso:T3Z"])
+
+
+def form_of(text: str) -> str | None:
+    """The form in which this text is written, if it is one of ours and reads back the same."""
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        return None
+    form = f"iso:{match[1]}{len(match[2] or '')}{match[3] or ''}"
+    return form if to_ticks(text, form) is not None else None
+
+
+def to_ticks(value: object, form: str) -> int | None:
+    """The count of ticks since 1970, or None where the value is not written in this form."""
+    return reader(form)(value)
+
+
+def from_ticks(ticks: int, form: str) -> object:
+    """The instant in this form."""
+    return writer(form)(ticks)
+
+
+@lru_cache(maxsize=64)
+def reader(form: str) -> Callable[[object], int | None]:
+    """The function from value to ticks for this form."""
+    if form == "datetime":
+        return _ticks_of_datetime
+    write = writer(form)
+    digits = _parts(form)[1]
+
+    def read(value: object) -> int | None:
+        if not isinstance(value, str) or len(value) < 19:
+            return None
+        try:
+            seconds = _seconds_of_day(value[:10]) + _clock(value[11:19])
+            fraction = int(value[20 : 20 + digits]) if digits else 0
+        except ValueError:
+            return None
+        ticks = seconds * 10**digits + fraction
+        return ticks if write(ticks) == value else None
+
+    return read
+
+
+@lru_cache(maxsize=64)
+def writer(form: str) -> Callable[[int], object]:
+    """The function from ticks to value for this form."""
+    if form == "datetime":
+        return lambda ticks: _EPOCH + timedelta(microseconds=ticks)
+    separator, digits, suffix = _parts(form)
+    unit = 10**digits
+
+    def write(ticks: int) -> str:
+        seconds, fraction = divmod(ticks, unit)
+        days, second = divmod(seconds, _DAY)
+        tail = f".{fraction:0{digits}d}{suffix}" if digits else suffix
+        return (
+            f"{_day_text(days)}{separator}{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{tail}"
+        )
+
+    return write
+
+
+def ticks_per_second(form: str | None, step: object = None) -> float | None:
+    """How many ticks make a second, where the form tells."""
+    if form == "datetime":
+        return 1e6
+    return float(10 ** _parts(form)[1]) if form and form.startswith("iso") else None
+
+
+def _ticks_of_datetime(value: object) -> int | None:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return None
+    return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+def _parts(form: str) -> tuple[str, int, str]:
+    match = _FORM.fullmatch(form)
+    assert match is not None, form
+    return match[1], int(match[2]), match[3] or ""
+
+
+@lru_cache(maxsize=1024)
+def _seconds_of_day(text: str) -> int:
+    return (datetime.strptime(text, "%Y-%m-%d") - datetime(1970, 1, 1)).days * _DAY
+
+
+@lru_cache(maxsize=1024)
+def _day_text(days: int) -> str:
+    return (datetime(1970, 1, 1) + timedelta(days=days)).strftime("%Y-%m-%d")
+
+
+def _clock(text: str) -> int:
+    return int(text[0:2]) * 3600 + int(text[3:5]) * 60 + int(text[6:8])
