@@ -87,6 +87,20 @@ class UnknownPredictor(ConfigError):
     advice = "Choose one that `thinwire.reduction.predictors.names()` lists, or 'auto'."
 
 
+class MissingExtra(LocalFault):
+    """Something optional was asked for and is not installed."""
+
+    summary = "missing extra"
+    advice = "Install it: pip install 'thinwire[EXTRA]' with the name of the extra."
+
+
+class FullEventsOnly(LocalFault):
+    """A partial event, or one with nulls, was given to a format that has no way to leave a property out."""
+
+    summary = "format takes full events only"
+    advice = "Choose a format whose `supports_partial` is true."
+
+
 class EventRejected(LocalFault):
     """An event that does not fit its schema; the stream goes on without it."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 from thinwire.errors import SchemaError
 from thinwire.events.kinds import Kind, Role
@@ -17,6 +19,7 @@ MAX_ARRAY = 65_536
 MAX_PERIOD = 4_096
 
 _NEEDS_STEP = frozenset({Kind.NUMBER, Kind.ARRAY})
+_STEP = re.compile(r"[+-]?(?:[0-9.]{1,40}(?:[eE][+-]?[0-9]{1,2})?|[0-9]{1,40}/[0-9]{1,40})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +127,17 @@ def _member(kinds: type[Kind] | type[Role], value: str, name: str) -> Kind | Rol
 
 def _exact(step: Fraction | float | int | str | None, name: str) -> Fraction | None:
     """The step as the decimal that was written: 0.1 is one tenth, not the double next to it."""
-    if step is None or isinstance(step, Fraction):
-        return step
+    if step is None:
+        return None
     try:
-        return Fraction(str(step))
-    except ValueError:
-        raise SchemaError("the step is not a number", property=name, step=step) from None
+        # checked as text first: the exact value of "1e-999999999" would fill the memory
+        return Fraction(str(step)) if _STEP.fullmatch(str(step)) else _no_step(step, name)
+    except (ValueError, ZeroDivisionError):
+        return _no_step(step, name)
+
+
+def _no_step(step: object, name: str) -> NoReturn:
+    raise SchemaError("the step is not a number of at most 40 digits", property=name, step=str(step))
 
 
 def _plain(value: Any) -> Any:
@@ -138,7 +146,39 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else getattr(value, "value", value)
 
 
+def _check_types(p: Property) -> None:
+    """Documents come from elsewhere: refuse what the annotations only ask for."""
+    for field, expected, fits in _EXPECTED:
+        value = getattr(p, field)
+        if value is not None and not fits(value):
+            raise SchemaError(f"{field} must be {expected}", property=p.name, given=value)
+
+
+def _is_text(value: object) -> bool:
+    """Text that can be written as UTF-8: half a surrogate pair cannot."""
+    return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_real(value: object) -> bool:
+    largest = sys.float_info.max
+    return isinstance(value, int | float) and not isinstance(value, bool) and -largest <= value <= largest
+
+
+_EXPECTED: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    *((field, "a text", _is_text) for field in ("name", "unit", "domain", "form")),
+    *((field, "a whole number", _is_count) for field in ("length", "period")),
+    *((field, "a finite number", _is_real) for field in ("minimum", "maximum", "idle_band")),
+    *((field, "true or false", lambda value: isinstance(value, bool)) for field in ("closed", "confidential")),
+    ("members", "a list of texts", lambda value: all(map(_is_text, value))),
+)
+
+
 def _check(p: Property) -> None:
+    _check_types(p)
     if not p.name or len(p.name) > MAX_NAME or any(not part for part in p.name.split(".")):
         raise SchemaError("a name is 1 to 256 characters, path parts not empty", property=p.name, limit=MAX_NAME)
     if p.kind in _NEEDS_STEP and p.step is None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from hashlib import sha256
 from typing import Any
 
 from thinwire.errors import SchemaError, UnknownProperty
 from thinwire.events.kinds import Kind, Role
-from thinwire.events.properties import Property
+from thinwire.events.properties import MAX_NAME, Property
 
 MAX_PROPERTIES = 1_024
 
@@ -77,6 +78,15 @@ class Schema:
         return any("." in p.name for p in self.properties)
 
     @cached_property
+    def tree(self) -> dict[str, Any]:
+        """The property names as nested objects: a dict where there is an object, the path itself at a property."""
+        root: dict[str, Any] = {}
+        for p in self.properties:
+            *objects, leaf = p.name.split(".")
+            reduce(lambda place, part: place.setdefault(part, {}), objects, root)[leaf] = p.name
+        return root
+
+    @cached_property
     def fingerprint(self) -> bytes:
         """Eight bytes that name this schema on the wire."""
         return sha256(self.to_json().encode()).digest()[:8]
@@ -102,15 +112,20 @@ class Schema:
             raise SchemaError(f"not a schema document: {problem}") from None
 
     def _check(self) -> None:
-        if not self.name or not isinstance(self.name, str):
-            raise SchemaError("a schema needs a name")
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= MAX_NAME:
+            raise SchemaError("a schema needs a name of 1 to 256 characters", name=self.name, limit=MAX_NAME)
+        if not isinstance(self.version, int) or isinstance(self.version, bool) or self.version < 1:
+            raise SchemaError("a version is a whole number from 1", schema=self.name, version=self.version)
         if not 0 < len(self.properties) <= MAX_PROPERTIES:
-            raise SchemaError("number of properties outside its limit", count=len(self.properties), limit=MAX_PROPERTIES)
+            raise SchemaError(
+                "number of properties outside its limit", count=len(self.properties), limit=MAX_PROPERTIES
+            )
         names = [p.name for p in self.properties]
-        double = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        double = next((name for name, count in Counter(names).items() if count > 1), None)
         if double is not None:
             raise SchemaError("a property is declared twice", property=double)
-        inner = next((a for a in names for b in names if b.startswith(a + ".")), None)
+        objects = {name[:dot] for name in names for dot, sign in enumerate(name) if sign == "."}
+        inner = next((name for name in names if name in objects), None)
         if inner is not None:
             raise SchemaError("a property cannot also be the object around others", property=inner)
         for p in self.properties:

@@ -66,10 +66,10 @@ def reader(form: str) -> Callable[[object], int | None]:
         try:
             seconds = _seconds_of_day(value[:10]) + _clock(value[11:19])
             fraction = int(value[20 : 20 + digits]) if digits else 0
-        except ValueError:
+            ticks = seconds * 10**digits + fraction
+            return ticks if write(ticks) == value else None
+        except (ValueError, OverflowError):
             return None
-        ticks = seconds * 10**digits + fraction
-        return ticks if write(ticks) == value else None
 
     return read
 
@@ -86,18 +86,16 @@ def writer(form: str) -> Callable[[int], object]:
         seconds, fraction = divmod(ticks, unit)
         days, second = divmod(seconds, _DAY)
         tail = f".{fraction:0{digits}d}{suffix}" if digits else suffix
-        return (
-            f"{_day_text(days)}{separator}{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{tail}"
-        )
+        return f"{_day_text(days)}{separator}{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{tail}"
 
     return write
 
 
-def ticks_per_second(form: str | None, step: object = None) -> float | None:
+def ticks_per_second(form: str | None) -> int | None:
     """How many ticks make a second, where the form tells."""
     if form == "datetime":
-        return 1e6
-    return float(10 ** _parts(form)[1]) if form and form.startswith("iso") else None
+        return 1_000_000
+    return 10 ** _parts(form)[1] if form and form.startswith("iso") else None
 
 
 def _ticks_of_datetime(value: object) -> int | None:

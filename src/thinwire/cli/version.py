@@ -1,0 +1,45 @@
+"""`thinwire version`: what is installed here, and which extras."""
+
+from __future__ import annotations
+
+import platform
+import re
+from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import version as distribution_version
+
+from thinwire.cli.output import JsonOption, Output
+
+_COLUMNS = ("package", "version", "extra")
+_REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[^'\"]+)['\"])?")
+
+
+def version(json: JsonOption = False) -> None:
+    """What is installed here, and which extras."""
+    output = Output(json)
+    rows: list[tuple[str, str | None, str]] = [("thinwire", installed_version(), "")]
+    rows += [("python", platform.python_version(), "")]
+    rows += [(name, _found(name), extra) for name, extra in requirements()]
+    output.table("installed", _COLUMNS, rows)
+    output.document({"packages": [dict(zip(_COLUMNS, row, strict=True)) for row in rows]})
+
+
+def installed_version() -> str:
+    """The version of thinwire itself; a source tree that was never installed has none."""
+    return _found("thinwire") or "unknown (not installed)"
+
+
+def requirements() -> list[tuple[str, str]]:
+    """Every distribution thinwire asks for, with the extra that asks for it."""
+    try:
+        lines = requires("thinwire") or []
+    except PackageNotFoundError:
+        return []
+    pairs = {(match["name"], match["extra"] or "") for line in lines if (match := _REQUIREMENT.match(line))}
+    return sorted(((n, e) for n, e in pairs if n != "thinwire" and e != "all"), key=lambda pair: pair[::-1])
+
+
+def _found(name: str) -> str | None:
+    try:
+        return distribution_version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,51 @@
+"""Several frames in one broker message.
+
+A message is one frame, or a batch: the head byte of kind BATCH, then each frame with its length in front. A frame has
+the same bytes alone and in a batch.
+
+>>> message = join([b"\\x01\\x00\\x00one", b"\\x01\\x01\\x00two"])
+>>> split(message) == [b"\\x01\\x00\\x00one", b"\\x01\\x01\\x00two"]
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from thinwire.errors import CorruptFrame
+from thinwire.frames import varint
+from thinwire.frames.frame import MAX_FRAME
+from thinwire.frames.kinds import FrameKind
+
+MAX_MESSAGE = 8 << 20
+MAX_FRAMES = 65_536
+_BATCH = bytes((FrameKind.BATCH,))
+
+
+def join(frames: Sequence[bytes]) -> bytes:
+    """One message out of these frames."""
+    if len(frames) == 1:
+        return frames[0]
+    parts = [_BATCH]
+    for frame in frames:
+        parts.append(varint.write(len(frame)))
+        parts.append(frame)
+    return b"".join(parts)
+
+
+def split(message: bytes) -> list[bytes]:
+    """The frames of a message. A batch inside a batch is refused."""
+    if len(message) > MAX_MESSAGE:
+        raise CorruptFrame("message above its limit", length=len(message), limit=MAX_MESSAGE)
+    if not message or message[0] & 0x0F != FrameKind.BATCH:
+        return [message]
+    frames: list[bytes] = []
+    at = 1
+    while at < len(message):
+        frame, at = varint.read_blob(message, at, MAX_FRAME)
+        if not frame or frame[0] & 0x0F == FrameKind.BATCH:
+            raise CorruptFrame("an empty frame or a batch inside a batch", at=at)
+        frames.append(frame)
+        if len(frames) > MAX_FRAMES:
+            raise CorruptFrame("too many frames in a message", limit=MAX_FRAMES)
+    return frames

@@ -1,0 +1,8 @@
+"""Reduce events to what must travel, and expand them again: two ends kept in lock-step."""
+
+from thinwire.reduction.demand import Demand
+from thinwire.reduction.expander import Expander
+from thinwire.reduction.reducer import Introduction, Reducer
+from thinwire.reduction.rules import Rule, RuleSet, resolve
+
+__all__ = ["Demand", "Expander", "Introduction", "Reducer", "Rule", "RuleSet", "resolve"]

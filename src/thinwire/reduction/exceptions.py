@@ -1,0 +1,68 @@
+"""Values that cannot take their lane: absent ones, ones off the grid, ones outside the declared range.
+
+They travel exactly, whatever the tolerance, and both ends put the slot into the state that follows from them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.errors import CorruptFrame
+from thinwire.formats.lanes import Lane
+from thinwire.reduction import geo
+from thinwire.reduction.columns import Columns
+from thinwire.reduction.convert import nearest
+from thinwire.reduction.limits import ABSENT, TICK_LIMIT
+from thinwire.reduction.rules import Rule
+
+
+def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
+    """Bring a tick or flag slot into the state that an exact value leads to; `exact` is as it travels."""
+    slot = rule.first_slot
+    if exact is None:
+        columns.put(row, slot, ABSENT)
+        return
+    if isinstance(exact, bool):
+        ticks: int | None = int(exact)
+    elif isinstance(exact, int):
+        ticks = max(-TICK_LIMIT, min(TICK_LIMIT, exact))
+    else:
+        ticks = nearest(rule.property, exact)
+    if ticks is None:
+        ticks = columns.expected(row, slot)
+    if ticks != ABSENT:
+        columns.settle(row, slot, ticks)
+
+
+def settle_float(columns: Columns, rule: Rule, row: int, exact: Any, bits: int) -> None:
+    """The float slot holds this bit pattern, or nothing."""
+    columns.put(row, rule.first_slot, ABSENT if exact is None else bits)
+
+
+def settle_geo(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
+    """Both coordinates from an exact position, or none."""
+    if exact is None:
+        columns.put(row, rule.first_slot, ABSENT)
+        columns.put(row, rule.first_slot + 1, ABSENT)
+        return
+    north, east, _ = geo.to_ticks(exact, rule.property.name)
+    columns.settle(row, rule.first_slot, north)
+    columns.settle(row, rule.first_slot + 1, east)
+
+
+def check_kind(rule: Rule, exact: Any) -> None:
+    """Refuse an exact value that no property of this lane can have."""
+    allowed = _ALLOWED[rule.lane]
+    if exact is not None and (not isinstance(exact, allowed) or (isinstance(exact, bool) and bool not in allowed)):
+        raise CorruptFrame("exact value of another kind than its property", property=rule.property.name)
+
+
+_ALLOWED: dict[Lane, tuple[type, ...]] = {
+    Lane.FLAG: (bool,),
+    Lane.TICK: (int, float, str),
+    Lane.FLOAT: (float,),
+    Lane.GEO: (list,),
+    Lane.TEXT: (str,),
+    Lane.ARRAY: (list,),
+    Lane.OPAQUE: (bytes,),
+}

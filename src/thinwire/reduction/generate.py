@@ -1,0 +1,169 @@
+"""Per-event code made for one set of rules.
+
+`reduce(event)` first converts and checks every value, so that a refused event changes nothing, then decides property
+by property. Numbers and flags are unrolled, with the rule's constants written into the code; the other lanes call
+their function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from thinwire.events import Kind
+from thinwire.events.properties import Property
+from thinwire.formats.lanes import Lane
+from thinwire.reduction.columns import FIELDS, HEAD, MODE
+from thinwire.reduction.convert import step_of
+from thinwire.reduction.limits import ABSENT
+from thinwire.reduction.predictors.steps import FINE, LAST
+from thinwire.reduction.rules import Rule, RuleSet
+
+
+def reducer_source(rules: RuleSet, width: int, key_names: list[str], late_check: bool) -> str:
+    """The source of `reduce(event)`; the names it uses are given by the reducer."""
+    lines = ["def reduce(event):", "    get = event.get", "    try:"]
+    for index, rule in enumerate(rules.rules):
+        lines += (f"        {line}" for line in _convert(index, rule))
+    ticks = "".join(f"t{index}, " for index in range(len(rules.rules)))
+    key = "".join(f"event[{name!r}], " for name in key_names)
+    lines += [
+        f"        key = ({key})",
+        "        row = rows.get(key)",
+        "    except (ValueError, OverflowError, KeyError, TypeError) as problem:",
+        "        refuse(event, problem)",
+        f"    ticks = ({ticks})",
+        "    if len(event) != PROPERTIES or ABSENT in ticks or None in ticks:",
+        "        check_names(event)",
+        "    if row is None:",
+        "        return introduce(key, ticks, event)",
+    ]
+    if late_check:
+        lines.append("    check_time(row, ticks)")
+    if rules.min_interval:
+        lines += ["    if thinned(row, ticks):", "        return None"]
+    lines += [
+        f"    base = row * {width} + {HEAD}",
+        "    table = columns.table",
+        "    mask = exceptions = 0",
+        "    codes = []",
+    ]
+    for index, rule in enumerate(rules.rules):
+        lines += (f"    {line}" for line in _decide(index, rule))
+    lines += ["    return finish(row, mask, exceptions, codes, ticks)", ""]
+    return "\n".join(lines)
+
+
+def restore_expression(p: Property, ticks: str) -> str:
+    """Ticks back to the value, as an expression; for kinds whose value is a multiple of the step."""
+    step = step_of(p)
+    up = f"{ticks} * {step.numerator}" if step.numerator != 1 else ticks
+    return up if step.denominator == 1 else f"{up} / {step.denominator}"
+
+
+def _convert(index: int, rule: Rule) -> Iterator[str]:
+    p = rule.property
+    yield f"v{index} = get({p.name!r})"
+    if p.kind is Kind.NUMBER:
+        yield f"if v{index}.__class__ is float:"
+        yield f"    t{index} = round({_scaled(f'v{index}', step_of(p))})"
+        yield f"    if {restore_expression(p, f't{index}')} != v{index}: t{index} = OFF_GRID"
+        yield "else:"
+        yield f"    t{index} = convert{index}(v{index})"
+    elif p.kind is Kind.INTEGER and p.step in (None, 1):
+        yield f"t{index} = v{index} if v{index}.__class__ is int and -LIMIT < v{index} < LIMIT else convert{index}(v{index})"
+    else:
+        yield f"t{index} = convert{index}(v{index})"
+    if rule.band:
+        yield f"if -{rule.band} <= t{index} <= {rule.band}: t{index} = 0"
+
+
+def _scaled(value: str, step: Fraction) -> str:
+    up = f"{value} * {step.denominator}" if step.denominator != 1 else value
+    return up if step.numerator == 1 else f"{up} / {step.numerator}"
+
+
+def _decide(index: int, rule: Rule) -> Iterator[str]:
+    if rule.lane is Lane.FLAG:
+        yield from _decide_flag(index, rule)
+    elif rule.lane is Lane.TICK and not rule.auto and rule.mode & ~FINE == LAST and not rule.property.period:
+        yield from _decide_held(index, rule)
+    elif rule.lane is Lane.TICK:
+        yield from _decide_predicted(index, rule)
+    elif rule.lane in (Lane.TEXT, Lane.OPAQUE):
+        yield f"if t{index} != objects{index}[row]:"
+        yield from _answer(index, f"object_code(columns, rule{index}, row, t{index}, {index})", "    ")
+    elif rule.lane is Lane.ARRAY:
+        yield from _answer(index, f"array_code(columns, rule{index}, row, t{index}, v{index}, {index})")
+    else:
+        name = "float_code" if rule.lane is Lane.FLOAT else "geo_code"
+        yield from _answer(index, f"{name}(columns, rule{index}, row, t{index}, v{index})")
+
+
+def _answer(index: int, call: str, indent: str = "") -> Iterator[str]:
+    yield f"{indent}answer = {call}"
+    yield f"{indent}if answer is not None:"
+    yield f"{indent}    mask |= {1 << index}"
+    yield f"{indent}    exceptions |= {1 << index} * answer[0]"
+    yield f"{indent}    codes.append(answer[1])"
+
+
+def _decide_flag(index: int, rule: Rule) -> Iterator[str]:
+    yield f"x = table[base + {rule.first_slot * FIELDS}]"
+    yield f"if t{index} != x:"
+    yield f"    if x == {ABSENT} or t{index} == {ABSENT}:"
+    yield from _answer(index, f"flag_exception(columns, rule{index}, row, t{index}, v{index})", "        ")
+    yield "    else:"
+    yield f"        mask |= {1 << index}"
+    yield "        codes.append(None)"
+    yield f"        table[base + {rule.first_slot * FIELDS}] = t{index}"
+
+
+def _decide_held(index: int, rule: Rule) -> Iterator[str]:
+    """The last value is expected: no call, no second column."""
+    yield f"x = table[base + {rule.first_slot * FIELDS}]"
+    yield f"r = t{index} - x"
+    yield f"if {_must_travel(index, rule)}:"
+    yield from _exception(index, rule, "x")
+    half = 0 if rule.mode & FINE else rule.half
+    yield f"        m = ((r if r > 0 else -r) - {rule.tolerance + 1}) // {2 * half + 1}"
+    yield f"        mask |= {1 << index}"
+    yield "        codes.append(m + m if r > 0 else m + m + 1)"
+    yield f"        m = {rule.tolerance + 1 + half} + m * {2 * half + 1}"
+    yield f"        table[base + {rule.first_slot * FIELDS}] = x + m if r > 0 else x - m"
+
+
+def _decide_predicted(index: int, rule: Rule) -> Iterator[str]:
+    """The slot's mode says what is expected."""
+    slot = rule.first_slot
+    yield f"mode = table[base + {slot * FIELDS + MODE}]"
+    yield f"x = table[base + {slot * FIELDS}] if not mode & 15 else expected(row, {slot})"
+    yield f"r = t{index} - x"
+    yield f"if {_must_travel(index, rule)}:"
+    yield from _exception(index, rule, "x")
+    yield f"        half = 0 if mode & {FINE} else {rule.half}"
+    yield f"        code = encode_residual(r, {rule.tolerance}, half)"
+    yield f"        mask |= {1 << index}"
+    yield "        codes.append(code)"
+    yield f"        settle(row, {slot}, x + decode_residual(code, {rule.tolerance}, half))"
+    if rule.property.period:
+        yield f"elif x != {ABSENT}:"
+    else:
+        yield f"elif mode & 15 and x != {ABSENT}:"
+    yield f"    settle(row, {slot}, x)"
+
+
+def _must_travel(index: int, rule: Rule) -> str:
+    beyond = "r" if not rule.tolerance else f"r > {rule.tolerance} or r < -{rule.tolerance}"
+    declared = rule.property.minimum is not None or rule.property.maximum is not None
+    if not declared:
+        return beyond
+    return f"{beyond} or not {rule.lowest} <= t{index} <= {rule.highest}"
+
+
+def _exception(index: int, rule: Rule, expected: str) -> Iterator[str]:
+    yield f"    if {expected} == {ABSENT} or not {rule.lowest} <= t{index} <= {rule.highest}:"
+    yield from _answer(index, f"tick_exception(columns, rule{index}, row, t{index}, v{index})", "        ")
+    yield "    else:"
+
+

@@ -1,0 +1,67 @@
+"""Distance between two positions, in whole numbers.
+
+A position is a pair of counts of 10^-7 degrees. The metric: a degree of latitude is 111,695 m everywhere (the longest
+there is on WGS 84), a degree of longitude is that times the cosine at the whole degree next to the equator. Both err
+on the long side, so a distance found within a tolerance is within it.
+
+>>> within(1_000, 0, latitude=490_000_000, tolerance=ticks(12.0))
+True
+>>> within(1_100, 0, latitude=490_000_000, tolerance=ticks(12.0))
+False
+"""
+
+from __future__ import annotations
+
+import math
+
+from thinwire.errors import WrongType
+
+UNIT = 10_000_000
+METRES_PER_TICK = 111_695.0 / UNIT
+_TURN = 360 * UNIT
+_FAR = 1 << 30
+COSINES = tuple(min(1 << 15, round(math.cos(math.radians(degree)) * (1 << 15)) + 1) for degree in range(91))
+"""in 2^-15, rounded up"""
+
+
+def ticks(metres: float) -> int:
+    """How many ticks of latitude surely fit into a distance."""
+    return min(int(metres / METRES_PER_TICK), _FAR)
+
+
+def half_bin(tolerance: int) -> int:
+    """How coarsely each coordinate may travel so that the position stays within the tolerance: its 1/sqrt(2)."""
+    return tolerance * 181 // 256
+
+
+def wrap(longitude: int) -> int:
+    """A difference of longitudes, the short way round."""
+    return (longitude + _TURN // 2) % _TURN - _TURN // 2
+
+
+def within(north: int, east: int, latitude: int, tolerance: int) -> bool:
+    """Is a point this far north and east of one at `latitude` within the tolerance (in ticks)?"""
+    if abs(north) > _FAR or abs(east) > _FAR:
+        return False
+    cosine = COSINES[min(abs(latitude) // UNIT, 90)]
+    across = (abs(east) * cosine >> 15) + 1 if east else 0
+    return north * north + across * across <= tolerance * tolerance
+
+
+def to_ticks(position: object, name: str) -> tuple[int, int, bool]:
+    """Latitude and longitude as ticks, and whether they are exactly that."""
+    if not isinstance(position, list | tuple) or len(position) != 2:
+        raise WrongType("a position is [latitude, longitude] in degrees", property=name, value=position)
+    latitude, longitude = position
+    for value in position:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise WrongType("a position is two finite numbers", property=name, value=position)
+    if abs(latitude) > 90 or abs(longitude) > 180:
+        raise WrongType("latitude is -90 to 90, longitude -180 to 180", property=name, value=position)
+    north, east = round(latitude * UNIT), round(longitude * UNIT)
+    return north, east, north / UNIT == latitude and east / UNIT == longitude
+
+
+def from_ticks(latitude: int, longitude: int) -> list[float]:
+    """The position in degrees."""
+    return [latitude / UNIT, longitude / UNIT]

@@ -1,0 +1,1 @@
+"""Compiled kernels: batches, single events at speed, and trials of predictors."""

@@ -1,0 +1,58 @@
+"""A set of rules as a table of numbers, for kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from thinwire.events import Kind
+from thinwire.formats.lanes import Lane
+from thinwire.reduction.columns import Columns
+from thinwire.reduction.convert import step_of
+
+LANE, SLOT, TOLERANCE, HALF, BAND, LOWEST, HIGHEST, UP, DOWN, WHOLE, AUTO, PERIOD, RING, FIELDS_OF_PLAN = range(14)
+"""of a property: its lane, first slot, tolerance, half bin, idle band, range, numerator and denominator of its step,
+whether its values are given as integers, its place in trials or -1, its period and where its season begins"""
+
+_MAX_FRACTION = 1 << 30
+
+
+def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
+    """One line a property."""
+    rows: list[list[int]] = []
+    autos = 0
+    for rule in columns.rules.rules:
+        p = rule.property
+        step = step_of(p)
+        slot = rule.first_slot
+        auto = autos if rule.auto and rule.lane is Lane.TICK else -1
+        autos += auto >= 0
+        period, ring = (columns.period[slot], columns.ring_start[slot]) if rule.lane is Lane.TICK else (0, 0)
+        rows.append(
+            [int(rule.lane), slot, rule.tolerance, rule.half, rule.band, rule.lowest, rule.highest]
+            + [step.numerator, step.denominator, p.kind is not Kind.NUMBER, auto, period, ring]
+        )
+    return np.array(rows, dtype=np.int64)
+
+
+def compilable(columns: Columns) -> bool:
+    """Can kernels serve these rules? Positions, thinning and odd steps take the per-event way."""
+    rules = columns.rules
+    if rules.min_interval or not rules.slots:
+        return False
+    return all(_simple(rule) for rule in rules.rules)
+
+
+def _simple(rule: Any) -> bool:
+    step = step_of(rule.property)
+    if rule.lane is Lane.GEO or (rule.lane is Lane.FLOAT and (rule.distance or _ranged(rule))):
+        return False
+    if rule.property.kind in (Kind.INTEGER, Kind.TIMESTAMP) and step != 1:
+        return False
+    return step.numerator < _MAX_FRACTION and step.denominator < _MAX_FRACTION
+
+
+def _ranged(rule: Any) -> bool:
+    return rule.property.minimum is not None or rule.property.maximum is not None

@@ -1,0 +1,95 @@
+"""From state back to values: what a subscriber sees of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thinwire.errors import CorruptFrame
+from thinwire.events import Kind, Schema
+from thinwire.formats.lanes import Lane
+from thinwire.reduction import geo
+from thinwire.reduction.columns import FIELDS, HEAD, Columns
+from thinwire.reduction.convert import opaque_value, restorer
+from thinwire.reduction.generate import restore_expression
+from thinwire.reduction.limits import ABSENT
+from thinwire.reduction.rules import Rule, RuleSet
+
+
+def value_at(columns: Columns, rule: Rule, index: int, row: int) -> Any:
+    """The value of one property as both ends now have it."""
+    if not rule.slots:
+        return _object_value(rule, columns.objects[index][row])
+    ticks = columns.last(row, rule.first_slot)
+    if ticks == ABSENT:
+        return None
+    if rule.lane is Lane.GEO:
+        return geo.from_ticks(ticks, columns.last(row, rule.first_slot + 1))
+    return restorer(rule.property)(ticks)
+
+
+def value_of_exact(rule: Rule, exact: Any) -> Any:
+    """The value that an exact code stands for: integers are ticks, everything else is itself."""
+    if exact is None:
+        return None
+    if rule.lane is Lane.TICK and isinstance(exact, int):
+        return restorer(rule.property)(exact)
+    if rule.lane is Lane.OPAQUE:
+        return opaque_value(exact)
+    if rule.lane is Lane.ARRAY and all(isinstance(item, int) for item in exact):
+        return _object_value(rule, exact)
+    return exact
+
+
+def materialiser(rules: RuleSet, columns: Columns) -> Callable[[int, tuple[Any, ...]], dict[str, Any]]:
+    """A function made for these rules: row and dimension values in, all values of the event out."""
+    names: dict[str, Any] = {"columns": columns, "ABSENT": ABSENT, "geo_value": geo.from_ticks}
+    lines = ["def materialise(row, key):", f"    base = row * {columns.width} + {HEAD}", "    table = columns.table"]
+    dimensions = {p.name: f"key[{k}]" for k, p in enumerate(rules.schema.dimensions)}
+    wire = {rule.property.name: (index, rule) for index, rule in enumerate(rules.rules)}
+    items: list[str] = []
+    for p in rules.schema:
+        if p.name in dimensions:
+            items.append(f"{p.name!r}: {dimensions[p.name]}")
+        elif p.name in wire:
+            expression = _expression(*wire[p.name], lines, names)
+            items.append(f"{p.name!r}: {expression}")
+    lines.append(f"    return {{{', '.join(items)}}}")
+    exec(compile("\n".join(lines), "<materialise>", "exec"), names)
+    code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = names["materialise"]
+    return code
+
+
+def checked_dimensions(schema: Schema, values: Any) -> tuple[Any, ...]:
+    """The dimension values a peer told, as a key; refuses what cannot be one."""
+    if not isinstance(values, list) or len(values) != len(schema.dimensions):
+        raise CorruptFrame("dimensions do not fit the schema", expected=len(schema.dimensions))
+    if not all(isinstance(value, str | int) for value in values):
+        raise CorruptFrame("a dimension is a text, an integer or a flag")
+    return tuple(values)
+
+
+def _expression(index: int, rule: Rule, lines: list[str], names: dict[str, Any]) -> str:
+    if not rule.slots:
+        names[f"objects{index}"] = columns_of = names["columns"].objects[index]
+        if rule.lane is Lane.TEXT:
+            return f"objects{index}[row]"
+        names[f"show{index}"] = lambda row: _object_value(rule, columns_of[row])
+        return f"show{index}(row)"
+    lines.append(f"    s{index} = table[base + {rule.first_slot * FIELDS}]")
+    if rule.lane is Lane.GEO:
+        return f"None if s{index} == ABSENT else geo_value(s{index}, table[base + {(rule.first_slot + 1) * FIELDS}])"
+    counted = rule.property.kind is Kind.TIMESTAMP and rule.property.form in (None, "epoch")
+    if counted or rule.property.kind in (Kind.NUMBER, Kind.INTEGER):
+        return f"None if s{index} == ABSENT else {restore_expression(rule.property, f's{index}')}"
+    names[f"show{index}"] = restorer(rule.property)
+    return f"None if s{index} == ABSENT else show{index}(s{index})"
+
+
+def _object_value(rule: Rule, thing: Any) -> Any:
+    if thing is None or rule.lane is Lane.TEXT:
+        return thing
+    if rule.lane is Lane.OPAQUE:
+        return opaque_value(thing)
+    show = restorer(rule.property)
+    return [show(ticks) for ticks in thing]

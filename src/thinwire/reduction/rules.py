@@ -1,0 +1,191 @@
+"""Rules: what a schema and a demand come to, one for each property that travels.
+
+Precedence, first match wins: the subscription (a tolerance or predictor given for this property), the domain rule
+(timestamps follow their cadence, power near zero is idle, positions are judged by distance, status and quality never
+vary), the type rule, the default.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+
+from thinwire.errors import CorruptFrame
+from thinwire.events import Kind, Property, Schema
+from thinwire.formats.lanes import SLOTS, Lane, lane_of
+from thinwire.frames import varint
+from thinwire.reduction import geo
+from thinwire.reduction.demand import Demand, check_names, in_ticks, tick_size, tolerance_of
+from thinwire.reduction.limits import TICK_LIMIT
+from thinwire.reduction.predictors import by_name
+from thinwire.reduction.predictors.steps import FINE, LAST
+
+_MAX_TOLERANCE = 1 << 60
+_HOLD = 1
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one property is reduced.
+
+    tolerance: in ticks; half: half the width of a bin in which its residuals travel
+    band: ticks around zero that count as zero; lowest, highest: the declared range in ticks
+    mode, coefficients: the predictor a new source starts with; auto: may it change?
+    distance: the tolerance of a float, in its own unit
+    """
+
+    property: Property
+    lane: Lane
+    first_slot: int
+    tolerance: int = 0
+    half: int = 0
+    band: int = 0
+    lowest: int = -TICK_LIMIT
+    highest: int = TICK_LIMIT
+    mode: int = LAST
+    coefficients: int = 0
+    auto: bool = False
+    distance: float = 0.0
+
+    @property
+    def slots(self) -> int:
+        return SLOTS.get(self.lane, 0)
+
+    @property
+    def bound(self) -> float:
+        """How far a value sent under this rule can be off, in the property's unit."""
+        if self.lane is Lane.FLOAT:
+            return self.distance
+        if self.lane is Lane.GEO:
+            return self.tolerance * geo.METRES_PER_TICK
+        return float(max(self.tolerance, self.band) * tick_size(self.property))
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """The rules of all wire properties, in order."""
+
+    schema: Schema
+    rules: tuple[Rule, ...]
+    hold: bool = False
+    min_interval: int = 0
+
+    @property
+    def slots(self) -> int:
+        return sum(rule.slots for rule in self.rules)
+
+    @property
+    def bounds(self) -> dict[str, float | None]:
+        """The bound of every property that travels."""
+        return {rule.property.name: rule.bound for rule in self.rules}
+
+    def encode(self) -> bytes:
+        """What a receiver must know of the rules, as it travels in key frames."""
+        parts = [varint.write(_HOLD if self.hold else 0), varint.write(self.min_interval)]
+        for rule in self.rules:
+            if rule.lane is Lane.FLOAT:
+                parts.append(struct.pack(">d", rule.distance))
+            elif rule.lane in (Lane.TICK, Lane.GEO, Lane.ARRAY):
+                parts += (varint.write(rule.tolerance), varint.write(rule.half), varint.write(rule.band))
+        return b"".join(parts)
+
+
+def resolve(schema: Schema, demand: Demand) -> RuleSet:
+    """The rules of a demand on a schema.
+
+    >>> rooms = Schema("rooms", [Property("t", "number", step="0.1"), Property("on", "boolean")])
+    >>> [rule.tolerance for rule in resolve(rooms, Demand(default_tolerance=0.5)).rules]
+    [5, 0]
+    """
+    check_names(schema, demand)
+    rules: list[Rule] = []
+    slot = 0
+    for p in schema.wire:
+        rule = _rule(schema, p, demand, slot)
+        slot += rule.slots
+        rules.append(rule)
+    interval = in_ticks(schema.time, _decimal(demand.min_interval)) if schema.time and demand.min_interval else 0
+    return RuleSet(schema, tuple(rules), demand.mode == "hold", interval)
+
+
+def decode(body: bytes, schema: Schema) -> RuleSet:
+    """The rules as a key frame tells them: all that expanding needs."""
+    flags, at = varint.read(body, 0)
+    interval, at = varint.read(body, at)
+    rules: list[Rule] = []
+    slot = 0
+    for p in schema.wire:
+        lane = lane_of(p.kind)
+        numbers = (0, 0, 0)
+        distance = 0.0
+        if lane is Lane.FLOAT:
+            if at + 8 > len(body):
+                raise CorruptFrame("rules cut off", property=p.name)
+            distance, at = struct.unpack_from(">d", body, at)[0], at + 8
+        elif lane in (Lane.TICK, Lane.GEO, Lane.ARRAY):
+            numbers, at = _three(body, at)
+        rules.append(Rule(p, lane, slot, *numbers, *_range(p), distance=distance))
+        slot += SLOTS.get(lane, 0)
+    if at != len(body):
+        raise CorruptFrame("rules do not fit the schema", length=len(body), read=at)
+    return RuleSet(schema, tuple(rules), bool(flags & _HOLD), interval)
+
+
+def _rule(schema: Schema, p: Property, demand: Demand, slot: int) -> Rule:
+    lane = lane_of(p.kind)
+    asked = tolerance_of(schema, p, demand)
+    if lane is Lane.FLOAT:
+        return Rule(p, lane, slot, distance=float(asked))
+    if lane not in (Lane.TICK, Lane.GEO, Lane.ARRAY):
+        return Rule(p, lane, slot)
+    tolerance = min(geo.ticks(float(asked)) if lane is Lane.GEO else in_ticks(p, asked), _MAX_TOLERANCE)
+    hold = demand.mode == "hold"
+    half = 0 if hold else geo.half_bin(tolerance) if lane is Lane.GEO else tolerance
+    mode, coefficients, auto = (LAST | FINE, 0, False) if hold else _predictor(p, lane, demand)
+    lowest, highest = _range(p)
+    return Rule(
+        p, lane, slot, tolerance, half, _band(p, demand), lowest, highest, mode, coefficients, auto
+    )
+
+
+def _predictor(p: Property, lane: Lane, demand: Demand) -> tuple[int, int, bool]:
+    named = not isinstance(demand.predictor, str) and p.name in demand.predictor
+    name = demand.predictor if isinstance(demand.predictor, str) else demand.predictor.get(p.name, "auto")
+    auto = name == "auto" and lane is Lane.TICK
+    if lane is Lane.ARRAY:
+        name = "last"
+    elif p.kind is Kind.TIMESTAMP and not named:
+        name = "cadence"
+    elif name == "auto":
+        name = "last"
+    chosen = by_name(name, p.period)
+    return chosen.mode, chosen.coefficients, auto
+
+
+def _band(p: Property, demand: Demand) -> int:
+    if p.idle_band is None or p.name in demand.tolerance:
+        return 0
+    return in_ticks(p, _decimal(p.idle_band))
+
+
+def _range(p: Property) -> tuple[int, int]:
+    if p.kind not in (Kind.INTEGER, Kind.NUMBER):
+        return -TICK_LIMIT, TICK_LIMIT
+    step = p.step or Fraction(1)
+    low = -TICK_LIMIT if p.minimum is None else -int(-_decimal(p.minimum) // step)
+    high = TICK_LIMIT if p.maximum is None else int(_decimal(p.maximum) // step)
+    return max(low, -TICK_LIMIT), min(high, TICK_LIMIT)
+
+
+def _decimal(number: float) -> Fraction:
+    return Fraction(str(number))
+
+
+def _three(body: bytes, at: int) -> tuple[tuple[int, int, int], int]:
+    first, at = varint.read(body, at)
+    second, at = varint.read(body, at)
+    third, at = varint.read(body, at)
+    if max(first, second, third) > _MAX_TOLERANCE or second > first:
+        raise CorruptFrame("a tolerance above its limit", tolerance=first, half=second, band=third)
+    return (first, second, third), at

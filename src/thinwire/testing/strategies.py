@@ -1,0 +1,174 @@
+"""Hypothesis strategies: any property, any schema, any event of a schema.
+
+>>> from hypothesis import find
+>>> find(values_of(Property("level", "integer", minimum=3)), lambda level: True)
+3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from thinwire.events import Kind, Property, Role, Schema
+from thinwire.events.paths import nest
+from thinwire.events.timestamps import from_ticks
+
+SAFE_TICKS = 2**40
+"""counts of a step beyond which a double may no longer tell neighbours apart for every step drawn here"""
+
+_FORMS = [None, "epoch", "datetime", "iso:T3Z", "iso:T0", "iso: 6", "iso:T9+00:00"]
+_SCALED = frozenset({Kind.NUMBER, Kind.ARRAY})
+_RANGED = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.ARRAY})
+_NAMED = ["qudt:DEG_C", "qudt:Power", "wgs84:lat_long", "status", "so:Thing", "%", "http://example.org/ns#a b", "a:b"]
+
+parts = st.text(st.characters(exclude_characters=".", exclude_categories=["Cs"]), min_size=1, max_size=6)
+"""one part of a path"""
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+"""any text that can be written as UTF-8"""
+
+names = st.lists(parts, min_size=1, max_size=3).map(".".join)
+"""paths of up to three parts"""
+
+steps = st.one_of(
+    st.integers(-6, 3).map(lambda power: Fraction(10) ** power),
+    st.sampled_from([Fraction(1, 4), Fraction(1, 3), Fraction(5), Fraction(1, 60)]),
+)
+finite = st.one_of(st.integers(-(2**40), 2**40), st.floats(-1e12, 1e12))
+
+
+@st.composite
+def properties(
+    draw: DrawFn,
+    kinds: SearchStrategy[Kind] | None = None,
+    roles: SearchStrategy[Role] | None = None,
+    names: SearchStrategy[str] = names,
+) -> Property:
+    """Any property that a schema may hold; every field is drawn where its kind gives it a meaning."""
+    kind = draw(kinds or st.sampled_from(Kind))
+    role = draw(roles or st.sampled_from(_roles(kind)))
+    low, high = draw(_ranges) if kind in _RANGED else (None, None)
+    members = draw(st.lists(texts, max_size=4, unique=True)) if kind is Kind.ENUM else []
+    return Property(
+        draw(names),
+        kind,
+        role,
+        step=draw(steps) if kind in _SCALED else None,
+        minimum=low,
+        maximum=high,
+        unit=draw(_labels),
+        domain=draw(_labels),
+        members=members,
+        closed=bool(members) and draw(st.booleans()),
+        form=draw(st.sampled_from(_FORMS)) if kind is Kind.TIMESTAMP else None,
+        length=draw(st.integers(1, 5)) if kind is Kind.ARRAY else None,
+        idle_band=draw(st.none() | st.floats(0, 1e6)) if kind in _RANGED else None,
+        period=draw(st.none() | st.integers(2, 4096)),
+        confidential=role is Role.MEASUREMENT and draw(st.booleans()),
+    )
+
+
+_labels = st.none() | st.sampled_from(_NAMED) | texts
+_ranges = st.one_of(
+    st.tuples(st.none() | finite, st.none()),
+    st.lists(finite, min_size=2, max_size=2).map(sorted).map(tuple),
+)
+
+
+def _roles(kind: Kind) -> list[Role]:
+    identifying = kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.ENUM, Kind.STRING)
+    return list(Role) if identifying else [Role.HEADER, Role.MEASUREMENT]
+
+
+def schemas(max_properties: int = 6) -> SearchStrategy[Schema]:
+    """Any schema of a few properties."""
+    listed = st.lists(properties(), min_size=1, max_size=max_properties).filter(_apart)
+    return st.builds(Schema, texts.filter(bool), listed, st.integers(1, 2**31))
+
+
+def _apart(listed: list[Property]) -> bool:
+    """No name twice, and none that is the object around another."""
+    dotted = [f"{p.name}." for p in listed]
+    return not any(a is not b and b.startswith(a) for a in dotted for b in dotted)
+
+
+def events_of(schema: Schema, *, flat: bool = False) -> SearchStrategy[dict[str, Any]]:
+    """Any event that fits the schema, objects nested as its publisher holds them.
+
+    Dimensions and the timestamp are always there; any other property may be missing or null.
+    """
+    needed = {p.name: values_of(p) for p in schema if p.role is Role.DIMENSION or p is schema.time}
+    free = {p.name: st.none() | values_of(p) for p in schema if p.name not in needed}
+    events = st.fixed_dictionaries(needed, optional=free)
+    return events if flat else events.map(nest)
+
+
+def values_of(p: Property) -> SearchStrategy[Any]:
+    """Any value of a property, in its range where it has one."""
+    return _VALUES[p.kind](p)
+
+
+def _integers(p: Property) -> SearchStrategy[Any]:
+    low = -SAFE_TICKS if p.minimum is None else int(-(-p.minimum // 1))
+    high = SAFE_TICKS if p.maximum is None else int(p.maximum // 1)
+    return st.integers(min(low, high), max(low, high))
+
+
+def _numbers(p: Property) -> SearchStrategy[Any]:
+    step = p.step or Fraction(1)
+    low = -SAFE_TICKS if p.minimum is None else int(Fraction(p.minimum) // step)
+    high = SAFE_TICKS if p.maximum is None else int(Fraction(p.maximum) // step)
+    return st.integers(min(low, high), max(low, high)).map(lambda ticks: float(ticks * step))
+
+
+def _floats(p: Property) -> SearchStrategy[Any]:
+    return st.floats(p.minimum, p.maximum, allow_nan=False, allow_infinity=False)
+
+
+def _enums(p: Property) -> SearchStrategy[Any]:
+    known = st.sampled_from(p.members) if p.members else st.nothing()
+    return known if p.closed else known | texts
+
+
+def _stamps(p: Property) -> SearchStrategy[Any]:
+    form = p.form or "epoch"
+    if form == "epoch":
+        return st.integers(0, 2**33).map(lambda ticks: ticks if p.step is None else float(ticks * p.step))
+    if form == "datetime":
+        return st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+    return st.integers(0, 4 * 10 ** (9 + int(form[5]))).map(lambda ticks: from_ticks(ticks, form))
+
+
+def _positions(p: Property) -> SearchStrategy[Any]:
+    return st.tuples(st.integers(-900_000, 900_000), st.integers(-1_800_000, 1_800_000)).map(
+        lambda pair: [pair[0] / 10_000, pair[1] / 10_000]
+    )
+
+
+def _arrays(p: Property) -> SearchStrategy[Any]:
+    return st.lists(_numbers(p), min_size=p.length or 0, max_size=p.length or 5)
+
+
+def _opaque(p: Property) -> SearchStrategy[Any]:
+    leaves = st.none() | st.booleans() | st.integers(-SAFE_TICKS, SAFE_TICKS) | texts
+    return st.recursive(leaves, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2))
+
+
+_VALUES: dict[Kind, Callable[[Property], SearchStrategy[Any]]] = {
+    Kind.BOOLEAN: lambda p: st.booleans(),
+    Kind.INTEGER: _integers,
+    Kind.NUMBER: _numbers,
+    Kind.FLOAT: _floats,
+    Kind.ENUM: _enums,
+    Kind.STRING: lambda p: texts,
+    Kind.TIMESTAMP: _stamps,
+    Kind.GEO: _positions,
+    Kind.ARRAY: _arrays,
+    Kind.OPAQUE: _opaque,
+}

@@ -1,0 +1,1 @@
+"""Workloads: streams of events to try things on, generated from a seed."""

@@ -1,0 +1,1 @@
+"""Generated sample streams, one module each: `building`."""

@@ -1,0 +1,125 @@
+"""The project around the code keeps its word: lock, contract, pages and tables of contents."""
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from thinwire.cli.main import EXTRAS as RECOMMENDED
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "thinwire"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CORE, EXTRAS = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
+DEV = PROJECT["dependency-groups"]["dev"]
+LAYERS, PURE = PROJECT["tool"]["importlinter"]["contracts"]
+PURE_FROM = "link"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def rooms():
+    """Everything directly inside the package: directories with an `__init__`, and modules."""
+    packages = (path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+    modules = (path.stem for path in PACKAGE.glob("*.py") if path.stem not in {"__init__", "__main__"})
+    return sorted({*packages, *modules})
+
+
+def layers():
+    """The contract from top to bottom, each layer the rooms of it."""
+    return [re.findall(r"\w+", line) for line in LAYERS["layers"] if "__main__" not in line]
+
+
+def names(*groups):
+    return {re.match(r"[\w.-]+", line).group() for group in groups for line in group}
+
+
+def requirements():
+    return sorted(names(CORE, *EXTRAS.values(), DEV) - {"thinwire"})
+
+
+def python_blocks():
+    for page in PAGES:
+        text = page.read_text()
+        for block in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+            line = text.count("\n", 0, block.start()) + 2
+            yield pytest.param(page, line, block[1], id=f"{page.relative_to(ROOT)}:{line}")
+
+
+def test_the_lock_names_no_host():
+    lock = (ROOT / "requirements.lock").read_text()
+    pins = [line for line in lock.splitlines() if not re.fullmatch(r"\s+(--hash=sha256:[0-9a-f]{64}( \\)?|# .*)", line)]
+    assert pins
+    assert not [line for line in pins if not re.match(r"[a-z0-9-]+==[\w.]+( ; [^/]+)? \\$", line)]
+    assert "://" not in lock
+    assert "index" not in lock
+
+
+def test_every_pin_has_a_hash():
+    lock = (ROOT / "requirements.lock").read_text()
+    assert all("--hash=sha256:" in pin for pin in re.split(r"^(?=\w)", lock, flags=re.MULTILINE) if "==" in pin)
+
+
+def test_the_lock_covers_what_set_up_needs():
+    locked = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    assert names(CORE, EXTRAS["evaluation"], DEV) <= locked
+
+
+@pytest.mark.parametrize("name", requirements())
+def test_every_dependency_has_its_reason(name):
+    lines = (ROOT / "docs" / "dependencies.md").read_text().splitlines()
+    assert sum(line.startswith(f"| {name} |") for line in lines) == 1
+
+
+def test_every_reason_has_its_dependency():
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    assert set(re.findall(r"^\| ([\w.-]+) \|", page, re.MULTILINE)) - {"package"} == set(requirements())
+
+
+def test_every_extra_can_be_recommended():
+    assert set(RECOMMENDED.values()) == set(EXTRAS) - {"all"}
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_every_room_has_its_place(room):
+    assert room in {name for layer in layers() for name in layer}
+    assert re.search(rf"^(\w+ +)*{room}\b", _drawing(), re.MULTILINE), "missing in CONTRIBUTING.md"
+
+
+def test_the_drawing_is_the_contract():
+    drawn = [set(line[:46].split()) for line in _drawing().splitlines()]
+    assert drawn == [set(layer) for layer in layers()]
+
+
+def test_every_pure_room_is_under_the_contract_of_pure_rooms():
+    depth = next(place for place, layer in enumerate(layers()) if PURE_FROM in layer)
+    pure = {PURE_FROM, *(name for layer in layers()[depth + 1 :] for name in layer)}
+    assert [room for room in rooms() if room in pure and f"thinwire.{room}" not in PURE["source_modules"]] == []
+
+
+@pytest.mark.parametrize("module", sorted(PACKAGE.glob("**/__init__.py")), ids=lambda path: path.parent.name)
+def test_a_table_of_contents_tells_the_truth(module):
+    name = ".".join(module.parent.relative_to(PACKAGE.parent).parts)
+    room = importlib.import_module(name)
+    contents = getattr(room, "__all__", [])
+    assert len(set(contents)) == len(contents)
+    assert [entry for entry in contents if not hasattr(room, entry)] == []
+    assert room.__doc__, "say in one line what the room is for"
+
+
+@pytest.mark.parametrize(("page", "line", "code"), list(python_blocks()))
+def test_examples_in_pages_run(page, line, code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # Blank lines in front make a traceback point at the line of the page.
+    exec(compile("\n" * (line - 1) + code, str(page), "exec"), {"__name__": "__page__"})
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    targets = re.findall(r"\]\((?!\w+:)([^)#]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def _drawing():
+    return re.search(r"## The rooms.*?```\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)[1]
