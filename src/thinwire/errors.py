@@ -170,3 +170,37 @@ class LedgerError(LocalFault):
     """A file that is not a ledger, or a row that is not one of ours."""
 
     summary = "bad ledger"
+
+
+class TransportError(LocalFault):
+    """A transport cannot carry what it was given, or not now."""
+
+    summary = "bad message"
+
+
+class BadSubject(TransportError):
+    summary = "bad subject"
+    advice = "Subjects are words joined by dots; in a pattern '*' stands for one word and '>' for all that follow."
+
+
+class PayloadTooLarge(TransportError):
+    summary = "payload above the limit of the transport"
+    advice = "Put fewer frames into one message, or raise the broker's limit."
+
+
+class Backpressure(TransportError):
+    """A subscriber does not keep up and must not lose anything."""
+
+    summary = "an inbox is full"
+    advice = "Let the subscriber receive, then publish again; or subscribe with policy='drop'."
+    retriable = True
+
+
+class NoLongerRetained(TransportError):
+    summary = "the log no longer reaches back that far"
+    advice = "Start at the first retained message, from a key frame."
+
+
+class TransportClosed(TransportError):
+    summary = "the transport is closed"
+    advice = "Connect again."

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 
+About = tuple[Mapping[str, float | None], tuple[Any, ...], int, str, bool, bool, tuple[str, ...]]
+"""bound, source, ordinal, publisher, virtual, provisional, flags"""
+
+
 class Event(dict[str, Any]):
     """An event as reconstructed: a dict of values that also knows how far it can be trusted.
 
@@ -20,7 +24,8 @@ class Event(dict[str, Any]):
     (20.5, 0.5, False)
     """
 
-    __slots__ = ("bound", "flags", "ordinal", "provisional", "publisher", "source", "virtual")
+    __slots__ = ("_about",)
+    _about: About
 
     def __init__(
         self,
@@ -35,10 +40,40 @@ class Event(dict[str, Any]):
         flags: tuple[str, ...] = (),
     ) -> None:
         super().__init__(values)
-        self.bound = bound
-        self.source = source
-        self.ordinal = ordinal
-        self.publisher = publisher
-        self.virtual = virtual
-        self.provisional = provisional
-        self.flags = flags
+        self._about = (bound, source, ordinal, publisher, virtual, provisional, flags)
+
+    @classmethod
+    def of(cls, values: dict[str, Any], about: About) -> Event:
+        """The same, for those who make a million: everything beside the values in one tuple, in the order above."""
+        event = cls.__new__(cls, values)
+        event.update(values)
+        event._about = about
+        return event
+
+    @property
+    def bound(self) -> Mapping[str, float | None]:
+        return self._about[0]
+
+    @property
+    def source(self) -> tuple[Any, ...]:
+        return self._about[1]
+
+    @property
+    def ordinal(self) -> int:
+        return self._about[2]
+
+    @property
+    def publisher(self) -> str:
+        return self._about[3]
+
+    @property
+    def virtual(self) -> bool:
+        return self._about[4]
+
+    @property
+    def provisional(self) -> bool:
+        return self._about[5]
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return self._about[6]

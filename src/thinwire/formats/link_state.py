@@ -43,15 +43,13 @@ class LinkState:
     def sources(self, count: int) -> None:
         self.cells[SOURCES] = count
 
-    def restart(self, level_bytes: bytes, sources: int, sequence: int, chain: int) -> None:
+    def restart(self, level_bytes: bytes, sources: int) -> None:
         """Take over what a key frame says; its writer does the same."""
         levels = len(self.cells) - ALIAS
         if len(level_bytes) != levels or max(level_bytes) > scales.to_byte(scales.MAX_LEVEL):
             raise CorruptFrame("scales do not fit the schema", fields=len(level_bytes), expected=levels)
         self.cells[ALIAS:] = array("q", [scales.from_byte(byte) for byte in level_bytes])
         self.cells[SOURCES] = sources
-        self.cells[SEQUENCE] = sequence
-        self.cells[CHAIN] = chain
         self.cells[LAST_ALIAS] = 0
         for table in self.tables:
             if table is not None:

@@ -97,3 +97,9 @@ def read(raw: bytes) -> Frame:
 
 def _crc(raw: bytes, header_size: int, chain: int) -> int:
     return crc32(raw[header_size:], crc32(raw[: header_size - 1], chain))
+
+
+def detach(raw: bytes) -> tuple[bytes, bytes]:
+    """Header and body apart, for brokers whose messages have headers of their own; joined again they are the frame."""
+    size = read(raw).header_size
+    return raw[:size], raw[size:]

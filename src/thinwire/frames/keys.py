@@ -1,7 +1,7 @@
 """Key frames: the full state of some sources, and of the link, at one place of the stream.
 
 A round of key frames tells the state of every source in chunks of bounded size. Every chunk is a place to start from:
-it names the incarnation, the full sequence, schema and configuration, resets the running check and the scales, and
+it names the incarnation, the full sequence, schema and configuration, restarts the running check and the scales, and
 ends with a CRC-32 of itself. A reader is complete when it has seen every chunk of a round.
 """
 
@@ -14,64 +14,60 @@ from thinwire.errors import CorruptFrame, UnsupportedVersion
 from thinwire.frames import varint
 from thinwire.frames.kinds import WIRE_VERSION
 
-CHUNK_BYTES = 65_536
+CHUNK_BYTES = 60_000
+"""source states of a chunk, at most; with the link's own state it stays below 64 kB"""
 MAX_PART = 1 << 20
+MAX_TOTAL_SOURCES = 1 << 24
 _FINGERPRINT = 8
 
 
 class SourceState(NamedTuple):
-    """One source: its alias on this link, dimension values as JSON, the ordinal of its last event, its columns."""
+    """One source: dimension values as JSON, the ordinal of its last event, its columns."""
 
-    alias: int
     dimensions: bytes
     ordinal: int
     columns: bytes
 
     def encode(self) -> bytes:
         return b"".join(
-            (
-                varint.write(self.alias),
-                varint.write_blob(self.dimensions),
-                varint.write(self.ordinal),
-                varint.write_blob(self.columns),
-            )
+            (varint.write_blob(self.dimensions), varint.write(self.ordinal), varint.write_blob(self.columns))
         )
 
     @classmethod
     def decode(cls, body: bytes, at: int) -> tuple[SourceState, int]:
-        alias, at = varint.read(body, at)
         dimensions, at = varint.read_blob(body, at, MAX_PART)
         ordinal, at = varint.read(body, at)
         columns, at = varint.read_blob(body, at, MAX_PART)
-        return cls(alias, dimensions, ordinal, columns), at
+        if ordinal == 0:
+            raise CorruptFrame("a source without any event")
+        return cls(dimensions, ordinal, columns), at
 
 
 class KeyFrame(NamedTuple):
-    """One chunk of a round of key frames."""
+    """One chunk: the sources with aliases `first`, `first + 1`, ... out of `total_sources`."""
 
     incarnation: int
     sequence: int
-    round: int
-    chunk: int
-    chunks: int
-    fingerprint: bytes
     config_version: int
+    fingerprint: bytes
     rules: bytes
     scales: bytes
     total_sources: int
+    first: int
     sources: tuple[SourceState, ...]
 
     def encode(self) -> bytes:
-        numbers = (self.incarnation, self.sequence, self.round, self.chunk, self.chunks, self.config_version)
         body = b"".join(
             (
                 bytes((WIRE_VERSION,)),
-                *(varint.write(number) for number in numbers),
+                varint.write(self.incarnation),
+                varint.write(self.sequence),
+                varint.write(self.config_version),
                 self.fingerprint,
                 varint.write_blob(self.rules),
                 varint.write_blob(self.scales),
                 varint.write(self.total_sources),
-                varint.write(len(self.sources)),
+                varint.write(self.first),
                 *(source.encode() for source in self.sources),
             )
         )
@@ -90,25 +86,20 @@ class KeyFrame(NamedTuple):
 
 
 def _decode(body: bytes) -> KeyFrame:
-    at = 1
-    numbers: list[int] = []
-    for _ in range(6):
-        number, at = varint.read(body, at)
-        numbers.append(number)
+    incarnation, at = varint.read(body, 1)
+    sequence, at = varint.read(body, at)
+    config_version, at = varint.read(body, at)
     fingerprint, at = body[at : at + _FINGERPRINT], at + _FINGERPRINT
     rules, at = varint.read_blob(body, at, MAX_PART)
     scales, at = varint.read_blob(body, at, MAX_PART)
     total, at = varint.read(body, at)
-    count, at = varint.read(body, at)
+    first, at = varint.read(body, at)
     sources: list[SourceState] = []
     while at < len(body):
         source, at = SourceState.decode(body, at)
-        if source.alias >= total:
-            raise CorruptFrame("a source beyond the number of sources", alias=source.alias, total=total)
         sources.append(source)
-    incarnation, sequence, round_, chunk, chunks, version = numbers
-    if count != len(sources) or chunk >= chunks or len(fingerprint) != _FINGERPRINT:
-        raise CorruptFrame("key frame contradicts itself", chunk=chunk, chunks=chunks, sources=count)
+    if first + len(sources) > total or total > MAX_TOTAL_SOURCES:
+        raise CorruptFrame("sources beyond the number of sources", first=first, count=len(sources), total=total)
     return KeyFrame(
-        incarnation, sequence, round_, chunk, chunks, fingerprint, version, rules, scales, total, tuple(sources)
+        incarnation, sequence, config_version, fingerprint, rules, scales, total, first, tuple(sources)
     )

@@ -158,6 +158,17 @@ class Columns:
                     self.settle(row, slot, expected)
         self.table[row * self.width] += 1
 
+    def take_over(self, old: Columns, row: int) -> None:
+        """The values of the same row of other columns; its predictors start afresh."""
+        start, old_start = row * self.width, row * old.width
+        for cell in (ORDINAL, TOLD, LATEST):
+            self.table[start + cell] = old.table[old_start + cell]
+        for slot in range(self.slots):
+            i, x1 = self.place(row, slot), old.last(row, slot)
+            self.table[i], self.table[i + X2] = x1, x1
+        for index in self._object_indexes:
+            self.objects[index][row] = old.objects[index][row]
+
     def _check(self, change: Change) -> None:
         kind = change.mode & 15
         if change.slot >= self.slots or kind >= steps.MODES or change.mode >> 5:

@@ -34,7 +34,7 @@ class Expander:
         self.keys: list[Key | None] = []
         self.bounds = rules.bounds
         self.thinned_bounds = dict.fromkeys(self.bounds) if rules.min_interval else self.bounds
-        self._materialise = materialiser(rules, self.columns)
+        self.materialise = materialiser(rules, self.columns)
         self._converters = [converter(p) for p in rules.schema.wire]
         self._expand: dict[Lane, Callable[[int, Rule, int, Any], None]] = {
             Lane.TICK: self._tick,
@@ -124,10 +124,16 @@ class Expander:
     def forget(self) -> None:
         """Trust no source until it is told again."""
         self.keys = [None] * len(self.keys)
+        for row in range(self.columns.rows):
+            self.columns.table[row * self.columns.width] = 0
 
     def introduced(self, alias: int, told: tuple[tuple[int, Any], ...]) -> Event:
         """The first event of a source just restored."""
         return self._event(alias, [(index, exact) for index, exact in told])
+
+    def current(self, alias: int) -> Event:
+        """Where a source stands: its last event as it can be reconstructed from the state."""
+        return self._event(alias, (), virtual=True)
 
     def known(self) -> Iterator[int]:
         """The aliases of all sources whose state is known."""
@@ -136,23 +142,15 @@ class Expander:
     def _event(self, row: int, overrides: Any, virtual: bool = False) -> Event:
         key = self.keys[row]
         assert key is not None
-        event = Event(
-            self._materialise(row, key),
-            bound=self.thinned_bounds if virtual else self.bounds,
-            source=key,
-            ordinal=self.columns.ordinal(row),
-            publisher=self.publisher,
-            virtual=virtual,
-        )
-        flags: list[str] = []
+        values = self.materialise(row, key)
+        flags: tuple[str, ...] = ()
         for index, exact in overrides:
             rule = self.rules.rules[index]
-            event[rule.property.name] = value_of_exact(rule, exact)
+            values[rule.property.name] = value_of_exact(rule, exact)
             if isinstance(exact, int) and rule.lane is Lane.TICK and not rule.lowest <= exact <= rule.highest:
-                flags.append(rule.property.name)
-        if flags:
-            event.flags = tuple(flags)
-        return event
+                flags += (rule.property.name,)
+        bound = self.thinned_bounds if virtual else self.bounds
+        return Event.of(values, (bound, key, self.columns.ordinal(row), self.publisher, virtual, False, flags))
 
     def _held(self, row: int, rule: Rule, code: int) -> None:
         table = self.columns.table

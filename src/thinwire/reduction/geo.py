@@ -48,6 +48,12 @@ def within(north: int, east: int, latitude: int, tolerance: int) -> bool:
     return north * north + across * across <= tolerance * tolerance
 
 
+def distance(north: int, east: int, latitude: int) -> float:
+    """The distance `within` judges by, in metres."""
+    cosine = COSINES[min(abs(latitude) // UNIT, 90)]
+    return math.hypot(north, abs(east) * cosine / (1 << 15)) * METRES_PER_TICK
+
+
 def to_ticks(position: object, name: str) -> tuple[int, int, bool]:
     """Latitude and longitude as ticks, and whether they are exactly that."""
     if not isinstance(position, list | tuple) or len(position) != 2:

@@ -108,6 +108,17 @@ class Reducer:
                 values[index] = value_at(self.columns, rule, index, partial.source)
         return values
 
+    def take_over(self, old: Reducer) -> None:
+        """Begin with the sources of another reducer of the same schema, at the values it has told."""
+        for key in old.keys:
+            row = self.columns.add()
+            self.rows[key] = row
+            self.keys.append(key)
+            self.columns.take_over(old.columns, row)
+            start = row * self.columns.width
+            self.columns.table[start + TOLD] = self.columns.table[start]
+            self.columns.table[start + DUE] = self.columns.table[start] + 1
+
     def drain_switches(self) -> list[Switch]:
         """Changes of predictor that must be told before the next event."""
         if self.trials is None:

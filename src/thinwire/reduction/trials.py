@@ -71,6 +71,11 @@ class Trials:
         elif table[start + FILLED] == BLOCK:
             self._judge(row)
 
+    @property
+    def decided(self) -> bool:
+        """Are there changes that have not been told?"""
+        return bool(self._pending)
+
     def drain(self) -> list[tuple[int, tuple[Change, ...]]]:
         """The changes decided since the last call: row and what changes."""
         pending, self._pending = self._pending, []

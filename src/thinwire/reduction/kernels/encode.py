@@ -73,6 +73,7 @@ _FLAG, _TICK, _FLOAT = int(Lane.FLAG), int(Lane.TICK), int(Lane.FLOAT)
 _DATA = int(FrameKind.DATA)
 _WIDE_BIT = 0x10
 _FLOAT_FIELD = 6
+_INFINITE = 0x7FF
 
 encode_residual = residual.encode
 decode_residual = residual.decode
@@ -91,7 +92,8 @@ def ticks_of(plan: Any, j: int, whole: int, value: float) -> int:
         if ticks * plan[j, UP] / plan[j, DOWN] != value:
             return ABSENT
     if plan[j, LANE] != _TICK:
-        return ticks
+        no_number = plan[j, LANE] == _FLOAT and (ticks >> 52) & _INFINITE == _INFINITE
+        return ABSENT if no_number else ticks
     if -plan[j, BAND] <= ticks <= plan[j, BAND]:
         ticks = 0
     return ticks if plan[j, LOWEST] <= ticks <= plan[j, HIGHEST] else ABSENT
@@ -153,8 +155,8 @@ def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any) -> bool:
     """Which properties travel, with which codes; the state moves on. Does any travel?"""
     any_travels = False
     for j in range(len(plan)):
-        codes[j] = NOTHING
         lane = plan[j, LANE]
+        codes[j] = 0 if lane == _FLOAT else NOTHING
         if lane > _FLOAT:
             continue
         i = start + HEAD + plan[j, SLOT] * FIELDS
@@ -203,9 +205,7 @@ def put_mask(codes: Any, lanes: Any, count: int, out: Any, at: int) -> int:
 @part
 def travels(codes: Any, lanes: Any, j: int) -> bool:
     """Does the property travel? A float's code uses all 64 bits, so its nothing is zero."""
-    if lanes[j] == _FLOAT:
-        return codes[j] != 0 and codes[j] != NOTHING
-    return codes[j] != NOTHING
+    return codes[j] != (0 if lanes[j] == _FLOAT else NOTHING)
 
 
 @part

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from thinwire.events import Kind
+from thinwire.events import Kind, Property
 from thinwire.formats.lanes import Lane
 from thinwire.reduction.columns import Columns
 from thinwire.reduction.convert import step_of
+from thinwire.reduction.rules import Rule
 
 LANE, SLOT, TOLERANCE, HALF, BAND, LOWEST, HIGHEST, UP, DOWN, WHOLE, AUTO, PERIOD, RING, FIELDS_OF_PLAN = range(14)
 """of a property: its lane, first slot, tolerance, half bin, idle band, range, numerator and denominator of its step,
@@ -32,27 +31,33 @@ def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
         period, ring = (columns.period[slot], columns.ring_start[slot]) if rule.lane is Lane.TICK else (0, 0)
         rows.append(
             [int(rule.lane), slot, rule.tolerance, rule.half, rule.band, rule.lowest, rule.highest]
-            + [step.numerator, step.denominator, p.kind is not Kind.NUMBER, auto, period, ring]
+            + [step.numerator, step.denominator, is_whole(p), auto, period, ring]
         )
     return np.array(rows, dtype=np.int64)
 
 
 def compilable(columns: Columns) -> bool:
-    """Can kernels serve these rules? Positions, thinning and odd steps take the per-event way."""
+    """Can kernels serve these rules? Positions, arrays, opaque values, thinning and odd steps take the per-event way."""
     rules = columns.rules
     if rules.min_interval or not rules.slots:
         return False
     return all(_simple(rule) for rule in rules.rules)
 
 
-def _simple(rule: Any) -> bool:
+def is_whole(p: Property) -> bool:
+    """Are the property's values given to kernels as integers?"""
+    fraction = p.kind is Kind.NUMBER or (p.kind is Kind.TIMESTAMP and step_of(p) != 1)
+    return not fraction
+
+
+def _simple(rule: Rule) -> bool:
     step = step_of(rule.property)
-    if rule.lane is Lane.GEO or (rule.lane is Lane.FLOAT and (rule.distance or _ranged(rule))):
+    if rule.lane in (Lane.GEO, Lane.ARRAY, Lane.OPAQUE) or (rule.lane is Lane.FLOAT and (rule.distance or _ranged(rule))):
         return False
-    if rule.property.kind in (Kind.INTEGER, Kind.TIMESTAMP) and step != 1:
+    if rule.property.kind is Kind.INTEGER and step != 1:
         return False
     return step.numerator < _MAX_FRACTION and step.denominator < _MAX_FRACTION
 
 
-def _ranged(rule: Any) -> bool:
+def _ranged(rule: Rule) -> bool:
     return rule.property.minimum is not None or rule.property.maximum is not None

@@ -1,0 +1,142 @@
+"""How values are spread, in little memory: latencies and errors of any number of events.
+
+A bucket is a tenth wider than the one below it, so its middle is within `ACCURACY` of every value in it. Only buckets
+that hold something are kept, at most 292 of them.
+
+>>> latency = Histogram()
+>>> for milliseconds in range(1, 101):
+...     latency.add(milliseconds / 1000)
+>>> latency.count, latency.least, latency.most
+(100, 0.001, 0.1)
+>>> round(latency.quantile(0.5), 3), latency.quantile(1.0)
+(0.05, 0.1)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thinwire.errors import LedgerError
+
+FLOOR, CEILING = 1e-6, 1e6
+ACCURACY = 0.05
+"""how far a quantile may be off, relative to it; below FLOOR the distance is at most FLOOR instead"""
+
+_WIDTH = 1.1
+_LOG_WIDTH = math.log(_WIDTH)
+TOP = math.ceil(math.log(CEILING / FLOOR) / _LOG_WIDTH) + 1
+"""the bucket of everything above CEILING; bucket 0 holds everything up to FLOOR"""
+
+
+class Histogram:
+    """Counts of values that are not negative, in buckets of equal relative width.
+
+    buckets: how many values are in which bucket; least, most: the smallest and the largest value themselves
+    """
+
+    __slots__ = ("buckets", "least", "most")
+
+    def __init__(
+        self, buckets: Mapping[int, int] | None = None, least: float = math.inf, most: float = -math.inf
+    ) -> None:
+        self.buckets = dict(buckets or {})
+        self.least = least
+        self.most = most
+
+    @property
+    def count(self) -> int:
+        return sum(self.buckets.values())
+
+    def add(self, value: float, count: int = 1) -> None:
+        """Count a value, or the same value several times."""
+        if not value >= 0 or count < 1:
+            raise LedgerError("a histogram counts numbers from 0 upwards", value=value, count=count)
+        bucket = _bucket(value)
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+        self.least = min(self.least, value)
+        self.most = max(self.most, value)
+
+    def add_many(self, values: ArrayLike) -> None:
+        """Count a column of values at once."""
+        column = np.asarray(values, dtype=np.float64).ravel()
+        if not column.size:
+            return
+        if not bool((column >= 0).all()):
+            raise LedgerError("a histogram counts numbers from 0 upwards", value=float(column.min()))
+        for bucket, count in zip(*np.unique(_buckets(column), return_counts=True), strict=True):
+            self.buckets[int(bucket)] = self.buckets.get(int(bucket), 0) + int(count)
+        self.least = min(self.least, float(column.min()))
+        self.most = max(self.most, float(column.max()))
+
+    def quantile(self, share: float) -> float | None:
+        """The smallest value that at least this share of the values do not exceed; None when there are none.
+
+        >>> Histogram().quantile(0.5)
+        """
+        if not 0 <= share <= 1:
+            raise LedgerError("a share is a number from 0 to 1", share=share)
+        count = self.count
+        if not count:
+            return None
+        rank = max(1, math.ceil(share * count))
+        return self.least if rank == 1 else self.most if rank == count else self._at(rank)
+
+    def copy(self) -> Histogram:
+        return Histogram(self.buckets, self.least, self.most)
+
+    def _at(self, rank: int) -> float:
+        seen = 0
+        for bucket in sorted(self.buckets):
+            seen += self.buckets[bucket]
+            if seen >= rank:
+                break
+        # Where a bucket has no middle, one of the values themselves is the better answer.
+        middle = self.most if bucket == TOP else _middle(bucket)
+        return min(max(middle, self.least), self.most)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Histogram):
+            return NotImplemented
+        return (self.buckets, self.least, self.most) == (other.buckets, other.least, other.most)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Histogram(count={self.count}, least={self.least}, most={self.most})"
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram:
+    """Everything that any of these counted.
+
+    >>> one, other = Histogram(), Histogram()
+    >>> one.add(1.0); other.add(3.0)
+    >>> merged([one, other])
+    Histogram(count=2, least=1.0, most=3.0)
+    """
+    total = Histogram()
+    for histogram in histograms:
+        for bucket, count in histogram.buckets.items():
+            total.buckets[bucket] = total.buckets.get(bucket, 0) + count
+        total.least = min(total.least, histogram.least)
+        total.most = max(total.most, histogram.most)
+    return total
+
+
+def _bucket(value: float) -> int:
+    if value <= FLOOR:
+        return 0
+    return TOP if value > CEILING else math.ceil(math.log(value / FLOOR) / _LOG_WIDTH)
+
+
+def _buckets(column: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    inside = np.clip(column, FLOOR, CEILING)
+    places = np.ceil(np.log(inside / FLOOR) / _LOG_WIDTH).astype(np.int64)
+    return np.where(column > CEILING, TOP, places)
+
+
+def _middle(bucket: int) -> float:
+    return 0.0 if bucket == 0 else float(2 * FLOOR * _WIDTH**bucket / (_WIDTH + 1))

@@ -1,0 +1,98 @@
+"""Audits: now and then an event travels exactly as well, and the receiver measures how far its own values are off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from thinwire.errors import CorruptFrame, EventRejected
+from thinwire.events import Schema
+from thinwire.formats import exact
+from thinwire.formats.lanes import Lane
+from thinwire.frames import varint
+from thinwire.reduction import Rule, geo
+from thinwire.reduction.convert import Converter, converter
+from thinwire.reduction.demand import tick_size
+from thinwire.reduction.limits import ABSENT, OFF_GRID
+from thinwire.reduction.materialise import value_of_exact
+
+Exacts = tuple[Any, ...]
+
+
+def encode(source: int, skip: int, exacts: Exacts) -> bytes:
+    """The body of an audit frame."""
+    return varint.write(source) + varint.write(skip) + b"".join(exact.encode(value) for value in exacts)
+
+
+def decode(body: bytes, schema: Schema) -> tuple[int, int, Exacts]:
+    """Source, skip and exact values of an audit frame."""
+    source, at = varint.read(body, 0)
+    skip, at = varint.read(body, at)
+    values: list[Any] = []
+    for _ in schema.wire:
+        value, at = exact.decode(body, at)
+        values.append(value)
+    if at != len(body):
+        raise CorruptFrame("bytes after the last value of an audit", length=len(body))
+    return source, skip, tuple(values)
+
+
+def exacts_of(event: Mapping[str, Any], rules: tuple[Rule, ...], converters: list[Converter]) -> Exacts:
+    """The values of an event as they travel exactly."""
+    return tuple(
+        _exact(rule, event.get(rule.property.name), convert) for rule, convert in zip(rules, converters, strict=True)
+    )
+
+
+def errors(event: Mapping[str, Any], exacts: Exacts, rules: tuple[Rule, ...]) -> dict[str, float]:
+    """How far each property of a virtual event is from the truth; infinite where they differ and no number says how."""
+    found: dict[str, float] = {}
+    for rule, told in zip(rules, exacts, strict=True):
+        name = rule.property.name
+        found[name] = _distance(rule, event[name], told)
+    return found
+
+
+def _exact(rule: Rule, value: Any, convert: Converter) -> Any:
+    if value is None or rule.lane is Lane.TEXT:
+        return value
+    ticks = convert(value)
+    if rule.lane is Lane.OPAQUE:
+        return ticks
+    if rule.lane is Lane.FLAG:
+        return value
+    if rule.lane is Lane.TICK:
+        return value if ticks == OFF_GRID else ticks
+    return [float(item) for item in value] if isinstance(value, list | tuple) else float(value)
+
+
+def _distance(rule: Rule, seen: Any, told: Any) -> float:
+    if rule.lane is Lane.TICK and isinstance(told, int):
+        return _tick_distance(rule, seen, told)
+    truth = value_of_exact(rule, told)
+    if seen is None or truth is None or not isinstance(truth, int | float | list):
+        return 0.0 if seen == truth else math.inf
+    if rule.lane is Lane.GEO:
+        return _metres(seen, truth, rule)
+    if isinstance(truth, list):
+        pairs = zip(seen, truth, strict=False)
+        return max((abs(a - b) for a, b in pairs), default=0.0) if len(seen) == len(truth) else math.inf
+    return abs(seen - truth) if isinstance(seen, int | float) else math.inf
+
+
+def _tick_distance(rule: Rule, seen: Any, told: int) -> float:
+    """Counted in whole ticks, so that a promise kept exactly is not broken by a rounding of doubles."""
+    try:
+        ticks = converter(rule.property)(seen)
+    except EventRejected:
+        return math.inf
+    if ticks in (ABSENT, OFF_GRID):
+        return math.inf
+    return float(abs(ticks - told) * tick_size(rule.property))
+
+
+def _metres(seen: Any, truth: Any, rule: Rule) -> float:
+    a, b = geo.to_ticks(seen, rule.property.name), geo.to_ticks(truth, rule.property.name)
+    return geo.distance(a[0] - b[0], geo.wrap(a[1] - b[1]), b[0])
+

@@ -1,0 +1,54 @@
+"""How a link behaves: one frozen value, versioned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from thinwire.errors import ConfigError
+from thinwire.reduction import Demand
+from thinwire.reduction.reducer import MAX_SOURCES, LatePolicy
+
+
+@dataclass(frozen=True)
+class LinkConfig:
+    """What a publisher is told to do.
+
+    version: grows with every change; key frames carry it
+    demand: tolerances, predictors, mode
+    format: "compact" or "json"
+    key_frame_interval: seconds in which the state of every source is told once
+    max_silence: seconds between two heartbeats, at most
+    audit_every: one event in so many travels exactly as well, to measure the promise; 0 for never
+    late_policy: "accept" or "reject" events older than their source's latest
+
+    >>> LinkConfig(demand=Demand(default_tolerance=0.5), max_silence=5).format
+    'compact'
+    """
+
+    version: int = 1
+    demand: Demand = field(default_factory=Demand)
+    format: Literal["compact", "json"] = "compact"
+    key_frame_interval: float = 600.0
+    max_silence: float = 10.0
+    audit_every: int = 0
+    late_policy: LatePolicy = "accept"
+    max_sources: int = MAX_SOURCES
+
+    def __post_init__(self) -> None:
+        for name in ("key_frame_interval", "max_silence"):
+            value = getattr(self, name)
+            if not math.isfinite(value) or value <= 0:
+                raise ConfigError(f"{name} must be above zero seconds", value=value)
+        if self.format not in ("compact", "json"):
+            raise ConfigError("format is 'compact' or 'json'", format=self.format)
+        if self.late_policy not in ("accept", "reject"):
+            raise ConfigError("late_policy is 'accept' or 'reject'", late_policy=self.late_policy)
+        if self.audit_every < 0 or self.version < 0 or not 0 < self.max_sources <= MAX_SOURCES:
+            raise ConfigError(
+                "audit_every and version are zero or more, max_sources is 1 to a million",
+                audit_every=self.audit_every,
+                version=self.version,
+                max_sources=self.max_sources,
+            )

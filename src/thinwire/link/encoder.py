@@ -1,0 +1,115 @@
+"""From an event to the frames that tell it: the compiled way where it can, the per-event way where it must."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from thinwire.events.paths import flatten
+from thinwire.formats import LinkState, Partial, compact, exact, plain
+from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, WIDE
+from thinwire.frames import FrameKind, SourceState, seal, varint
+from thinwire.frames.packing import pack
+from thinwire.link.counts import Counts
+from thinwire.reduction import Introduction, Reducer, snapshots
+
+if TYPE_CHECKING:
+    from thinwire.reduction.fast import FastEncoder
+
+
+class Encoder:
+    """The framing half of a publisher: owns the reducer and the link's state, knows nothing of time."""
+
+    def __init__(self, reducer: Reducer, link: LinkState, counts: Counts, *, spell_out: bool, compiled: bool) -> None:
+        self.reducer = reducer
+        self.link = link
+        self.counts = counts
+        self.spell_out = spell_out
+        self.fast = _fast(reducer, link) if compiled and not spell_out else None
+        self._nested = reducer.schema.nested
+        self._width = len(reducer.schema.wire)
+
+    def encode(self, event: Mapping[str, Any]) -> list[bytes]:
+        """The frames of one event: none, its own, and a switch where a predictor changes after it."""
+        if self._nested:
+            event = flatten(event, self.reducer.schema)
+        frames: list[bytes] = []
+        frame = self.fast.encode(event) if self.fast is not None else None
+        if frame is None:
+            frame = self._encode_slowly(event)
+        elif frame:
+            self.counts.add(frame)
+        if frame:
+            frames.append(frame)
+        trials = self.reducer.trials
+        if trials is not None and trials.decided:
+            frames += self.switches()
+        return frames
+
+    def switches(self) -> list[bytes]:
+        """The changes of predictor decided since they were last told."""
+        return [self.frame(FrameKind.SWITCH, switch.encode()) for switch in self.reducer.drain_switches()]
+
+    def frame(self, kind: FrameKind, body: bytes, *, chain: int | None = None, packed: bool = False) -> bytes:
+        """The next frame of the link."""
+        cells = self.link.cells
+        slot = None
+        if packed:
+            body, slot = pack(body)
+        raw, after = seal(
+            kind,
+            body,
+            sequence=cells[SEQUENCE],
+            chain=cells[CHAIN] if chain is None else chain,
+            incarnation=cells[INCARNATION],
+            wide=bool(cells[WIDE]),
+            slot=slot,
+        )
+        cells[SEQUENCE] += 1
+        cells[CHAIN] = after
+        self.counts.add(raw)
+        return raw
+
+    def source_state(self, row: int) -> SourceState:
+        """A source as a key frame tells it; its silent events count as told."""
+        columns = self.reducer.columns
+        self.reducer.skipped(row)
+        return SourceState(self.reducer.dimensions(row), columns.ordinal(row), snapshots.take(columns, row))
+
+    def _encode_slowly(self, event: Mapping[str, Any]) -> bytes:
+        answer = self.reducer.reduce(event)
+        if self.fast is not None:
+            self.fast.learn(event)
+        if answer is None:
+            return b""
+        if isinstance(answer, Introduction):
+            return self._introduce(answer)
+        return self._data(answer)
+
+    def _data(self, partial: Partial) -> bytes:
+        if self.spell_out:
+            values = self.reducer.values(partial)
+            body = plain.encode(partial.source, partial.skip, values, self.reducer.schema)
+            return self.frame(FrameKind.JSON, body)
+        kind = FrameKind.EXCEPTION if partial.exceptions else FrameKind.DATA
+        return self.frame(kind, compact.encode(partial, self.link))
+
+    def _introduce(self, introduction: Introduction) -> bytes:
+        self.link.sources += 1
+        state = SourceState(introduction.dimensions, 1, introduction.columns)
+        parts = [state.encode()]
+        for index, value in introduction.exceptions:
+            parts += (varint.write(index), exact.encode(value))
+        return self.frame(FrameKind.INTRODUCTION, b"".join(parts), packed=True)
+
+
+def _fast(reducer: Reducer, link: LinkState) -> FastEncoder | None:
+    """The compiled way, where it is installed and the rules are simple enough."""
+    if find_spec("numba") is None:
+        return None
+    from thinwire.reduction.fast import FastEncoder
+    from thinwire.reduction.kernels.plan import compilable
+
+    served = compilable(reducer.columns) and reducer.late_policy == "accept"
+    return FastEncoder(reducer, link) if served else None

@@ -1,0 +1,221 @@
+"""The publishing end of a link: events in, frames out. No I/O, no clock: the caller says what time it is.
+
+What a publisher owes its readers, and when:
+
+    start, reconfiguration     a key frame round of the new configuration
+    an event                   its frame, unless everything in it was expected
+    every max_silence          a heartbeat: watermark, full sequence, and what was passed over in silence
+    over key_frame_interval    the state of every source, chunk by chunk
+    a request                  a whole round of key frames, at most one a second
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from thinwire.errors import ConfigError, EventRejected
+from thinwire.events import Schema
+from thinwire.events.paths import flatten
+from thinwire.formats import LinkState
+from thinwire.formats.link_state import INCARNATION, SEQUENCE
+from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, Silence, SourceState
+from thinwire.frames.keys import CHUNK_BYTES
+from thinwire.link import audits
+from thinwire.link.config import LinkConfig
+from thinwire.link.counts import Counts
+from thinwire.link.encoder import Encoder
+from thinwire.reduction import Reducer, resolve
+from thinwire.reduction.columns import TOLD
+from thinwire.reduction.convert import converter
+
+MAX_SILENCES = 16_384
+REQUEST_PAUSE = 1.0
+
+
+class Publisher:
+    """One publisher's frames for one topic.
+
+    name, incarnation: who speaks, and which life of it; a restarted publisher counts its incarnation up
+    wide: 16-bit sequences, for transports that do not number their messages gaplessly
+    compiled: use the compiled kernels where they apply
+
+    >>> from thinwire.events import Property
+    >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+    >>> publisher = Publisher(rooms, name="p1", incarnation=1, now=0.0, compiled=False)
+    >>> frames = publisher.start(now=0.0) + publisher.publish({"room": "11.1", "t": 20.5}, now=0.0)
+    >>> publisher.publish({"room": "11.1", "t": 20.5}, now=1.0)
+    []
+    >>> [len(frame) for frame in publisher.publish({"room": "11.1", "t": 20.6}, now=2.0)]
+    [4]
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        config: LinkConfig | None = None,
+        *,
+        name: str = "publisher",
+        incarnation: int = 1,
+        wide: bool = False,
+        now: float = 0.0,
+        compiled: bool = True,
+    ) -> None:
+        self.schema = schema
+        self.name = name
+        self.incarnation = incarnation
+        self.counts = Counts()
+        self._compiled = compiled
+        self._wide = wide
+        self._next_heartbeat = now
+        self._next_key = now
+        self._cursor = 0
+        self._last_round = -1e300
+        self._audit_in = 0
+        self._configure(config or LinkConfig(), sequence=0)
+
+    def start(self, now: float) -> list[bytes]:
+        """What readers need before the first event."""
+        return self._round(now)
+
+    def publish(self, event: Mapping[str, Any], now: float) -> list[bytes]:
+        """The frames of an event, and whatever else is due. Raises EventRejected, and nothing has changed then."""
+        try:
+            frames = self._encoder.encode(event)
+        except EventRejected:
+            self.counts.rejected += 1
+            raise
+        self.counts.events += 1
+        if self.config.audit_every:
+            self._audit_in -= 1
+            if self._audit_in < 0:
+                self._audit_in = self.config.audit_every - 1
+                frames.append(self._audit(event))
+        if now >= self._next_heartbeat or now >= self._next_key:
+            frames += self.poll(now)
+        return frames
+
+    def poll(self, now: float) -> list[bytes]:
+        """What is due at this time although nothing happened."""
+        frames: list[bytes] = []
+        if now >= self._next_heartbeat:
+            frames += self.heartbeat(now)
+        if now >= self._next_key:
+            frames.append(self._next_chunk(now))
+        return frames
+
+    def heartbeat(self, now: float) -> list[bytes]:
+        """All events up to now are told: what was passed over in silence, and that nothing else happened."""
+        self._next_heartbeat = now + self.config.max_silence
+        silences = self._silences()
+        frames = []
+        for at in range(0, max(1, len(silences)), MAX_SILENCES):
+            part = tuple(silences[at : at + MAX_SILENCES])
+            complete = at + MAX_SILENCES >= len(silences)
+            if complete:
+                self._watermark = int(now * 1000)
+            body = Heartbeat(self._link.cells[SEQUENCE], self._watermark, part).encode()
+            frames.append(self._encoder.frame(FrameKind.HEARTBEAT, body, packed=True))
+        return frames
+
+    def reconfigure(self, config: LinkConfig, now: float) -> list[bytes]:
+        """Go over to another configuration without a gap: tell what is untold, then start from the same state."""
+        if config.version <= self.config.version:
+            raise ConfigError("a new configuration needs a higher version", version=config.version, present=self.config.version)
+        rules = resolve(self.schema, config.demand)
+        frames = self.heartbeat(now)
+        old = self._encoder.reducer
+        self._configure(config, sequence=self._link.cells[SEQUENCE], rules=rules)
+        self._encoder.reducer.take_over(old)
+        self._link.sources = len(old.keys)
+        return frames + self._round(now)
+
+    def answer(self, request: Request, now: float) -> list[bytes]:
+        """Key frames for a reader that lost its way; readers that ask within a second share a round."""
+        if now - self._last_round < REQUEST_PAUSE:
+            return []
+        return self._round(now)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The part that turns events into frames, for batches."""
+        return self._encoder
+
+    def _configure(self, config: LinkConfig, sequence: int, rules: Any = None) -> None:
+        self.config = config
+        reducer = Reducer(
+            rules or resolve(self.schema, config.demand), late_policy=config.late_policy, max_sources=config.max_sources
+        )
+        self._link = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
+        self._link.cells[SEQUENCE] = sequence
+        self._link.cells[INCARNATION] = self.incarnation & 3
+        self._watermark = 0
+        self._encoder = Encoder(
+            reducer, self._link, self.counts, spell_out=config.format == "json", compiled=self._compiled
+        )
+        self._converters = [converter(p) for p in self.schema.wire]
+
+    def _round(self, now: float) -> list[bytes]:
+        self._last_round = now
+        self._cursor = 0
+        frames = [self._next_chunk(now)]
+        while self._cursor:
+            frames.append(self._next_chunk(now))
+        return frames
+
+    def _next_chunk(self, now: float) -> bytes:
+        """One chunk of the round under way; the next is due in proportion, so that a round takes one interval."""
+        total = len(self._encoder.reducer.keys)
+        first, states, size = self._cursor, [], 0
+        while self._cursor < total and size < CHUNK_BYTES:
+            state = self._encoder.source_state(self._cursor)
+            states.append(state)
+            size += len(state.dimensions) + len(state.columns) + 12
+            self._cursor += 1
+        share = (self._cursor - first) / total if total else 1.0
+        self._next_key = now + self.config.key_frame_interval * share
+        if self._cursor >= total:
+            self._cursor = 0
+        return self._key_frame(first, tuple(states), total)
+
+    def _key_frame(self, first: int, states: tuple[SourceState, ...], total: int) -> bytes:
+        link, encoder = self._link, self._encoder
+        levels = link.level_bytes()
+        key = KeyFrame(
+            self.incarnation,
+            link.cells[SEQUENCE],
+            self.config.version,
+            self.schema.fingerprint,
+            encoder.reducer.rules.encode(),
+            levels,
+            total,
+            first,
+            states,
+        )
+        raw = encoder.frame(FrameKind.KEY, key.encode(), chain=0, packed=True)
+        link.restart(levels, total)
+        return raw
+
+    def _audit(self, event: Mapping[str, Any]) -> bytes:
+        reducer = self._encoder.reducer
+        flat = flatten(event, self.schema) if self.schema.nested else event
+        row = reducer.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
+        exacts = audits.exacts_of(flat, reducer.rules.rules, self._converters)
+        return self._encoder.frame(FrameKind.AUDIT, audits.encode(row, reducer.skipped(row), exacts), packed=True)
+
+    def _silences(self) -> list[Silence]:
+        """Sources with untold events, as runs of equal counts."""
+        columns = self._encoder.reducer.columns
+        if not columns.rows:
+            return []
+        table = columns.view().reshape(columns.rows, columns.width)
+        skips = table[:, 0] - table[:, TOLD]
+        edges = np.flatnonzero(np.diff(skips)) + 1
+        starts = np.concatenate(([0], edges))
+        ends = np.concatenate((edges, [len(skips)]))
+        table[:, TOLD] = table[:, 0]
+        return [
+            Silence(int(a), int(b - a), int(skips[a])) for a, b in zip(starts, ends, strict=True) if skips[a]
+        ]

@@ -1,0 +1,17 @@
+"""Subjects and bytes, no meaning: what carries messages, beginning with a broker in memory that can misbehave."""
+
+from thinwire.transports.base import Capabilities, Inbox, Message, Transport
+from thinwire.transports.faults import Faults
+from thinwire.transports.memory import MemoryBroker, MemoryInbox
+from thinwire.transports.subjects import matches
+
+__all__ = [
+    "Capabilities",
+    "Faults",
+    "Inbox",
+    "MemoryBroker",
+    "MemoryInbox",
+    "Message",
+    "Transport",
+    "matches",
+]
