@@ -172,6 +172,20 @@ class LedgerError(LocalFault):
     summary = "bad ledger"
 
 
+class MissingData(LocalFault):
+    """A recording to measure on is not there."""
+
+    summary = "recording not found"
+    advice = "Name the folder that holds the recordings with --data."
+
+
+class BrokenPromise(LocalFault):
+    """A value arrived further from the truth than its bound, or an event not at all."""
+
+    summary = "broken promise"
+    advice = "This is a defect: please report it with the command that shows it."
+
+
 class TransportError(LocalFault):
     """A transport cannot carry what it was given, or not now."""
 

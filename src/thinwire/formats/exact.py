@@ -8,6 +8,7 @@ Used where a value travels by exception, in audits, and for the objects of a key
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -48,9 +49,7 @@ def decode(data: bytes, at: int, depth: int = 0) -> tuple[Any, int]:
     if tag == _INTEGER:
         return varint.read_signed(data, at)
     if tag == _DOUBLE:
-        if at + 8 > len(data):
-            raise CorruptFrame("a double is cut off", at=at)
-        return struct.unpack_from(">d", data, at)[0], at + 8
+        return _double(data, at)
     if tag == _TEXT:
         return _text(data, at)
     if tag == _BYTES:
@@ -58,6 +57,15 @@ def decode(data: bytes, at: int, depth: int = 0) -> tuple[Any, int]:
     if tag == _LIST and depth < _MAX_DEPTH:
         return _list(data, at, depth)
     raise CorruptFrame("a value of unknown kind", tag=tag, at=at)
+
+
+def _double(data: bytes, at: int) -> tuple[float, int]:
+    if at + 8 > len(data):
+        raise CorruptFrame("a double is cut off", at=at)
+    value: float = struct.unpack_from(">d", data, at)[0]
+    if not math.isfinite(value):
+        raise CorruptFrame("a double that is no number", at=at)
+    return value, at + 8
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:

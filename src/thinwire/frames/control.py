@@ -102,4 +102,6 @@ class Request(NamedTuple):
     def decode(cls, body: bytes) -> Request:
         incarnation, at = varint.read(body, 0)
         sequence, at = varint.read(body, at)
+        if at != len(body):
+            raise CorruptFrame("bytes after a request", length=len(body), read=at)
         return cls(incarnation, sequence)

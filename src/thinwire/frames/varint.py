@@ -1,7 +1,7 @@
 """Whole numbers in as few bytes as they need.
 
 Seven bits a byte, least significant first, the high bit says that more follow. Signed numbers are zig-zagged, so that
-small ones of either sign stay short.
+small ones of either sign stay short. A number has one way to be written: the shortest.
 
 >>> write(300).hex(), read(write(300), 0)
 ('ac02', (300, 2))
@@ -38,11 +38,11 @@ def read(data: bytes, at: int) -> tuple[int, int]:
         byte = data[place]
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if number > MAX_VALUE:
+            if number > MAX_VALUE or (not byte and place > at):
                 break
             return number, place + 1
         shift += 7
-    raise CorruptFrame("a number that does not end or does not fit 64 bits", at=at, length=len(data))
+    raise CorruptFrame("a number that does not end, is padded, or does not fit 64 bits", at=at, length=len(data))
 
 
 def zigzag(number: int) -> int:

@@ -11,7 +11,7 @@ from thinwire.events import Schema
 from thinwire.formats import exact
 from thinwire.formats.lanes import Lane
 from thinwire.frames import varint
-from thinwire.reduction import Rule, geo
+from thinwire.reduction import Rule, exceptions, geo
 from thinwire.reduction.convert import Converter, converter
 from thinwire.reduction.demand import tick_size
 from thinwire.reduction.limits import ABSENT, OFF_GRID
@@ -63,7 +63,7 @@ def _exact(rule: Rule, value: Any, convert: Converter) -> Any:
     if rule.lane is Lane.FLAG:
         return value
     if rule.lane is Lane.TICK:
-        return value if ticks == OFF_GRID else ticks
+        return exceptions.told_exactly(ticks, value)
     return [float(item) for item in value] if isinstance(value, list | tuple) else float(value)
 
 

@@ -30,8 +30,8 @@ class LinkConfig:
     version: int = 1
     demand: Demand = field(default_factory=Demand)
     format: Literal["compact", "json"] = "compact"
-    key_frame_interval: float = 600.0
-    max_silence: float = 10.0
+    key_frame_interval: float = 3600.0
+    max_silence: float = 30.0
     audit_every: int = 0
     late_policy: LatePolicy = "accept"
     max_sources: int = MAX_SOURCES

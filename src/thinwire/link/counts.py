@@ -32,9 +32,14 @@ class Counts:
         """All bytes of all frames."""
         return self.data_bytes + self.key_bytes + self.control_bytes
 
+    def add_data(self, frame: bytes) -> None:
+        """Count a frame known to tell an event."""
+        self.frames += 1
+        self.data_bytes += len(frame)
+
     def add(self, frame: bytes) -> None:
         """Count a frame."""
-        kind = frame[0] & 0x0F
+        kind = frame[0] & 0x0F if frame else 0
         self.frames += 1
         if kind in _DATA:
             self.data_bytes += len(frame)

@@ -39,7 +39,7 @@ class Encoder:
         if frame is None:
             frame = self._encode_slowly(event)
         elif frame:
-            self.counts.add(frame)
+            self.counts.add_data(frame)
         if frame:
             frames.append(frame)
         trials = self.reducer.trials

@@ -93,9 +93,13 @@ class Publisher:
             if self._audit_in < 0:
                 self._audit_in = self.config.audit_every - 1
                 frames.append(self._audit(event))
-        if now >= self._next_heartbeat or now >= self._next_key:
+        if self.is_due(now):
             frames += self.poll(now)
         return frames
+
+    def is_due(self, now: float) -> bool:
+        """Is a heartbeat or a key frame due?"""
+        return now >= self._next_heartbeat or now >= self._next_key
 
     def poll(self, now: float) -> list[bytes]:
         """What is due at this time although nothing happened."""

@@ -20,6 +20,7 @@ from thinwire.events import Event, Schema
 from thinwire.formats import LinkState, compact, exact, plain
 from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, WIDE
 from thinwire.frames import Frame, FrameKind, Heartbeat, KeyFrame, Request, SourceState, Switch, read, split, varint
+from thinwire.frames.control import MAX_SKIP
 from thinwire.frames.kinds import is_known
 from thinwire.link import audits
 from thinwire.link.counts import Counts
@@ -114,15 +115,16 @@ class Subscriber:
         return self._expander.bounds if self._expander is not None else {}
 
     def _take(self, raw: bytes, now: float, out: list[Delivery]) -> None:
-        self.counts.add(raw or b"\0")
-        if self._fast is not None and self.state is State.READY:
-            event = self._fast.decode(raw)
-            if event is not None:
-                self.counts.events += 1
-                self._remember(raw)
-                out.append(event)
-                return
         try:
+            if self._fast is not None and self.state is State.READY:
+                events = self._fast.decode(raw)
+                if events is not None:
+                    self.counts.add_data(raw)
+                    self.counts.events += len(events)
+                    self._remember(raw)
+                    out.extend(events)
+                    return
+            self.counts.add(raw)
             self._take_slowly(raw, now, out)
         except UnknownSchema:
             self._lose("unknown schema", out)
@@ -179,7 +181,7 @@ class Subscriber:
         elif frame.kind == FrameKind.SWITCH:
             switch = Switch.decode(frame.body)
             if expander.knows(switch.source):
-                self._deliver(expander.pass_over(switch.source, switch.skip), out)
+                self._pass_over(switch.source, switch.skip, out)
                 expander.switch(switch)
         elif frame.kind == FrameKind.AUDIT:
             self._audit(frame.body, out)
@@ -211,7 +213,7 @@ class Subscriber:
         for silence in beat.silences:
             for alias in range(silence.first, silence.first + silence.count):
                 if expander.knows(alias):
-                    self._deliver(expander.pass_over(alias, silence.skip), out)
+                    self._pass_over(alias, silence.skip, out)
         out.append(Watermark(self.publisher, beat.watermark / 1000))
 
     def _audit(self, body: bytes, out: list[Delivery]) -> None:
@@ -220,7 +222,7 @@ class Subscriber:
         source, skip, exacts = audits.decode(body, expander.rules.schema)
         if not expander.knows(source):
             return
-        self._deliver(expander.pass_over(source, skip), out)
+        self._pass_over(source, skip, out)
         seen = expander.current(source)
         found = audits.errors(seen, exacts, expander.rules.rules)
         out.append(Audit(self.publisher, seen.source, seen.ordinal, found, dict(seen.bound)))
@@ -292,7 +294,7 @@ class Subscriber:
         assert expander is not None
         skip = state.ordinal - expander.columns.ordinal(alias)
         if skip >= 0:
-            self._deliver(expander.pass_over(alias, skip), out)
+            self._pass_over(alias, skip, out)
         if skip < 0 or snapshots.take(expander.columns, alias) != state.columns:
             self._memory.keep_one(expander, alias, self.incarnation or 0)
             expander.restore(alias, state.dimensions, state.ordinal, state.columns)
@@ -313,6 +315,13 @@ class Subscriber:
             self.counts.missed += ordinal - first
             out.append(Missed(self.publisher, key, first, ordinal - 1, "gap"))
         self._deliver([expander.current(alias)], out)
+
+    def _pass_over(self, alias: int, skip: int, out: list[Delivery]) -> None:
+        """Deliver the events of a source that were passed over in silence."""
+        expander = self._expander
+        assert expander is not None
+        way = self._fast if self._fast is not None and skip <= MAX_SKIP else expander
+        self._deliver(way.pass_over(alias, skip), out)
 
     def _deliver(self, events: list[Event], out: list[Delivery]) -> None:
         self.counts.events += len(events)

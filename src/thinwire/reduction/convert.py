@@ -106,6 +106,8 @@ def array_of(p: Property, value: Any) -> tuple[tuple[int, ...], bool]:
     ticks = [convert(item) for item in value]
     if ABSENT in ticks:
         raise WrongType("an element is missing", property=p.name)
+    if any(abs(t) > TICK_LIMIT for t in ticks if t != OFF_GRID):
+        raise TooLarge("an element counts too many steps", property=p.name, limit="2^61 steps")
     exact = OFF_GRID not in ticks
     if not exact:
         ticks = [nearest(p, item) for item in value]
@@ -129,7 +131,11 @@ def _number(p: Property) -> Converter:
         same = ticks * down / up == value if down != 1 or up != 1 else ticks == value
         if not same and p.kind is Kind.INTEGER and value != int(value):
             raise WrongType("an integer is expected", property=p.name, value=value)
-        return ticks if same and abs(ticks) <= _INT64 else OFF_GRID
+        if same and abs(ticks) <= _INT64:
+            return ticks
+        if float(value) != value:
+            raise TooLarge("off the grid, and a double cannot hold it", property=p.name, value=value, limit="2^53")
+        return OFF_GRID
 
     return convert
 

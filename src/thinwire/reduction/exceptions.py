@@ -12,8 +12,18 @@ from thinwire.formats.lanes import Lane
 from thinwire.reduction import geo
 from thinwire.reduction.columns import Columns
 from thinwire.reduction.convert import nearest
-from thinwire.reduction.limits import ABSENT, TICK_LIMIT
+from thinwire.reduction.limits import ABSENT, OFF_GRID, TICK_LIMIT
 from thinwire.reduction.rules import Rule
+
+
+def told_exactly(ticks: int, value: Any) -> Any:
+    """A number or timestamp as it travels exactly: its ticks, or the value itself where it is off the grid.
+
+    An integer on the wire counts ticks, so that a whole number off the grid travels as a double.
+    """
+    if ticks != OFF_GRID:
+        return ticks
+    return float(value) if isinstance(value, int) else value
 
 
 def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:

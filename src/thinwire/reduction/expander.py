@@ -15,7 +15,7 @@ from thinwire.frames.varint import unzigzag
 from thinwire.reduction import exceptions, geo, lane_codes, residual, snapshots
 from thinwire.reduction.columns import MODE, Columns
 from thinwire.reduction.convert import array_of, bits_of, converter
-from thinwire.reduction.limits import ABSENT, OFF_GRID, TICK_LIMIT
+from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.materialise import checked_dimensions, materialiser, value_of_exact
 from thinwire.reduction.predictors.steps import FINE
 from thinwire.reduction.reducer import first_value
@@ -129,7 +129,9 @@ class Expander:
 
     def introduced(self, alias: int, told: tuple[tuple[int, Any], ...]) -> Event:
         """The first event of a source just restored."""
-        return self._event(alias, [(index, exact) for index, exact in told])
+        for index, exact in told:
+            exceptions.check_kind(self.rules.rules[index], exact)
+        return self._event(alias, told)
 
     def current(self, alias: int) -> Event:
         """Where a source stands: its last event as it can be reconstructed from the state."""
@@ -173,9 +175,10 @@ class Expander:
         self.columns.put(row, rule.first_slot, flag ^ 1)
 
     def _float(self, row: int, rule: Rule, index: int, code: int) -> None:
-        pattern = (self.columns.last(row, rule.first_slot) ^ code) & (1 << 64) - 1
+        last = self.columns.last(row, rule.first_slot)
+        pattern = (last ^ code) & (1 << 64) - 1
         bits = pattern - (1 << 64) if pattern >> 63 else pattern
-        if bits == ABSENT or pattern >> 52 & 0x7FF == 0x7FF:
+        if ABSENT in (last, bits) or pattern >> 52 & 0x7FF == 0x7FF:
             raise CorruptFrame("a float that is no number", property=rule.property.name)
         self.columns.put(row, rule.first_slot, bits)
 
@@ -237,10 +240,6 @@ class Expander:
             ticks = self._converters[index](value)
         except EventRejected as problem:
             raise CorruptFrame(f"spelled-out value: {problem}") from None
-        if rule.lane is Lane.TICK and not rule.lowest <= ticks <= rule.highest:
-            exact = value if ticks == OFF_GRID else ticks
-            exceptions.settle_tick(self.columns, rule, row, exact)
-            return exact
         return first_value(self.columns, rule, row, index, ticks, value)
 
 

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from thinwire.errors import CorruptFrame
 from thinwire.events import Event, Kind, Property
 from thinwire.events.timestamps import reader, writer
 from thinwire.formats.link_state import ATTENTION, LAST_ALIAS, LinkState
 from thinwire.frames.frame import MAX_FRAME
 from thinwire.reduction.expander import Expander
-from thinwire.reduction.kernels.decode import NOT_ORDINARY, REGULAR, decode_frame
+from thinwire.reduction.kernels.decode import NOT_ORDINARY, REGULAR, SKIPPED, decode_frame, pass_over
 from thinwire.reduction.kernels.encode import encode_event
 from thinwire.reduction.kernels.plan import is_whole, plan_of
 from thinwire.reduction.reducer import Reducer
@@ -74,7 +75,7 @@ class FastEncoder:
         """See to the trial that a kernel points at."""
         row = self.link.cells[ATTENTION] - 1
         self.link.cells[ATTENTION] = 0
-        if self.reducer.trials is not None:
+        if row >= 0 and self.reducer.trials is not None:
             self.reducer.trials.attend(row)
 
     def _compile(self) -> Callable[[Mapping[str, Any]], int | None]:
@@ -115,7 +116,7 @@ class FastEncoder:
 
 
 class FastDecoder:
-    """Frame in, event out; None where the per-event code must take it."""
+    """Frame in, events out; None where the per-event code must take it."""
 
     def __init__(self, expander: Expander, link: LinkState) -> None:
         self.expander = expander
@@ -130,24 +131,46 @@ class FastDecoder:
         self._width = expander.columns.width
         self._assemble = self._compile()
 
-    def decode(self, frame: bytes) -> Event | None:
-        """The event of an ordinary frame."""
+    def decode(self, frame: bytes) -> list[Event] | None:
+        """The events of an ordinary frame: those passed over before it, and its own."""
         size = len(frame)
         if size > _OUT or self.expander.columns.rows == 0:
             return None
         self._raw[:size] = frame
-        expander = self.expander
-        answer = decode_frame(
-            self._plan, self._cells, expander.columns.view(), self._width, self._bytes, size, self._work, self._out
-        )
+        answer = self._read(size, False)
         if answer == NOT_ORDINARY:
             return None
-        row = self.link.cells[LAST_ALIAS]
+        events: list[Event] = []
+        if answer == SKIPPED:
+            skip, row = int(self._out[0]), int(self._out[1])
+            events = self.pass_over(row, skip)
+            answer = self._read(size, True)
+            if answer == NOT_ORDINARY:
+                raise CorruptFrame("a residual on no value, or beyond all limits")
+        events.append(self._event(self.link.cells[LAST_ALIAS], answer, False))
+        return events
+
+    def pass_over(self, row: int, skip: int) -> list[Event]:
+        """The source's next events, which were as expected."""
+        table = self.expander.columns.view()
+        return [
+            self._event(row, pass_over(self._plan, table, self._width, row, self._work, self._out), True)
+            for _ in range(skip)
+        ]
+
+    def _read(self, size: int, passed_over: bool) -> int:
+        table = self.expander.columns.view()
+        return decode_frame(
+            self._plan, self._cells, table, self._width, self._bytes, size, passed_over, self._work, self._out
+        )
+
+    def _event(self, row: int, answer: int, virtual: bool) -> Event:
+        expander = self.expander
         key = expander.keys[row]
         assert key is not None
         values = self._assemble(row, key) if answer == REGULAR else expander.materialise(row, key)
         ordinal = expander.columns.table[row * self._width]
-        return Event.of(values, (expander.bounds, key, ordinal, expander.publisher, False, False, ()))
+        return Event.of(values, (expander.bounds, key, ordinal, expander.publisher, virtual, False, ()))
 
     def _compile(self) -> Callable[[int, tuple[Any, ...]], dict[str, Any]]:
         """The function that makes the event's dict from the kernel's record."""

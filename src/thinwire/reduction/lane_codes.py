@@ -12,7 +12,7 @@ from thinwire.frames.varint import zigzag
 from thinwire.reduction import exceptions, geo, residual
 from thinwire.reduction.columns import Columns
 from thinwire.reduction.convert import float_of
-from thinwire.reduction.limits import ABSENT, OFF_GRID
+from thinwire.reduction.limits import ABSENT
 from thinwire.reduction.rules import Rule
 
 Answer = tuple[bool, Any] | None
@@ -25,7 +25,7 @@ def tick_exception(columns: Columns, rule: Rule, row: int, ticks: int, value: An
             return None
         exact = None
     else:
-        exact = value if ticks == OFF_GRID else ticks
+        exact = exceptions.told_exactly(ticks, value)
     exceptions.settle_tick(columns, rule, row, exact)
     return True, exact
 

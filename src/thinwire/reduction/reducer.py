@@ -275,7 +275,7 @@ def _trials(columns: Columns) -> Trials:
 
 
 def first_value(columns: Columns, rule: Rule, row: int, index: int, ticks: Any, value: Any) -> Any:
-    """Put a property's first value into the state; the exact value where the state cannot hold it."""
+    """Put a property's first value into the state; the exact value where the state cannot hold it or it is out of range."""
     if rule.lane in (Lane.TEXT, Lane.OPAQUE):
         columns.objects[index][row] = ticks
     elif rule.lane is Lane.ARRAY:
@@ -287,9 +287,10 @@ def first_value(columns: Columns, rule: Rule, row: int, index: int, ticks: Any, 
         exact_position = None if ticks is None else [float(value[0]), float(value[1])]
         exceptions.settle_geo(columns, rule, row, exact_position)
         return None if ticks is None or ticks[2] else exact_position
-    elif ticks == OFF_GRID or (ticks != ABSENT and abs(ticks) > TICK_LIMIT):
-        exceptions.settle_tick(columns, rule, row, value)
-        return value
+    elif rule.lane is Lane.TICK and ticks != ABSENT and not rule.lowest <= ticks <= rule.highest:
+        exact = exceptions.told_exactly(ticks, value)
+        exceptions.settle_tick(columns, rule, row, exact)
+        return exact
     elif ticks != ABSENT:
         columns.settle(row, rule.first_slot, ticks)
     return None

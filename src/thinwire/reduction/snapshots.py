@@ -63,7 +63,8 @@ def restore(columns: Columns, row: int, data: bytes, ordinal: int) -> None:
 def _take_slot(columns: Columns, row: int, slot: int) -> bytes:
     table, i = columns.table, columns.place(row, slot)
     mode, x1, trend = table[i + MODE], table[i], table[i + TREND]
-    fresh = mode & 15 == steps.TREND and trend == UNSET
+    # an absent value restarts the trend, so what the trend was must not show
+    fresh = mode & 15 == steps.TREND and trend == UNSET and x1 != ABSENT
     parts = [bytes((mode | _EMPTY * (x1 == ABSENT) | _FRESH * fresh,))]
     if mode & 15 == steps.TREND:
         parts.append(varint.write(table[i + COEFFICIENTS]))

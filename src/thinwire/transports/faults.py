@@ -100,7 +100,7 @@ class Way:
         if self._dropped() or self._cut(now):
             return []
         # Always six draws a message: a probability can be changed without moving the other faults elsewhere.
-        lost, travels, held, holds, spoilt, doubled = self.chance.random(6) if faults.by_chance else (1.0,) * 6
+        lost, travels, held, holds, spoilt, doubled = self.chance.random(6).tolist() if faults.by_chance else [1.0] * 6
         if lost < faults.loss:
             return []
         due = now + _between(faults.delay, travels)

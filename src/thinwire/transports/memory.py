@@ -191,7 +191,10 @@ class MemoryBroker:
         return [*(inbox for shelf in self._literal.values() for inbox in shelf), *self._wild]
 
     def _forget(self, inbox: MemoryInbox) -> None:
-        self._shelf(inbox.pattern).remove(inbox)
+        shelf = self._shelf(inbox.pattern)
+        shelf.remove(inbox)
+        if not shelf:
+            self._literal.pop(inbox.pattern, None)
 
     def _faults_at(self, place: str) -> Faults:
         return self.faults if self.faults.at == place else _QUIET

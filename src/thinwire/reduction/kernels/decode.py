@@ -23,6 +23,7 @@ from thinwire.formats.link_state import (
     WIDE,
 )
 from thinwire.formats.scales import adapt
+from thinwire.frames.control import MAX_SKIP
 from thinwire.frames.kinds import FrameKind
 from thinwire.reduction import residual
 from thinwire.reduction.columns import FIELDS, HEAD, MODE, ORDINAL
@@ -33,8 +34,9 @@ from thinwire.reduction.kernels.plan import DOWN, HALF, LANE, PERIOD, SLOT, TOLE
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.predictors.steps import FINE
 
-NOT_ORDINARY, REGULAR, IRREGULAR = -1, 1, 2
-"""left alone; an event whose values are all numbers; an event with absent or very large values"""
+NOT_ORDINARY, REGULAR, IRREGULAR, SKIPPED = -1, 1, 2, 3
+"""left alone; an event whose values are all numbers; an event with absent or very large values; left alone because
+events were passed over before it: how many is in the first place of `out`, of which row in the second"""
 
 _FLAG, _TICK, _FLOAT = int(Lane.FLAG), int(Lane.TICK), int(Lane.FLOAT)
 _DATA = int(FrameKind.DATA)
@@ -197,8 +199,13 @@ def show(plan: Any, values: Any, out: Any) -> int:
 
 
 @compiled
-def decode_frame(plan: Any, cells: Any, table: Any, width: int, raw: Any, size: int, work: Any, out: Any) -> int:
-    """One frame of `size` bytes; its row is left in `cells[LAST_ALIAS]`, its values in `out`."""
+def decode_frame(
+    plan: Any, cells: Any, table: Any, width: int, raw: Any, size: int, passed_over: bool, work: Any, out: Any
+) -> int:
+    """One frame of `size` bytes; its row is left in `cells[LAST_ALIAS]`, its values in `out`.
+
+    Where events were passed over before it, the caller sees to them first and calls again with `passed_over`.
+    """
     wide = cells[WIDE]
     body = 3 + wide
     if size <= body or raw[0] != (_DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)):
@@ -219,7 +226,8 @@ def decode_frame(plan: Any, cells: Any, table: Any, width: int, raw: Any, size: 
         away = -((alias_code + 1) >> 1) if alias_code & 1 else alias_code >> 1
         row = cells[LAST_ALIAS] + 1 + away
     skip, at = take_code(raw, at, end, cells[SKIP])
-    if skip != 0 or row < 0 or row >= cells[SOURCES] or table[row * width + ORDINAL] == 0:
+    known = 0 <= row < cells[SOURCES] and table[row * width + ORDINAL] != 0
+    if not known or skip < 0 or skip > MAX_SKIP:
         return NOT_ORDINARY
     values, codes = work[0], work[1]
     at = take_mask(raw, at, end, len(plan), codes)
@@ -227,13 +235,34 @@ def decode_frame(plan: Any, cells: Any, table: Any, width: int, raw: Any, size: 
         at = take_codes(plan, cells, raw, at, end, codes)
     if at == _BROKEN or not padded(raw, at, end):
         return NOT_ORDINARY
+    if skip and not passed_over:
+        out[0], out[1] = skip, row
+        return SKIPPED
     if not reconstruct(plan, table, row * width, codes, values):
         return NOT_ORDINARY
     commit(plan, cells, table, row * width, codes, values)
     if cells[SOURCES] > 1:
         cells[ALIAS] = adapt(cells[ALIAS], alias_code)
         cells[LAST_ALIAS] = row
-    cells[SKIP] = adapt(cells[SKIP], 0)
+    cells[SKIP] = adapt(cells[SKIP], skip)
     cells[CHAIN] = chain
     cells[SEQUENCE] += 1
+    return show(plan, values, out)
+
+
+@compiled
+def pass_over(plan: Any, table: Any, width: int, row: int, work: Any, out: Any) -> int:
+    """The source's next event, which was as expected in every slot; its values are left in `out`."""
+    start = row * width
+    values = work[0]
+    for j in range(len(plan)):
+        lane = plan[j, LANE]
+        if lane > _FLOAT:
+            continue
+        i = start + HEAD + plan[j, SLOT] * FIELDS
+        values[j] = table[i]
+        if lane == _TICK and values[j] != ABSENT and (table[i + MODE] & 15 or plan[j, PERIOD]):
+            values[j] = expected_at(plan, table, start, j)
+            settle_at(plan, table, start, j, values[j])
+    table[start + ORDINAL] += 1
     return show(plan, values, out)

@@ -1,0 +1,1 @@
+"""Experiments, and the ledgers they write."""

@@ -1,0 +1,42 @@
+"""Benches: areas, each a list of bars.
+
+An area is a table of places where its bars are written. They are imported when the area runs: `thinwire.testing` lies
+above this room, and a part whose extra is missing must not keep the others from running.
+
+>>> sorted(AREAS)
+['wire']
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from thinwire.errors import ConfigError
+from thinwire.evaluation.bench.bar import Bar, Row, Setting, run, shown, unmeasured
+from thinwire.evaluation.bench.machine import this_machine
+
+__all__ = ["AREAS", "Bar", "Row", "Setting", "bars", "run", "shown", "this_machine", "unmeasured"]
+
+AREAS: dict[str, tuple[str, ...]] = {
+    "wire": (
+        "thinwire.evaluation.bench.building:BARS",
+        "thinwire.evaluation.bench.gate:BARS",
+        "thinwire.evaluation.bench.speed:BARS",
+        "thinwire.evaluation.bench.memory:BARS",
+        "thinwire.testing.bars:WIRE",
+    ),
+}
+"""area -> where its bars are, `module:list`, in the order in which they run"""
+
+
+def bars(area: str) -> list[Bar]:
+    """The bars of an area."""
+    if area not in AREAS:
+        raise ConfigError("no such area to bench", area=area, choose_from=sorted(AREAS))
+    return [bar for place in AREAS[area] for bar in _found(place)]
+
+
+def _found(place: str) -> list[Bar]:
+    module, _, name = place.partition(":")
+    found: list[Bar] = getattr(import_module(module), name)
+    return found

@@ -1,0 +1,164 @@
+"""Many events at once: an Arrow batch in, the frames that publishing its rows one by one would have given.
+
+Ordinary rows run through the compiled kernel without coming back to Python; new sources, refused events and whatever
+else is not ordinary take the per-event way in between, on the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from thinwire.errors import EventRejected
+from thinwire.events import Kind
+from thinwire.link.encoder import Encoder
+from thinwire.link.publisher import Publisher
+from thinwire.reduction.arrow import Ints, Rows
+from thinwire.reduction.fast import FastEncoder
+from thinwire.reduction.kernels.encode import encode_rows
+
+_BUFFER = 1 << 20
+
+
+class Stretch(NamedTuple):
+    """Frames one after the other in one buffer; `ends` says where each one ends."""
+
+    data: bytes
+    ends: Ints
+
+    def frames(self) -> Iterator[bytes]:
+        start = 0
+        for end in self.ends.tolist():
+            yield self.data[start:end]
+            start = end
+
+
+class Batch(NamedTuple):
+    """The frames of a batch, in order, and the rows that were refused with the reason."""
+
+    stretches: list[Stretch]
+    rejected: list[tuple[int, EventRejected]]
+
+    @property
+    def frames(self) -> list[bytes]:
+        return [frame for stretch in self.stretches for frame in stretch.frames()]
+
+
+def publish_batch(publisher: Publisher, batch: pa.RecordBatch, now: float) -> Batch:
+    """The frames of all events of a batch, all published at the same time."""
+    fast = publisher.encoder.fast
+    if fast is None or publisher.config.audit_every or publisher.schema.nested:
+        return _one_by_one(publisher, batch.to_pylist(), now)
+    return _Run(publisher, fast, batch, now).run()
+
+
+def _one_by_one(publisher: Publisher, events: list[dict[str, object]], now: float) -> Batch:
+    frames: list[bytes] = []
+    rejected: list[tuple[int, EventRejected]] = []
+    for row, event in enumerate(events):
+        try:
+            frames += publisher.publish(event, now)
+        except EventRejected as problem:
+            rejected.append((row, problem))
+    return Batch([_stretch(frames)], rejected)
+
+
+def _stretch(frames: list[bytes]) -> Stretch:
+    return Stretch(b"".join(frames), np.cumsum([len(frame) for frame in frames], dtype=np.int64))
+
+
+class _Run:
+    """One batch under way."""
+
+    def __init__(self, publisher: Publisher, fast: FastEncoder, batch: pa.RecordBatch, now: float) -> None:
+        self.publisher = publisher
+        self.encoder: Encoder = publisher.encoder
+        self.fast = fast
+        self.now = now
+        self.rows = Rows(batch, publisher.schema)
+        known = publisher.encoder.reducer.rows
+        self.places = np.array([known.get(key, -1) for key in self.rows.keys], dtype=np.int64)[self.rows.sources]
+        self.out = np.zeros(_BUFFER, dtype=np.uint8)
+        self.ends = np.zeros(self.rows.count, dtype=np.int64)
+        self.stretches: list[Stretch] = []
+        self.rejected: list[tuple[int, EventRejected]] = []
+        self._stuck = False
+
+    def run(self) -> Batch:
+        self._mark_texts()
+        at = 0
+        if self.rows.count and self.publisher.is_due(self.now):
+            self._singly(0)
+            at = 1
+        while at < self.rows.count:
+            at = self._ordinary(at)
+            if at < self.rows.count and (self.rows.odd[at] or self.places[at] < 0 or self._stuck):
+                self._singly(at)
+                at += 1
+        return Batch(self.stretches, self.rejected)
+
+    def _ordinary(self, first: int) -> int:
+        """As many rows as the kernel takes; answers with the next."""
+        fast, columns = self.fast, self.encoder.reducer.columns
+        end, size = encode_rows(
+            fast.plan, fast.cells, columns.view(), columns.width, self.places, self.rows.cells, self.rows.odd,
+            first, fast.work, fast.blocks, self.out, self.ends,
+        )
+        self._stuck = end == first
+        self._keep(first, end, size)
+        fast.attend()
+        if self.encoder.reducer.trials is not None:
+            switches = self.encoder.switches()
+            if switches:
+                self.stretches.append(_stretch(switches))
+        return int(end)
+
+    def _keep(self, first: int, end: int, size: int) -> None:
+        if end == first:
+            return
+        ends = self.ends[first:end]
+        sent = ends[np.diff(ends, prepend=0) > 0]
+        counts, reducer = self.publisher.counts, self.encoder.reducer
+        counts.events += end - first
+        counts.frames += len(sent)
+        counts.data_bytes += size
+        reducer.sent += len(sent)
+        reducer.suppressed += end - first - len(sent)
+        if size:
+            self.stretches.append(Stretch(self.out[:size].tobytes(), sent))
+
+    def _singly(self, row: int) -> None:
+        try:
+            frames = self.publisher.publish(self.rows.event(row), self.now)
+        except EventRejected as problem:
+            self.rejected.append((row, problem))
+            self._distrust(row)
+            return
+        if frames:
+            self.stretches.append(_stretch(frames))
+        if self.places[row] < 0:
+            source = int(self.rows.sources[row])
+            self.places[self.rows.members(source)] = self.encoder.reducer.rows[self.rows.keys[source]]
+
+    def _distrust(self, row: int) -> None:
+        """After a refused row, the next of its source was compared with something that never happened."""
+        following = self.rows.following(row)
+        if following is not None:
+            self.rows.odd[following] = True
+
+    def _mark_texts(self) -> None:
+        """Rows whose text differs from what the state or the row before has cannot be told by the kernel."""
+        columns = self.encoder.reducer.columns
+        for index, p in enumerate(self.publisher.schema.wire):
+            if p.kind not in (Kind.ENUM, Kind.STRING):
+                continue
+            codes, texts = self.rows.texts(p)
+            for row in self.rows.firsts().tolist():
+                place = self.places[row]
+                if place >= 0:
+                    text = texts[codes[row]] if codes[row] >= 0 else None
+                    self.rows.odd[row] |= text != columns.objects[index][place]
+

@@ -1,0 +1,62 @@
+"""Subjects and patterns: against a matcher that is too simple to be wrong."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.errors import BadSubject
+from thinwire.transports import matches
+from thinwire.transports.subjects import check_pattern, check_subject, is_literal
+
+words = st.sampled_from(["a", "b", "room", "*x", "x>"])
+subjects = st.lists(words, min_size=1, max_size=5).map(".".join)
+
+
+@st.composite
+def patterns(draw):
+    parts = draw(st.lists(st.one_of(words, st.just("*")), max_size=4))
+    rest = draw(st.booleans()) or not parts
+    return ".".join([*parts, *([">"] if rest else [])])
+
+
+def brute_force(pattern, subject):
+    parts = {"*": r"[^.]+", ">": r".+"}
+    return (
+        re.fullmatch(r"\.".join(parts.get(word, re.escape(word)) for word in pattern.split(".")), subject) is not None
+    )
+
+
+@given(patterns(), subjects)
+def test_matching_agrees_with_brute_force(pattern, subject):
+    check_pattern(pattern)
+    assert matches(pattern, subject) == brute_force(pattern, subject)
+
+
+@given(subjects)
+def test_a_subject_is_a_pattern_for_itself_alone(subject):
+    check_subject(subject)
+    assert is_literal(subject)
+    assert matches(subject, subject)
+    assert matches(">", subject)
+    assert not matches(subject, subject + ".more")
+
+
+@pytest.mark.parametrize("text", ["", ".", "a..b", ".a", "a.", "a b", "a\tb", "a\r\nPUB", "a\x00", "a" * 1025])
+def test_what_is_neither_is_refused(text):
+    for check in (check_subject, check_pattern):
+        with pytest.raises(BadSubject, match="Subjects are words joined by dots"):
+            check(text)
+
+
+@pytest.mark.parametrize("text", ["*", ">", "a.*", "a.>"])
+def test_wildcards_are_not_for_publishing(text):
+    check_pattern(text)
+    with pytest.raises(BadSubject, match="wildcards"):
+        check_subject(text)
+
+
+def test_the_rest_is_at_the_end():
+    with pytest.raises(BadSubject, match="at the end"):
+        check_pattern("a.>.b")
