@@ -42,7 +42,7 @@ def test_every_row_is_a_line(file, capsys):
     out = shown(capsys, file)
     assert out.count("publisher") == 4
     assert out.count("subscriber") == 5
-    for text in ("885,000", "12,000", "312,000", "98.6%", "100%", "150%, 1 BROKEN", "5 ms / 5 ms", "61,500 ms"):
+    for text in ("885,000", "12,000", "312,000", "98.6%", "100%", "150%, 1 BROKEN", "5 / 5", "61,500 / 61,500"):
         assert text in out
 
 

@@ -69,8 +69,8 @@ def figures(row: Row) -> dict[str, Any]:
         "link B": row.link_bytes,
         "saved": _percent(row.saved),
         "max error": _of_promise(row),
-        "p50/p99 sent": _spread(row, "latency_sent"),
-        "p50/p99 virtual": _spread(row, "latency_virtual"),
+        "sent p50/p99 ms": _spread(row, "latency_sent"),
+        "virtual p50/p99 ms": _spread(row, "latency_virtual"),
     }
 
 
@@ -116,7 +116,7 @@ def _milliseconds(seconds: float) -> str:
     """Three digits that matter, without an exponent.
 
     >>> _milliseconds(0.00512), _milliseconds(61.5)
-    ('5.12 ms', '61,500 ms')
+    ('5.12', '61,500')
     """
     value = seconds * 1000
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

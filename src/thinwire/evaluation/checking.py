@@ -100,7 +100,7 @@ def _distance(seen: Any, actual: Any) -> float:
         return 0.0
     if not _is_number(seen) or not _is_number(actual):
         return float("inf")
-    return max(0.0, float(abs(seen - actual)) - SLACK * max(abs(seen), abs(actual)))
+    return max(0.0, float(abs(seen - actual) - SLACK * max(abs(seen), abs(actual))))
 
 
 def _is_number(value: Any) -> bool:

@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from thinwire.errors import MissingData
+from thinwire.evaluation.replaying import seconds_of
 from thinwire.events import Kind, Role, Schema, infer
-from thinwire.events.timestamps import to_ticks
 
 Event = dict[str, Any]
 
+_NUMBERS = (Kind.NUMBER, Kind.INTEGER, Kind.FLOAT)
 _LABELS = ("anomaly", "changepoint")
 _MOTE_NAMES = ("arrival", "node", "sequence", "internal_temp", "voltage", "humidity", "temp", "par", "tsr")
 _MOTE_WHOLE = frozenset({"arrival", "node", "sequence", "par", "tsr"})
@@ -54,12 +55,12 @@ class Recording:
         numbers = [
             p.name
             for p in self.schema.wire
-            if p.role is Role.MEASUREMENT and p.kind in (Kind.NUMBER, Kind.INTEGER) and p.name not in self.exact
+            if p.role is Role.MEASUREMENT and p.kind in _NUMBERS and p.name not in self.exact
         ]
         return {name: share * self._range(name) for name in numbers}
 
     def _range(self, name: str) -> float:
-        values = [event[name] for run in self.runs for event in run]
+        values = [event[name] for run in self.runs for event in run if event.get(name) is not None]
         return float(max(values) - min(values))
 
 
@@ -72,7 +73,7 @@ def skab_valves(folder: Path) -> Recording:
     files = _files(folder, "sensors-skab/valve[12]_*.csv.gz")
     runs = tuple([_skab_event(row) for row in csv.DictReader(_lines(file), delimiter=";")] for file in files)
     schema = _schema("skab.valves", runs, dimensions=(), time="datetime")
-    return Recording("SKAB valves", schema, runs, frozenset(), lambda e: float(to_ticks(e["datetime"], "iso: 0") or 0))
+    return Recording("SKAB valves", schema, runs, frozenset(), seconds_of(schema))
 
 
 def motes(folder: Path) -> Recording:

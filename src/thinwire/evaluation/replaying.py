@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from thinwire.events import Event, Schema
+from thinwire.errors import SchemaError
 from thinwire.evaluation.checking import Checker
+from thinwire.events import Event, Schema
+from thinwire.events.timestamps import reader, ticks_per_second
 from thinwire.link import Counts, LinkConfig, Publisher, Subscriber
 
 
@@ -61,3 +63,18 @@ class CheckedLink:
             for delivery in self.subscriber.receive(frame, now=self._now):
                 if isinstance(delivery, Event):
                     self.checker.delivered(delivery)
+
+
+def seconds_of(schema: Schema) -> Callable[[Mapping[str, Any]], float]:
+    """The function from an event to its time, for schemas whose timestamp is a text or a datetime.
+
+    >>> from thinwire.workload.samples import building
+    >>> seconds_of(building.schema())({"timestamp": "1970-01-01T00:01:00.500Z"})
+    60.5
+    """
+    stamp = schema.time
+    per_second = ticks_per_second(stamp.form) if stamp else None
+    if stamp is None or stamp.form is None or per_second is None:
+        raise SchemaError("the form of the timestamp does not tell its unit", schema=schema.name)
+    name, ticks = stamp.name, reader(stamp.form)
+    return lambda event: (ticks(event[name]) or 0) / per_second

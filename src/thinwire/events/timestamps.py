@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 from thinwire.errors import SchemaError
@@ -24,6 +24,8 @@ _FORM = re.compile(r"iso:([T ])([0-9])(Z|\+00:00)?")
 _TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|\+00:00)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400
+_BEYOND = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+"""what is shown for an instant before or after the calendar: a prediction, or a peer, may go that far"""
 
 
 def check_form(form: str | None, name: str) -> None:
@@ -78,7 +80,7 @@ def reader(form: str) -> Callable[[object], int | None]:
 def writer(form: str) -> Callable[[int], object]:
     """The function from ticks to value for this form."""
     if form == "datetime":
-        return lambda ticks: _EPOCH + timedelta(microseconds=ticks)
+        return _datetime_of_ticks
     separator, digits, suffix = _parts(form)
     unit = 10**digits
 
@@ -96,6 +98,13 @@ def ticks_per_second(form: str | None) -> int | None:
     if form == "datetime":
         return 1_000_000
     return 10 ** _parts(form)[1] if form and form.startswith("iso") else None
+
+
+def _datetime_of_ticks(ticks: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=ticks)
+    except OverflowError:
+        return _BEYOND[ticks > 0]
 
 
 def _ticks_of_datetime(value: object) -> int | None:
@@ -117,7 +126,10 @@ def _seconds_of_day(text: str) -> int:
 
 @lru_cache(maxsize=1024)
 def _day_text(days: int) -> str:
-    return (datetime(1970, 1, 1) + timedelta(days=days)).strftime("%Y-%m-%d")
+    try:
+        return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return _BEYOND[days > 0].date().isoformat()
 
 
 def _clock(text: str) -> int:

@@ -2,7 +2,9 @@
 
     {"@": [3, 0], "time": "2018-01-23T11:20:17", "temperature": 10.1}
 
-`@` holds the source's alias and the events passed over; a property not named is as expected, null is absent.
+`@` holds the source's alias and the events passed over; a property not named is as expected, null is absent. A
+property whose own name begins with `@` gets a second one. What JSON has no word for is an object with one name:
+`{"$bytes": base64}` or `{"$time": ISO 8601}`; an opaque value that looks like one is wrapped as `{"$": value}`.
 """
 
 from __future__ import annotations
@@ -18,8 +20,7 @@ from thinwire.events import Schema
 from thinwire.formats.partial import Given
 
 _PLACE = "@"
-_BYTES = "$bytes"
-_INSTANT = "$time"
+_BYTES, _INSTANT, _ITSELF = "$bytes", "$time", "$"
 
 
 def encode(source: int, skip: int, values: Mapping[int, Any], schema: Schema) -> bytes:
@@ -27,44 +28,56 @@ def encode(source: int, skip: int, values: Mapping[int, Any], schema: Schema) ->
     wire = schema.wire
     document: dict[str, Any] = {_PLACE: [source, skip]}
     for index, value in values.items():
-        document[wire[index].name] = value
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False, default=_other).encode()
+        document[_told_name(wire[index].name)] = _told(value)
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode(body: bytes, schema: Schema, sources: int) -> Given:
     """The values of a body. Their kinds are checked where they are used."""
     try:
-        document = json.loads(body, object_hook=_back, parse_constant=_no_constant)
+        document = json.loads(body, parse_constant=_no_constant)
+        place = document.pop(_PLACE, None) if isinstance(document, dict) else None
+        values = {name: _meant(value) for name, value in document.items()} if place is not None else {}
     except (ValueError, RecursionError) as problem:
         raise CorruptFrame(f"body is not JSON: {problem}") from None
-    place = document.pop(_PLACE, None) if isinstance(document, dict) else None
     if not isinstance(place, list) or len(place) != 2 or not all(type(n) is int and n >= 0 for n in place):
         raise CorruptFrame("body without source and skip")
     if place[0] >= sources:
         raise CorruptFrame("alias of no source", alias=place[0], sources=sources)
-    indexes = {p.name: index for index, p in enumerate(schema.wire)}
-    unknown = next((name for name in document if name not in indexes), None)
+    indexes = {_told_name(p.name): index for index, p in enumerate(schema.wire)}
+    unknown = next((name for name in values if name not in indexes), None)
     if unknown is not None:
         raise CorruptFrame("a property the schema does not have", property=unknown)
-    return Given(place[0], place[1], {indexes[name]: value for name, value in document.items()})
+    return Given(place[0], place[1], {indexes[name]: value for name, value in values.items()})
 
 
-def _other(value: Any) -> Any:
+def _told_name(name: str) -> str:
+    return _PLACE + name if name.startswith(_PLACE) else name
+
+
+def _told(value: Any) -> Any:
     if isinstance(value, bytes):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     if isinstance(value, datetime):
         return {_INSTANT: value.isoformat()}
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    return {_ITSELF: value} if _is_marked(value) else value
 
 
-def _back(document: dict[str, Any]) -> Any:
-    if len(document) == 1:
-        ((name, value),) = document.items()
-        if name == _BYTES and isinstance(value, str):
-            return base64.b64decode(value, validate=True)
-        if name == _INSTANT and isinstance(value, str):
-            return datetime.fromisoformat(value)
-    return document
+def _meant(value: Any) -> Any:
+    if not _is_marked(value):
+        return value
+    ((mark, inner),) = value.items()
+    if mark == _BYTES and isinstance(inner, str):
+        return base64.b64decode(inner, validate=True)
+    if mark == _INSTANT and isinstance(inner, str):
+        return datetime.fromisoformat(inner)
+    if mark != _ITSELF:
+        raise ValueError(f"an object marked {mark!r}")
+    return inner
+
+
+def _is_marked(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith("$")
 
 
 def _no_constant(name: str) -> Any:

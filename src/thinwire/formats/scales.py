@@ -19,7 +19,7 @@ MAX_LEVEL = CEILING << 4
 
 def adapt(level: int, code: int) -> int:
     """The running mean after one more code."""
-    if code > CEILING:
+    if code > CEILING:  # noqa: PLR1730 - compiled into kernels, where `min` costs a call
         code = CEILING
     return level + (((code << 4) - level + 8) >> 4)
 

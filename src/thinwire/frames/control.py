@@ -12,10 +12,10 @@ MAX_SKIP = 65_536
 
 
 class Silence(NamedTuple):
-    """Sources `first` to `first + count - 1` had `skip` events each that nobody needed to be told about."""
+    """Sources `first` to `first + sources - 1` had `skip` events each that nobody needed to be told about."""
 
     first: int
-    count: int
+    sources: int
     skip: int
 
 
@@ -30,8 +30,8 @@ class Heartbeat(NamedTuple):
         parts = [varint.write(self.sequence), varint.write_signed(self.watermark)]
         at = 0
         for silence in self.silences:
-            parts += (varint.write(silence.first - at), varint.write(silence.count), varint.write(silence.skip))
-            at = silence.first + silence.count
+            parts += (varint.write(silence.first - at), varint.write(silence.sources), varint.write(silence.skip))
+            at = silence.first + silence.sources
         return b"".join(parts)
 
     @classmethod
@@ -45,7 +45,7 @@ class Heartbeat(NamedTuple):
             gap, at = varint.read(body, at)
             count, at = varint.read(body, at)
             skip, at = varint.read(body, at)
-            if not 0 < skip <= MAX_SKIP or not 0 < count or source + gap + count > sources:
+            if not 0 < skip <= MAX_SKIP or not count or source + gap + count > sources:
                 raise CorruptFrame("silence about sources or events that cannot be", count=count, skip=skip)
             silences.append(Silence(source + gap, count, skip))
             source += gap + count

@@ -8,11 +8,12 @@ from typing import Any
 
 from thinwire.errors import CorruptFrame, EventRejected
 from thinwire.events import Schema
+from thinwire.events.paths import flatten
 from thinwire.formats import exact
 from thinwire.formats.lanes import Lane
 from thinwire.frames import varint
-from thinwire.reduction import Rule, exceptions, geo
-from thinwire.reduction.convert import Converter, converter
+from thinwire.reduction import Rule, RuleSet, exceptions, geo
+from thinwire.reduction.convert import Converter, array_of, converter
 from thinwire.reduction.demand import tick_size
 from thinwire.reduction.limits import ABSENT, OFF_GRID
 from thinwire.reduction.materialise import value_of_exact
@@ -45,12 +46,16 @@ def exacts_of(event: Mapping[str, Any], rules: tuple[Rule, ...], converters: lis
     )
 
 
-def errors(event: Mapping[str, Any], exacts: Exacts, rules: tuple[Rule, ...]) -> dict[str, float]:
+def errors(event: Mapping[str, Any], exacts: Exacts, rules: RuleSet) -> dict[str, float]:
     """How far each property of a virtual event is from the truth; infinite where they differ and no number says how."""
+    flat = flatten(event, rules.schema)
     found: dict[str, float] = {}
-    for rule, told in zip(rules, exacts, strict=True):
-        name = rule.property.name
-        found[name] = _distance(rule, event[name], told)
+    for rule, told in zip(rules.rules, exacts, strict=True):
+        exceptions.check_kind(rule, told)
+        try:
+            found[rule.property.name] = _distance(rule, flat[rule.property.name], told)
+        except EventRejected as problem:
+            raise CorruptFrame(f"audit: {problem}") from None
     return found
 
 
@@ -76,8 +81,7 @@ def _distance(rule: Rule, seen: Any, told: Any) -> float:
     if rule.lane is Lane.GEO:
         return _metres(seen, truth, rule)
     if isinstance(truth, list):
-        pairs = zip(seen, truth, strict=False)
-        return max((abs(a - b) for a, b in pairs), default=0.0) if len(seen) == len(truth) else math.inf
+        return _array_distance(rule, seen, truth)
     return abs(seen - truth) if isinstance(seen, int | float) else math.inf
 
 
@@ -90,6 +94,17 @@ def _tick_distance(rule: Rule, seen: Any, told: int) -> float:
     if ticks in (ABSENT, OFF_GRID):
         return math.inf
     return float(abs(ticks - told) * tick_size(rule.property))
+
+
+def _array_distance(rule: Rule, seen: list[float], truth: list[float]) -> float:
+    """The largest of its elements' distances, in whole ticks where they are on the grid."""
+    if len(seen) != len(truth):
+        return math.inf
+    (a, a_on_grid), (b, b_on_grid) = array_of(rule.property, seen), array_of(rule.property, truth)
+    if a_on_grid and b_on_grid:
+        apart = max((abs(x - y) for x, y in zip(a, b, strict=True)), default=0)
+        return float(apart * tick_size(rule.property))
+    return max(abs(x - y) for x, y in zip(seen, truth, strict=True))
 
 
 def _metres(seen: Any, truth: Any, rule: Rule) -> float:

@@ -8,7 +8,10 @@ from typing import Literal
 
 from thinwire.errors import ConfigError
 from thinwire.reduction import Demand
-from thinwire.reduction.reducer import MAX_SOURCES, LatePolicy
+from thinwire.reduction.pacing import LatePolicy
+from thinwire.reduction.reducer import MAX_SOURCES
+
+MAX_VERSION = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class LinkConfig:
     max_silence: seconds between two heartbeats, at most
     audit_every: one event in so many travels exactly as well, to measure the promise; 0 for never
     late_policy: "accept" or "reject" events older than their source's latest
+    max_sources: how many sources a link takes before it refuses new ones
 
     >>> LinkConfig(demand=Demand(default_tolerance=0.5), max_silence=5).format
     'compact'
@@ -39,16 +43,17 @@ class LinkConfig:
     def __post_init__(self) -> None:
         for name in ("key_frame_interval", "max_silence"):
             value = getattr(self, name)
-            if not math.isfinite(value) or value <= 0:
-                raise ConfigError(f"{name} must be above zero seconds", value=value)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise ConfigError(f"{name} must be a number of seconds above zero", value=value)
         if self.format not in ("compact", "json"):
             raise ConfigError("format is 'compact' or 'json'", format=self.format)
         if self.late_policy not in ("accept", "reject"):
             raise ConfigError("late_policy is 'accept' or 'reject'", late_policy=self.late_policy)
-        if self.audit_every < 0 or self.version < 0 or not 0 < self.max_sources <= MAX_SOURCES:
-            raise ConfigError(
-                "audit_every and version are zero or more, max_sources is 1 to a million",
-                audit_every=self.audit_every,
-                version=self.version,
-                max_sources=self.max_sources,
-            )
+        for name, lowest, highest in (
+            ("version", 0, MAX_VERSION),
+            ("audit_every", 0, MAX_VERSION),
+            ("max_sources", 1, MAX_SOURCES),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+                raise ConfigError(f"{name} must be a whole number from {lowest} to {highest}", value=value)

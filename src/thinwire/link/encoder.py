@@ -78,7 +78,7 @@ class Encoder:
         return SourceState(self.reducer.dimensions(row), columns.ordinal(row), snapshots.take(columns, row))
 
     def _encode_slowly(self, event: Mapping[str, Any]) -> bytes:
-        answer = self.reducer.reduce(event)
+        answer = self.reducer.reduce_flat(event)
         if self.fast is not None:
             self.fast.learn(event)
         if answer is None:

@@ -72,6 +72,7 @@ class Publisher:
         self._next_heartbeat = now
         self._next_key = now
         self._cursor = 0
+        self._watermark = 0
         self._last_round = -1e300
         self._audit_in = 0
         self._configure(config or LinkConfig(), sequence=0)
@@ -155,7 +156,6 @@ class Publisher:
         self._link = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
         self._link.cells[SEQUENCE] = sequence
         self._link.cells[INCARNATION] = self.incarnation & 3
-        self._watermark = 0
         self._encoder = Encoder(
             reducer, self._link, self.counts, spell_out=config.format == "json", compiled=self._compiled
         )

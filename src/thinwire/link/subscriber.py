@@ -26,7 +26,8 @@ from thinwire.link import audits
 from thinwire.link.counts import Counts
 from thinwire.link.deliveries import Audit, Delivery, Missed, Watermark
 from thinwire.link.memory import Memory
-from thinwire.reduction import Expander, rules, snapshots
+from thinwire.reduction import Expander, exceptions, rules, snapshots
+from thinwire.reduction.reducer import MAX_SOURCES
 
 if TYPE_CHECKING:
     from thinwire.reduction.fast import FastDecoder
@@ -49,6 +50,7 @@ class Subscriber:
 
     schemas: known schemas by fingerprint, or a function that looks one up (None where it is not known)
     resync: "request" asks for a key frame when lost, "wait" waits for the next one
+    max_sources: sources of one publisher, at most: memory is bounded by what a reader allows, not by what it is told
 
     >>> from thinwire.events import Property
     >>> from thinwire.link import Publisher
@@ -56,7 +58,7 @@ class Subscriber:
     >>> publisher = Publisher(rooms, name="p1", compiled=False)
     >>> subscriber = Subscriber([rooms], publisher="p1", compiled=False)
     >>> frames = publisher.start(now=0) + publisher.publish({"room": "11.1", "t": 20.5}, now=0)
-    >>> [dict(event) for frame in frames for event in subscriber.receive(frame, now=0)]
+    >>> [dict(event) for frame in frames for event in subscriber.receive(frame, now=0) if isinstance(event, Event)]
     [{'room': '11.1', 't': 20.5}]
     """
 
@@ -67,9 +69,11 @@ class Subscriber:
         publisher: str = "",
         resync: Literal["request", "wait"] = "request",
         compiled: bool = True,
+        max_sources: int = MAX_SOURCES,
     ) -> None:
         self.publisher = publisher
         self.resync = resync
+        self.max_sources = max_sources
         self.counts = Counts()
         self.state = State.WAITING
         self.incarnation: int | None = None
@@ -82,13 +86,14 @@ class Subscriber:
         self._memory = Memory()
         self._recent: dict[int, int] = {}
         self._position: int | None = None
+        self._held_back: list[Delivery] = []
         self._told_rules = b""
         self._fingerprint = b""
         self._next_request = -1e300
 
     def receive(self, message: bytes, *, now: float, position: int | None = None) -> list[Delivery]:
         """What a broker message brings. `position` is the transport's own gapless number, where it has one."""
-        out: list[Delivery] = []
+        out, self._held_back = self._held_back, []
         if position is not None and not self._in_place(position, out):
             return out
         try:
@@ -96,8 +101,12 @@ class Subscriber:
         except CorruptFrame:
             self._lose("corrupt", out)
             return out
-        for frame in frames:
-            self._take(frame, now, out)
+        try:
+            for frame in frames:
+                self._take(frame, now, out)
+        except PeerFault:
+            self._held_back = out  # an error takes nothing with it: what was found before comes with the next message
+            raise
         return out
 
     def poll(self, now: float) -> list[bytes]:
@@ -198,8 +207,11 @@ class Subscriber:
             value, at = exact.decode(body, at)
             if index >= len(expander.rules.rules):
                 raise CorruptFrame("a value of no property", index=index)
+            exceptions.check_kind(expander.rules.rules[index], value)
             told.append((index, value))
         alias = link.sources
+        if alias >= self.max_sources:
+            raise CorruptFrame("more sources than this reader takes", limit=self.max_sources)
         link.sources += 1
         expander.restore(alias, state.dimensions, state.ordinal, state.columns)
         self._deliver([expander.introduced(alias, tuple(told))], out)
@@ -211,10 +223,11 @@ class Subscriber:
             self._lose("gap", out)
             return
         for silence in beat.silences:
-            for alias in range(silence.first, silence.first + silence.count):
+            for alias in range(silence.first, silence.first + silence.sources):
                 if expander.knows(alias):
                     self._pass_over(alias, silence.skip, out)
-        out.append(Watermark(self.publisher, beat.watermark / 1000))
+        if self.state is State.READY:
+            out.append(Watermark(self.publisher, beat.watermark / 1000))
 
     def _audit(self, body: bytes, out: list[Delivery]) -> None:
         expander = self._expander
@@ -224,7 +237,7 @@ class Subscriber:
             return
         self._pass_over(source, skip, out)
         seen = expander.current(source)
-        found = audits.errors(seen, exacts, expander.rules.rules)
+        found = audits.errors(seen, exacts, expander.rules)
         out.append(Audit(self.publisher, seen.source, seen.ordinal, found, dict(seen.bound)))
 
     def _key_frame(self, frame: Frame, out: list[Delivery]) -> None:
@@ -232,6 +245,8 @@ class Subscriber:
         chain = frame.chain_after(0)
         if chain & 0xFF != frame.check:
             raise CorruptFrame("key frame header does not match its check")
+        if key.total_sources > self.max_sources:
+            raise CorruptFrame("more sources than this reader takes", total=key.total_sources, limit=self.max_sources)
         if self._is_old(key):
             self.counts.duplicates += 1
             return
@@ -252,6 +267,7 @@ class Subscriber:
 
     def _start_from(self, key: KeyFrame, frame: Frame, chain: int) -> None:
         changed = key.rules != self._told_rules or key.fingerprint != self._fingerprint
+        changed = changed or key.config_version != self.config_version  # its predictors have started afresh
         if changed or self._expander is None or self._link is None or key.incarnation != self.incarnation:
             self._renew(key, frame)
         assert self._link is not None and self._expander is not None

@@ -20,9 +20,9 @@ from thinwire.reduction.limits import ABSENT, TICK_LIMIT, UNSET
 from thinwire.reduction.predictors import steps
 from thinwire.reduction.rules import RuleSet
 
-ORDINAL, TOLD, DUE, TRIAL, FILLED, LATEST, HEAD = range(7)
+ORDINAL, TOLD, DUE, TRIAL, FILLED, LATEST, TRAVELLED, HEAD = range(8)
 """cells of a source: its last event, the last one told, when its predictors are on trial, the trial and how far it is,
-the latest time that travelled"""
+the latest time seen, the time of the last event that was not held back"""
 
 X1, X2, OFFSET, TREND, COEFFICIENTS, MODE, FIELDS = range(7)
 """cells of a slot"""
@@ -42,6 +42,8 @@ class Columns:
         self.objects: list[list[Any]] = [[] for _ in rules.rules]
         self.moving: list[int] = []
         """per row, the properties whose expectation changes although nothing is said of them"""
+        self.near: dict[int, int] = {}
+        """per row, the number of its last event that the state is only near to, within no bound"""
         self._view: npt.NDArray[np.int64] | None = None
         self._lay_out(rules)
 
@@ -90,6 +92,14 @@ class Columns:
     def ordinal(self, row: int) -> int:
         """The number of the source's last event."""
         return self.table[row * self.width]
+
+    def mark_near(self, row: int) -> None:
+        """The event being taken in has a value that the state cannot hold."""
+        self.near[row] = self.table[row * self.width] + 1
+
+    def is_near(self, row: int) -> bool:
+        """Is the state only near to the source's last event?"""
+        return self.near.get(row) == self.table[row * self.width]
 
     def note_moving(self, row: int) -> None:
         """Find out again which properties of a row move by themselves."""
@@ -161,7 +171,7 @@ class Columns:
     def take_over(self, old: Columns, row: int) -> None:
         """The values of the same row of other columns; its predictors start afresh."""
         start, old_start = row * self.width, row * old.width
-        for cell in (ORDINAL, TOLD, LATEST):
+        for cell in (ORDINAL, TOLD, LATEST, TRAVELLED):
             self.table[start + cell] = old.table[old_start + cell]
         for slot in range(self.slots):
             i, x1 = self.place(row, slot), old.last(row, slot)

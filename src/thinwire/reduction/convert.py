@@ -20,6 +20,9 @@ from thinwire.reduction import geo
 from thinwire.reduction.limits import ABSENT, OFF_GRID, TICK_LIMIT
 
 MAX_TEXT = 65_536
+MAX_DEPTH = 64
+"""lists and objects within each other in an opaque value, at most"""
+
 _INT64 = (1 << 63) - 1
 
 Converter = Callable[[Any], Any]
@@ -77,11 +80,27 @@ def opaque_bytes(p: Property, value: Any) -> bytes:
     if isinstance(value, bytes):
         blob = b"\x00" + value
     else:
+        _check_json(p, value, MAX_DEPTH)
         try:
-            blob = b"\x01" + json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+            text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+            blob = b"\x01" + text.encode()
         except (TypeError, ValueError) as problem:
             raise WrongType(f"neither bytes nor JSON: {problem}", property=p.name) from None
     return _limited(p, blob, len(blob), MAX_EXACT - 16)
+
+
+def _check_json(p: Property, value: Any, depth: int) -> None:
+    """Refuse what would come back as something else (a key that is no text), or what a reader could not take apart."""
+    if not depth:
+        raise TooLarge("objects within objects", property=p.name, limit=MAX_DEPTH)
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise WrongType("neither bytes nor JSON: a key is a text", property=p.name)
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for inner in value:
+        _check_json(p, inner, depth - 1)
 
 
 def opaque_value(blob: bytes) -> Any:
@@ -123,7 +142,7 @@ def _number(p: Property) -> Converter:
             return ABSENT
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise WrongType(f"a {p.kind.value} is expected", property=p.name, value=value)
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise NotFinite(property=p.name, value=value)
         if abs(value) > _INT64:
             raise TooLarge(property=p.name, value=value, limit="2^63")
@@ -157,7 +176,7 @@ def _float(p: Property) -> Converter:
             return ABSENT
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise WrongType("a number is expected", property=p.name, value=value)
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise NotFinite(property=p.name, value=value)
         if isinstance(value, int) and abs(value) > 1 << 53:
             raise TooLarge("a double cannot hold it", property=p.name, value=value, limit="2^53")

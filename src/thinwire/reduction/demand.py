@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,6 +20,9 @@ Tolerance = float | int | str
 
 NEVER_TOLERANT = ("status", "quality")
 """domain properties whose changes always travel"""
+
+
+_NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Demand:
         if self.mode not in ("predict", "hold"):
             raise DemandError("mode is 'predict' or 'hold'", mode=self.mode)
         for name, value in (("default_tolerance", self.default_tolerance), ("min_interval", self.min_interval)):
-            if isinstance(value, str) or not math.isfinite(value) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise DemandError(f"{name} must be a number, zero or more", value=value)
 
 
@@ -94,10 +98,10 @@ def _percent(p: Property, asked: str) -> Fraction:
 
 
 def _number(p: Property, asked: Tolerance) -> Fraction:
-    try:
-        amount = Fraction(str(asked))
-    except ValueError:
-        raise DemandError("a tolerance is a number or a percentage", property=p.name, tolerance=asked) from None
+    # checked as text first: the exact value of "1e999999999" would fill the memory
+    if not _NUMBER.fullmatch(str(asked)):
+        raise DemandError("a tolerance is a number or a percentage", property=p.name, tolerance=asked)
+    amount = Fraction(str(asked))
     if amount < 0:
         raise DemandError("a tolerance cannot be negative; 0 means exact", property=p.name, tolerance=asked)
     return amount

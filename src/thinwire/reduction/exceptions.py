@@ -5,9 +5,11 @@ They travel exactly, whatever the tolerance, and both ends put the slot into the
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from thinwire.errors import CorruptFrame
+from thinwire.events import Property
 from thinwire.formats.lanes import Lane
 from thinwire.reduction import geo
 from thinwire.reduction.columns import Columns
@@ -26,6 +28,16 @@ def told_exactly(ticks: int, value: Any) -> Any:
     return float(value) if isinstance(value, int) else value
 
 
+def outside(p: Property, value: Any) -> bool:
+    """Does a value, or an element of it, lie outside the declared range? Then it always travels, and is flagged."""
+    if p.minimum is None and p.maximum is None:
+        return False
+    low = -math.inf if p.minimum is None else p.minimum
+    high = math.inf if p.maximum is None else p.maximum
+    numbers = value if isinstance(value, list | tuple) else (value,)
+    return any(isinstance(number, int | float) and not low <= number <= high for number in numbers)
+
+
 def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
     """Bring a tick or flag slot into the state that an exact value leads to; `exact` is as it travels."""
     slot = rule.first_slot
@@ -38,6 +50,8 @@ def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
         ticks = max(-TICK_LIMIT, min(TICK_LIMIT, exact))
     else:
         ticks = nearest(rule.property, exact)
+    if ticks != exact:
+        columns.mark_near(row)
     if ticks is None:
         ticks = columns.expected(row, slot)
     if ticks != ABSENT:
@@ -55,7 +69,9 @@ def settle_geo(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
         columns.put(row, rule.first_slot, ABSENT)
         columns.put(row, rule.first_slot + 1, ABSENT)
         return
-    north, east, _ = geo.to_ticks(exact, rule.property.name)
+    north, east, on_grid = geo.to_ticks(exact, rule.property.name)
+    if not on_grid:
+        columns.mark_near(row)
     columns.settle(row, rule.first_slot, north)
     columns.settle(row, rule.first_slot + 1, east)
 

@@ -19,6 +19,7 @@ from thinwire.events.timestamps import reader, writer
 from thinwire.formats.link_state import ATTENTION, LAST_ALIAS, LinkState
 from thinwire.frames.frame import MAX_FRAME
 from thinwire.reduction.expander import Expander
+from thinwire.reduction.generate import event_literal
 from thinwire.reduction.kernels.decode import NOT_ORDINARY, REGULAR, SKIPPED, decode_frame, pass_over
 from thinwire.reduction.kernels.encode import encode_event
 from thinwire.reduction.kernels.plan import is_whole, plan_of
@@ -37,9 +38,9 @@ class FastEncoder:
         self.good: set[tuple[type, ...]] = set()
         self.plan = plan_of(reducer.columns)
         self.cells = np.frombuffer(link.cells, dtype=np.int64)
-        self.work = np.zeros((2, len(self.plan)), dtype=np.int64)
+        self.work = np.zeros((3, self.plan.shape[1]), dtype=np.int64)
         self.blocks = reducer.trials.blocks if reducer.trials is not None else NO_BLOCKS
-        self._record = bytearray(8 * len(self.plan))
+        self._record = bytearray(8 * self.plan.shape[1])
         self._whole = np.frombuffer(self._record, dtype=np.int64)
         self._buffer = bytearray(min(_OUT, MAX_FRAME))
         self._out = np.frombuffer(self._buffer, dtype=np.uint8)
@@ -91,15 +92,21 @@ class FastEncoder:
         key = "".join(f"event[{p.name!r}], " for p in schema.dimensions)
         lines = [
             "def pack(event):",
-            f"    if len(event) != {len(schema.properties)}: return None",
             "    try:",
+            f"        if len(event) != {len(schema.properties)}: return None",
             *(f"        v{i} = event[{p.name!r}]" for i, p in enumerate(schema.wire)),
+            *(f"        event[{p.name!r}]" for p in schema if p.confidential),
             f"        if ({''.join(f'v{i}.__class__, ' for i in range(len(schema.wire)))}) not in good: return None",
             f"        row = rows.get(({key}))",
             "        if row is None: return None",
         ]
         packed = [self._pack_line(i, p, lines, names) for i, p in enumerate(schema.wire)]
-        lines += [f"        pack_into(record, 0, {', '.join(packed)})", "    except Problem:", "        return None", "    return row"]
+        lines += [
+            f"        pack_into(record, 0, {', '.join(packed)})",
+            "    except Problem:",
+            "        return None",
+            "    return row",
+        ]
         exec(compile("\n".join(lines), "<pack>", "exec"), names)
         code: Callable[[Mapping[str, Any]], int | None] = names["pack"]
         return code
@@ -123,10 +130,10 @@ class FastDecoder:
         self.link = link
         self._plan = plan_of(expander.columns)
         self._cells = np.frombuffer(link.cells, dtype=np.int64)
-        self._work = np.zeros((2, len(self._plan)), dtype=np.int64)
+        self._work = np.zeros((2, self._plan.shape[1]), dtype=np.int64)
         self._raw = bytearray(_OUT)
         self._bytes = np.frombuffer(self._raw, dtype=np.uint8)
-        self._record = bytearray(8 * len(self._plan))
+        self._record = bytearray(8 * max(2, self._plan.shape[1]))  # kernels leave skip and row in the first two
         self._out = np.frombuffer(self._record, dtype=np.int64)
         self._width = expander.columns.width
         self._assemble = self._compile()
@@ -182,9 +189,9 @@ class FastDecoder:
         shown: dict[str, str] = {p.name: f"key[{k}]" for k, p in enumerate(schema.dimensions)}
         for i, p in enumerate(schema.wire):
             shown[p.name] = self._show(i, p, names)
-        items = ", ".join(f"{p.name!r}: {shown[p.name]}" for p in schema if p.name in shown)
         unpacked = "".join(f"v{i}, " for i in range(len(schema.wire)))
-        source = f"def assemble(row, key):\n    {unpacked}= unpack_from(record)\n    return {{{items}}}\n"
+        event = event_literal(schema.tree, shown)
+        source = f"def assemble(row, key):\n    {unpacked}= unpack_from(record)\n    return {event}\n"
         exec(compile(source, "<assemble>", "exec"), names)
         code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = names["assemble"]
         return code

@@ -7,8 +7,9 @@ their function.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from typing import Any
 
 from thinwire.events import Kind
 from thinwire.events.properties import Property
@@ -20,28 +21,31 @@ from thinwire.reduction.predictors.steps import FINE, LAST
 from thinwire.reduction.rules import Rule, RuleSet
 
 
-def reducer_source(rules: RuleSet, width: int, key_names: list[str], late_check: bool) -> str:
+def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool) -> str:
     """The source of `reduce(event)`; the names it uses are given by the reducer."""
-    lines = ["def reduce(event):", "    get = event.get", "    try:"]
+    lines = ["def reduce(event):", "    try:", "        get = event.get"]
     for index, rule in enumerate(rules.rules):
         lines += (f"        {line}" for line in _convert(index, rule))
     ticks = "".join(f"t{index}, " for index in range(len(rules.rules)))
-    key = "".join(f"event[{name!r}], " for name in key_names)
+    key = "".join(f"event[{p.name!r}], " for p in rules.schema.dimensions)
+    # a confidential property is never looked at, so another name could stand in its place
+    strangers = " or not event.keys() <= NAMES" if any(p.confidential for p in rules.schema) else ""
     lines += [
         f"        key = ({key})",
         "        row = rows.get(key)",
-        "    except (ValueError, OverflowError, KeyError, TypeError) as problem:",
+        "    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as problem:",
         "        refuse(event, problem)",
         f"    ticks = ({ticks})",
-        "    if len(event) != PROPERTIES or ABSENT in ticks or None in ticks:",
+        f"    if len(event) != PROPERTIES or ABSENT in ticks or None in ticks{strangers}:",
         "        check_names(event)",
+        *(["    check_weight(ticks)"] if weigh else []),
         "    if row is None:",
         "        return introduce(key, ticks, event)",
     ]
     if late_check:
         lines.append("    check_time(row, ticks)")
     if rules.min_interval:
-        lines += ["    if thinned(row, ticks):", "        return None"]
+        lines += ["    if held_back(row, ticks):", "        return None"]
     lines += [
         f"    base = row * {width} + {HEAD}",
         "    table = columns.table",
@@ -52,6 +56,22 @@ def reducer_source(rules: RuleSet, width: int, key_names: list[str], late_check:
         lines += (f"    {line}" for line in _decide(index, rule))
     lines += ["    return finish(row, mask, exceptions, codes, ticks)", ""]
     return "\n".join(lines)
+
+
+def event_literal(tree: Mapping[str, Any], shown: Mapping[str, str]) -> str:
+    """The event as a dict display, objects inside objects as in the schema's tree; `shown` has an expression by path.
+
+    >>> event_literal({"t": "t", "oil": {"level": "oil.level"}}, {"t": "v0", "oil.level": "v1"})
+    "{'t': v0, 'oil': {'level': v1}}"
+    """
+    items: list[str] = []
+    for name, branch in tree.items():
+        if isinstance(branch, dict):
+            inner = event_literal(branch, shown)
+            items += [f"{name!r}: {inner}"] * (inner != "{}")
+        elif branch in shown:
+            items.append(f"{name!r}: {shown[branch]}")
+    return f"{{{', '.join(items)}}}"
 
 
 def restore_expression(p: Property, ticks: str) -> str:
@@ -71,7 +91,8 @@ def _convert(index: int, rule: Rule) -> Iterator[str]:
         yield "else:"
         yield f"    t{index} = convert{index}(v{index})"
     elif p.kind is Kind.INTEGER and p.step in (None, 1):
-        yield f"t{index} = v{index} if v{index}.__class__ is int and -LIMIT < v{index} < LIMIT else convert{index}(v{index})"
+        plain = f"v{index}.__class__ is int and -LIMIT < v{index} < LIMIT"
+        yield f"t{index} = v{index} if {plain} else convert{index}(v{index})"
     else:
         yield f"t{index} = convert{index}(v{index})"
     if rule.band:

@@ -1,8 +1,8 @@
 """Distance between two positions, in whole numbers.
 
 A position is a pair of counts of 10^-7 degrees. The metric: a degree of latitude is 111,695 m everywhere (the longest
-there is on WGS 84), a degree of longitude is that times the cosine at the whole degree next to the equator. Both err
-on the long side, so a distance found within a tolerance is within it.
+there is on WGS 84), a degree of longitude is that times the cosine at the whole degree below the latitude nearer to the
+equator. Both err on the long side, so a distance found within a tolerance is within it.
 
 >>> within(1_000, 0, latitude=490_000_000, tolerance=ticks(12.0))
 True
@@ -18,7 +18,7 @@ from thinwire.errors import WrongType
 
 UNIT = 10_000_000
 METRES_PER_TICK = 111_695.0 / UNIT
-_TURN = 360 * UNIT
+_TURN, _POLE = 360 * UNIT, 90 * UNIT
 _FAR = 1 << 30
 COSINES = tuple(min(1 << 15, round(math.cos(math.radians(degree)) * (1 << 15)) + 1) for degree in range(91))
 """in 2^-15, rounded up"""
@@ -40,18 +40,23 @@ def wrap(longitude: int) -> int:
 
 
 def within(north: int, east: int, latitude: int, tolerance: int) -> bool:
-    """Is a point this far north and east of one at `latitude` within the tolerance (in ticks)?"""
+    """Is a point at `latitude`, this far north and east of another, within the tolerance (in ticks) of it?"""
     if abs(north) > _FAR or abs(east) > _FAR:
         return False
-    cosine = COSINES[min(abs(latitude) // UNIT, 90)]
-    across = (abs(east) * cosine >> 15) + 1 if east else 0
+    across = (abs(east) * _cosine(north, latitude) >> 15) + 1 if east else 0
     return north * north + across * across <= tolerance * tolerance
 
 
 def distance(north: int, east: int, latitude: int) -> float:
     """The distance `within` judges by, in metres."""
-    cosine = COSINES[min(abs(latitude) // UNIT, 90)]
-    return math.hypot(north, abs(east) * cosine / (1 << 15)) * METRES_PER_TICK
+    return math.hypot(north, abs(east) * _cosine(north, latitude) / (1 << 15)) * METRES_PER_TICK
+
+
+def _cosine(north: int, latitude: int) -> int:
+    """The cosine at the one of two latitudes that is nearer to the equator, or on it where they lie either side."""
+    other = latitude - north
+    nearer = min(abs(latitude), abs(other)) if (latitude < 0) == (other < 0) else 0
+    return COSINES[min(nearer // UNIT, 90)]
 
 
 def to_ticks(position: object, name: str) -> tuple[int, int, bool]:
@@ -60,14 +65,22 @@ def to_ticks(position: object, name: str) -> tuple[int, int, bool]:
         raise WrongType("a position is [latitude, longitude] in degrees", property=name, value=position)
     latitude, longitude = position
     for value in position:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or (isinstance(value, float) and not math.isfinite(value)):
             raise WrongType("a position is two finite numbers", property=name, value=position)
     if abs(latitude) > 90 or abs(longitude) > 180:
         raise WrongType("latitude is -90 to 90, longitude -180 to 180", property=name, value=position)
     north, east = round(latitude * UNIT), round(longitude * UNIT)
-    return north, east, north / UNIT == latitude and east / UNIT == longitude
+    # 180 east is told as 180 west, which is the same place but not the same number
+    return north, east, north / UNIT == latitude and east / UNIT == longitude and east != _TURN // 2
+
+
+def on_globe(latitude: int, longitude: int) -> tuple[int, int]:
+    """The position itself, or the one meant where a bin or a prediction ran over a pole or past the date line."""
+    return max(-_POLE, min(_POLE, latitude)), wrap(longitude)
 
 
 def from_ticks(latitude: int, longitude: int) -> list[float]:
     """The position in degrees."""
+    latitude, longitude = on_globe(latitude, longitude)
     return [latitude / UNIT, longitude / UNIT]

@@ -6,6 +6,7 @@ answers with what travels: `(exceptional, code)`.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from thinwire.frames.varint import zigzag
@@ -39,14 +40,14 @@ def flag_exception(columns: Columns, rule: Rule, row: int, ticks: int, value: An
 def float_code(columns: Columns, rule: Rule, row: int, bits: int, value: Any) -> Answer:
     """The XOR with the last pattern, where the value is further away than the tolerance."""
     last = columns.last(row, rule.first_slot)
-    if bits == last:
+    outside = exceptions.outside(rule.property, value)
+    if bits == last and not outside:
         return None
-    if ABSENT in (bits, last):
+    if outside or ABSENT in (bits, last):
         exact = None if value is None else float(value)
         exceptions.settle_float(columns, rule, row, exact, bits)
         return True, exact
-    outside = _outside(rule, value)
-    if not outside and abs(value - float_of(last)) <= rule.distance:
+    if _near(value, float_of(last), rule.distance):
         return None
     exceptions.settle_float(columns, rule, row, value, bits)
     return False, (bits ^ last) & (1 << 64) - 1
@@ -75,8 +76,8 @@ def geo_code(columns: Columns, rule: Rule, row: int, position: Any, value: Any) 
 
 
 def move(north: int, east: int, steps: tuple[int, int], width: int) -> tuple[int, int]:
-    """A position moved by whole bins, the longitude kept on the globe."""
-    return north + steps[0] * width, geo.wrap(east + steps[1] * width)
+    """A position moved by whole bins and kept on the globe."""
+    return geo.on_globe(north + steps[0] * width, east + steps[1] * width)
 
 
 def object_code(columns: Columns, rule: Rule, row: int, thing: Any, index: int) -> Answer:
@@ -93,12 +94,14 @@ def array_code(columns: Columns, rule: Rule, row: int, array: Any, value: Any, i
     """A patch of the elements beyond the tolerance; the whole array where its length changed."""
     column = columns.objects[index]
     last = column[row]
-    if array is None or last is None or not array[1]:
+    if array is None or last is None or not array[1] or exceptions.outside(rule.property, value):
         if array is None and last is None:
             return None
         column[row] = None if array is None else array[0]
         if array is None:
             return True, None
+        if not array[1]:
+            columns.mark_near(row)
         return True, list(array[0]) if array[1] else [float(item) for item in value]
     ticks = array[0]
     if len(ticks) != len(last):
@@ -122,6 +125,8 @@ def _patch(column: list[Any], rule: Rule, row: int, ticks: tuple[int, ...], last
     return False, (False, patch)
 
 
-def _outside(rule: Rule, value: float) -> bool:
-    low, high = rule.property.minimum, rule.property.maximum
-    return (low is not None and value < low) or (high is not None and value > high)
+def _near(value: float, last: float, distance: float) -> bool:
+    """Are two doubles at most this far apart? Their difference is rounded, so where it equals the distance it is
+    looked at exactly."""
+    apart = abs(value - last)
+    return apart < distance or (apart == distance and abs(Fraction(value) - Fraction(last)) <= Fraction(distance))

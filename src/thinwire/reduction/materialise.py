@@ -11,7 +11,7 @@ from thinwire.formats.lanes import Lane
 from thinwire.reduction import geo
 from thinwire.reduction.columns import FIELDS, HEAD, Columns
 from thinwire.reduction.convert import opaque_value, restorer
-from thinwire.reduction.generate import restore_expression
+from thinwire.reduction.generate import event_literal, restore_expression
 from thinwire.reduction.limits import ABSENT
 from thinwire.reduction.rules import Rule, RuleSet
 
@@ -47,14 +47,8 @@ def materialiser(rules: RuleSet, columns: Columns) -> Callable[[int, tuple[Any, 
     lines = ["def materialise(row, key):", f"    base = row * {columns.width} + {HEAD}", "    table = columns.table"]
     dimensions = {p.name: f"key[{k}]" for k, p in enumerate(rules.schema.dimensions)}
     wire = {rule.property.name: (index, rule) for index, rule in enumerate(rules.rules)}
-    items: list[str] = []
-    for p in rules.schema:
-        if p.name in dimensions:
-            items.append(f"{p.name!r}: {dimensions[p.name]}")
-        elif p.name in wire:
-            expression = _expression(*wire[p.name], lines, names)
-            items.append(f"{p.name!r}: {expression}")
-    lines.append(f"    return {{{', '.join(items)}}}")
+    shown = dimensions | {name: _expression(index, rule, lines, names) for name, (index, rule) in wire.items()}
+    lines.append(f"    return {event_literal(rules.schema.tree, shown)}")
     exec(compile("\n".join(lines), "<materialise>", "exec"), names)
     code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = names["materialise"]
     return code

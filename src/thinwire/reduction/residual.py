@@ -14,9 +14,10 @@ from __future__ import annotations
 
 def encode(residual: int, tolerance: int, half: int) -> int:
     """The code of a residual beyond the tolerance: magnitude and sign in one number."""
-    if residual < 0:
-        return (-residual - tolerance - 1) // (2 * half + 1) * 2 + 1
-    return (residual - tolerance - 1) // (2 * half + 1) * 2
+    beyond = (residual if residual > 0 else -residual) - tolerance - 1
+    if half:
+        beyond //= 2 * half + 1
+    return 2 * beyond if residual > 0 else 2 * beyond + 1
 
 
 def decode(code: int, tolerance: int, half: int) -> int:

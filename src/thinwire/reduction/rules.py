@@ -8,21 +8,24 @@ vary), the type rule, the default.
 from __future__ import annotations
 
 import struct
+from builtins import property as computed
 from dataclasses import dataclass
 from fractions import Fraction
 
-from thinwire.errors import CorruptFrame
+from thinwire.errors import ConfigError, CorruptFrame, DemandError
 from thinwire.events import Kind, Property, Schema
 from thinwire.formats.lanes import SLOTS, Lane, lane_of
 from thinwire.frames import varint
 from thinwire.reduction import geo
 from thinwire.reduction.demand import Demand, check_names, in_ticks, tick_size, tolerance_of
 from thinwire.reduction.limits import TICK_LIMIT
-from thinwire.reduction.predictors import by_name
+from thinwire.reduction.predictors import Predictor, by_name
+from thinwire.reduction.predictors.seasonal import Seasonal
 from thinwire.reduction.predictors.steps import FINE, LAST
 
 _MAX_TOLERANCE = 1 << 60
 _HOLD = 1
+_DOUBLE, _INTEGER = 1 << 53, 1 << 62
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,18 @@ class Rule:
     auto: bool = False
     distance: float = 0.0
 
-    @property
+    @computed
     def slots(self) -> int:
         return SLOTS.get(self.lane, 0)
 
-    @property
+    @computed
     def bound(self) -> float:
         """How far a value sent under this rule can be off, in the property's unit."""
         if self.lane is Lane.FLOAT:
             return self.distance
         if self.lane is Lane.GEO:
             return self.tolerance * geo.METRES_PER_TICK
-        return float(max(self.tolerance, self.band) * tick_size(self.property))
+        return float((self.tolerance + self.band) * tick_size(self.property))
 
 
 @dataclass(frozen=True)
@@ -99,14 +102,14 @@ def resolve(schema: Schema, demand: Demand) -> RuleSet:
     [5, 0]
     """
     check_names(schema, demand)
+    _check_predictors(schema, demand)
     rules: list[Rule] = []
     slot = 0
     for p in schema.wire:
         rule = _rule(schema, p, demand, slot)
         slot += rule.slots
         rules.append(rule)
-    interval = in_ticks(schema.time, _decimal(demand.min_interval)) if schema.time and demand.min_interval else 0
-    return RuleSet(schema, tuple(rules), demand.mode == "hold", interval)
+    return RuleSet(schema, tuple(rules), demand.mode == "hold", _interval(schema, demand))
 
 
 def decode(body: bytes, schema: Schema) -> RuleSet:
@@ -125,7 +128,7 @@ def decode(body: bytes, schema: Schema) -> RuleSet:
             distance, at = struct.unpack_from(">d", body, at)[0], at + 8
         elif lane in (Lane.TICK, Lane.GEO, Lane.ARRAY):
             numbers, at = _three(body, at)
-        rules.append(Rule(p, lane, slot, *numbers, *_range(p), distance=distance))
+        rules.append(Rule(p, lane, slot, *numbers, *_range(p, numbers[0]), distance=distance))
         slot += SLOTS.get(lane, 0)
     if at != len(body):
         raise CorruptFrame("rules do not fit the schema", length=len(body), read=at)
@@ -143,10 +146,8 @@ def _rule(schema: Schema, p: Property, demand: Demand, slot: int) -> Rule:
     hold = demand.mode == "hold"
     half = 0 if hold else geo.half_bin(tolerance) if lane is Lane.GEO else tolerance
     mode, coefficients, auto = (LAST | FINE, 0, False) if hold else _predictor(p, lane, demand)
-    lowest, highest = _range(p)
-    return Rule(
-        p, lane, slot, tolerance, half, _band(p, demand), lowest, highest, mode, coefficients, auto
-    )
+    lowest, highest = _range(p, tolerance)
+    return Rule(p, lane, slot, tolerance, half, _band(p, demand), lowest, highest, mode, coefficients, auto)
 
 
 def _predictor(p: Property, lane: Lane, demand: Demand) -> tuple[int, int, bool]:
@@ -159,8 +160,36 @@ def _predictor(p: Property, lane: Lane, demand: Demand) -> tuple[int, int, bool]
         name = "cadence"
     elif name == "auto":
         name = "last"
-    chosen = by_name(name, p.period)
+    chosen = _chosen(p, lane, name)
     return chosen.mode, chosen.coefficients, auto
+
+
+def _chosen(p: Property, lane: Lane, name: str) -> Predictor:
+    if name == Seasonal.name and lane is Lane.GEO:
+        raise DemandError("a position has no season; choose 'last' or 'linear'", property=p.name, predictor=name)
+    try:
+        return by_name(name, p.period)
+    except ConfigError as problem:
+        raise type(problem)(problem.detail, property=p.name, **problem.facts) from None
+
+
+def _check_predictors(schema: Schema, demand: Demand) -> None:
+    """Refuse predictors that do not exist, also where nothing would be predicted with them."""
+    given = {"": demand.predictor} if isinstance(demand.predictor, str) else demand.predictor
+    for name, predictor in given.items():
+        if predictor not in ("auto", Seasonal.name):
+            by_name(predictor)
+        if name and lane_of(schema[name].kind) not in (Lane.TICK, Lane.GEO) and predictor not in ("auto", "last"):
+            kind = schema[name].kind.value
+            raise DemandError(f"a {kind} is held or sent, never predicted", property=name, predictor=predictor)
+
+
+def _interval(schema: Schema, demand: Demand) -> int:
+    if not demand.min_interval:
+        return 0
+    if schema.time is None:
+        raise DemandError("min_interval needs a timestamp among the headers", schema=schema.name)
+    return min(in_ticks(schema.time, _decimal(demand.min_interval)), _MAX_TOLERANCE)
 
 
 def _band(p: Property, demand: Demand) -> int:
@@ -169,13 +198,21 @@ def _band(p: Property, demand: Demand) -> int:
     return in_ticks(p, _decimal(p.idle_band))
 
 
-def _range(p: Property) -> tuple[int, int]:
-    if p.kind not in (Kind.INTEGER, Kind.NUMBER):
-        return -TICK_LIMIT, TICK_LIMIT
+def _range(p: Property, tolerance: int) -> tuple[int, int]:
+    """The ticks that take their lane: those of the declared range, as far as both ends can count and show them."""
     step = p.step or Fraction(1)
-    low = -TICK_LIMIT if p.minimum is None else -int(-_decimal(p.minimum) // step)
-    high = TICK_LIMIT if p.maximum is None else int(_decimal(p.maximum) // step)
-    return max(low, -TICK_LIMIT), min(high, TICK_LIMIT)
+    reach = max(0, _reach(step) - tolerance)
+    if p.kind not in (Kind.INTEGER, Kind.NUMBER):
+        return -reach, reach
+    low = -reach if p.minimum is None else -int(-_decimal(p.minimum) // step)
+    high = reach if p.maximum is None else int(_decimal(p.maximum) // step)
+    return max(low, -reach), min(high, reach)
+
+
+def _reach(step: Fraction) -> int:
+    """The largest tick whose value can be told from its neighbours': a double has 53 bits, an integer 63."""
+    largest = _DOUBLE if step.denominator != 1 else _INTEGER
+    return min(largest // step.numerator, TICK_LIMIT)
 
 
 def _decimal(number: float) -> Fraction:

@@ -22,6 +22,7 @@ from thinwire.reduction.rules import Rule
 
 _EMPTY = 0x20
 _FRESH = 0x40
+_NEAR = b"\x01"
 _FIXED_LIMIT = 1 << 48
 
 
@@ -36,6 +37,8 @@ def take(columns: Columns, row: int) -> bytes:
             parts += (_take_slot(columns, row, rule.first_slot + k) for k in range(rule.slots))
         else:
             parts.append(exact.encode(columns.objects[index][row]))
+    if columns.is_near(row):
+        parts.append(_NEAR)
     return b"".join(parts)
 
 
@@ -55,6 +58,10 @@ def restore(columns: Columns, row: int, data: bytes, ordinal: int) -> None:
                 at = _restore_slot(columns, row, rule.first_slot + k, data, at)
         else:
             at = _restore_object(columns, row, index, rule, data, at)
+    columns.near.pop(row, None)
+    if data[at:] == _NEAR:
+        columns.near[row] = ordinal
+        at += 1
     if at != len(data):
         raise CorruptFrame("columns do not fit the schema", length=len(data), read=at)
     columns.note_moving(row)
@@ -113,7 +120,7 @@ def _restore_slot(columns: Columns, row: int, slot: int, data: bytes, at: int) -
 def _restore_ring(columns: Columns, row: int, slot: int, data: bytes, at: int) -> int:
     ring, at = exact.decode(data, at)
     fits = isinstance(ring, list) and len(ring) == columns.period[slot]
-    if not fits or not all(x is None or isinstance(x, int) and abs(x) <= TICK_LIMIT for x in ring):
+    if not fits or not all(x is None or (isinstance(x, int) and abs(x) <= TICK_LIMIT) for x in ring):
         raise CorruptFrame("a season that does not fit its period", slot=slot)
     start = row * columns.width + columns.ring_start[slot]
     for k, x in enumerate(ring):

@@ -89,7 +89,8 @@ class Trials:
         trial = self._free.pop()
         table[start + TRIAL], table[start + FILLED], table[start + DUE] = trial + 1, 0, table[start] + 1
         if self.columns.ring_width:
-            self._seasons[trial] = (table[start], table[start + HEAD + FIELDS * self.columns.slots : start + self.columns.width])
+            season = table[start + HEAD + FIELDS * self.columns.slots : start + self.columns.width]
+            self._seasons[trial] = (table[start], season)
 
     def _judge(self, row: int) -> None:
         table, start = self.columns.table, row * self.columns.width

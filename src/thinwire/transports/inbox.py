@@ -34,7 +34,8 @@ class Flight:
     def send(self, message: Message, now: float) -> None:
         """Put it on its way, with whatever happens to it there."""
         for due, payload in self.way.arrivals(message.payload, now):
-            heapq.heappush(self._messages, (due, next(self._number), message._replace(payload=payload)))
+            as_it_arrives = message if payload is message.payload else message._replace(payload=payload)
+            heapq.heappush(self._messages, (due, next(self._number), as_it_arrives))
 
     def is_due(self, now: float) -> bool:
         """Has the next message arrived by now?"""

@@ -10,6 +10,8 @@ True
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from thinwire.errors import BadSubject
 
 MAX_SUBJECT = 1024
@@ -34,6 +36,7 @@ def is_literal(pattern: str) -> bool:
     return not {ONE, REST} & set(pattern.split("."))
 
 
+@lru_cache(maxsize=4096)  # publishers come back with the same few subjects
 def check_subject(subject: str) -> None:
     """Refuse what nobody could publish under."""
     _check_words(subject)

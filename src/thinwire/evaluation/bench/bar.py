@@ -81,7 +81,7 @@ class Bar:
 
 
 def run(bar: Bar, setting: Setting) -> list[Row]:
-    """The rows of a bar; what goes wrong becomes a row that does not hold, for the other bars are still worth having."""
+    """The rows of a bar; what goes wrong becomes a row that does not hold: the other bars are still worth having."""
     try:
         return list(bar.measure(setting))
     except Exception as trouble:

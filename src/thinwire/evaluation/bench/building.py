@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from thinwire.evaluation.bench import references
 from thinwire.evaluation.bench.bar import Bar, Row, Setting, Unit
-from thinwire.evaluation.replaying import CheckedLink
-from thinwire.events.timestamps import reader
+from thinwire.evaluation.replaying import CheckedLink, seconds_of
 from thinwire.link import LinkConfig
 from thinwire.reduction import Demand
 from thinwire.workload.samples import building
@@ -24,7 +23,7 @@ LINKS = {
 
 def calibration(setting: Setting) -> Iterator[Row]:
     """Is the generated building what it claims to be? Frozen before any codec was measured on it."""
-    events = setting.size(50_000, 5_000)
+    events = setting.size(100_000, 20_000)
     for row in building.calibration(events):
         how = f"{events:,} events" + (f", original {row.published:g}" if row.published else "")
         yield Row(f"building, {row.what}", _UNITS[row.unit], row.measured, row.low, row.high, how)
@@ -32,14 +31,14 @@ def calibration(setting: Setting) -> Iterator[Row]:
 
 def frames(setting: Setting) -> Iterator[Row]:
     """Three links carry the same events side by side."""
-    total = setting.size(1_000_000, 50_000)
+    # a small run is one whole day: by day more happens than at night
+    total = setting.size(1_000_000, 86_400)
     schema = building.schema()
-    assert schema.time is not None and schema.time.form is not None
-    milliseconds = reader(schema.time.form)
+    seconds = seconds_of(schema)
     links: dict[str, CheckedLink] = {}
     raw = 0
     for done, event in enumerate(building.events(total)):
-        now = (milliseconds(event["timestamp"]) or 0) / 1000
+        now = seconds(event)
         links = links or {name: CheckedLink(schema, config, start=now) for name, (config, _) in LINKS.items()}
         raw += len(references.compact_json(event))
         for link in links.values():

@@ -96,9 +96,7 @@ def rows(name: str, limits: Sequence[Limit], read: Callable[[], Recording]) -> I
     }
     for limit, row in zip(limits, templates, strict=True):
         tape, size = tapes[limit.share], sizes[limit.baseline]
-        yield replace(
-            row, value=tape.frame_bytes / size, how=_how(tape, size), note=tape.breach, sound=not tape.breach
-        )
+        yield replace(row, value=tape.frame_bytes / size, how=_how(tape, size), note=tape.breach, sound=not tape.breach)
 
 
 def _title(name: str, limit: Limit) -> str:

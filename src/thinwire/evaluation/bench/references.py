@@ -32,7 +32,7 @@ def deflate(text: bytes) -> bytes:
 
 
 def packed_json(event: Mapping[str, Any]) -> bytes:
-    """An event as most programs would send it compressed; for time. `json.dumps` without options is its fastest form."""
+    """An event compressed as most programs would; for time. `json.dumps` without options is its fastest form."""
     return zlib.compress(json.dumps(event).encode(), LEVEL, wbits=RAW_DEFLATE)
 
 

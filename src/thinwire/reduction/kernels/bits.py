@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.reduction.kernels.compiled import part
+from thinwire.reduction.kernels.compiled import part, woven
 
 
 
 def _crc_table() -> Any:
     """The CRC-32 table, reflected polynomial EDB88320."""
-    table = np.zeros(256, dtype=np.uint32)
+    table = np.zeros(256, dtype=np.int64)
     for n in range(256):
         c = n
         for _ in range(8):
@@ -22,6 +22,7 @@ def _crc_table() -> Any:
 
 
 CRC_TABLE = _crc_table()
+LENGTHS = np.array([n.bit_length() for n in range(256)], dtype=np.int64)
 
 
 @part
@@ -29,7 +30,7 @@ def crc(chain: int, data: Any, start: int, end: int) -> int:
     """The running CRC-32 over some bytes, as zlib's `crc32(data, chain)`."""
     c = (chain ^ 0xFFFFFFFF) & 0xFFFFFFFF
     for k in range(start, end):
-        c = (c >> 8) ^ np.int64(CRC_TABLE[(c ^ data[k]) & 0xFF])
+        c = (c >> 8) ^ CRC_TABLE[(c ^ data[k]) & 0xFF]
     return c ^ 0xFFFFFFFF
 
 
@@ -37,41 +38,60 @@ def crc(chain: int, data: Any, start: int, end: int) -> int:
 def bit_length(number: int) -> int:
     """How many bits a number that is not negative needs."""
     length = 0
-    while number >= 65536:
-        number >>= 16
-        length += 16
-    while number > 0:
-        number >>= 1
-        length += 1
-    return length
+    while number >= 256:
+        number >>= 8
+        length += 8
+    return length + LENGTHS[number]
 
 
-@part
-def put(out: Any, at: int, value: int, width: int) -> int:
-    """Write the low `width` bits (62 at most) at bit `at`; bytes beyond the last bit written are zeroed as reached."""
-    while width > 0:
-        used = at & 7
-        room = 8 - used
-        take = room if width > room else width
-        bits = (value >> (width - take)) & ((1 << take) - 1)
-        place = at >> 3
-        if used == 0:
-            out[place] = bits << (room - take)
-        else:
-            out[place] |= bits << (room - take)
-        at += take
-        width -= take
+@woven
+def put(out: Any, at: int, held: int, count: int, value: int, width: int) -> tuple[int, int, int]:
+    """Write `width` bits (48 at most). `held` are the last `count` bits, not written yet, and `at` is the byte they
+    belong to; the same three come back. Bytes are written only when the next bits would not fit."""
+    if count + width > 56:
+        at, held, count = flush(out, at, held, count)
+    return at, held << width | value, count + width
+
+
+@woven
+def flush(out: Any, at: int, held: int, count: int) -> tuple[int, int, int]:
+    """Write all whole bytes that are held."""
+    while count >= 8:
+        count -= 8
+        out[at] = (held >> count) & 0xFF
+        at += 1
+    return at, held & ((1 << count) - 1), count
+
+
+@woven
+def finish(out: Any, at: int, held: int, count: int) -> int:
+    """Write what is held, padded with zeros; answers with the byte after it."""
+    at, held, count = flush(out, at, held, count)
+    if count:
+        out[at] = held << (8 - count)
+        at += 1
     return at
 
 
-@part
-def put_code(out: Any, at: int, code: int, level: int) -> int:
+@woven
+def put_long(out: Any, at: int, held: int, count: int, value: int, width: int) -> tuple[int, int, int]:
+    """Write up to 64 bits."""
+    if width > 32:
+        at, held, count = put(out, at, held, count, (value >> 32) & ((1 << (width - 32)) - 1), width - 32)
+        width = 32
+    return put(out, at, held, count, value & ((1 << width) - 1), width)
+
+
+@woven
+def put_code(out: Any, at: int, held: int, count: int, code: int, level: int) -> tuple[int, int, int]:
     """Write a code at the scale of its field."""
     order = bit_length(level >> 5)
     value = code + (1 << order)
     width = bit_length(value)
-    at = put(out, at, 0, width - 1 - order)
-    return put(out, at, value, width)
+    if 2 * width - 1 - order <= 48:
+        return put(out, at, held, count, value, 2 * width - 1 - order)
+    at, held, count = put_long(out, at, held, count, 0, width - 1 - order)
+    return put_long(out, at, held, count, value, width)
 
 
 @part

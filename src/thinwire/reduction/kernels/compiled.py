@@ -28,9 +28,14 @@ for _truth in (
 
 def compiled(function: F) -> F:
     """Compile on first use, and keep the result beside the source for the next process."""
-    return cast(F, numba.njit(cache=True, boundscheck=False, nogil=True)(function))
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def part(function: F) -> F:
-    """A piece of a kernel, woven into whoever calls it."""
-    return cast(F, numba.njit(cache=True, inline="never", nogil=True)(function))
+    """A piece of a kernel."""
+    return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def woven(function: F) -> F:
+    """A small piece, woven into whoever calls it: passing arrays on would cost more than the piece does."""
+    return cast(F, numba.njit(nogil=True, error_model="numpy", inline="always")(function))

@@ -29,7 +29,7 @@ from thinwire.reduction import residual
 from thinwire.reduction.columns import FIELDS, HEAD, MODE, ORDINAL
 from thinwire.reduction.kernels.bits import bit_length, crc, get, zeros_at
 from thinwire.reduction.kernels.compiled import compiled, part
-from thinwire.reduction.kernels.encode import NOTHING, expected_at, settle_at, travels
+from thinwire.reduction.kernels.encode import NOTHING, expected_at, settle_at
 from thinwire.reduction.kernels.plan import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WHOLE
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.predictors.steps import FINE
@@ -103,8 +103,8 @@ def take_float(raw: Any, at: int, end: int) -> tuple[int, int]:
 @part
 def take_codes(plan: Any, cells: Any, raw: Any, at: int, end: int, codes: Any) -> int:
     """The codes of all that travels; answers with the bit after them or _BROKEN. The scales stay as they are."""
-    for j in range(len(plan)):
-        lane = plan[j, LANE]
+    for j in range(plan.shape[1]):
+        lane = plan[LANE, j]
         if codes[j] == NOTHING:
             if lane == _FLOAT:
                 codes[j] = 0
@@ -133,14 +133,14 @@ def padded(raw: Any, at: int, end: int) -> bool:
 @part
 def reconstruct(plan: Any, table: Any, start: int, codes: Any, values: Any) -> bool:
     """The new value of every slot, without changing any. Do all make sense?"""
-    for j in range(len(plan)):
-        lane = plan[j, LANE]
+    for j in range(plan.shape[1]):
+        lane = plan[LANE, j]
         if lane > _FLOAT:
             continue
-        i = start + HEAD + plan[j, SLOT] * FIELDS
+        i = start + HEAD + plan[SLOT, j] * FIELDS
         x = table[i]
         if lane != _TICK:
-            if travels(codes, plan[:, LANE], j):
+            if codes[j] != (0 if lane == _FLOAT else NOTHING):
                 if x == ABSENT:
                     return False
                 x = x ^ codes[j] if lane == _FLOAT else x ^ 1
@@ -152,8 +152,8 @@ def reconstruct(plan: Any, table: Any, start: int, codes: Any, values: Any) -> b
             if codes[j] != NOTHING:
                 if x == ABSENT:
                     return False
-                half = 0 if table[i + MODE] & FINE else plan[j, HALF]
-                x += decode_residual(codes[j], plan[j, TOLERANCE], half)
+                half = 0 if table[i + MODE] & FINE else plan[HALF, j]
+                x += decode_residual(codes[j], plan[TOLERANCE, j], half)
                 if abs(x) > TICK_LIMIT:
                     return False
         values[j] = x
@@ -163,17 +163,17 @@ def reconstruct(plan: Any, table: Any, start: int, codes: Any, values: Any) -> b
 @part
 def commit(plan: Any, cells: Any, table: Any, start: int, codes: Any, values: Any) -> None:
     """Move slots and scales on."""
-    for j in range(len(plan)):
-        lane = plan[j, LANE]
+    for j in range(plan.shape[1]):
+        lane = plan[LANE, j]
         if lane > _FLOAT:
             continue
-        i = start + HEAD + plan[j, SLOT] * FIELDS
+        i = start + HEAD + plan[SLOT, j] * FIELDS
         if lane != _TICK:
             table[i] = values[j]
             continue
         if codes[j] != NOTHING:
             cells[FIRST + j] = adapt(cells[FIRST + j], codes[j])
-        if values[j] != ABSENT and (codes[j] != NOTHING or table[i + MODE] & 15 or plan[j, PERIOD]):
+        if values[j] != ABSENT and (codes[j] != NOTHING or table[i + MODE] & 15 or plan[PERIOD, j]):
             settle_at(plan, table, start, j, values[j])
     table[start + ORDINAL] += 1
 
@@ -183,16 +183,16 @@ def show(plan: Any, values: Any, out: Any) -> int:
     """Values as they are handed out: numbers as doubles, the rest as ticks."""
     doubles = out.view(np.float64)
     answer = REGULAR
-    for j in range(len(plan)):
-        if plan[j, LANE] > _FLOAT:
+    for j in range(plan.shape[1]):
+        if plan[LANE, j] > _FLOAT:
             continue
         x = values[j]
         if x == ABSENT:
             answer = IRREGULAR
-        elif plan[j, WHOLE]:
+        elif plan[WHOLE, j]:
             out[j] = x
-        elif abs(x) < _EXACT // plan[j, UP]:
-            doubles[j] = x * plan[j, UP] / plan[j, DOWN]
+        elif abs(x) < _EXACT // plan[UP, j]:
+            doubles[j] = x * plan[UP, j] / plan[DOWN, j]
         else:
             answer = IRREGULAR
     return answer
@@ -230,7 +230,7 @@ def decode_frame(
     if not known or skip < 0 or skip > MAX_SKIP:
         return NOT_ORDINARY
     values, codes = work[0], work[1]
-    at = take_mask(raw, at, end, len(plan), codes)
+    at = take_mask(raw, at, end, plan.shape[1], codes)
     if at != _BROKEN:
         at = take_codes(plan, cells, raw, at, end, codes)
     if at == _BROKEN or not padded(raw, at, end):
@@ -255,13 +255,13 @@ def pass_over(plan: Any, table: Any, width: int, row: int, work: Any, out: Any) 
     """The source's next event, which was as expected in every slot; its values are left in `out`."""
     start = row * width
     values = work[0]
-    for j in range(len(plan)):
-        lane = plan[j, LANE]
+    for j in range(plan.shape[1]):
+        lane = plan[LANE, j]
         if lane > _FLOAT:
             continue
-        i = start + HEAD + plan[j, SLOT] * FIELDS
+        i = start + HEAD + plan[SLOT, j] * FIELDS
         values[j] = table[i]
-        if lane == _TICK and values[j] != ABSENT and (table[i + MODE] & 15 or plan[j, PERIOD]):
+        if lane == _TICK and values[j] != ABSENT and (table[i + MODE] & 15 or plan[PERIOD, j]):
             values[j] = expected_at(plan, table, start, j)
             settle_at(plan, table, start, j, values[j])
     table[start + ORDINAL] += 1

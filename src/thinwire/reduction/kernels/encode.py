@@ -41,8 +41,8 @@ from thinwire.reduction.columns import (
     TRIAL,
     X2,
 )
-from thinwire.reduction.kernels.bits import bit_length, crc, put, put_code
-from thinwire.reduction.kernels.compiled import compiled, part
+from thinwire.reduction.kernels.bits import bit_length, crc, finish, put, put_code, put_long
+from thinwire.reduction.kernels.compiled import compiled, part, woven
 from thinwire.reduction.kernels.plan import (
     AUTO,
     BAND,
@@ -82,33 +82,35 @@ decode_residual = residual.decode
 @part
 def ticks_of(plan: Any, j: int, whole: int, value: float) -> int:
     """A value as ticks, or ABSENT where the per-event code must look at it."""
-    if plan[j, WHOLE]:
-        ticks = whole
-    else:
-        scaled = value * plan[j, DOWN] / plan[j, UP]
-        if not abs(scaled) < _EXACT:
+    ticks: Any = whole
+    if not plan[WHOLE, j]:
+        up, down = plan[UP, j], plan[DOWN, j]
+        scaled = value * down
+        if not abs(scaled) < _EXACT:  # beyond it, neighbours on the grid are one double
             return ABSENT
+        if up != 1:
+            scaled /= up
         ticks = np.int64(np.rint(scaled))
-        if ticks * plan[j, UP] / plan[j, DOWN] != value:
+        if ticks * up / down != value:
             return ABSENT
-    if plan[j, LANE] != _TICK:
-        no_number = plan[j, LANE] == _FLOAT and (ticks >> 52) & _INFINITE == _INFINITE
+    if plan[LANE, j] != _TICK:
+        no_number = plan[LANE, j] == _FLOAT and (ticks >> 52) & _INFINITE == _INFINITE
         return ABSENT if no_number else ticks
-    if -plan[j, BAND] <= ticks <= plan[j, BAND]:
+    if -plan[BAND, j] <= ticks <= plan[BAND, j]:
         ticks = 0
-    return ticks if plan[j, LOWEST] <= ticks <= plan[j, HIGHEST] else ABSENT
+    return ticks if plan[LOWEST, j] <= ticks <= plan[HIGHEST, j] else ABSENT
 
 
 @part
 def season_place(plan: Any, table: Any, start: int, j: int) -> int:
     """Where the value one period before the next event stands."""
-    return start + plan[j, RING] + (table[start + ORDINAL] + 1) % plan[j, PERIOD]
+    return start + plan[RING, j] + (table[start + ORDINAL] + 1) % plan[PERIOD, j]
 
 
-@part
+@woven
 def expected_at(plan: Any, table: Any, start: int, j: int) -> int:
     """What both ends expect of a slot."""
-    i = start + HEAD + plan[j, SLOT] * FIELDS
+    i = start + HEAD + plan[SLOT, j] * FIELDS
     mode = table[i + MODE]
     if not mode & 15:
         return table[i]
@@ -116,10 +118,10 @@ def expected_at(plan: Any, table: Any, start: int, j: int) -> int:
     return predict(mode, table[i], x2, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS])
 
 
-@part
+@woven
 def settle_at(plan: Any, table: Any, start: int, j: int, x: int) -> None:
     """Both ends now have this value."""
-    i = start + HEAD + plan[j, SLOT] * FIELDS
+    i = start + HEAD + plan[SLOT, j] * FIELDS
     x1 = table[i]
     if table[i + MODE] & 15 == TREND_MODE:
         table[i + OFFSET], table[i + TREND] = observe_trend(
@@ -127,18 +129,18 @@ def settle_at(plan: Any, table: Any, start: int, j: int, x: int) -> None:
         )
     table[i + X2] = x1
     table[i] = x
-    if plan[j, PERIOD]:
+    if plan[PERIOD, j]:
         table[season_place(plan, table, start, j)] = x
 
 
 @part
 def look(plan: Any, table: Any, start: int, whole: Any, values: Any, ticks: Any) -> bool:
     """Is this event ordinary? Fills in its ticks, changes nothing."""
-    for j in range(len(plan)):
-        lane = plan[j, LANE]
+    for j in range(plan.shape[1]):
+        lane = plan[LANE, j]
         if lane > _FLOAT:
             continue
-        i = start + HEAD + plan[j, SLOT] * FIELDS
+        i = start + HEAD + plan[SLOT, j] * FIELDS
         t = ticks_of(plan, j, whole[j], values[j])
         if t == ABSENT or table[i] == ABSENT:
             return False
@@ -150,106 +152,124 @@ def look(plan: Any, table: Any, start: int, whole: Any, values: Any, ticks: Any)
     return True
 
 
-@part
-def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any) -> bool:
-    """Which properties travel, with which codes; the state moves on. Does any travel?"""
-    any_travels = False
-    for j in range(len(plan)):
-        lane = plan[j, LANE]
-        codes[j] = 0 if lane == _FLOAT else NOTHING
+@woven
+def decide_held(i: int, table: Any, plan: Any, j: int, t: int) -> int:
+    """The last value is expected: the code of what travels or NOTHING, written without a branch for either."""
+    x = table[i]
+    half = 0 if table[i + MODE] & FINE else plan[HALF, j]
+    miss = t - x
+    tolerance = plan[TOLERANCE, j]
+    code = encode_residual(miss, tolerance, half)
+    moved = decode_residual(code, tolerance, half)
+    beyond = miss > tolerance or miss < -tolerance
+    table[i] = x + (moved if beyond else 0)
+    return code if beyond else NOTHING
+
+
+@woven
+def decide_predicted(plan: Any, table: Any, start: int, i: int, j: int, t: int) -> int:
+    """The slot's mode says what is expected."""
+    x = expected_at(plan, table, start, j)
+    miss = t - x
+    tolerance = plan[TOLERANCE, j]
+    if -tolerance <= miss <= tolerance:
+        settle_at(plan, table, start, j, x)
+        return NOTHING
+    half = 0 if table[i + MODE] & FINE else plan[HALF, j]
+    code = encode_residual(miss, tolerance, half)
+    settle_at(plan, table, start, j, x + decode_residual(code, tolerance, half))
+    return code
+
+
+@woven
+def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any) -> int:
+    """Which properties travel, with which codes; the state moves on. Answers with how many are listed in `sent`."""
+    count = 0
+    for j in range(plan.shape[1]):
+        lane = plan[LANE, j]
         if lane > _FLOAT:
             continue
-        i = start + HEAD + plan[j, SLOT] * FIELDS
+        i = start + HEAD + plan[SLOT, j] * FIELDS
         t = ticks[j]
         if lane != _TICK:
-            if t != table[i]:
-                codes[j] = t ^ table[i] if lane == _FLOAT else 0
-                table[i] = t
-                any_travels = True
-            continue
-        mode = table[i + MODE]
-        x = expected_at(plan, table, start, j)
-        miss = t - x
-        tolerance = plan[j, TOLERANCE]
-        if miss > tolerance or miss < -tolerance:
-            half = 0 if mode & FINE else plan[j, HALF]
-            codes[j] = encode_residual(miss, tolerance, half)
-            settle_at(plan, table, start, j, x + decode_residual(codes[j], tolerance, half))
-            any_travels = True
-        elif mode & 15 or plan[j, PERIOD]:
-            settle_at(plan, table, start, j, x)
-    return any_travels
+            travels = t != table[i]
+            code = t ^ table[i]
+            table[i] = t
+        else:
+            if table[i + MODE] & 15 or plan[PERIOD, j]:
+                code = decide_predicted(plan, table, start, i, j, t)
+            else:
+                code = decide_held(i, table, plan, j, t)
+            travels = code != NOTHING
+        codes[j] = code
+        sent[count] = j
+        count += 1 if travels else 0
+    return count
 
 
-@part
-def put_mask(codes: Any, lanes: Any, count: int, out: Any, at: int) -> int:
-    """One bit a property, in groups of eight where there are more."""
-    groups = (count + 7) // 8
-    if count > 8:
-        for g in range(groups):
-            used = 0
-            for j in range(8 * g, min(8 * g + 8, count)):
-                if travels(codes, lanes, j):
-                    used = 1
-            at = put(out, at, used, 1)
-    for g in range(groups):
-        end = min(8 * g + 8, count)
+@woven
+def put_mask(sent: Any, total: int, out: Any, at: int, held: int, count: int) -> tuple[int, int, int]:
+    """One bit a property, in groups of eight where there are more than eight."""
+    if total <= 8:
         bits = 0
-        for j in range(8 * g, end):
-            bits = (bits << 1) | (1 if travels(codes, lanes, j) else 0)
-        if bits or count <= 8:
-            at = put(out, at, bits, end - 8 * g)
-    return at
+        for j in sent:
+            bits |= 1 << (total - 1 - j)
+        return put(out, at, held, count, bits, total)
+    groups = (total + 7) >> 3
+    used = 0
+    for j in sent:
+        used |= 1 << (groups - 1 - (j >> 3))
+    at, held, count = put(out, at, held, count, used, groups)
+    k = 0
+    while k < len(sent):
+        group = sent[k] >> 3
+        end = min(8 * group + 8, total)
+        bits = 0
+        while k < len(sent) and sent[k] < end:
+            bits |= 1 << (end - 1 - sent[k])
+            k += 1
+        at, held, count = put(out, at, held, count, bits, end - 8 * group)
+    return at, held, count
 
 
 @part
-def travels(codes: Any, lanes: Any, j: int) -> bool:
-    """Does the property travel? A float's code uses all 64 bits, so its nothing is zero."""
-    return codes[j] != (0 if lanes[j] == _FLOAT else NOTHING)
-
-
-@part
-def put_float(out: Any, at: int, code: int) -> int:
+def put_float(out: Any, at: int, held: int, count: int, code: int) -> tuple[int, int, int]:
     """The XOR of two bit patterns without the zeros at its ends."""
     zeros = 0
     while not (code >> zeros) & 1:
         zeros += 1
-    low = (code >> zeros) & ((1 << (64 - zeros)) - 1 if zeros else -1)
-    width = 64 if low < 0 else bit_length(low)
-    at = put(out, at, zeros, _FLOAT_FIELD)
-    at = put(out, at, width - 1, _FLOAT_FIELD)
-    if width > 32:
-        at = put(out, at, (low >> 32) & ((1 << (width - 32)) - 1), width - 32)
-        return put(out, at, low & 0xFFFFFFFF, 32)
-    return put(out, at, low, width)
+    digits = (code >> zeros) & ((1 << (64 - zeros)) - 1) if zeros else code
+    width = 64 if digits < 0 else bit_length(digits)
+    at, held, count = put(out, at, held, count, zeros << _FLOAT_FIELD | (width - 1), 2 * _FLOAT_FIELD)
+    return put_long(out, at, held, count, digits, width)
 
 
-@part
-def put_body(plan: Any, cells: Any, row: int, skip: int, codes: Any, out: Any, at: int) -> int:
-    """The body of a DATA frame in `compact`; answers with the bit after it."""
+@woven
+def put_body(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, out: Any, at: int) -> int:
+    """The body of a DATA frame in `compact`; answers with the byte after it."""
+    held, count = 0, 0
     if cells[SOURCES] > 1:
         away = row - cells[LAST_ALIAS] - 1
         code = away << 1 if away >= 0 else ((-away) << 1) - 1
-        at = put_code(out, at, code, cells[ALIAS])
+        at, held, count = put_code(out, at, held, count, code, cells[ALIAS])
         cells[ALIAS] = adapt(cells[ALIAS], code)
         cells[LAST_ALIAS] = row
-    at = put_code(out, at, skip, cells[SKIP])
+    at, held, count = put_code(out, at, held, count, skip, cells[SKIP])
     cells[SKIP] = adapt(cells[SKIP], skip)
-    at = put_mask(codes, plan[:, LANE], len(plan), out, at)
-    for j in range(len(plan)):
-        lane = plan[j, LANE]
-        if lane == _FLAG or not travels(codes, plan[:, LANE], j):
-            continue
-        if lane == _FLOAT:
-            at = put_float(out, at, codes[j])
-        else:
-            at = put_code(out, at, codes[j], cells[FIRST + j])
-            cells[FIRST + j] = adapt(cells[FIRST + j], codes[j])
-    return at
+    at, held, count = put_mask(sent, plan.shape[1], out, at, held, count)
+    for j in sent:
+        lane = plan[LANE, j]
+        if lane == _TICK:
+            level = cells[FIRST + j]
+            at, held, count = put_code(out, at, held, count, codes[j], level)
+            cells[FIRST + j] = adapt(level, codes[j])
+        elif lane == _FLOAT:
+            at, held, count = put_float(out, at, held, count, codes[j])
+    return finish(out, at, held, count)
 
 
-@part
-def put_frame(plan: Any, cells: Any, row: int, skip: int, codes: Any, out: Any, start: int) -> int:
+@woven
+def put_frame(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, out: Any, start: int) -> int:
     """A whole frame from byte `start` on; answers with the byte after it."""
     wide = cells[WIDE]
     out[start] = _DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)
@@ -258,7 +278,7 @@ def put_frame(plan: Any, cells: Any, row: int, skip: int, codes: Any, out: Any, 
         out[start + 1] = (sequence >> 8) & 0xFF
     out[start + 1 + wide] = sequence & 0xFF
     body = start + 3 + wide
-    end = (put_body(plan, cells, row, skip, codes, out, body * 8) + 7) >> 3
+    end = put_body(plan, cells, row, skip, codes, sent, out, body)
     chain = crc(crc(cells[CHAIN], out, start, body - 1), out, body, end)
     out[body - 1] = chain & 0xFF
     cells[CHAIN] = chain
@@ -272,13 +292,44 @@ def note_trial(plan: Any, cells: Any, table: Any, start: int, ticks: Any, blocks
     trial = table[start + TRIAL]
     if trial:
         filled = table[start + FILLED]
-        for j in range(len(plan)):
-            if plan[j, AUTO] >= 0:
-                blocks[trial - 1, filled, plan[j, AUTO]] = ticks[j]
+        for j in range(plan.shape[1]):
+            if plan[AUTO, j] >= 0:
+                blocks[trial - 1, filled, plan[AUTO, j]] = ticks[j]
         table[start + FILLED] = filled + 1
         if filled + 1 < blocks.shape[1]:
             return
     cells[ATTENTION] = row + 1
+
+
+@woven
+def encode(
+    plan: Any,
+    cells: Any,
+    table: Any,
+    width: int,
+    row: int,
+    whole: Any,
+    values: Any,
+    work: Any,
+    blocks: Any,
+    out: Any,
+    at: int,
+) -> int:
+    """One event into `out`; its values are given as integers and as doubles, in the same memory."""
+    start = row * width
+    ticks, codes = work[0], work[1]
+    if not look(plan, table, start, whole, values, ticks):
+        return NOT_ORDINARY
+    count = decide(plan, table, start, ticks, codes, work[2])
+    ordinal = table[start + ORDINAL] + 1
+    table[start + ORDINAL] = ordinal
+    if blocks.shape[0] and ordinal >= table[start + DUE]:
+        note_trial(plan, cells, table, start, ticks, blocks, row)
+    skip = ordinal - table[start + TOLD] - 1
+    if count == 0 and skip < MAX_SKIP - 1:
+        return at
+    table[start + TOLD] = ordinal
+    return put_frame(plan, cells, row, skip, codes, work[2][:count], out, at)
 
 
 @compiled
@@ -286,21 +337,8 @@ def encode_event(
     plan: Any, cells: Any, table: Any, width: int, row: int, whole: Any, work: Any, blocks: Any, out: Any, at: int
 ) -> int:
     """One event into `out` from byte `at` on: the byte after its frame, `at` itself where nothing travels, or
-    NOT_ORDINARY. `work` has room for ticks and codes; `cells[ATTENTION]` names a row whose trial wants attention."""
-    start = row * width
-    ticks, codes = work[0], work[1]
-    if not look(plan, table, start, whole, whole.view(np.float64), ticks):
-        return NOT_ORDINARY
-    any_travels = decide(plan, table, start, ticks, codes)
-    ordinal = table[start + ORDINAL] + 1
-    table[start + ORDINAL] = ordinal
-    if blocks.shape[0] and ordinal >= table[start + DUE]:
-        note_trial(plan, cells, table, start, ticks, blocks, row)
-    skip = ordinal - table[start + TOLD] - 1
-    if not any_travels and skip < MAX_SKIP - 1:
-        return at
-    table[start + TOLD] = ordinal
-    return put_frame(plan, cells, row, skip, codes, out, at)
+    NOT_ORDINARY. `work` has room for ticks, codes and what travels; `cells[ATTENTION]` names a row whose trial wants attention."""
+    return encode(plan, cells, table, width, row, whole, whole.view(np.float64), work, blocks, out, at)
 
 
 @compiled
@@ -324,11 +362,12 @@ def encode_rows(
     the end before it where nothing travels.
     """
     at = 0
-    room = len(out) - 32 - 20 * len(plan)
+    room = len(out) - 32 - 20 * plan.shape[1]
+    values = whole.view(np.float64)
     for n in range(first, len(rows)):
         if dirty[n] or rows[n] < 0 or at > room:
             return n, at
-        end = encode_event(plan, cells, table, width, rows[n], whole[n], work, blocks, out, at)
+        end = encode(plan, cells, table, width, rows[n], whole[n], values[n], work, blocks, out, at)
         if end == NOT_ORDINARY:
             return n, at
         at = end

@@ -16,10 +16,11 @@ LANE, SLOT, TOLERANCE, HALF, BAND, LOWEST, HIGHEST, UP, DOWN, WHOLE, AUTO, PERIO
 whether its values are given as integers, its place in trials or -1, its period and where its season begins"""
 
 _MAX_FRACTION = 1 << 30
+_MAX_PROPERTIES = 384
 
 
 def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
-    """One line a property."""
+    """One column a property, one line each thing kernels know of it."""
     rows: list[list[int]] = []
     autos = 0
     for rule in columns.rules.rules:
@@ -33,13 +34,13 @@ def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
             [int(rule.lane), slot, rule.tolerance, rule.half, rule.band, rule.lowest, rule.highest]
             + [step.numerator, step.denominator, is_whole(p), auto, period, ring]
         )
-    return np.array(rows, dtype=np.int64)
+    return np.ascontiguousarray(np.array(rows, dtype=np.int64).T)
 
 
 def compilable(columns: Columns) -> bool:
-    """Can kernels serve these rules? Positions, arrays, opaque values, thinning and odd steps take the per-event way."""
+    """Can kernels serve these rules? Positions, arrays, opaque values, thinning, odd steps and very wide schemas take the per-event way."""
     rules = columns.rules
-    if rules.min_interval or not rules.slots:
+    if rules.min_interval or not rules.slots or len(rules.rules) > _MAX_PROPERTIES:
         return False
     return all(_simple(rule) for rule in rules.rules)
 

@@ -1,0 +1,98 @@
+"""`thinwire bench AREA`: one row a bar, ours beside the usual methods, each with how it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from thinwire.cli.output import JsonOption, Output
+from thinwire.evaluation.bench import AREAS, Bar, Row, Setting, bars, run, shown, this_machine
+
+SHARED_DATA = Path("../shared/data")
+COLUMNS = ("what", "value", "unit", "bar", "holds", "how measured")
+
+_HOLDS = {True: "yes", False: "NO", None: "-"}
+
+AreaArgument = Annotated[str, typer.Argument(help=f"What to measure: {', '.join(sorted(AREAS))}.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Small sizes: does everything work?")]
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help=f"Folder of the real recordings; {SHARED_DATA} where that exists.")
+]
+OnlyOption = Annotated[str, typer.Option("--only", help="Only bars with this in their name.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")]
+
+
+def bench(
+    area: AreaArgument,
+    quick: QuickOption = False,
+    data: DataOption = None,
+    only: OnlyOption = "",
+    markdown: MarkdownOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Measure bytes and time, ours beside the usual methods; leaves with 1 if a bar does not hold."""
+    output = Output(json)
+    if data is None and SHARED_DATA.is_dir():
+        data = SHARED_DATA
+    chosen = [bar for bar in bars(area) if only in bar.name]
+    rows = _measure(chosen, Setting(quick, data))
+    _show(output, area, rows, markdown)
+    output.document({"area": area, "machine": this_machine(), "quick": quick, "rows": [_document(r) for r in rows]})
+    if any(row.holds is False for row in rows):
+        raise typer.Exit(1)
+
+
+def as_markdown(rows: Iterable[Row]) -> str:
+    """The table as it stands in docs/benchmarks.md.
+
+    >>> print(as_markdown([Row("exact: frames to JSON", "part", 0.05, high=0.1, how="10 events")]))
+    | what | value | unit | bar | holds | how measured |
+    |---|---|---|---|---|---|
+    | exact: frames to JSON | 1/20 | part | at most 1/10 | yes | 10 events |
+    """
+    lines = [COLUMNS, ("---",) * len(COLUMNS), *map(_cells, rows)]
+    head, rule, *body = ("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join([head, rule.replace(" ", ""), *body])
+
+
+def _measure(chosen: list[Bar], setting: Setting) -> list[Row]:
+    rows: list[Row] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        for bar in chosen:
+            task = progress.add_task(bar.name, total=1.0)
+            rows += run(bar, replace(setting, progress=_teller(progress, task)))
+            progress.update(task, completed=1.0)
+    return rows
+
+
+def _teller(progress: Progress, task: TaskID) -> Callable[[float], None]:
+    return lambda share: progress.update(task, completed=share)
+
+
+def _show(output: Output, area: str, rows: list[Row], markdown: bool) -> None:
+    output.note(f"machine: {this_machine()}")
+    if markdown:
+        output.console.print(as_markdown(rows), markup=False, highlight=False, soft_wrap=True)
+    else:
+        output.table(f"bench {area}", COLUMNS, map(_cells, rows))
+    missed = [row.name for row in rows if row.holds is False]
+    unmeasured = sum(row.value is None and row.sound for row in rows)
+    output.note(f"{sum(bool(row.holds) for row in rows)} bars hold, {len(missed)} do not, {unmeasured} not measured")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    value = "-" if row.value is None else shown(row.value, row.unit)
+    how = "; ".join(part for part in (row.note, row.how) if part)
+    return row.name, value, row.unit, row.bar or "-", _HOLDS[row.holds], how
+
+
+def _document(row: Row) -> dict[str, Any]:
+    names = ("name", "value", "unit", "low", "high", "bar", "holds", "how", "note")
+    return {name: getattr(row, name) for name in names}

@@ -1,0 +1,85 @@
+"""`thinwire samples [NAME]`: sample streams as JSON lines, their schemas, and how they compare with the original."""
+
+from __future__ import annotations
+
+import json as json_text
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from thinwire.cli.output import JsonOption, Output
+from thinwire.errors import ConfigError
+from thinwire.events.turtle import to_turtle
+from thinwire.formats.sizes import FORMATS
+from thinwire.workload.samples import building
+
+
+class Sample(NamedTuple):
+    """A source of sample events: what it is, and the module that makes them."""
+
+    what: str
+    module: Any
+
+
+SAMPLES = {"building": Sample("a solar-thermal cooling plant, 37 measurements, one event a second", building)}
+
+NameArgument = Annotated[str | None, typer.Argument(help="The sample; without it all are listed.")]
+CountOption = Annotated[int, typer.Option("-n", help="How many events.", min=0)]
+SeedOption = Annotated[int, typer.Option("--seed", help="Another seed, another stream.", min=0)]
+SourcesOption = Annotated[int, typer.Option("--sources", help="How many plants.", min=1, max=building.MAX_SOURCES)]
+SchemaOption = Annotated[bool, typer.Option("--schema", help="Print the schema instead of events.")]
+TurtleOption = Annotated[bool, typer.Option("--turtle", help="The schema as RDF in Turtle.")]
+CalibrationOption = Annotated[bool, typer.Option("--calibration", help="Compare with the original's published sizes.")]
+EventsOption = Annotated[int, typer.Option("--events", help="Events the calibration averages over.", min=2)]
+
+
+def samples(
+    name: NameArgument = None,
+    count: CountOption = 10,
+    seed: SeedOption = 1,
+    sources: SourcesOption = 1,
+    schema: SchemaOption = False,
+    turtle: TurtleOption = False,
+    calibration: CalibrationOption = False,
+    events: EventsOption = 20_000,
+    json: JsonOption = False,
+) -> None:
+    """Write sample events as JSON lines; without a name, list the samples."""
+    output = Output(json)
+    if name is None:
+        _list(output)
+        return
+    module = _sample(name).module
+    if schema or turtle:
+        print(to_turtle(module.schema()) if turtle else json_text.dumps(module.schema().to_document(), indent=2))
+    elif calibration:
+        _calibration(output, name, module.calibration(events, seed))
+    elif json:
+        output.document({"sample": name, "seed": seed, "events": list(module.events(count, seed, sources))})
+    else:
+        for event in module.events(count, seed, sources):
+            print(FORMATS["json"].encode(event, module.schema()).decode())
+
+
+def _sample(name: str) -> Sample:
+    if name not in SAMPLES:
+        raise ConfigError("no such sample", sample=name, choose_from=sorted(SAMPLES))
+    return SAMPLES[name]
+
+
+def _list(output: Output) -> None:
+    output.table("samples", ("name", "what"), [(name, sample.what) for name, sample in SAMPLES.items()])
+    output.document({"samples": [{"name": name, "what": sample.what} for name, sample in SAMPLES.items()]})
+
+
+def _calibration(output: Output, name: str, rows: list[building.Row]) -> None:
+    columns = ("what", "measured", "unit", "published", "low", "high", "within")
+    cells = [(r.what, r.measured, r.unit, r.published, r.low, r.high, _verdict(r)) for r in rows]
+    output.table(f"{name}: generated beside published", columns, cells)
+    output.document({"sample": name, "rows": [dict(zip(columns, row, strict=True)) for row in cells]})
+
+
+def _verdict(row: building.Row) -> str | None:
+    if row.low is None and row.high is None:
+        return None
+    return "within" if row.within else "outside"

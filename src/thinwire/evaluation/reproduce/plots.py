@@ -1,0 +1,71 @@
+"""The figures as pictures: PNG to look at, SVG to print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from thinwire.evaluation.reproduce.virtual_events import PUBLISHED, STAGES, Stages
+
+THEIRS, OURS = "#b8c4ce", "#1f6f8b"
+STAGE_COLOURS = ("#5c6b73", "#1f6f8b", "#4fb0ae", "#b8c4ce")
+AXIS = "MB for a million events"
+
+
+def figure_5(sizes: Mapping[str, float], folder: Path) -> list[Path]:
+    """Published and measured sizes of the formats, side by side."""
+    figure, axes = _sheet("Baseline without reduction (figure 5)", width=7.0)
+    names = list(sizes)
+    published = [float(PUBLISHED[name]) for name in names]
+    series = {"published": published, "generated building": list(sizes.values())}
+    _groups(axes, names, series, (THEIRS, OURS))
+    return _save(figure, folder / "figure-5")
+
+
+def figure_6(stages: Sequence[Stages], folder: Path) -> list[Path]:
+    """Four bars a format: raw, the two hops, reconstructed; beside our frames the events are weighed as JSON."""
+    figure, axes = _sheet("Publisher exact, subscriber within 1.0 (figure 6)", width=11.0)
+    names = [stage.format.replace(", ", "\npredictor ") for stage in stages]
+    columns = zip(*(stage.per_event for stage in stages), strict=True)
+    _groups(axes, names, dict(zip(STAGES, map(list, columns), strict=True)), STAGE_COLOURS)
+    return _save(figure, folder / "figure-6")
+
+
+def _sheet(title: str, width: float) -> tuple[Any, Any]:
+    # A figure of its own, never pyplot's: nothing global, and no window system is asked for.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_ylabel(AXIS)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#e6e9ec")
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _groups(axes: Any, names: list[str], series: Mapping[str, list[float]], colours: Sequence[str]) -> None:
+    width = 0.84 / len(series)
+    for place, (label, values) in enumerate(series.items()):
+        left = [at + (place - (len(series) - 1) / 2) * width for at in range(len(names))]
+        bars = axes.bar(left, values, width * 0.94, label=label, color=colours[place])
+        axes.bar_label(bars, [_short(value) for value in values], fontsize=8, padding=2)
+    axes.set_xticks(range(len(names)), names)
+    axes.margins(x=0.02, y=0.06)
+    axes.figure.legend(frameon=False, ncols=len(series), loc="outside lower center", fontsize=9)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _save(figure: Any, stem: Path) -> list[Path]:
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+    return paths

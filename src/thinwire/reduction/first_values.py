@@ -1,0 +1,37 @@
+"""A property's first value: into the state as it is, and exactly beside it where the state cannot hold it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.formats.lanes import Lane
+from thinwire.reduction import exceptions
+from thinwire.reduction.columns import Columns
+from thinwire.reduction.limits import ABSENT
+from thinwire.reduction.rules import Rule
+
+
+def first_value(columns: Columns, rule: Rule, row: int, index: int, ticks: Any, value: Any) -> Any:
+    """Put a property's first value into the state; the exact value where the state cannot hold it or it is flagged."""
+    if rule.lane in (Lane.TEXT, Lane.OPAQUE):
+        columns.objects[index][row] = ticks
+    elif rule.lane is Lane.ARRAY:
+        columns.objects[index][row] = None if ticks is None else ticks[0]
+        if ticks is not None and not ticks[1]:
+            columns.mark_near(row)
+        shown = ticks is None or (ticks[1] and not exceptions.outside(rule.property, value))
+        return None if shown else [float(item) for item in value]
+    elif rule.lane is Lane.FLOAT:
+        columns.put(row, rule.first_slot, ticks)
+        return float(value) if exceptions.outside(rule.property, value) else None
+    elif rule.lane is Lane.GEO:
+        exact_position = None if ticks is None else [float(value[0]), float(value[1])]
+        exceptions.settle_geo(columns, rule, row, exact_position)
+        return None if ticks is None or ticks[2] else exact_position
+    elif rule.lane is Lane.TICK and ticks != ABSENT and not rule.lowest <= ticks <= rule.highest:
+        exact = exceptions.told_exactly(ticks, value)
+        exceptions.settle_tick(columns, rule, row, exact)
+        return exact
+    elif ticks != ABSENT:
+        columns.settle(row, rule.first_slot, ticks)
+    return None

@@ -1,0 +1,148 @@
+"""What is fuzzed: every parser of bytes, and a live subscriber that stands where it takes the next frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+from zlib import crc32
+
+from thinwire.errors import PeerFault
+from thinwire.formats import LinkState, compact, exact, plain
+from thinwire.formats.link_state import CHAIN, SEQUENCE
+from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, SourceState, Switch, join, read, seal, split
+from thinwire.frames.packing import DEFLATE_SLOT
+from thinwire.link import LinkConfig, Publisher, State, Subscriber, audits
+from thinwire.reduction import Expander, resolve, rules
+from thinwire.testing.fuzz_mutations import spoil
+from thinwire.testing.world_readings import Sensors, draw_demand, draw_schema
+
+SOURCES = 4
+MAX_SOURCES = 64
+LIFE = 1
+
+
+class Target:
+    """One schema and demand with its valid frames, and a subscriber of them."""
+
+    def __init__(self, chance: Random, *, compiled: bool) -> None:
+        self.chance = chance
+        self.schema = draw_schema(chance, odd=not compiled)
+        config = LinkConfig(demand=draw_demand(self.schema, chance), audit_every=4)
+        self.wide = chance.random() < 0.5
+        frames = [frame for form in ("compact", "json") for frame in self._valid(config, form)]
+        self.frames = [read(frame) for frame in frames]
+        self.key = KeyFrame.decode(next(f.body for f in reversed(self.frames) if f.kind == FrameKind.KEY))
+        self.subscriber = Subscriber(
+            [self.schema], publisher="p", compiled=compiled, max_sources=MAX_SOURCES
+        )
+        self._expander = Expander(resolve(self.schema, config.demand))
+        self._sequence = 0
+
+    def _valid(self, config: LinkConfig, form: Any) -> list[bytes]:
+        """Frames of every kind that this link has."""
+        sensors = Sensors(self.chance, sources=SOURCES, chatter=0.6, large=False)
+        told = LinkConfig(demand=config.demand, audit_every=config.audit_every, format=form)
+        publisher = Publisher(self.schema, told, name="p", incarnation=LIFE, wide=self.wide, compiled=False)
+        frames = publisher.start(0)
+        for step in range(160):
+            frames += publisher.publish(sensors.read(self.schema, step), step)
+        return frames + publisher.heartbeat(200) + publisher.start(200)
+
+    def spoilt_body(self) -> tuple[int, bytes]:
+        """The kind and the body of a valid frame, spoilt."""
+        frame, other = self.chance.choices(self.frames, k=2)
+        return frame.kind, spoil(frame.body, self.chance, other.body)
+
+    def spoilt_message(self) -> bytes:
+        """A message of valid frames, spoilt."""
+        picked = self.chance.choices(self.frames, k=self.chance.choice((1, 1, 2, 5)))
+        return spoil(join([frame.raw for frame in picked]), self.chance, picked[0].raw)
+
+    def parse(self, kind: int, body: bytes) -> None:
+        """Give a body to the parser of its kind, on a link of its own."""
+        _PARSERS.get(kind, _parse_exact)(body, self)
+
+    def receive(self, message: bytes) -> list[Any]:
+        """Give a message to the live subscriber, which stands ready."""
+        if self.subscriber.state is not State.READY:
+            self._revive()
+        return self.subscriber.receive(message, now=0.0)
+
+    def mended(self, kind: int, body: bytes) -> bytes:
+        """The body in a frame whose sequence, life and check are right, so that what is inside is read."""
+        if self.subscriber.state is not State.READY:
+            self._revive()
+        assert self.subscriber._link is not None
+        cells = self.subscriber._link.cells
+        if kind == FrameKind.KEY and self.chance.random() < 0.9:
+            body = body[:-4] + crc32(body[:-4]).to_bytes(4, "big")
+        slot = DEFLATE_SLOT if self.chance.random() < 0.02 else None
+        chain = 0 if kind == FrameKind.KEY else cells[CHAIN]
+        raw, _ = seal(
+            kind & 0x0F, body, sequence=cells[SEQUENCE], chain=chain, incarnation=LIFE, wide=self.wide, slot=slot
+        )
+        return raw
+
+    def fresh_link(self) -> tuple[LinkState, Expander]:
+        """A link's state as a key frame leaves it."""
+        link = LinkState(self.schema, incarnation=LIFE, wide=self.wide)
+        link.restart(self.key.scales, SOURCES)
+        return link, self._expander
+
+    def _revive(self) -> None:
+        """A good key frame, later than all that came before."""
+        link = self.subscriber._link
+        self._sequence = max(self._sequence, 0 if link is None else link.cells[SEQUENCE]) + 1
+        if self._sequence > 1 << 62 or (self.subscriber.incarnation or LIFE) != LIFE:
+            self.subscriber = Subscriber(
+                [self.schema], publisher="p", compiled=self.subscriber._compiled, max_sources=MAX_SOURCES
+            )
+            self._sequence = 1
+        body = self.key._replace(sequence=self._sequence).encode()
+        raw, _ = seal(FrameKind.KEY, body, sequence=self._sequence, chain=0, incarnation=LIFE, wide=self.wide)
+        self.subscriber.receive(raw, now=0.0)
+        assert self.subscriber.state is State.READY
+
+
+def parse_message(message: bytes) -> None:
+    """Take a message apart as far as its frames go."""
+    for frame in split(message):
+        try:
+            read(frame)
+        except PeerFault:
+            continue
+
+
+def _parse_compact(body: bytes, target: Target) -> None:
+    link, _ = target.fresh_link()
+    compact.decode(body, target.chance.random() < 0.5, link)
+
+
+def _parse_introduction(body: bytes, target: Target) -> None:
+    state, at = SourceState.decode(body, 0)
+    target.fresh_link()[1].restore(0, state.dimensions, state.ordinal, state.columns)
+    exact.decode(body, at)
+
+
+def _parse_key(body: bytes, target: Target) -> None:
+    key = KeyFrame.decode(body[:-4] + crc32(body[:-4]).to_bytes(4, "big"))
+    rules.decode(key.rules, target.schema)
+    target.fresh_link()[0].restart(key.scales, SOURCES)
+
+
+def _parse_exact(body: bytes, target: Target) -> None:
+    exact.decode(body, 0)
+
+
+_PARSERS: dict[int, Callable[[bytes, Target], Any]] = {
+    FrameKind.DATA: _parse_compact,
+    FrameKind.EXCEPTION: _parse_compact,
+    FrameKind.JSON: lambda body, target: plain.decode(body, target.schema, SOURCES),
+    FrameKind.KEY: _parse_key,
+    FrameKind.INTRODUCTION: _parse_introduction,
+    FrameKind.SWITCH: lambda body, target: Switch.decode(body),
+    FrameKind.HEARTBEAT: lambda body, target: Heartbeat.decode(body, SOURCES),
+    FrameKind.AUDIT: lambda body, target: audits.decode(body, target.schema),
+    FrameKind.REQUEST: lambda body, target: Request.decode(body),
+}

@@ -1,0 +1,75 @@
+"""`thinwire bench`: a table, its exit code, and the same table for programs and documents."""
+
+import json
+
+import pytest
+
+from thinwire.cli import bench as verb
+from thinwire.cli.main import main
+from thinwire.evaluation.bench import Bar, Row
+
+GOOD = Row("bytes: ours to theirs", "part", 1 / 17, high=1 / 14, how="10 events")
+BAD = Row("time: ours to theirs", "times", 0.9, high=0.5)
+GONE = Row("real data", "part", high=0.1, note="not measured: needs --data")
+
+
+@pytest.fixture
+def area(monkeypatch):
+    """A bench of the given rows; what its bars were told is kept."""
+    settings = []
+
+    def install(*rows):
+        def measure(row):
+            return lambda setting: settings.append(setting) or setting.progress(0.5) or [row]
+
+        monkeypatch.setattr(verb, "bars", lambda name: [Bar(row.name, measure(row)) for row in rows])
+        return settings
+
+    return install
+
+
+def test_it_succeeds_when_all_measured_bars_hold(area, capsys):
+    area(GOOD, GONE)
+    assert main(["bench", "wire"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("machine: ")
+    assert "1/17" in out
+    assert "not measured: needs --data" in out
+
+
+def test_a_bar_that_does_not_hold_stays_and_is_told(area, capsys):
+    area(GOOD, BAD)
+    assert main(["bench", "wire"]) == 1
+    out = capsys.readouterr().out
+    assert "NO" in out
+    assert "1 bars hold, 1 do not" in out
+
+
+def test_json_is_one_document(area, capsys):
+    area(GOOD, BAD, GONE)
+    assert main(["bench", "wire", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["machine"]
+    assert [row["holds"] for row in document["rows"]] == [True, False, None]
+    assert document["rows"][0]["value"] == pytest.approx(1 / 17)
+
+
+def test_markdown_has_a_line_a_row(area, capsys):
+    area(GOOD, GONE)
+    assert main(["bench", "wire", "--markdown"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert len(lines) == 4
+    assert lines[2] == "| bytes: ours to theirs | 1/17 | part | at most 1/14 | yes | 10 events |"
+
+
+def test_options_reach_the_bars(area, tmp_path):
+    settings = area(GOOD, GONE)
+    assert main(["bench", "wire", "--quick", "--data", str(tmp_path), "--only", "bytes"]) == 0
+    (setting,) = settings
+    assert setting.quick
+    assert setting.data == tmp_path
+
+
+def test_an_unknown_area_is_refused(capsys):
+    assert main(["bench", "moon"]) == 2
+    assert "wire" in capsys.readouterr().err

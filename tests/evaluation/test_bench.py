@@ -1,0 +1,123 @@
+"""Bars: what holds, what does not, what could not be measured; and each bar of the wire area at a small size."""
+
+import json
+import zlib
+from itertools import pairwise
+
+import pytest
+
+from thinwire.errors import ConfigError
+from thinwire.evaluation.bench import (
+    AREAS,
+    Bar,
+    Row,
+    Setting,
+    bars,
+    memory,
+    references,
+    run,
+    speed,
+    stream,
+    this_machine,
+    unmeasured,
+)
+from thinwire.evaluation.bench import building as building_bars
+from thinwire.events import Event
+from thinwire.link import Publisher, Subscriber
+
+
+@pytest.mark.parametrize(
+    ("row", "holds", "bar"),
+    [
+        (Row("r", "part", 1 / 15, high=1 / 14), True, "at most 1/14"),
+        (Row("r", "part", 1 / 13, high=1 / 14), False, "at most 1/14"),
+        (Row("r", "values/s", 2e7, low=3e7), False, "at least 30,000,000"),
+        (Row("r", "bytes", 400, low=370.5, high=409.5), True, "370 to 410"),
+        (Row("r", "share", 0.5), None, ""),
+        (Row("r", "part", None, high=0.1), None, "at most 1/10"),
+        (Row("r", "part", 0.01, high=0.1, sound=False), False, "at most 1/10"),
+    ],
+)
+def test_a_row_knows_whether_it_holds(row, holds, bar):
+    assert row.holds is holds
+    assert row.bar == bar
+
+
+def test_what_goes_wrong_in_a_bar_is_a_row_that_does_not_hold():
+    def measure(setting):
+        raise ZeroDivisionError("nothing happened")
+
+    (row,) = run(Bar("odd", measure), Setting())
+    assert row.holds is False
+    assert "ZeroDivisionError: nothing happened" in row.note
+
+
+def test_unmeasured_rows_keep_their_bar():
+    (row,) = unmeasured([Row("r", "part", 0.5, high=0.1)])
+    assert (row.value, row.holds, row.bar) == (None, None, "at most 1/10")
+
+
+def test_unknown_areas_are_refused():
+    with pytest.raises(ConfigError, match="wire"):
+        bars("nowhere")
+
+
+def test_every_bar_of_every_area_is_found():
+    for area in AREAS:
+        found = bars(area)
+        assert len({bar.name for bar in found}) == len(found) > 0
+
+
+def test_the_machine_is_named():
+    assert "cores" in this_machine()
+
+
+def test_references_are_what_they_say():
+    event = {"room": "11.1", "t": 20.5}
+    assert references.packed_json(event) == zlib.compress(json.dumps(event).encode(), 6, wbits=-15)
+    assert references.unpacked_json(references.packed_json(event)) == event
+    assert references.compact_json(event) == b'{"room":"11.1","t":20.5}'
+
+
+def test_the_fixed_stream_is_fixed_and_half_of_it_changes():
+    schema, events = stream.sensor_events(4000, sources=10)
+    assert stream.sensor_events(4000, sources=10)[1] == events
+    assert len(schema.wire) == 10
+    assert 0.4 < stream.changed_share(events, 10) < 0.6
+    own = [event["time"] for event in events if event["machine"] == "m3"]
+    assert all(980 <= later - earlier <= 1020 for earlier, later in pairwise(own))
+
+
+def test_the_fixed_stream_lies_on_its_steps():
+    schema, events = stream.sensor_events(200, sources=3)
+    publisher, subscriber = Publisher(schema, compiled=False), Subscriber([schema], compiled=False)
+    frames = publisher.start(0.0) + [f for e in events for f in publisher.publish(e, 0.0)] + publisher.heartbeat(0.0)
+    seen = [dict(d) for f in frames for d in subscriber.receive(f, now=0.0) if isinstance(d, Event)]
+    assert seen == events
+
+
+def test_times_are_ratios_of_both_methods(monkeypatch):
+    monkeypatch.setattr(speed, "ROUNDS", 2)
+    told = []
+    rows = [row for bar in speed.BARS for row in bar.measure(Setting(quick=True, progress=told.append))]
+    assert [row.unit for row in rows] == ["times"] * 3 + ["values/s"] * 2
+    assert all(row.value > 0 and row.bar for row in rows)
+    assert told[-1] == 1.0
+
+
+def test_building_frames_are_checked_while_measured():
+    class Small(Setting):
+        def size(self, full, quick):
+            return 300
+
+    rows = list(building_bars.frames(Small()))
+    assert [row.name for row in rows] == list(building_bars.LINKS)
+    assert all(row.sound and 0 < row.value < 1 for row in rows)
+    calibration = list(building_bars.calibration(Small()))
+    assert "original 885" in calibration[0].how
+
+
+@pytest.mark.slow
+def test_memory_is_measured_in_fresh_processes():
+    (row,) = memory.many_sources(Setting(quick=True))
+    assert row.holds

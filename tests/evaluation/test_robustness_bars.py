@@ -1,0 +1,38 @@
+"""The bars on robustness at small sizes: they count what their tools find, and point at what to replay."""
+
+import pytest
+
+from thinwire.evaluation.bench import Setting
+from thinwire.testing import bars
+from thinwire.testing.world import Report
+
+
+class Small(Setting):
+    def size(self, full, quick):
+        return 3
+
+
+def test_both_hold_at_small_sizes():
+    rows = [row for bar in bars.WIRE for row in bar.measure(Small())]
+    assert [row.value for row in rows] == [0, 0]
+    assert all(row.holds for row in rows)
+
+
+def test_a_broken_seed_is_named(monkeypatch):
+    class Broken:
+        def __init__(self, seed):
+            self.seed = seed
+
+        def run(self):
+            return Report(self.seed, violations=["t off by 3"] if self.seed == 2 else [])
+
+    monkeypatch.setattr(bars, "World", Broken)
+    (row,) = bars.worlds(Small())
+    assert row.value == 1
+    assert row.holds is False
+    assert row.note == "replay: python -m thinwire.testing.world 2"
+
+
+@pytest.mark.slow
+def test_quick_sizes_hold():
+    assert all(row.holds for bar in bars.WIRE for row in bar.measure(Setting(quick=True)))

@@ -1,0 +1,158 @@
+"""The compact format: writer and reader move the same state in the same way, whatever travels."""
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.errors import CorruptFrame
+from thinwire.events import Property, Schema
+from thinwire.formats import Lane, LinkState, Partial, compact
+from thinwire.formats.link_state import FIRST, LAST_ALIAS
+from thinwire.formats.partial import indexes
+from thinwire.testing.strategies import texts
+
+KINDS = {
+    Lane.FLAG: "boolean",
+    Lane.TICK: "integer",
+    Lane.FLOAT: "float",
+    Lane.GEO: "geo",
+    Lane.TEXT: "enum",
+    Lane.ARRAY: "array",
+    Lane.OPAQUE: "opaque",
+}
+residuals = st.integers(0, 40) | st.integers(0, 2**63 - 1)
+places = st.lists(st.integers(0, 300), min_size=1, max_size=4, unique=True).map(sorted)
+patches = places.flatmap(lambda found: st.tuples(*(st.tuples(st.just(place), residuals) for place in found)).map(list))
+CODES = {
+    Lane.FLAG: st.none(),
+    Lane.TICK: residuals,
+    Lane.FLOAT: st.integers(1, 2**64 - 1),
+    Lane.GEO: st.tuples(residuals, residuals),
+    Lane.TEXT: st.sampled_from(["off", "on", "", "fault 7", "x" * 80, "é" * 2000]) | texts,
+    Lane.ARRAY: st.tuples(st.just(False), patches)
+    | st.tuples(st.just(True), st.lists(st.integers(-(2**61), 2**61), max_size=4)),
+    Lane.OPAQUE: st.binary(max_size=9),
+}
+finite = st.floats(allow_nan=False, allow_infinity=False)
+exacts = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | texts | finite
+
+
+def schema_of(lanes):
+    more = {Lane.ARRAY: {"step": 1}, Lane.TEXT: {"members": ("off", "on")}}
+    return Schema("any", [Property(f"p{i}", KINDS[lane], **more.get(lane, {})) for i, lane in enumerate(lanes)])
+
+
+def links_of(lanes, sources):
+    schema = schema_of(lanes)
+    pair = LinkState(schema), LinkState(schema)
+    for link in pair:
+        link.sources = sources
+    return pair
+
+
+def same(writer, reader):
+    told = [table and (table._ring, table._next, table._places) for table in writer.tables]
+    heard = [table and (table._ring, table._next, table._places) for table in reader.tables]
+    return writer.cells == reader.cells and told == heard
+
+
+@st.composite
+def partials(draw, lanes, sources):
+    mask = draw(st.integers(0, (1 << len(lanes)) - 1))
+    exceptions = mask & draw(st.integers(0, (1 << len(lanes)) - 1)) if draw(st.booleans()) else 0
+    codes = [draw(exacts if exceptions >> i & 1 else CODES[lanes[i]]) for i in indexes(mask)]
+    return Partial(draw(st.integers(0, sources - 1)), draw(st.integers(0, 70)), mask, exceptions, codes)
+
+
+lane_sets = st.lists(st.sampled_from(Lane), min_size=1, max_size=20)
+
+
+@given(lane_sets, st.integers(1, 4), st.data())
+@settings(max_examples=60)
+def test_both_ends_stay_in_lock_step(lanes, sources, data):
+    writer, reader = links_of(lanes, sources)
+    for _ in range(data.draw(st.integers(1, 6))):
+        partial = data.draw(partials(lanes, sources))
+        body = compact.encode(partial, writer)
+        assert compact.decode(body, bool(partial.exceptions), reader) == partial
+        assert same(writer, reader)
+        if data.draw(st.integers(0, 4)) == 0:
+            _restart(writer, reader, sources)
+
+
+def _restart(writer, reader, sources):
+    levels = writer.level_bytes()
+    for link in (writer, reader):
+        link.restart(levels, sources)
+    assert same(writer, reader)
+    assert writer.level_bytes() == levels
+
+
+@given(lane_sets, st.integers(1, 4), st.data())
+@settings(max_examples=60)
+def test_a_body_cut_off_or_longer_is_refused(lanes, sources, data):
+    writer, reader = links_of(lanes, sources)
+    partial = data.draw(partials(lanes, sources))
+    body = compact.encode(partial, writer)
+    for wrong in (body[:-1], body + b"\0"):
+        with pytest.raises(CorruptFrame):
+            compact.decode(wrong, bool(partial.exceptions), copy.deepcopy(reader))
+
+
+@given(lane_sets, st.integers(1, 1_000), st.binary(max_size=60), st.booleans())
+def test_garbage_is_a_partial_or_corrupt(lanes, sources, body, exceptional):
+    reader = links_of(lanes, sources)[1]
+    try:
+        partial = compact.decode(body, exceptional, reader)
+    except CorruptFrame:
+        return
+    assert 0 <= partial.source < sources
+    assert len(partial.codes) == partial.mask.bit_count()
+
+
+def test_a_single_source_costs_no_alias_and_a_run_of_sources_one_bit():
+    writer, reader = links_of([Lane.FLAG], sources=1)
+    assert compact.encode(Partial(0, 0, 1, 0, [None]), writer) == bytes((0b1_1_000000,))
+    writer, reader = links_of([Lane.FLAG], sources=3)
+    bodies = [compact.encode(Partial(alias, 0, 1, 0, [None]), writer) for alias in (1, 2)]
+    assert bodies == [bytes((0b1_1_1_00000,))] * 2
+    assert [compact.decode(body, False, reader).source for body in bodies] == [1, 2]
+    assert writer.cells[LAST_ALIAS] == 2
+
+
+def test_codes_are_written_in_the_width_of_their_field():
+    writer, _ = links_of([Lane.TICK], sources=1)
+    sizes = [len(compact.encode(Partial(0, 0, 1, 0, [1_000]), writer)) for _ in range(100)]
+    assert (sizes[0], sizes[-1]) == (3, 2)
+    assert writer.cells[FIRST] in range(16 * 990, 16 * 1_000 + 1)
+
+
+def test_a_text_is_told_once_and_told_twice_is_refused():
+    writer, reader = links_of([Lane.TEXT], sources=1)
+    told = Partial(0, 0, 1, 0, ["a fault"])
+    first, second = (compact.encode(told, writer) for _ in range(2))
+    assert b"a fault" in first
+    assert len(second) == 1
+    assert compact.decode(first, False, reader) == compact.decode(second, False, reader) == told
+    _, reader = links_of([Lane.TEXT], sources=1)
+    compact.decode(first, False, reader)
+    reader.cells[FIRST] = 0
+    with pytest.raises(CorruptFrame, match="told twice"):
+        compact.decode(first, False, reader)
+
+
+def test_an_alias_of_no_source_is_refused():
+    writer, reader = links_of([Lane.FLAG], sources=5)
+    reader.sources = 4
+    with pytest.raises(CorruptFrame, match="alias") as caught:
+        compact.decode(compact.encode(Partial(4, 0, 1, 0, [None]), writer), False, reader)
+    assert (caught.value.alias, caught.value.sources) == (4, 4)
+
+
+@pytest.mark.parametrize("levels", [b"", bytes(2), bytes(4), bytes((0, 0, 90))])
+def test_scales_of_another_schema_or_beyond_their_limit_are_refused(levels):
+    _, reader = links_of([Lane.TICK], sources=1)
+    with pytest.raises(CorruptFrame, match="scales"):
+        reader.restart(levels, 1)

@@ -1,0 +1,73 @@
+"""The JSON format: readable, and exact all the same."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.errors import CorruptFrame
+from thinwire.events import Property, Schema
+from thinwire.formats import Given, plain
+from thinwire.testing.strategies import texts
+
+names = st.lists(st.sampled_from(["t", "@", "@@", "$", "$bytes", "ü", "a b"]), min_size=1, max_size=5, unique=True)
+marks = st.sampled_from(["$", "$bytes", "$time", "$else", "a"])
+finite = st.floats(allow_nan=False, allow_infinity=False)
+leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | finite | texts
+documents = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(marks, inner, max_size=2))
+instants = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
+values = documents | st.binary(max_size=8) | instants
+
+
+def schema_of(listed):
+    return Schema("any", [Property(name, "opaque") for name in listed])
+
+
+@given(names, st.integers(0, 99), st.integers(0, 99), st.data())
+def test_any_values_come_back(listed, source, skip, data):
+    schema = schema_of(listed)
+    told = data.draw(st.dictionaries(st.integers(0, len(listed) - 1), values))
+    body = plain.encode(source, skip, told, schema)
+    assert plain.decode(body, schema, sources=100) == Given(source, skip, told)
+    assert isinstance(json.loads(body), dict)
+
+
+def test_it_is_as_readable_as_it_says():
+    schema = Schema("rooms", [Property("time", "timestamp", form="iso:T0"), Property("t", "number", step="0.1")])
+    body = plain.encode(3, 0, {0: "2018-01-23T11:20:17", 1: 10.1}, schema)
+    assert body == b'{"@":[3,0],"time":"2018-01-23T11:20:17","t":10.1}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"{}",
+        b'{"@":[0]}',
+        b'{"@":[0,-1]}',
+        b'{"@":[true,0]}',
+        b'{"@":[9,0]}',
+        b'{"@":[0,0],"other":1}',
+        b'{"@":[0,0],"t":NaN}',
+        b'{"@":[0,0],"t":{"$bytes":"no base64!"}}',
+        b'{"@":[0,0],"t":{"$time":"yesterday"}}',
+        b'{"@":[0,0],"t":{"$later":1}}',
+        b'{"@":[0,0],"t":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+        b'{"@":[0,0],"t":' + b"9" * 5_000 + b"}",
+        b"\xff\xfe",
+    ],
+)
+def test_anything_else_is_corrupt(body):
+    with pytest.raises(CorruptFrame):
+        plain.decode(body, schema_of(["t"]), sources=1)
+
+
+@given(st.binary(max_size=40) | texts.map(str.encode))
+def test_garbage_is_corrupt(body):
+    with pytest.raises(CorruptFrame):
+        plain.decode(body, schema_of(["t"]), sources=1)

@@ -1,0 +1,53 @@
+"""Scales: the mean follows the codes, and one byte of it is enough to go on with."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.formats import scales
+from thinwire.formats.scales import CEILING, MAX_LEVEL, adapt, from_byte, order, to_byte
+
+levels = st.integers(0, MAX_LEVEL)
+NEVER_WRITTEN = 2
+
+
+@pytest.mark.parametrize("byte", [b for b in range(to_byte(MAX_LEVEL) + 1) if b != NEVER_WRITTEN])
+def test_a_byte_comes_back(byte):
+    assert to_byte(from_byte(byte)) == byte
+
+
+@given(levels)
+def test_a_level_comes_back_coarsely(level):
+    near = from_byte(to_byte(level))
+    assert near <= level < 1.5 * near or level == near
+    assert order(near) == order(level)
+    assert to_byte(level) != NEVER_WRITTEN
+
+
+@given(levels, levels)
+def test_bytes_are_in_order(one, other):
+    low, high = sorted((one, other))
+    assert to_byte(low) <= to_byte(high)
+
+
+@given(levels, st.integers(0, 2**70))
+def test_a_level_moves_towards_the_code_and_stays_in_its_range(level, code):
+    after = adapt(level, code)
+    target = 16 * min(code, CEILING)
+    assert 0 <= after <= MAX_LEVEL
+    assert min(level, target) <= after <= max(level, target)
+
+
+@given(levels, st.integers(0, CEILING))
+def test_a_steady_code_is_reached(level, code):
+    for _ in range(600):
+        level = adapt(level, code)
+    assert abs(level - 16 * code) <= 8
+
+
+@given(st.integers(0, 1 << 30))
+def test_a_code_at_its_scale_takes_few_more_bits_than_it_has(code):
+    k = order(16 * code)
+    width = 2 * (code + (1 << k)).bit_length() - 1 - k
+    assert width <= code.bit_length() + 3
+    assert scales.order(0) == 0

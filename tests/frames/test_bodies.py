@@ -1,0 +1,131 @@
+"""Key frames, heartbeats, switches and requests: what goes in comes out, and nothing else does."""
+
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.errors import CorruptFrame, UnsupportedVersion
+from thinwire.frames import (
+    WIRE_VERSION,
+    Change,
+    Heartbeat,
+    KeyFrame,
+    Request,
+    Silence,
+    SourceState,
+    Switch,
+    varint,
+)
+from thinwire.frames.control import MAX_SKIP
+from thinwire.frames.kinds import FrameKind, is_known
+
+numbers = st.integers(0, 2**64 - 1)
+small = st.integers(0, 1_000)
+signed = st.integers(-(2**63), 2**63 - 1)
+blobs = st.binary(max_size=12)
+states = st.builds(SourceState, blobs, st.integers(1, 2**64 - 1), blobs)
+
+
+@st.composite
+def key_frames(draw):
+    sources = tuple(draw(st.lists(states, max_size=4)))
+    first = draw(small)
+    total = first + len(sources) + draw(small)
+    fixed = draw(st.tuples(numbers, numbers, numbers, st.binary(min_size=8, max_size=8), blobs, blobs))
+    return KeyFrame(*fixed, total, first, sources)
+
+
+@st.composite
+def heartbeats(draw):
+    silences, at = [], 0
+    for gap, count, skip in draw(st.lists(st.tuples(small, st.integers(1, 50), st.integers(1, MAX_SKIP)), max_size=5)):
+        silences.append(Silence(at + gap, count, skip))
+        at += gap + count
+    return Heartbeat(draw(numbers), draw(signed), tuple(silences)), at
+
+
+@given(key_frames())
+def test_a_key_frame_comes_back(key):
+    assert KeyFrame.decode(key.encode()) == key
+
+
+@given(key_frames(), st.data())
+def test_a_key_frame_with_any_bit_altered_is_refused(key, data):
+    body = bytearray(key.encode())
+    place = data.draw(st.integers(0, len(body) - 1))
+    body[place] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises((CorruptFrame, UnsupportedVersion)):
+        KeyFrame.decode(bytes(body))
+
+
+@given(key_frames(), st.integers(0, 255).filter(lambda version: version != WIRE_VERSION))
+def test_another_version_is_refused_by_name(key, version):
+    with pytest.raises(UnsupportedVersion, match=f"version={version}, supported=\\[1\\]") as caught:
+        KeyFrame.decode(bytes((version,)) + key.encode()[1:])
+    assert caught.value.version == version
+    assert caught.value.supported == [WIRE_VERSION]
+
+
+def test_sources_beyond_their_number_are_refused():
+    key = KeyFrame(1, 0, 1, bytes(8), b"", b"", 3, 2, (SourceState(b"[]", 1, b""),))
+    assert KeyFrame.decode(key.encode()).first == 2
+    with pytest.raises(CorruptFrame, match="beyond"):
+        KeyFrame.decode(key._replace(first=3).encode())
+    with pytest.raises(CorruptFrame, match="beyond"):
+        KeyFrame.decode(key._replace(total_sources=1 << 25).encode())
+    with pytest.raises(CorruptFrame, match="without any event"):
+        KeyFrame.decode(key._replace(sources=(SourceState(b"[]", 0, b""),)).encode())
+
+
+@given(heartbeats())
+def test_a_heartbeat_comes_back(beat):
+    assert Heartbeat.decode(beat[0].encode(), sources=beat[1]) == beat[0]
+
+
+@given(heartbeats().filter(lambda beat: beat[1]))
+def test_a_heartbeat_about_no_source_is_refused(beat):
+    with pytest.raises(CorruptFrame, match="sources"):
+        Heartbeat.decode(beat[0].encode(), sources=beat[1] - 1)
+
+
+@pytest.mark.parametrize("silence", [(0, 0, 1), (0, 1, 0), (0, 1, MAX_SKIP + 1)])
+def test_a_silence_about_nothing_or_too_much_is_refused(silence):
+    with pytest.raises(CorruptFrame):
+        Heartbeat.decode(b"\x00\x00" + b"".join(varint.write(n) for n in silence), sources=9)
+
+
+@given(st.builds(Switch, numbers, numbers, st.lists(st.builds(Change, small, small, numbers, signed)).map(tuple)))
+def test_a_switch_comes_back(switch):
+    assert Switch.decode(switch.encode()) == switch
+
+
+@given(st.builds(Request, numbers, numbers), st.binary(min_size=1, max_size=2))
+def test_a_request_comes_back_and_nothing_follows_it(request, more):
+    assert Request.decode(request.encode()) == request
+    with pytest.raises(CorruptFrame):
+        Request.decode(request.encode() + more)
+
+
+@given(st.binary(max_size=60))
+def test_garbage_raises_nothing_but_the_errors_for_it(body):
+    for decode in (KeyFrame.decode, Switch.decode, Request.decode, lambda b: Heartbeat.decode(b, 1 << 20)):
+        try:
+            decode(body)
+        except (CorruptFrame, UnsupportedVersion):
+            continue
+
+
+@given(st.binary(max_size=60))
+def test_a_key_frame_of_garbage_with_a_good_checksum_is_still_only_corrupt(body):
+    key = KeyFrame(1, 2, 3, bytes(8), b"", b"", 0, 0, ()).encode()
+    sealed = key[:-5] + body
+    try:
+        KeyFrame.decode(sealed + crc32(sealed).to_bytes(4, "big"))
+    except CorruptFrame:
+        return
+
+
+def test_only_the_kinds_of_this_version_are_known():
+    assert [kind for kind in range(16) if is_known(kind)] == sorted(FrameKind)

@@ -1,0 +1,128 @@
+"""The wire examples: whoever reads them, and however they are cut into messages, sees the same events."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from independent_decoder import Decoder
+
+from thinwire.errors import CorruptFrame, PeerFault
+from thinwire.events import Schema
+from thinwire.frames import FrameKind, join, read, split
+from thinwire.link import Subscriber
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+sys.path.append(str(VECTORS))
+
+from make import files  # noqa: E402
+from vector_recording import plain  # noqa: E402
+
+FILES = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted((VECTORS / "v1").glob("*.json"))}
+FREE = [name for name, vector in FILES.items() if not {"positions", "refusals"} & set(vector["needs"])]
+SHARED = [name for name, vector in FILES.items() if not vector["needs"]]
+
+
+def subscriber(vector, compiled=False):
+    return Subscriber([Schema.from_document(vector["schema"])], publisher="p", compiled=compiled)
+
+
+def read_step(reader, step):
+    try:
+        message, position = bytes.fromhex(step["message"]), step.get("position")
+        return {"deliveries": [plain(d) for d in reader.receive(message, now=0.0, position=position)]}
+    except PeerFault as problem:
+        return {"raises": type(problem).__name__}
+
+
+def all_deliveries(vector):
+    return [delivery for step in vector["steps"] for delivery in step["deliveries"]]
+
+
+def all_frames(vector):
+    """The frames of a vector that can stand in a batch; a broken message cannot."""
+    frames = []
+    for step in vector["steps"]:
+        try:
+            frames += split(bytes.fromhex(step["message"]))
+        except CorruptFrame:
+            frames.append(None)
+    return frames
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", FILES)
+def test_a_subscriber_delivers_what_the_file_says(name, compiled):
+    reader = subscriber(FILES[name], compiled)
+    for number, step in enumerate(FILES[name]["steps"]):
+        expected = {key: step[key] for key in ("deliveries", "raises") if key in step}
+        assert read_step(reader, step) == expected, f"step {number}: {step.get('note')}"
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_independent_decoder_sees_the_same_events(name):
+    decoder = Decoder(FILES[name]["schema"])
+    for number, step in enumerate(FILES[name]["steps"]):
+        expected = [_as_decoded(d) for d in step["deliveries"] if "event" in d or "watermark" in d]
+        assert decoder.receive(bytes.fromhex(step["message"])) == expected, f"step {number}: {step.get('note')}"
+
+
+def _as_decoded(delivery):
+    if "watermark" in delivery:
+        return ("watermark", delivery["watermark"])
+    return ("event", delivery["event"], delivery["source"], delivery["ordinal"], delivery["virtual"])
+
+
+@pytest.mark.parametrize("name", FREE)
+@given(data=st.data())
+@settings(max_examples=5)
+def test_any_split_into_messages_gives_the_same_events(name, data):
+    frames = all_frames(FILES[name])
+    reader, out = subscriber(FILES[name]), []
+    while frames:
+        count = data.draw(st.integers(1, len(frames)))
+        group, frames = frames[:count], frames[count:]
+        for message in _messages(group):
+            out += (plain(d) for d in reader.receive(message, now=0.0))
+    assert out == all_deliveries(FILES[name])
+
+
+def _messages(group):
+    """One batch of the group, cut where a broken message or an empty frame stands: neither fits into a batch."""
+    batch = []
+    for frame in group:
+        if frame:
+            batch.append(frame)
+        else:
+            yield join(batch)
+            batch = []
+            yield b"\x09\x05\x01" if frame is None else frame
+    yield join(batch)
+
+
+def test_the_files_are_what_the_library_makes():
+    made = files()
+    assert sorted(made) == sorted(path.name for path in (VECTORS / "v1").iterdir())
+    for name, text in made.items():
+        assert (VECTORS / "v1" / name).read_text("utf-8") == text, f"{name} differs: run tests/vectors/make.py"
+
+
+def test_every_kind_is_in_the_files():
+    kinds = {read(frame).kind for vector in FILES.values() for frame in _readable(vector)}
+    assert set(FrameKind) - {FrameKind.BATCH, FrameKind.REQUEST} <= kinds
+    assert {0, 11, 15} <= kinds
+    assert any(bytes.fromhex(step["message"])[:1] == b"\x09" for v in FILES.values() for step in v["steps"])
+
+
+def _readable(vector):
+    if "refusals" in vector["needs"]:
+        return []
+    return [frame for frame in all_frames(vector) if frame is not None and len(frame) > 3]
+
+
+def test_the_independent_decoder_knows_nothing_of_the_library():
+    text = (Path(__file__).parent / "independent_decoder.py").read_text()
+    imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import", "from"))}
+    assert imported <= set(sys.stdlib_module_names)

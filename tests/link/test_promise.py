@@ -1,0 +1,204 @@
+"""The promise: for every property and event, |virtual - actual| <= bound <= tolerance; tolerance 0 means equal.
+
+Behaviours that every predictor shares are written once here, and every predictor enrols.
+"""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.events import Kind, Property, Schema
+from thinwire.events.paths import flatten
+from thinwire.events.timestamps import ticks_per_second, to_ticks
+from thinwire.link import LinkConfig
+from thinwire.reduction import Demand
+from thinwire.reduction.predictors import names
+from thinwire.testing.histories import histories
+from thinwire.testing.loop import Loop
+from thinwire.testing.reference import Reference, tolerance_of
+
+PLAIN = Schema(
+    "plain",
+    [
+        Property("time", "timestamp", "header", form="iso:T3Z"),
+        Property("sensor", "string", "dimension"),
+        Property("temperature", "number", step="0.1", minimum=-20, maximum=50, period=4),
+        Property("count", "integer", period=3),
+        Property("power", "number", step="0.5", idle_band=2, period=2),
+        Property("thirds", "number", step="1/3", period=5),
+        Property("tons", "number", step="5", period=5),
+        Property("level", "float"),
+        Property("fan", "boolean"),
+        Property("mode", "enum", members=["off", "on"]),
+        Property("note", "string"),
+    ],
+)
+RICH = Schema(
+    "rich",
+    [
+        Property("time", "timestamp", "header", form="datetime"),
+        Property("floor", "integer", "dimension"),
+        Property("wing", "enum", "dimension"),
+        Property("plant.heat", "number", step="0.01", maximum=3),
+        Property("plant.pump.state", "integer", domain="status"),
+        Property("pressure", "float", minimum=0, maximum=9),
+        Property("position", "geo"),
+        Property("scan", "array", step="0.25", maximum=6),
+        Property("fixed", "array", step="1", length=3),
+        Property("extra", "opaque"),
+        Property("seen", "timestamp"),
+        Property("secret", "number", step="0.1", confidential=True),
+    ],
+)
+LOOSE = {
+    "plain": {"temperature": "1%", "count": 2, "thirds": 1, "tons": 12, "level": 0.5, "time": 0.004},
+    "rich": {"plant.heat": 0.03, "pressure": 0.4, "position": 0.3, "scan": 0.5, "fixed": 1, "seen": 2},
+}
+WAYS = [(True, True), (True, False), (False, True), (False, False)]
+FIXED = [name for name in names() if name != "seasonal"]
+
+
+def demand(schema, tolerance, mode="predict", predictor="last"):
+    return Demand(tolerance=LOOSE[schema.name] if tolerance else {}, mode=mode, predictor=predictor)
+
+
+def distance(p, seen, actual):
+    """How far a value is off, in the unit its tolerance is stated in."""
+    if seen is None or actual is None or p.kind in (Kind.BOOLEAN, Kind.ENUM, Kind.STRING, Kind.OPAQUE):
+        return 0 if seen == actual else math.inf
+    if p.kind is Kind.ARRAY:
+        pairs = list(zip(seen, actual, strict=False))
+        return max(abs(exactly(a) - exactly(b)) for a, b in pairs) if len(seen) == len(actual) else math.inf
+    if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
+        ticks = to_ticks(seen, p.form), to_ticks(actual, p.form)
+        return 0 if seen == actual else abs(Fraction(ticks[0] - ticks[1], ticks_per_second(p.form)))
+    if p.kind is Kind.GEO:
+        return 0 if seen == actual else sum(abs(a - b) % 360 for a, b in zip(seen, actual, strict=True)) * 1e-9
+    return abs(exactly(seen) - exactly(actual))
+
+
+def exactly(number):
+    return Fraction(str(number)) if isinstance(number, float) and abs(number) < 2**40 else Fraction(number)
+
+
+def keeps_its_promise(schema, asked, event, actual):
+    seen, actual = flatten(event, schema), flatten(actual, schema)
+    for p in schema.wire:
+        off, bound = distance(p, seen[p.name], actual.get(p.name)), event.bound[p.name]
+        idle = p.idle_band if p.idle_band and p.name not in asked.tolerance else 0
+        assert bound <= float(tolerance_of(p, asked)) + idle
+        rounding = 0 if not bound or p.step is None else 1e-12 * max(1, abs(float(actual.get(p.name) or 0)))
+        assert off <= bound + rounding, (p.name, seen[p.name], actual.get(p.name))
+        if not bound:
+            assert seen[p.name] == actual.get(p.name)
+
+
+def follow(schema, config, events, compiled):
+    """Publish events; check the promise, the order and both replicas; what was delivered."""
+    loop = Loop(schema, config, compiled=compiled)
+    for event in events:
+        loop.publish(event)
+    assert loop.differences() == []
+    truth = {}
+    for event in events:
+        flat = flatten(event, schema)
+        truth.setdefault(tuple(flat[p.name] for p in schema.dimensions), []).append(event)
+    heard = dict.fromkeys(truth, 0)
+    for event in loop.events:
+        heard[event.source] += 1
+        assert event.ordinal == heard[event.source]
+        keeps_its_promise(schema, config.demand, event, truth[event.source][event.ordinal - 1])
+    assert heard == {source: len(happened) for source, happened in truth.items()}
+    return loop
+
+
+def is_the_reference(schema, asked, events, loop):
+    reference = Reference(schema, asked)
+    expected = {}
+    for event in events:
+        flat = flatten(event, schema)
+        source = tuple(flat[p.name] for p in schema.dimensions)
+        expected.setdefault(source, []).append(reference.publish(event))
+    for event in loop.events:
+        must = expected[event.source][event.ordinal - 1]
+        assert event == must.values
+        assert event.virtual == (not must.told)
+        assert set(event.flags) == must.flags
+
+
+@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
+@pytest.mark.parametrize("predictor", FIXED)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_each_predictor_keeps_replicas_in_step_and_its_bound(predictor, tolerance, schema, data):
+    events = data.draw(histories(schema))
+    asked = demand(schema, tolerance, predictor=predictor)
+    loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    is_the_reference(schema, asked, events, loop)
+
+
+@pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
+@settings(max_examples=40)
+@given(data=st.data())
+def test_the_seasonal_predictor_too(tolerance, data):
+    events = data.draw(histories(PLAIN, max_size=30))
+    numbers = ("temperature", "count", "power", "thirds", "tons")
+    asked = demand(PLAIN, tolerance, predictor=dict.fromkeys(numbers, "seasonal"))
+    loop = follow(PLAIN, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    is_the_reference(PLAIN, asked, events, loop)
+
+
+@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_hold_carries_exact_source_values(tolerance, schema, data):
+    events = data.draw(histories(schema))
+    asked = demand(schema, tolerance, mode="hold")
+    loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    is_the_reference(schema, asked, events, loop)
+
+
+@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_auto_keeps_its_promise(schema, data):
+    events = data.draw(histories(schema, sources=2, max_size=40))
+    config = LinkConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"))
+    follow(schema, config, events, data.draw(st.sampled_from(WAYS)))
+
+
+@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_compiled_or_not_the_frames_and_events_are_the_same(schema, data):
+    events = data.draw(histories(schema, max_size=40))
+    config = LinkConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"), audit_every=7)
+    loops = [Loop(schema, config, compiled=way, wide=True) for way in WAYS]
+    for loop in loops:
+        loop.run(events)
+    for other in loops[1:]:
+        assert other.frames == loops[0].frames
+        assert [described(item) for item in other.deliveries] == [described(item) for item in loops[0].deliveries]
+
+
+@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_json_brings_the_same_events_as_compact(schema, data):
+    events = data.draw(histories(schema))
+    asked = demand(schema, data.draw(st.booleans()), predictor=data.draw(st.sampled_from(["last", "linear", "trend"])))
+    loops = [Loop(schema, LinkConfig(demand=asked, format=form), compiled=False) for form in ("compact", "json")]
+    for loop in loops:
+        loop.run(events)
+        assert loop.differences() == []
+    compact, json = ([(dict(event), event.source, event.ordinal, event.virtual) for event in loop.events] for loop in loops)
+    assert json == compact
+
+
+def described(item):
+    return (dict(item), item._about) if isinstance(item, dict) else item

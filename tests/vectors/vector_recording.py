@@ -1,0 +1,132 @@
+"""What an example is: a publisher, a subscriber, and a record of what passed between them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from thinwire.errors import PeerFault
+from thinwire.events import Event, Property, Schema
+from thinwire.frames import Change, FrameKind, Request, Switch
+from thinwire.link import Audit, Delivery, LinkConfig, Missed, Publisher, Subscriber, Watermark
+from thinwire.reduction import Demand
+from thinwire.reduction.predictors import by_name
+
+QUIET = {"max_silence": 1e6, "key_frame_interval": 1e6}
+ROOM = Property("room", "string", "dimension")
+
+
+def plain(delivery: Delivery) -> dict[str, Any]:
+    """A delivery as JSON values."""
+    if isinstance(delivery, Event):
+        return {
+            "event": {name: _value(value) for name, value in delivery.items()},
+            "source": list(delivery.source),
+            "ordinal": delivery.ordinal,
+            "virtual": delivery.virtual,
+            "bound": dict(delivery.bound),
+            "flags": list(delivery.flags),
+        }
+    if isinstance(delivery, Watermark):
+        return {"watermark": delivery.time}
+    facts = {name: _value(value) for name, value in delivery._asdict().items() if name != "publisher"}
+    assert isinstance(delivery, Missed | Audit)
+    return {type(delivery).__name__.lower(): facts}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"$hex": value.hex()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+class Example:
+    """A publisher, a subscriber, and a record of what passed between them."""
+
+    def __init__(
+        self, name: str, about: str, properties: list[Property], needs: Iterable[str] = (), **config: Any
+    ) -> None:
+        self.name, self.about, self.needs = name, about, list(needs)
+        self.schema = Schema(f"vectors.{name}", properties)
+        self.config = {"version": 1, "demand": {"predictor": "last"}, **QUIET, **config}
+        self.publisher = self.new_publisher(1)
+        self.subscriber = Subscriber([self.schema], publisher="p", compiled=False)
+        self.steps: list[dict[str, Any]] = []
+
+    def new_publisher(self, incarnation: int) -> Publisher:
+        given = {**self.config, "demand": Demand(**self.config["demand"])}
+        wide = given.pop("wide", False)
+        return Publisher(
+            self.schema, LinkConfig(**given), name="p", incarnation=incarnation, wide=wide, compiled=False
+        )
+
+    def hand(self, messages: Iterable[bytes], note: str = "", position: int | None = None) -> None:
+        """Messages as they reach the subscriber."""
+        for message in messages:
+            step: dict[str, Any] = {"note": note} if note else {}
+            step["message"] = message.hex()
+            if position is not None:
+                step["position"] = position
+            try:
+                step["deliveries"] = [plain(d) for d in self.subscriber.receive(message, now=0.0, position=position)]
+            except PeerFault as problem:
+                step["raises"] = type(problem).__name__
+            self.steps.append(step)
+
+    def start(self, note: str = "") -> None:
+        self.hand(self.publisher.start(0.0), note)
+
+    def publish(self, note: str = "", *, now: float = 0.0, room: str = "11.1", **values: Any) -> None:
+        self.hand(self.frames(now=now, room=room, **values), note)
+
+    def frames(self, *, now: float = 0.0, room: str = "11.1", **values: Any) -> list[bytes]:
+        """The frames of an event that has not been handed over yet."""
+        given = {name: values[name] for name in values if name in self.schema}
+        return self.publisher.publish({"room": room, **given}, now)
+
+    def heartbeat(self, now: float, note: str = "") -> None:
+        self.hand(self.publisher.heartbeat(now), note)
+
+    def key_frames(self, now: float, note: str = "") -> None:
+        self.hand(self.publisher.answer(Request(0, 0), now), note)
+
+    def switch(self, predictor: str | None, mode: int = 0, trend: int = 0, note: str = "") -> None:
+        """The only source's only number goes over to another predictor, as `auto` would tell it."""
+        chosen = by_name(predictor, self.schema["t"].period) if predictor else None
+        change = Change(0, (chosen.mode if chosen else 0) | mode, chosen.coefficients if chosen else 0, trend)
+        encoder = self.publisher.encoder
+        body = Switch(0, encoder.reducer.skipped(0), (change,)).encode()
+        encoder.reducer.columns.switch(0, change)
+        self.hand([encoder.frame(FrameKind.SWITCH, body)], note)
+
+    def text(self) -> str:
+        """The file: one line a delivery, so that a difference is readable."""
+        head = {"about": self.about, "needs": self.needs, "schema": self.schema.to_document(), "config": self.config}
+        lines = [f"  {_json(name)}: {_json(value)}," for name, value in head.items()]
+        return "\n".join(["{", *lines, '  "steps": [', ",\n".join(_step(step) for step in self.steps), "  ]", "}", ""])
+
+
+def _step(step: dict[str, Any]) -> str:
+    deliveries = step.get("deliveries")
+    front = _json({name: value for name, value in step.items() if name != "deliveries"})[:-1]
+    if not deliveries:
+        return f"    {front}" + (', "deliveries": []}' if deliveries is not None else "}")
+    listed = ",\n".join(f"      {_json(delivery)}" for delivery in deliveries)
+    return f'    {front}, "deliveries": [\n{listed}\n    ]}}'
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+EXAMPLES: list[Callable[[], Example]] = []
+
+
+def example(make: Callable[[], Example]) -> Callable[[], Example]:
+    EXAMPLES.append(make)
+    return make
+
+
+def temperature(**more: Any) -> Property:
+    return Property("t", "number", step="0.1", **more)
