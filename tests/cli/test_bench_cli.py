@@ -70,6 +70,14 @@ def test_options_reach_the_bars(area, tmp_path):
     assert setting.data == tmp_path
 
 
-def test_an_unknown_area_is_refused(capsys):
-    assert main(["bench", "moon"]) == 2
-    assert "wire" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (["moon"], "choose_from=['wire']"),
+        (["wire", "--only", "moon"], "building frames"),
+        (["wire", "--data", "no/such/folder"], "no/such/folder"),
+    ],
+)
+def test_bad_requests_are_refused(capsys, args, complaint):
+    assert main(["bench", *args]) == 2
+    assert complaint in capsys.readouterr().err

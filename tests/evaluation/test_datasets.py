@@ -9,6 +9,7 @@ from thinwire.errors import MissingData
 from thinwire.evaluation import datasets
 from thinwire.evaluation.bench import gate
 from thinwire.evaluation.bench.bar import NEEDS_DATA, Setting
+from thinwire.evaluation.checking import Checker
 
 
 def write(path, text, encoding="utf-8"):
@@ -89,3 +90,12 @@ def test_the_gate_without_data_says_so():
 def test_deflate_is_the_smaller_baseline():
     sizes = gate.baselines([{"room": "11.1", "readings": "20.5 " * 20}])
     assert 0 < sizes["JSON+deflate"] < sizes["JSON"]
+
+
+def test_a_breach_spoils_the_row_whatever_its_size(folder, monkeypatch):
+    sent = Checker.sent
+    monkeypatch.setattr(Checker, "sent", lambda self, event: sent(self, {**event, "last_reported": 0}))
+    bikes = next(bar for bar in gate.BARS if bar.name == "bike share")
+    for row in bikes.measure(Setting(data=folder)):
+        assert row.holds is False
+        assert row.note.startswith("promise broken: last_reported off by 1.68592e+09")

@@ -4,7 +4,7 @@ import pytest
 
 from thinwire.evaluation.bench import Setting
 from thinwire.testing import bars
-from thinwire.testing.world import Report
+from thinwire.testing.world_runs import Summary
 
 
 class Small(Setting):
@@ -19,14 +19,7 @@ def test_both_hold_at_small_sizes():
 
 
 def test_a_broken_seed_is_named(monkeypatch):
-    class Broken:
-        def __init__(self, seed):
-            self.seed = seed
-
-        def run(self):
-            return Report(self.seed, violations=["t off by 3"] if self.seed == 2 else [])
-
-    monkeypatch.setattr(bars, "World", Broken)
+    monkeypatch.setattr(bars, "run_seeds", lambda *_, **__: Summary(3, failed={2: ["t off by 3"]}))
     (row,) = bars.worlds(Small())
     assert row.value == 1
     assert row.holds is False

@@ -143,6 +143,12 @@ def test_a_text_is_told_once_and_told_twice_is_refused():
         compact.decode(first, False, reader)
 
 
+@pytest.mark.parametrize("bit", range(6))
+def test_padding_that_is_not_zero_is_refused(bit):
+    with pytest.raises(CorruptFrame, match="padding"):
+        compact.decode(bytes((0b1_1_000000 | 1 << bit,)), False, links_of([Lane.FLAG], sources=1)[1])
+
+
 def test_an_alias_of_no_source_is_refused():
     writer, reader = links_of([Lane.FLAG], sources=5)
     reader.sources = 4

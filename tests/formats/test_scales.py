@@ -38,6 +38,14 @@ def test_a_level_moves_towards_the_code_and_stays_in_its_range(level, code):
     assert min(level, target) <= after <= max(level, target)
 
 
+ROUNDED = [(0, 1, 1), (8, 0, 8), (9, 0, 8), (25, 2, 25), (24, 2, 25), (25, 9, 32)]
+
+
+@pytest.mark.parametrize(("level", "code", "after"), ROUNDED)
+def test_the_mean_is_rounded_to_the_nearest_sixteenth(level, code, after):
+    assert adapt(level, code) == after
+
+
 @given(levels, st.integers(0, CEILING))
 def test_a_steady_code_is_reached(level, code):
     for _ in range(600):

@@ -4,6 +4,7 @@ It turns messages into events and watermarks, and waits for a key frame after an
 lanes GEO, ARRAY and OPAQUE, JSON frames, recognising duplicates, bounds, flags, reports of loss, and the limits.
 """
 
+import hashlib
 import json
 import struct
 import zlib
@@ -157,6 +158,8 @@ class Decoder:
         wire = [p for p in schema["properties"] if p.get("role") != "dimension" and not p.get("confidential")]
         self.wire = [{**p, "lane": LANES.get(p["kind"], "text"), "unit": Fraction(p.get("step", 1))} for p in wire]
         self.slotted = [i for i, p in enumerate(self.wire) if p["lane"] != "text"]
+        text = json.dumps(schema, sort_keys=True, separators=(",", ":"))
+        self.fingerprint = hashlib.sha256(text.encode()).digest()[:8]
         self.dimensions = [p["name"] for p in schema["properties"] if p.get("role") == "dimension"]
         self.sequence, self.incarnation, self.chain, self.lost, self.delivered = 0, -1, 0, True, {}
 
@@ -187,16 +190,17 @@ class Decoder:
     def key(self, body, wide, chain):
         assert body.take(1) == b"\x01"
         assert zlib.crc32(body.data[:-4]) == int.from_bytes(body.data[-4:], "big")
-        place, _configuration = (body.varint(), body.varint()), body.varint()
+        place, configuration = (body.varint(), body.varint()), body.varint()
         if place < (self.incarnation, self.sequence):
             return
-        known_by, scales = (body.take(8), body.blob()), body.blob()
+        known_by, scales = (configuration, body.take(8), body.blob()), body.blob()
+        assert known_by[1] == self.fingerprint
         if self.lost or (*place, known_by) != (self.incarnation, self.sequence, self.known_by):
             self.sources = {}
         self.incarnation, self.sequence = place[0], place[1] + 1
         self.chain, self.wide, self.known_by, self.lost = chain, wide, known_by, False
         self.total, alias, self.last = body.varint(), body.varint(), 0
-        self.start(Bytes(known_by[1]), scales)
+        self.start(Bytes(known_by[2]), scales)
         while body.at < len(body.data) - 4:
             source = [tuple(json.loads(body.blob())), body.varint(), self.slots(body.blob())]
             if alias in self.sources:
@@ -317,5 +321,5 @@ class Decoder:
             alias = first + count
             for known in range(first, alias):
                 self.pass_over(known, skip)
-        if not self.lost:
+        if not self.lost and len(self.sources) == self.total:
             self.out.append(("watermark", watermark / 1000))

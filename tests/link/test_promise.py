@@ -53,6 +53,7 @@ RICH = Schema(
         Property("secret", "number", step="0.1", confidential=True),
     ],
 )
+SCHEMAS = {"plain": PLAIN, "rich": RICH}
 LOOSE = {
     "plain": {"temperature": "1%", "count": 2, "thirds": 1, "tons": 12, "level": 0.5, "time": 0.004},
     "rich": {"plant.heat": 0.03, "pressure": 0.4, "position": 0.3, "scan": 0.5, "fixed": 1, "seen": 2},
@@ -90,8 +91,7 @@ def keeps_its_promise(schema, asked, event, actual):
         off, bound = distance(p, seen[p.name], actual.get(p.name)), event.bound[p.name]
         idle = p.idle_band if p.idle_band and p.name not in asked.tolerance else 0
         assert bound <= float(tolerance_of(p, asked)) + idle
-        rounding = 0 if not bound or p.step is None else 1e-12 * max(1, abs(float(actual.get(p.name) or 0)))
-        assert off <= bound + rounding, (p.name, seen[p.name], actual.get(p.name))
+        assert off <= bound * (1 + 1e-9), (p.name, seen[p.name], actual.get(p.name))
         if not bound:
             assert seen[p.name] == actual.get(p.name)
 
@@ -129,12 +129,13 @@ def is_the_reference(schema, asked, events, loop):
         assert set(event.flags) == must.flags
 
 
-@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@pytest.mark.parametrize("name", ["plain", "rich"])
 @pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
 @pytest.mark.parametrize("predictor", FIXED)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_each_predictor_keeps_replicas_in_step_and_its_bound(predictor, tolerance, schema, data):
+def test_each_predictor_keeps_replicas_in_step_and_its_bound(predictor, tolerance, name, data):
+    schema = SCHEMAS[name]
     events = data.draw(histories(schema))
     asked = demand(schema, tolerance, predictor=predictor)
     loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
@@ -152,30 +153,33 @@ def test_the_seasonal_predictor_too(tolerance, data):
     is_the_reference(PLAIN, asked, events, loop)
 
 
-@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@pytest.mark.parametrize("name", ["plain", "rich"])
 @pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_hold_carries_exact_source_values(tolerance, schema, data):
+def test_hold_carries_exact_source_values(tolerance, name, data):
+    schema = SCHEMAS[name]
     events = data.draw(histories(schema))
     asked = demand(schema, tolerance, mode="hold")
     loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
     is_the_reference(schema, asked, events, loop)
 
 
-@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@pytest.mark.parametrize("name", ["plain", "rich"])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_auto_keeps_its_promise(schema, data):
+def test_auto_keeps_its_promise(name, data):
+    schema = SCHEMAS[name]
     events = data.draw(histories(schema, sources=2, max_size=40))
     config = LinkConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"))
     follow(schema, config, events, data.draw(st.sampled_from(WAYS)))
 
 
-@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@pytest.mark.parametrize("name", ["plain", "rich"])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_compiled_or_not_the_frames_and_events_are_the_same(schema, data):
+def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
+    schema = SCHEMAS[name]
     events = data.draw(histories(schema, max_size=40))
     config = LinkConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"), audit_every=7)
     loops = [Loop(schema, config, compiled=way, wide=True) for way in WAYS]
@@ -186,10 +190,11 @@ def test_compiled_or_not_the_frames_and_events_are_the_same(schema, data):
         assert [described(item) for item in other.deliveries] == [described(item) for item in loops[0].deliveries]
 
 
-@pytest.mark.parametrize("schema", [PLAIN, RICH], ids=lambda schema: schema.name)
+@pytest.mark.parametrize("name", ["plain", "rich"])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_json_brings_the_same_events_as_compact(schema, data):
+def test_json_brings_the_same_events_as_compact(name, data):
+    schema = SCHEMAS[name]
     events = data.draw(histories(schema))
     asked = demand(schema, data.draw(st.booleans()), predictor=data.draw(st.sampled_from(["last", "linear", "trend"])))
     loops = [Loop(schema, LinkConfig(demand=asked, format=form), compiled=False) for form in ("compact", "json")]

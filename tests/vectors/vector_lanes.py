@@ -40,12 +40,15 @@ def introductions() -> Example:
 
 @example
 def floats() -> Example:
-    e = Example("floats", "FLOAT: XOR of bit patterns", [ROOM, Property("f", "float"), Property("g", "float")])
+    both = [Property("f", "float"), Property("g", "float", minimum=-1e9)]
+    e = Example("floats", "FLOAT: XOR of bit patterns", [ROOM, *both])
     e.start()
     for f, g in [(0.0, 1.0), (0.1, 1.0), (0.1, 1.5), (-1e300, 5e-324), (1e22, -2.5), (-0.0, -2.5)]:
         e.publish(f=f, g=g)
     e.publish("absent", f=None, g=-2.5)
     e.publish("back", f=1 / 3, g=2.0**-1022)
+    e.publish("out of range: exact and flagged", f=1 / 3, g=-2e9)
+    e.publish("again, always told", f=1 / 3, g=-2e9)
     return e
 
 

@@ -29,6 +29,22 @@ def sources() -> Example:
 
 
 @example
+def scales() -> Example:
+    e = Example("scales", "codes at the edge of a scale: another rounding reads other bits", [ROOM, temperature()])
+    e.start()
+    tenths = 0
+    for steps, note in [([2] * 45, "a steady code"), ([-5], "to the edge"), ([4, 4, -60, 1000, 1, 1, 1], "beyond it")]:
+        frames = []
+        for step in steps:
+            tenths += step
+            frames += e.frames(t=tenths / 10)
+        e.hand([join(frames)], note)
+    e.key_frames(5.0, "the scales in one byte each")
+    e.publish(t=0.0)
+    return e
+
+
+@example
 def wide() -> Example:
     e = Example("wide", "sequences of 16 bits", [ROOM, temperature()], wide=True)
     e.start()
@@ -68,15 +84,18 @@ def chunks() -> Example:
         e.frames(room=f"{k}", t=20.0 + k)
     whole = KeyFrame.decode(read(e.publisher.answer(Request(0, 0), 5.0)[0]).body)
     cells = e.publisher.encoder.link.cells
+    cells[0] = whole.sequence
     for part, (first, end) in enumerate([(2, 3), (0, 2), (3, 4)]):
-        key = whole._replace(sequence=whole.sequence + 2 * part, first=first, sources=whole.sources[first:end])
+        key = whole._replace(sequence=cells[0], first=first, sources=whole.sources[first:end])
         raw, chain = seal(FrameKind.KEY, key.encode(), sequence=key.sequence, chain=0, incarnation=1)
         e.hand([raw], f"sources {first} to {end - 1}")
         cells[0], cells[1], cells[3] = key.sequence + 1, chain, 0
         if part < 2:
             e.publish("of a source that is known" if part else "of a source not known yet", room="0", t=30.0 + part)
+            e.heartbeat(1.0, "no watermark while a source is unknown")
             whole = _with_source(whole, e)
     e.publish("complete", room="3", t=9.0)
+    e.heartbeat(2.0)
     return e
 
 
@@ -103,6 +122,23 @@ def restart() -> Example:
     e.publish("incarnation 3, its key frame lost", t=24.0)
     e.key_frames(5.0, "found again")
     e.publish(t=25.0)
+    return e
+
+
+@example
+def late_joiner() -> Example:
+    demand = {"predictor": "trend"}
+    e = Example("late_joiner", "a reader that starts at a key frame", [ROOM, temperature()], demand=demand)
+    e.publisher.start(0.0)
+    for room, t in zip("abbcddd", (20.0, 20.1, 20.3, 20.04, 20.0, 22.0, None), strict=True):
+        e.frames(room=room, t=t)
+    e.key_frames(5.0, "c was off the grid: the state is only near to it, and no bound is claimed")
+    e.publish(room="c", t=20.0)
+    e.publish(room="c", t=20.1)
+    e.key_frames(10.0, "the same state at both ends")
+    e.publish(room="b", t=20.5)
+    e.publish(room="d", t=20.0)
+    e.key_frames(15.0)
     return e
 
 

@@ -12,18 +12,21 @@ def last_value() -> Example:
     ranged = temperature(minimum=0, maximum=50)
     e = Example(
         "last_value", "TICK, predictor last: bins, absence, off the grid, out of range",
-        [ROOM, ranged, Property("n", "integer")], demand={"predictor": "last", "tolerance": {"t": 0.5}},
+        [ROOM, ranged, Property("n", "integer"), Property("c", "number", step="0.3")],
+        demand={"predictor": "last", "tolerance": {"t": 0.5}},
     )  # fmt: skip
     e.start()
     for t, n in [(20.0, 7), (20.5, 7), (20.6, 7), (18.0, -3), (49.9, 10**15), (0.0, -(10**18))]:
-        e.publish(t=t, n=n)
-    e.publish("absent", t=None, n=0)
-    e.publish("still absent: no frame", t=None, n=0)
-    e.publish("back", t=20.0, n=0)
-    e.publish("off the grid: the double, and the tick next to it as state", t=20.04, n=0)
-    e.publish("out of range: exact and flagged", t=61.0, n=0)
-    e.publish("again, always told", t=61.0, n=0)
-    e.publish("a whole number off the grid of another property's size", t=21, n=2**62)
+        e.publish(t=t, n=n, c=0.3)
+    e.publish("absent", t=None, n=0, c=0.3)
+    e.publish("still absent: no frame", t=None, n=0, c=0.3)
+    e.publish("back", t=20.0, n=0, c=0.3)
+    e.publish("off the grid: the double, and the tick next to it as state", t=20.04, n=0, c=0.3)
+    e.publish("out of range: exact and flagged", t=61.0, n=0, c=0.3)
+    e.publish("again, always told", t=61.0, n=0, c=0.3)
+    e.publish("a whole number off the grid: a double, since an integer would count ticks", t=21.0, n=0, c=1)
+    e.publish("more ticks than the state holds", t=21.0, n=2**62, c=0.3)
+    e.publish("as expected from the state, which is all a silent event shows", t=21.0, n=2**61, c=0.3)
     e.heartbeat(1.0)
     return e
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from thinwire.cli.output import JsonOption, Output
+from thinwire.errors import ConfigError
 from thinwire.evaluation.bench import AREAS, Bar, Row, Setting, bars, run, shown, this_machine
 
 SHARED_DATA = Path("../shared/data")
@@ -38,10 +39,7 @@ def bench(
 ) -> None:
     """Measure bytes and time, ours beside the usual methods; leaves with 1 if a bar does not hold."""
     output = Output(json)
-    if data is None and SHARED_DATA.is_dir():
-        data = SHARED_DATA
-    chosen = [bar for bar in bars(area) if only in bar.name]
-    rows = _measure(chosen, Setting(quick, data))
+    rows = _measure(_chosen(area, only), Setting(quick, _folder(data)))
     _show(output, area, rows, markdown)
     output.document({"area": area, "machine": this_machine(), "quick": quick, "rows": [_document(r) for r in rows]})
     if any(row.holds is False for row in rows):
@@ -59,6 +57,22 @@ def as_markdown(rows: Iterable[Row]) -> str:
     lines = [COLUMNS, ("---",) * len(COLUMNS), *map(_cells, rows)]
     head, rule, *body = ("| " + " | ".join(line) + " |" for line in lines)
     return "\n".join([head, rule.replace(" ", ""), *body])
+
+
+def _chosen(area: str, only: str) -> list[Bar]:
+    every = bars(area)
+    chosen = [bar for bar in every if only in bar.name]
+    if not chosen:
+        raise ConfigError("no bar has this in its name", only=only, choose_from=[bar.name for bar in every])
+    return chosen
+
+
+def _folder(data: Path | None) -> Path | None:
+    if data is None:
+        return SHARED_DATA if SHARED_DATA.is_dir() else None
+    if not data.is_dir():
+        raise ConfigError("not a folder", data=str(data))
+    return data
 
 
 def _measure(chosen: list[Bar], setting: Setting) -> list[Row]:

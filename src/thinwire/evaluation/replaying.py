@@ -9,7 +9,11 @@ from thinwire.errors import SchemaError
 from thinwire.evaluation.checking import Checker
 from thinwire.events import Event, Schema
 from thinwire.events.timestamps import reader, ticks_per_second
+from thinwire.frames import FrameKind
 from thinwire.link import Counts, LinkConfig, Publisher, Subscriber
+
+KIND = 0x0F
+"""the bits of a frame's first byte that name its kind"""
 
 
 class CheckedLink:
@@ -33,6 +37,7 @@ class CheckedLink:
         self.checker = Checker(schema, config.demand)
         self.publisher = Publisher(schema, config, now=start)
         self.subscriber = Subscriber([schema])
+        self.switches = 0
         self._now = start
         self._carry(self.publisher.start(start))
 
@@ -60,9 +65,15 @@ class CheckedLink:
 
     def _carry(self, frames: list[bytes]) -> None:
         for frame in frames:
+            self.switches += is_switch(frame)
             for delivery in self.subscriber.receive(frame, now=self._now):
                 if isinstance(delivery, Event):
                     self.checker.delivered(delivery)
+
+
+def is_switch(frame: bytes) -> bool:
+    """Does this frame change a predictor? Without any, `auto` was the predictor it began with."""
+    return frame[0] & KIND == FrameKind.SWITCH
 
 
 def seconds_of(schema: Schema) -> Callable[[Mapping[str, Any]], float]:

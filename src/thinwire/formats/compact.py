@@ -139,8 +139,8 @@ def _take(bits: int, left: int, levels: array[int], field: int) -> tuple[int, in
 
 def _put_other(acc: int, lane: Lane, code: Any, index: int, link: LinkState, tail: list[bytes]) -> int:
     if lane is Lane.FLOAT:
-        zeros = (code & -code).bit_length() - 1
-        digits = code >> zeros
+        zeros: int = (code & -code).bit_length() - 1
+        digits: int = code >> zeros
         width = digits.bit_length()
         return ((acc << _FLOAT_FIELD | zeros) << _FLOAT_FIELD | width - 1) << width | digits
     if lane is Lane.GEO:

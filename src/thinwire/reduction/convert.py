@@ -147,7 +147,7 @@ def _number(p: Property) -> Converter:
         if abs(value) > _INT64:
             raise TooLarge(property=p.name, value=value, limit="2^63")
         ticks = round(value * up / down) if isinstance(value, float) else round(Fraction(value * up, down))
-        same = ticks * down / up == value if down != 1 or up != 1 else ticks == value
+        same = ticks * down == value if up == 1 else ticks * down / up == value
         if not same and p.kind is Kind.INTEGER and value != int(value):
             raise WrongType("an integer is expected", property=p.name, value=value)
         if same and abs(ticks) <= _INT64:

@@ -50,7 +50,7 @@ def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
         ticks = max(-TICK_LIMIT, min(TICK_LIMIT, exact))
     else:
         ticks = nearest(rule.property, exact)
-    if ticks != exact:
+    if ticks != exact or isinstance(exact, float):  # 3 steps of 0.9 are not 3.0
         columns.mark_near(row)
     if ticks is None:
         ticks = columns.expected(row, slot)

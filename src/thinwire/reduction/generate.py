@@ -87,7 +87,8 @@ def _convert(index: int, rule: Rule) -> Iterator[str]:
     if p.kind is Kind.NUMBER:
         yield f"if v{index}.__class__ is float:"
         yield f"    t{index} = round({_scaled(f'v{index}', step_of(p))})"
-        yield f"    if {restore_expression(p, f't{index}')} != v{index}: t{index} = OFF_GRID"
+        restored = restore_expression(p, f"t{index}")
+        yield f"    if not -LIMIT < t{index} < LIMIT or {restored} != v{index}: t{index} = convert{index}(v{index})"
         yield "else:"
         yield f"    t{index} = convert{index}(v{index})"
     elif p.kind is Kind.INTEGER and p.step in (None, 1):

@@ -14,7 +14,7 @@ from thinwire.reduction import generate, lane_codes, residual, snapshots
 from thinwire.reduction.admission import Admission
 from thinwire.reduction.columns import DUE, TOLD, Columns
 from thinwire.reduction.first_values import first_value
-from thinwire.reduction.limits import ABSENT, OFF_GRID, TICK_LIMIT
+from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.materialise import value_at, value_of_exact
 from thinwire.reduction.pacing import LatePolicy, Pacing
 from thinwire.reduction.rules import RuleSet
@@ -127,7 +127,6 @@ class Reducer:
         source = generate.reducer_source(self.rules, self.columns.width, late, self._admission.must_weigh)
         names: dict[str, Any] = {
             "ABSENT": ABSENT,
-            "OFF_GRID": OFF_GRID,
             "LIMIT": TICK_LIMIT,
             "PROPERTIES": len(self.schema.properties),
             "NAMES": self._admission.names,

@@ -64,18 +64,18 @@ def run_fuzz(count: int, seed: int, progress: Progress | None = None, *, compile
     return summary
 
 
-def _try(way: Callable[[Target], tuple[str, int]], target: Target, summary: Summary, *, measured: bool) -> None:
+def _try(way: Callable[[Target], int], target: Target, summary: Summary, *, measured: bool) -> None:
     if measured:
         tracemalloc.start()
     events = 0
     try:
-        events = way(target)[1]
+        events = way(target)
     except PeerFault as fault:
         summary.refused[type(fault).__name__] += 1
     except Exception as problem:
         place = traceback.extract_tb(problem.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
-        summary.failures.append(f"input {summary.inputs}, {way.__name__}: {type(problem).__name__} at {where}: {problem}")
+        summary.failures.append(f"{way.__name__} of input {summary.inputs}: {problem!r} at {where}")
     summary.events += events
     if events > MAX_SOURCES * MAX_SKIP:
         summary.failures.append(f"{way.__name__} of input {summary.inputs}: {events} events out of one message")
@@ -91,27 +91,27 @@ def _weigh(way: str, events: int, summary: Summary) -> None:
         summary.failures.append(f"{way} of input {summary.inputs}: {peak} bytes of memory for {events} events")
 
 
-def _frames(target: Target) -> tuple[str, int]:
+def _frames(target: Target) -> int:
     """Any bytes, or a spoilt message, to the reader of frames."""
     message = target.chance.randbytes(target.chance.randrange(64)) if target.chance.random() < 0.3 else None
     parse_message(target.spoilt_message() if message is None else message)
-    return "frames", 0
+    return 0
 
 
-def _bodies(target: Target) -> tuple[str, int]:
+def _bodies(target: Target) -> int:
     """A spoilt body to the parser of its kind."""
     target.parse(*target.spoilt_body())
-    return "bodies", 0
+    return 0
 
 
-def _messages(target: Target) -> tuple[str, int]:
+def _messages(target: Target) -> int:
     """A spoilt message to a live subscriber."""
-    return "messages", len(target.receive(target.spoilt_message()))
+    return len(target.receive(target.spoilt_message()))
 
 
-def _hostile(target: Target) -> tuple[str, int]:
+def _hostile(target: Target) -> int:
     """A spoilt body in a frame whose checks are right, to a live subscriber."""
-    return "hostile", len(target.receive(target.mended(*target.spoilt_body())))
+    return len(target.receive(target.mended(*target.spoilt_body())))
 
 
 _WAYS = (_frames, _bodies, _messages, _hostile, _hostile)

@@ -10,7 +10,7 @@ Mutation = Callable[[bytes, Random, bytes], bytes]
 """from the bytes to spoil, a generator and other valid bytes to the spoilt bytes"""
 
 _VARINTS = (b"\xff" * 9 + b"\x01", b"\xff" * 10, b"\x80" * 10, b"\xff\xff\xff\xff\x0f", b"\x80\x80\x04", b"\x80\x00")
-_BOMBS = tuple(zlib.compress(bytes(size), 9, wbits=-15) for size in (1 << 12, 1 << 20, 1 << 23))
+BOMBS = tuple(zlib.compress(bytes(size), 9, wbits=-15) for size in (1 << 12, 1 << 20, 1 << 23))
 
 
 def flip(data: bytes, chance: Random, other: bytes) -> bytes:
@@ -60,7 +60,7 @@ def lie(data: bytes, chance: Random, other: bytes) -> bytes:
 def bomb(data: bytes, chance: Random, other: bytes) -> bytes:
     """A few bytes that unpack to very many."""
     place = chance.randrange(min(len(data), 8) + 1)
-    return data[:place] + chance.choice(_BOMBS)
+    return data[:place] + chance.choice(BOMBS)
 
 
 def noise(data: bytes, chance: Random, other: bytes) -> bytes:

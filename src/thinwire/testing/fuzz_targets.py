@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -14,7 +15,7 @@ from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, SourceState
 from thinwire.frames.packing import DEFLATE_SLOT
 from thinwire.link import LinkConfig, Publisher, State, Subscriber, audits
 from thinwire.reduction import Expander, resolve, rules
-from thinwire.testing.fuzz_mutations import spoil
+from thinwire.testing.fuzz_mutations import BOMBS, spoil
 from thinwire.testing.world_readings import Sensors, draw_demand, draw_schema
 
 SOURCES = 4
@@ -56,6 +57,8 @@ class Target:
 
     def spoilt_message(self) -> bytes:
         """A message of valid frames, spoilt."""
+        if self.chance.random() < 0.02:
+            return bytes((self.chance.randrange(1, 16) | 0x20, DEFLATE_SLOT, 0, 0)) + self.chance.choice(BOMBS)
         picked = self.chance.choices(self.frames, k=self.chance.choice((1, 1, 2, 5)))
         return spoil(join([frame.raw for frame in picked]), self.chance, picked[0].raw)
 
@@ -77,12 +80,19 @@ class Target:
         cells = self.subscriber._link.cells
         if kind == FrameKind.KEY and self.chance.random() < 0.9:
             body = body[:-4] + crc32(body[:-4]).to_bytes(4, "big")
-        slot = DEFLATE_SLOT if self.chance.random() < 0.02 else None
+        body, slot = self._packed(body)
         chain = 0 if kind == FrameKind.KEY else cells[CHAIN]
         raw, _ = seal(
             kind & 0x0F, body, sequence=cells[SEQUENCE], chain=chain, incarnation=LIFE, wide=self.wide, slot=slot
         )
         return raw
+
+    def _packed(self, body: bytes) -> tuple[bytes, int | None]:
+        """The body as it travels: mostly as it is, now and then deflated, or in its place a bomb."""
+        draw = self.chance.random()
+        if draw < 0.02:
+            return self.chance.choice(BOMBS), DEFLATE_SLOT
+        return (zlib.compress(body, 1, wbits=-15), DEFLATE_SLOT) if draw < 0.06 else (body, None)
 
     def fresh_link(self) -> tuple[LinkState, Expander]:
         """A link's state as a key frame leaves it."""

@@ -76,7 +76,7 @@ def _number(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
     if move == "outside" and p.maximum is not None:
         return place, float(int(Fraction(str(p.maximum)) / step + 7) * step)
     if move == "huge":
-        return place, float(_HUGE * step) if step < 1 else _HUGE
+        return place, float(_HUGE * step) if step < 1 else int(_HUGE * step)
     value = float(place * step)
     if move == "odd":
         return place, value + float(step) * 0.37

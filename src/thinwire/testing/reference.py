@@ -186,8 +186,11 @@ class _Number:
         if self._written:
             ticks = to_ticks(value, self.p.form or "")
             return (0, False) if ticks is None else (ticks, True)
-        ticks = round(Fraction(value) / self.step)
-        return ticks, self._show(ticks) == value
+        # where a double stands for many ticks, the one that double arithmetic finds is meant
+        scaled = value * self.step.denominator / self.step.numerator if isinstance(value, float) else value / self.step
+        ticks = round(scaled)
+        on_grid = self._show(ticks) == value
+        return (ticks if on_grid else round(Fraction(value) / self.step)), on_grid
 
     def _show(self, ticks: int) -> Any:
         if self._written:

@@ -20,8 +20,9 @@ from random import Random
 from thinwire.clock import VirtualClock
 from thinwire.events import Schema
 from thinwire.testing.world_observer import Observer
+from thinwire.testing.world_publishing import PublishingSite
 from thinwire.testing.world_readings import Sensors, draw_schema, evolved
-from thinwire.testing.world_sites import PublishingSite, SubscribingSite, is_settled
+from thinwire.testing.world_subscribing import SubscribingSite
 from thinwire.transports.faults import Faults
 from thinwire.transports.memory import MemoryBroker
 
@@ -124,7 +125,7 @@ class World:
             site.sensors.another()
 
     def _frames_vanish(self, site: PublishingSite, reader: SubscribingSite) -> None:
-        everything = site.wide and self._chance.random() < 0.02
+        everything = site.wide and self._chance.random() < 0.004
         count = 65_536 if everything else self._chance.choice((1, 2, 256))
         if count < 256 or self._chance.random() < 0.4:
             site.vanish(count, self.clock.now())
@@ -156,13 +157,13 @@ class World:
             if not site.alive:
                 site.start(self.clock.now())
         for reader in self.subscribers:
-            reader.paused = False
+            reader.paused, reader.unlucky = False, 0.0
             if reader.subscriber is None:
                 reader.start()
         self._quiet_until(max(self.broker.next_due() or 0, self.clock.now() + 10))
         self._quiet_until(self.clock.now() + 8)
         for reader in self.subscribers:
-            if reader.resync == "request" and not is_settled(reader):
+            if reader.resync == "request" and not reader.settled:
                 self.report.violations.append(f"{reader.name} asked for key frames and is not ready in time")
         for site in self.publishers:
             site.round(self.clock.now())
@@ -176,7 +177,8 @@ class World:
     def _conclude(self) -> Report:
         report = self.report
         for reader in self.subscribers:
-            assert reader.observer is not None and reader.subscriber is not None
+            assert reader.observer is not None
+            assert reader.subscriber is not None
             reader.observer.finish(reader.subscriber.state)
             for life, observer in enumerate([*reader.finished, reader.observer], 1):
                 self._account(f"{reader.name}, life {life}", observer)
@@ -192,12 +194,11 @@ class World:
 
     def _publisher(self, number: int) -> PublishingSite:
         chance = self._chance
-        schema = draw_schema(chance, odd=not self.compiled)
+        large = chance.random() < 0.1
+        schema = draw_schema(chance, odd=not self.compiled, noted=large)
         self._schemas[schema.fingerprint] = schema
-        large = "note" in schema and chance.random() < 0.2
-        sensors = Sensors(
-            chance, sources=chance.choice((1, 3, 4)), chatter=0.3 if large else chance.choice((0.1, 0.5, 1)), large=large
-        )
+        chatter = 0.2 if large else chance.choice((0.1, 0.5, 1))
+        sensors = Sensors(chance, sources=6 if large else chance.choice((1, 3, 4)), chatter=chatter, large=large)
         return PublishingSite(
             f"p{number}", schema, sensors, chance, self.broker, wide=self._wide, compiled=self.compiled,
             linger=chance.random() < 0.6, tell=self._tell,
@@ -208,6 +209,7 @@ class World:
         reader = SubscribingSite(
             f"r{number}", chance.choice(self.publishers), self._schemas.get, self.broker,
             resync=chance.choice(("request", "request", "wait")), compiled=self.compiled, tell=self._tell,
+            chance=Random(f"{self.seed}:{number}"), unlucky=0.02 if not self._calm and chance.random() < 0.1 else 0.0,
         )
         if chance.random() < 0.7:
             reader.start()

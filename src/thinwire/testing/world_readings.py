@@ -36,10 +36,15 @@ _TOLERANCES: tuple[float | str, ...] = (0, 0, 0.25, 0.5, 1, 2, "0.3")
 _PREDICTORS = ("auto", "auto", "auto", "last", "linear", "trend", "smooth", "cadence")
 
 
-def draw_schema(chance: Random, *, odd: bool) -> Schema:
-    """Any schema: one dimension, perhaps a time, a few measurements. `odd` allows those no kernel serves."""
+def draw_schema(chance: Random, *, odd: bool, noted: bool = False) -> Schema:
+    """Any schema: one dimension, perhaps a time, a few measurements.
+
+    odd: also measurements that no kernel serves; noted: a note among them
+    """
     pool = _SIMPLE + _ODD if odd else _SIMPLE
     measured = chance.sample(pool, chance.randint(1, 5))
+    if noted and not any(p.name == "note" for p in measured):
+        measured.append(next(p for p in pool if p.name == "note"))
     stamps = [chance.choice(_TIMES)] if chance.random() < 0.7 else []
     return Schema("world", [*stamps, Property("sensor", "string", "dimension"), *measured])
 

@@ -41,14 +41,14 @@ class Truth:
     payloads: set[bytes] = field(default_factory=set)
     incarnation: int = 0
     _chains: dict[tuple[int, int], int] = field(default_factory=dict)
-    _next: int = 0
+    made: int = 0
     _tolerances: dict[tuple[int, int, str], Fraction] = field(default_factory=dict)
 
     def begin(self, incarnation: int, schema: Schema, config: LinkConfig) -> None:
         """A new life."""
         self.incarnation = incarnation
         self.schemas[incarnation] = schema
-        self._next = 0
+        self.made = 0
         self.configure(config)
 
     def configure(self, config: LinkConfig) -> None:
@@ -66,9 +66,9 @@ class Truth:
 
     def frame(self, raw: bytes) -> None:
         """A frame was made."""
-        chain = self._chains.get((self.incarnation, self._next - 1), 0)
-        self._chains[self.incarnation, self._next] = chain_after(raw, chain)
-        self._next += 1
+        chain = self._chains.get((self.incarnation, self.made - 1), 0)
+        self._chains[self.incarnation, self.made] = chain_after(raw, chain)
+        self.made += 1
 
     def chain(self, incarnation: int, sequence: int) -> int | None:
         """The running check of this life after this frame."""

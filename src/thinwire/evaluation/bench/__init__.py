@@ -1,7 +1,7 @@
 """Benches: areas, each a list of bars.
 
-An area is a table of places where its bars are written. They are imported when the area runs: `thinwire.testing` lies
-above this room, and a part whose extra is missing must not keep the others from running.
+An area is a list of places where bars are written, so a new area is one file and one line here. A place is a text that
+is looked up when the area runs: `thinwire.testing` lies above this room, and this room must not know it.
 
 >>> sorted(AREAS)
 ['wire']

@@ -99,7 +99,7 @@ def shown(value: float, unit: Unit) -> str:
     >>> shown(0.0578, "part"), shown(1.5, "part"), shown(0.42, "share"), shown(0.5, "times"), shown(3.1e7, "values/s")
     ('1/17.3', '1.5', '42.0 %', '0.5', '31,000,000')
     """
-    if unit == "part" and 0 < value < 1:
+    if unit == "part" and 0 < value <= 0.5:
         whole = Fraction(1 / value).limit_denominator(10)
         return f"1/{float(whole):.4g}" if whole.denominator == 1 else f"1/{1 / value:.1f}"
     if unit == "share":

@@ -43,6 +43,7 @@ class Tape:
     data_bytes: int = 0
     key_bytes: int = 0
     control_bytes: int = 0
+    switches: int = 0
     breach: str = ""
 
     @property
@@ -55,6 +56,7 @@ class Tape:
         self.data_bytes += counts.data_bytes
         self.key_bytes += counts.key_bytes
         self.control_bytes += counts.control_bytes
+        self.switches += link.switches
         if not link.checker.kept:
             self.breach = self.breach or f"promise broken: {link.checker.first_breach or 'events are missing'}"
 
@@ -107,7 +109,7 @@ def _title(name: str, limit: Limit) -> str:
 def _how(tape: Tape, baseline: int) -> str:
     n = tape.events
     parts = f"data {tape.data_bytes / n:.2f} + key {tape.key_bytes / n:.2f} + control {tape.control_bytes / n:.2f}"
-    return f"{n:,} events, {tape.frame_bytes / n:.2f} bytes each ({parts}) against {baseline / n:.1f}"
+    return f"{n:,} events, {tape.frame_bytes / n:.2f} bytes each ({parts}) against {baseline / n:.1f}; auto switched {tape.switches:,} times"
 
 
 def _folder(setting: Setting) -> Path:

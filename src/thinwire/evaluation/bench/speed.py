@@ -14,6 +14,8 @@ from typing import Any
 from thinwire.evaluation.bench import references
 from thinwire.evaluation.bench.bar import Bar, Row, Setting
 from thinwire.evaluation.bench.stream import changed_share, sensor_batch, sensor_events, sensor_schema
+from thinwire.evaluation.replaying import is_switch
+from thinwire.events import Schema
 from thinwire.link import LinkConfig, Publisher, Subscriber
 from thinwire.reduction import Demand
 
@@ -32,7 +34,8 @@ def publish_time(setting: Setting) -> Iterator[Row]:
         publish = _publisher(schema, predictor)
         ratios, ours = _race(publish, _each(references.packed_json), blocks, setting)
         name = f"publish an event, predictor {predictor}: time to json.dumps + deflate"
-        yield Row(name, "times", median(ratios), high=bar, how=f"{how}; {ours:.1f} us an event")
+        told = f"{how}; {ours:.1f} us an event; {_switches(schema, predictor, events):,} switches"
+        yield Row(name, "times", median(ratios), high=bar, how=told)
 
 
 def receive_time(setting: Setting) -> Iterator[Row]:
@@ -80,6 +83,13 @@ def batch_rate(setting: Setting) -> Iterator[Row]:
         name = f"batches, predictor {predictor}: property values a second, one core"
         how = f"median of {rounds} batches of {size:,} events, {len(schema.wire)} values each, {SOURCES} sources"
         yield Row(name, "values/s", median(rates[2:]), low=bar, how=how)
+
+
+def _switches(schema: Schema, predictor: str, events: list[Any]) -> int:
+    """How often the predictor changed, counted apart from the timed part."""
+    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=predictor)))
+    publisher.start(0.0)
+    return sum(is_switch(frame) for event in events for frame in publisher.publish(event, event["time"] / 1000))
 
 
 def _publisher(schema: Any, predictor: str) -> Callable[[list[Any]], None]:

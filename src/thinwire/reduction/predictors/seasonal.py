@@ -54,5 +54,7 @@ def find_period(ticks: Sequence[int], longest: int = MAX_PERIOD) -> int | None:
     if not len(lags):
         return None
     strength = correlation[lags]
-    best = int(lags[np.argmax(strength >= 0.9 * strength.max())])
-    return best if correlation[best] > 0.5 else None
+    at = int(np.argmax(strength >= 0.9 * strength.max()))  # the first of its multiples, from the foot of its peak
+    while at + 1 < len(strength) and strength[at + 1] > strength[at]:
+        at += 1
+    return int(lags[at]) if strength[at] > 0.5 else None

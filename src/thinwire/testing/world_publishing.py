@@ -1,4 +1,4 @@
-"""The two kinds of inhabitants of a world: a site that publishes and one that subscribes, both mortal."""
+"""A site that publishes: sensors, a publisher with its lives, and what is on its way to the broker."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from thinwire.errors import CorruptFrame, EventRejected, PeerFault
+from thinwire.errors import EventRejected, PeerFault
 from thinwire.events import Schema
-from thinwire.frames import FrameKind, Request, join, read, split
-from thinwire.link import LinkConfig, Publisher, State, Subscriber
-from thinwire.testing.world_observer import Observer, chain_state
+from thinwire.frames import FrameKind, Request, join, read
+from thinwire.link import LinkConfig, Publisher
 from thinwire.testing.world_readings import Sensors, draw_demand
-from thinwire.testing.world_truth import Truth, chain_after
+from thinwire.testing.world_truth import Truth
 from thinwire.transports.base import Message
 from thinwire.transports.memory import MemoryBroker
 
@@ -104,8 +103,8 @@ class PublishingSite:
         if self.publisher is None or self.paused:
             return
         self.flush()
-        made = self.truth._next
-        while self.truth._next - made < count:
+        made = self.truth.made
+        while self.truth.made - made < count:
             self.publish(self.sensors.read(self.schema, now), now)
         lost, self._pending = self._pending[:count], self._pending[count:]
         self._tell(f"{self.name} loses exactly {len(lost)} frames")
@@ -155,110 +154,3 @@ class PublishingSite:
             max_silence=chance.choice((1.0, 3.0)),
             audit_every=chance.choice((0, 0, 5)),
         )
-
-
-class SubscribingSite:
-    """A subscriber of one publisher; when it crashes it starts anew and is owed nothing from before."""
-
-    def __init__(
-        self, name: str, site: PublishingSite, lookup: Callable[[bytes], Schema | None], broker: MemoryBroker, *,
-        resync: Any, compiled: bool, tell: Tell,
-    ) -> None:
-        self.name = name
-        self.site = site
-        self.resync = resync
-        self.compiled = compiled
-        self.paused = False
-        self.lives = 0
-        self.observer: Observer | None = None
-        self.subscriber: Subscriber | None = None
-        self.finished: list[Observer] = []
-        self.let_through = 0
-        self._lookup = lookup
-        self._broker = broker
-        self._tell = tell
-
-    def start(self) -> None:
-        """Join, knowing nothing."""
-        self.lives += 1
-        self._inbox = self._broker.subscribe(f"data.{self.site.name}")
-        self.subscriber = Subscriber(
-            self._lookup, publisher=self.site.name, resync=self.resync, compiled=self.compiled
-        )
-        self.observer = Observer(self.site.truth)
-        self._tell(f"{self.name} joins {self.site.name}")
-
-    def crash(self) -> None:
-        """Forget everything."""
-        assert self.observer is not None
-        self._tell(f"{self.name} crashes")
-        self._inbox.close()
-        self.finished.append(self.observer)
-        self.subscriber = self.observer = None
-
-    def work(self, now: float) -> None:
-        """Receive what has arrived, and ask for key frames where that is needed."""
-        if self.subscriber is None or self.paused:
-            return
-        for message in self._inbox:
-            self._receive(message, now)
-        for frame in self.subscriber.poll(now):
-            self._broker.publish(f"request.{self.site.name}", frame)
-
-    def _receive(self, message: Message, now: float) -> None:
-        subscriber, observer = self.subscriber, self.observer
-        assert subscriber is not None and observer is not None
-        before = chain_state(subscriber)
-        was = subscriber.state
-        known = len(observer.violations)
-        told: list[Any] = []
-        try:
-            told = subscriber.receive(message.payload, now=now, position=message.sequence)
-        except PeerFault as fault:
-            self._tell(f"{self.name} meets {fault}")
-        life = subscriber.incarnation or 0
-        observer.take(told, life, subscriber.config_version or 0, now)
-        observer.settle(subscriber.state, now)
-        if subscriber.state is not was:
-            self._tell(f"{self.name} is {subscriber.state}: {[thing for thing in told if type(thing).__name__ == 'Missed']}")
-        self._explain(message.payload, before, known, life)
-
-    def _explain(self, payload: bytes, before: tuple[int, int, int] | None, known: int, life: int) -> None:
-        """Did a frame pass by chance that is not what was sent in its place? Then what follows is not held against it."""
-        observer, truth = self.observer, self.site.truth
-        assert observer is not None
-        after = chain_state(self.subscriber)
-        astray = after is not None and after[1] > 0 and truth.chain(after[0], after[1] - 1) != after[2]
-        if not astray and len(observer.violations) == known:
-            return
-        if astray or passed_by_chance(payload, before, truth):
-            self.let_through += 1
-            self._tell(f"{self.name} let a wrong frame pass: {observer.violations[known:]}")
-            del observer.violations[known:]
-            observer.taint(life)
-
-
-def passed_by_chance(payload: bytes, before: tuple[int, int, int] | None, truth: Truth) -> bool:
-    """Would a reader that stands here take a frame of this message that was not sent in its place?"""
-    if before is None:
-        return False
-    life, sequence, chain = before
-    try:
-        frames = [read(raw) for raw in split(payload)]
-    except CorruptFrame:
-        return False
-    for frame in frames:
-        if frame.kind == FrameKind.KEY:
-            return False
-        after = chain_after(frame.raw, chain)
-        if after & 0xFF != frame.check or frame.sequence != sequence & (0xFFFF if frame.wide else 0xFF):
-            return False
-        if truth.chain(life, sequence) != after:
-            return True
-        sequence, chain = sequence + 1, after
-    return False
-
-
-def is_settled(site: SubscribingSite) -> bool:
-    """Does a site know every source of its publisher?"""
-    return site.subscriber is not None and site.subscriber.state is State.READY

@@ -1,0 +1,86 @@
+"""docs/wire.md says what the code does, as far as tables and numbers go."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from thinwire.events import Kind
+from thinwire.events.properties import MAX_ARRAY, MAX_MEMBERS, MAX_PERIOD
+from thinwire.events.schema import MAX_PROPERTIES
+from thinwire.formats import scales, texts
+from thinwire.formats.exact import MAX_EXACT
+from thinwire.formats.lanes import SLOTS, Lane, lane_of
+from thinwire.frames import WIRE_VERSION, FrameKind
+from thinwire.frames.batch import MAX_FRAMES, MAX_MESSAGE
+from thinwire.frames.control import MAX_SKIP
+from thinwire.frames.frame import MAX_FRAME
+from thinwire.frames.keys import CHUNK_BYTES, MAX_PART, MAX_TOTAL_SOURCES
+from thinwire.link.publisher import MAX_SILENCES
+from thinwire.link.subscriber import RECENT
+from thinwire.reduction.admission import MAX_KEY, MAX_OBJECTS
+from thinwire.reduction.columns import MAX_COEFFICIENTS, MAX_TREND
+from thinwire.reduction.convert import MAX_TEXT
+from thinwire.reduction.limits import TICK_LIMIT
+from thinwire.reduction.reducer import MAX_SOURCES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text("utf-8")
+
+
+def rows(heading):
+    """The cells of the first table after a heading or a text."""
+    table = re.search(r"^\|.*?(?=\n\n|\Z)", PAGE[PAGE.index(heading) :], re.MULTILINE | re.DOTALL)
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()]
+    return cells[2:]
+
+
+LIMITS = {
+    "frame, and body": [MAX_FRAME],
+    "message": [MAX_MESSAGE, MAX_FRAMES],
+    "rules, scales": [MAX_PART],
+    "source states": [CHUNK_BYTES],
+    "sources of a link": [MAX_TOTAL_SOURCES, MAX_SOURCES],
+    "dimension values": [MAX_KEY],
+    "properties": [MAX_PROPERTIES],
+    "events passed over": [MAX_SKIP],
+    "runs in one heartbeat": [MAX_SILENCES],
+    "ordinal, tick": [TICK_LIMIT],
+    "coefficients": [MAX_COEFFICIENTS],
+    "trend in a switch": [MAX_TREND],
+    "level of a scale": [scales.MAX_LEVEL, scales.CEILING],
+    "text table": [texts.CAPACITY, texts.LONGEST, MAX_MEMBERS],
+    "text": [MAX_TEXT, MAX_EXACT],
+    "opaque value": [MAX_EXACT],
+    "texts, arrays and opaque": [MAX_OBJECTS],
+    "array": [MAX_ARRAY],
+    "season": [MAX_PERIOD],
+    "frames remembered": [RECENT],
+}
+
+
+@pytest.mark.parametrize("what", LIMITS)
+def test_a_limit_is_the_one_in_the_code(what):
+    told = [limit for name, limit in rows("## Limits") if name == what] or [
+        limit for name, limit in rows("## Limits") if name.startswith(what)
+    ]
+    assert told, f"no limit for {what}"
+    for number in LIMITS[what]:
+        assert f"{number:,}" in told[0] or f"2^{number.bit_length() - 1}" in told[0]
+
+
+def test_the_kinds_are_those_in_the_code():
+    told = {int(number): name for number, name, _ in rows("**Kinds.**")}
+    assert told == {int(kind): kind.name for kind in FrameKind}
+
+
+def test_the_lanes_are_those_in_the_code():
+    told = rows("from 0. Each takes one **lane**")
+    assert [name for name, *_ in told] == [lane.name for lane in Lane]
+    for name, kinds, slots, _ in told:
+        assert {lane_of(Kind(kind)).name for kind in kinds.split(", ")} == {name}
+        assert int(slots[0]) == SLOTS.get(Lane[name], 0)
+
+
+def test_the_version_is_that_in_the_code():
+    assert f"| version | 1 | {WIRE_VERSION}." in PAGE
+    assert (Path(__file__).parents[1] / "vectors" / f"v{WIRE_VERSION}").is_dir()

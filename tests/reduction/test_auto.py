@@ -1,0 +1,85 @@
+"""`auto`: nearly as small as the best fixed predictor, in step on both sides, in bounded memory."""
+
+import math
+
+import numpy as np
+import pytest
+
+from thinwire.events import Property, Schema
+from thinwire.frames import FrameKind, Switch, read
+from thinwire.link import LinkConfig, Publisher
+from thinwire.reduction import Demand
+from thinwire.reduction.columns import MODE, TRIAL
+from thinwire.reduction.predictors import names
+from thinwire.reduction.predictors.steps import SEASONAL
+from thinwire.reduction.trials import POOL
+from thinwire.testing.loop import Loop
+
+EVENTS = 3_000
+TENTHS = Schema("s", [Property("id", "string", "dimension"), Property("x", "number", step="0.1", period=48)])
+
+
+def noise(scale):
+    return np.random.default_rng(7).normal(0, scale, EVENTS)
+
+
+STREAMS = {
+    "constant": np.full(EVENTS, 200.0),
+    "ramp": np.arange(EVENTS) * 3.0,
+    "jittery ramp": np.arange(EVENTS) * 3.0 + noise(4),
+    "noise": 200 + noise(20),
+    "walk": np.cumsum(noise(6)),
+    "season": np.array([1000 * math.sin(2 * math.pi * k / 48) for k in range(EVENTS)]),
+    "steps": np.repeat(np.random.default_rng(3).integers(0, 500, EVENTS // 100), 100).astype(float),
+}
+
+
+def size(stream, predictor, tolerance):
+    demand = Demand(tolerance={"x": tolerance}, predictor=predictor)
+    publisher = Publisher(TENTHS, LinkConfig(demand=demand, max_silence=1e6, key_frame_interval=1e6))
+    publisher.start(0)
+    for value in np.round(stream):
+        publisher.publish({"id": "a", "x": float(value) / 10}, 0)
+    return publisher.counts.frame_bytes
+
+
+@pytest.mark.parametrize("tolerance", [0, 0.5])
+@pytest.mark.parametrize("name", STREAMS)
+def test_auto_is_nearly_as_small_as_the_best(name, tolerance):
+    fixed = {predictor: size(STREAMS[name], predictor, tolerance) for predictor in names()}
+    # the cost of finding out: a few hundred events under the first guess, and the switch itself
+    assert size(STREAMS[name], "auto", tolerance) <= 1.05 * min(fixed.values()) + 300, fixed
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
+def test_switches_travel_and_both_sides_agree(compiled):
+    loop = Loop(TENTHS, compiled=compiled)
+    stream = np.concatenate([STREAMS["season"][:600], STREAMS["ramp"][:2_000]])
+    events = [{"id": "a", "x": float(value) / 10} for value in np.round(stream)]
+    assert loop.run(events) == events
+    switches = [Switch.decode(read(frame).body) for frame in loop.frames if read(frame).kind == FrameKind.SWITCH]
+    assert {change.mode & 15 for switch in switches for change in switch.changes} >= {SEASONAL}
+    assert len(switches) < 10
+    assert loop.differences() == []
+
+
+def test_a_new_source_starts_with_what_an_old_one_found_best():
+    loop = Loop(TENTHS)
+    loop.run([{"id": "old", "x": k * 0.3} for k in range(400)])
+    loop.run([{"id": "new", "x": k * 0.3} for k in range(3)])
+    columns = loop.publisher.encoder.reducer.columns
+    modes = [columns.table[columns.place(row, 0) + MODE] for row in range(2)]
+    assert modes[0] == modes[1] != 0
+
+
+def test_trials_take_a_bounded_number_of_blocks():
+    publisher = Publisher(TENTHS, compiled=False)
+    for n in range(5):
+        for source in range(POOL + 200):
+            publisher.publish({"id": str(source), "x": float(n)}, 0)
+    reducer = publisher.encoder.reducer
+    table = reducer.columns.view().reshape(reducer.columns.rows, -1)
+    on_trial = table[:, TRIAL]
+    assert np.count_nonzero(on_trial) == POOL
+    assert len(set(on_trial[on_trial > 0].tolist())) == POOL
+    assert reducer.trials.blocks.shape[0] == POOL

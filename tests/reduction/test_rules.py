@@ -1,0 +1,97 @@
+"""What a schema and a demand come to: precedence, units, and the seed's rule of when to send."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.events import Property, Schema
+from thinwire.formats.partial import Partial
+from thinwire.reduction import Demand, Reducer, resolve, rules
+from thinwire.reduction.predictors import by_name, names
+from thinwire.reduction.predictors.steps import FINE, LAST, LINEAR, SEASONAL, TREND
+from thinwire.testing.strategies import schemas
+
+TIME = Property("time", "timestamp", "header", form="iso:T3Z")
+POWER = Property("power", "number", step="0.5", idle_band=2, minimum=0, maximum=1000)
+HEAT = Property("heat", "number", step="0.1", minimum=-10, maximum=40)
+STATUS = Property("status", "integer", domain="status")
+PLACE = Property("place", "geo")
+LEVEL = Property("level", "float")
+SCAN = Property("scan", "array", step="0.2")
+FAN = Property("fan", "boolean")
+COUNT = Property("count", "integer", period=5)
+LOOSE = {"default_tolerance": 3}
+
+PRECEDENCE = [
+    # property, demand, tolerance in ticks, idle band in ticks, predictor
+    ("default: exact, and auto starts with the last value", HEAT, {}, 0, 0, LAST),
+    ("default tolerance of measurements", HEAT, LOOSE, 30, 0, LAST),
+    ("type rule: a flag has none", FAN, LOOSE, 0, 0, LAST),
+    ("type rule: a header has none", TIME, LOOSE, 0, 0, TREND),
+    ("type rule: an element counts its own steps", SCAN, LOOSE, 15, 0, LAST),
+    ("domain rule before default: status never varies", STATUS, LOOSE, 0, 0, LAST),
+    ("domain rule before default: idle power", POWER, {}, 0, 4, LAST),
+    ("domain rule beside default: idle power", POWER, LOOSE, 6, 4, LAST),
+    ("domain rule before default: timestamps follow their cadence", TIME, {"predictor": "last"}, 0, 0, TREND),
+    ("domain rule: positions are judged by distance", PLACE, LOOSE, 268, 0, LAST),
+    ("subscription before domain rule: power", POWER, {"tolerance": {"power": 0}}, 0, 0, LAST),
+    ("subscription before domain rule: time", TIME, {"predictor": {"time": "linear"}}, 0, 0, LINEAR),
+    ("subscription before domain rule: seconds", TIME, {"tolerance": {"time": 0.5}}, 500, 0, TREND),
+    ("subscription before default", HEAT, {"tolerance": {"heat": 1}, **LOOSE}, 10, 0, LAST),
+    ("subscription: percent of the range", HEAT, {"tolerance": {"heat": "1%"}}, 5, 0, LAST),
+    ("subscription: rounded down to whole ticks", HEAT, {"tolerance": {"heat": 0.19}}, 1, 0, LAST),
+    ("subscription: one predictor for all", COUNT, {"predictor": "linear"}, 0, 0, LINEAR),
+    ("subscription: a predictor for one", COUNT, {"predictor": {"count": "seasonal"}}, 0, 0, SEASONAL),
+    ("mode before predictor: hold is the last value, exactly", COUNT, {"predictor": "linear", "mode": "hold"}, 0, 0, 16),
+]
+
+
+@pytest.mark.parametrize(("p", "asked", "ticks", "band", "mode"), [case[1:] for case in PRECEDENCE], ids=[c[0] for c in PRECEDENCE])
+def test_subscription_then_domain_rule_then_type_rule_then_default(p, asked, ticks, band, mode):
+    schema = Schema("s", [TIME, POWER, HEAT, STATUS, PLACE, LEVEL, SCAN, FAN, COUNT])
+    rule = next(rule for rule in resolve(schema, Demand(**asked)).rules if rule.property is p)
+    assert (rule.tolerance, rule.band, rule.mode) == (ticks, band, mode)
+
+
+def test_a_float_is_held_within_its_distance():
+    (rule,) = resolve(Schema("s", [LEVEL]), Demand(default_tolerance=0.25)).rules
+    assert (rule.distance, rule.bound) == (0.25, 0.25)
+
+
+def test_hold_sends_exactly_and_predict_as_coarsely_as_allowed():
+    schema = Schema("s", [HEAT])
+    predict, hold = (resolve(schema, Demand(default_tolerance=1, mode=mode)).rules[0] for mode in ("predict", "hold"))
+    assert (predict.half, hold.half, hold.mode & FINE, hold.auto) == (10, 0, FINE, False)
+
+
+@pytest.mark.parametrize("mode", ["predict", "hold"])
+@pytest.mark.parametrize("tolerance", [0, 3])
+def test_a_value_is_sent_when_its_error_is_above_the_tolerance_not_at_it(tolerance, mode):
+    schema = Schema("s", [Property("n", "integer")])
+    demand = Demand(tolerance={"n": tolerance}, mode=mode, predictor="last")
+    for error, sent in ((0, False), (tolerance, False), (-tolerance, False), (tolerance + 1, True), (-tolerance - 1, True)):
+        reducer = Reducer(resolve(schema, demand))
+        reducer.reduce({"n": 100})
+        assert isinstance(reducer.reduce({"n": 100 + error}), Partial) == sent
+
+
+def test_percentages_are_of_the_declared_range_not_of_the_value():
+    rule = resolve(Schema("s", [HEAT]), Demand(tolerance={"heat": "2 %"})).rules[0]
+    assert rule.bound == 1.0
+
+
+@given(schemas(), st.sampled_from([0, 0.5, 1e9, 1e300]), st.sampled_from(["predict", "hold"]))
+def test_rules_travel_in_key_frames(schema, tolerance, mode):
+    told = resolve(schema, Demand(default_tolerance=tolerance, mode=mode))
+    read = rules.decode(told.encode(), schema)
+    assert read.encode() == told.encode()
+    assert read.bounds == told.bounds
+    assert all(bound <= tolerance + (p.idle_band or 0) for p, bound in zip(schema.wire, told.bounds.values(), strict=True))
+
+
+def test_every_predictor_has_a_name_a_docstring_and_a_description():
+    for name in names():
+        predictor = by_name(name, period=4)
+        assert predictor.name == name
+        assert type(predictor).__doc__
+        assert 0 <= predictor.coefficients < 1 << 27
