@@ -100,8 +100,10 @@ def test_times_are_ratios_of_both_methods(monkeypatch):
     monkeypatch.setattr(speed, "ROUNDS", 2)
     told = []
     rows = [row for bar in speed.BARS for row in bar.measure(Setting(quick=True, progress=told.append))]
-    assert [row.unit for row in rows] == ["times"] * 3 + ["values/s"] * 2
-    assert all(row.value > 0 and row.bar for row in rows)
+    assert [row.unit for row in rows] == ["times"] * 4 + ["values/s"] * 3
+    assert all(row.value > 0 for row in rows)
+    assert [row.name for row in rows if not row.bar] == [row.name for row in rows if "predictor trend" in row.name]
+    assert "switches" in rows[1].how
     assert told[-1] == 1.0
 
 

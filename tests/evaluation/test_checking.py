@@ -89,3 +89,18 @@ def test_heartbeats_of_a_quiet_hour_are_counted():
 def test_time_is_read_from_the_events():
     stamped = Schema("s", [Property("at", "timestamp", "header", form="iso: 0"), Property("t", "number", step="0.1")])
     assert seconds_of(stamped)({"at": "1970-01-02 00:00:01"}) == 86_401
+
+
+def test_switches_of_auto_are_counted():
+    ramp = [{**ACTUAL, "t": round(20 + 3.7 * i, 1)} for i in range(300)]
+    links = {
+        name: CheckedLink(ROOMS, LinkConfig(demand=Demand(predictor=name)), start=0.0) for name in ("last", "auto")
+    }
+    for link in links.values():
+        for event in ramp:
+            link.publish(event, now=0.0)
+        link.close()
+        assert link.checker.kept
+    assert links["last"].switches == 0
+    assert links["auto"].switches > 0
+    assert links["auto"].counts.frame_bytes < links["last"].counts.frame_bytes

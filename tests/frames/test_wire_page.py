@@ -13,10 +13,10 @@ from thinwire.formats.exact import MAX_EXACT
 from thinwire.formats.lanes import SLOTS, Lane, lane_of
 from thinwire.frames import WIRE_VERSION, FrameKind
 from thinwire.frames.batch import MAX_FRAMES, MAX_MESSAGE
-from thinwire.frames.control import MAX_SKIP
+from thinwire.frames.control import MAX_SKIP, MAX_TOLD
 from thinwire.frames.frame import MAX_FRAME
 from thinwire.frames.keys import CHUNK_BYTES, MAX_PART, MAX_TOTAL_SOURCES
-from thinwire.link.publisher import MAX_SILENCES
+from thinwire.link.silence import MAX_RUNS
 from thinwire.link.subscriber import RECENT
 from thinwire.reduction.admission import MAX_KEY, MAX_OBJECTS
 from thinwire.reduction.columns import MAX_COEFFICIENTS, MAX_TREND
@@ -43,7 +43,8 @@ LIMITS = {
     "dimension values": [MAX_KEY],
     "properties": [MAX_PROPERTIES],
     "events passed over": [MAX_SKIP],
-    "runs in one heartbeat": [MAX_SILENCES],
+    "runs in one heartbeat": [MAX_RUNS],
+    "events one heartbeat": [MAX_TOLD],
     "ordinal, tick": [TICK_LIMIT],
     "coefficients": [MAX_COEFFICIENTS],
     "trend in a switch": [MAX_TREND],

@@ -1,5 +1,6 @@
 """The project around the code keeps its word: lock, contract, pages and tables of contents."""
 
+import doctest
 import importlib
 import re
 import tomllib
@@ -111,6 +112,10 @@ def test_a_table_of_contents_tells_the_truth(module):
 @pytest.mark.parametrize(("page", "line", "code"), list(python_blocks()))
 def test_examples_in_pages_run(page, line, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if code.lstrip().startswith(">>>"):
+        example = doctest.DocTestParser().get_doctest(code, {}, page.name, str(page), line - 1)
+        assert doctest.DocTestRunner().run(example).failed == 0
+        return
     # Blank lines in front make a traceback point at the line of the page.
     exec(compile("\n" * (line - 1) + code, str(page), "exec"), {"__name__": "__page__"})
 

@@ -47,8 +47,8 @@ def size(stream, predictor, tolerance):
 @pytest.mark.parametrize("name", STREAMS)
 def test_auto_is_nearly_as_small_as_the_best(name, tolerance):
     fixed = {predictor: size(STREAMS[name], predictor, tolerance) for predictor in names()}
-    # the cost of finding out: a few hundred events under the first guess, and the switch itself
-    assert size(STREAMS[name], "auto", tolerance) <= 1.05 * min(fixed.values()) + 300, fixed
+    # the cost of finding out: some 150 events under the first guess, and the switches themselves
+    assert size(STREAMS[name], "auto", tolerance) <= 1.05 * min(fixed.values()) + 600, fixed
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])

@@ -10,6 +10,9 @@ from thinwire.frames import varint
 MAX_SKIP = 65_536
 """events of one source passed over in silence between two frames, at most"""
 
+MAX_TOLD = 1 << 18
+"""events passed over in silence that one heartbeat may tell of, at most"""
+
 
 class Silence(NamedTuple):
     """Sources `first` to `first + sources - 1` had `skip` events each that nobody needed to be told about."""
@@ -40,7 +43,7 @@ class Heartbeat(NamedTuple):
         sequence, at = varint.read(body, 0)
         watermark, at = varint.read_signed(body, at)
         silences: list[Silence] = []
-        source = 0
+        source = told = 0
         while at < len(body):
             gap, at = varint.read(body, at)
             count, at = varint.read(body, at)
@@ -49,6 +52,9 @@ class Heartbeat(NamedTuple):
                 raise CorruptFrame("silence about sources or events that cannot be", count=count, skip=skip)
             silences.append(Silence(source + gap, count, skip))
             source += gap + count
+            told += count * skip
+            if told > MAX_TOLD:
+                raise CorruptFrame("a heartbeat tells of more events than it may", events=told, limit=MAX_TOLD)
         return cls(sequence, watermark, tuple(silences))
 
 

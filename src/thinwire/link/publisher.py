@@ -14,24 +14,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from thinwire.errors import ConfigError, EventRejected
 from thinwire.events import Schema
 from thinwire.events.paths import flatten
 from thinwire.formats import LinkState
 from thinwire.formats.link_state import INCARNATION, SEQUENCE
-from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, Silence, SourceState
+from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, SourceState
 from thinwire.frames.keys import CHUNK_BYTES
-from thinwire.link import audits
+from thinwire.link import audits, silence
 from thinwire.link.config import LinkConfig
 from thinwire.link.counts import Counts
 from thinwire.link.encoder import Encoder
 from thinwire.reduction import Reducer, resolve
-from thinwire.reduction.columns import TOLD
 from thinwire.reduction.convert import converter
 
-MAX_SILENCES = 16_384
 REQUEST_PAUSE = 1.0
 
 
@@ -114,12 +110,10 @@ class Publisher:
     def heartbeat(self, now: float) -> list[bytes]:
         """All events up to now are told: what was passed over in silence, and that nothing else happened."""
         self._next_heartbeat = now + self.config.max_silence
-        silences = self._silences()
+        parts = silence.parts(silence.tell(self._encoder.reducer.columns))
         frames = []
-        for at in range(0, max(1, len(silences)), MAX_SILENCES):
-            part = tuple(silences[at : at + MAX_SILENCES])
-            complete = at + MAX_SILENCES >= len(silences)
-            if complete:
+        for number, part in enumerate(parts, start=1):
+            if number == len(parts):
                 self._watermark = int(now * 1000)
             body = Heartbeat(self._link.cells[SEQUENCE], self._watermark, part).encode()
             frames.append(self._encoder.frame(FrameKind.HEARTBEAT, body, packed=True))
@@ -208,18 +202,3 @@ class Publisher:
         row = reducer.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
         exacts = audits.exacts_of(flat, reducer.rules.rules, self._converters)
         return self._encoder.frame(FrameKind.AUDIT, audits.encode(row, reducer.skipped(row), exacts), packed=True)
-
-    def _silences(self) -> list[Silence]:
-        """Sources with untold events, as runs of equal counts."""
-        columns = self._encoder.reducer.columns
-        if not columns.rows:
-            return []
-        table = columns.view().reshape(columns.rows, columns.width)
-        skips = table[:, 0] - table[:, TOLD]
-        edges = np.flatnonzero(np.diff(skips)) + 1
-        starts = np.concatenate(([0], edges))
-        ends = np.concatenate((edges, [len(skips)]))
-        table[:, TOLD] = table[:, 0]
-        return [
-            Silence(int(a), int(b - a), int(skips[a])) for a, b in zip(starts, ends, strict=True) if skips[a]
-        ]

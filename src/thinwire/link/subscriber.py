@@ -245,6 +245,9 @@ class Subscriber:
         chain = frame.chain_after(0)
         if chain & 0xFF != frame.check:
             raise CorruptFrame("key frame header does not match its check")
+        low = 0xFFFF if frame.wide else 0xFF
+        if frame.sequence != key.sequence & low or frame.incarnation != key.incarnation & 3:
+            raise CorruptFrame("key frame header and body tell of different places", sequence=key.sequence)
         if key.total_sources > self.max_sources:
             raise CorruptFrame("more sources than this reader takes", total=key.total_sources, limit=self.max_sources)
         if self._is_old(key):

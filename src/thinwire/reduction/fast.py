@@ -18,6 +18,7 @@ from thinwire.events import Event, Kind, Property
 from thinwire.events.timestamps import reader, writer
 from thinwire.formats.link_state import ATTENTION, LAST_ALIAS, LinkState
 from thinwire.frames.frame import MAX_FRAME
+from thinwire.reduction.convert import step_of
 from thinwire.reduction.expander import Expander
 from thinwire.reduction.generate import event_literal
 from thinwire.reduction.kernels.decode import NOT_ORDINARY, REGULAR, SKIPPED, decode_frame, pass_over
@@ -150,9 +151,13 @@ class FastDecoder:
         events: list[Event] = []
         if answer == SKIPPED:
             skip, row = int(self._out[0]), int(self._out[1])
+            start, table = row * self._width, self.expander.columns.table
+            before = table[start : start + self._width]
             events = self.pass_over(row, skip)
             answer = self._read(size, True)
             if answer == NOT_ORDINARY:
+                for cell, value in enumerate(before):
+                    table[start + cell] = value
                 raise CorruptFrame("a residual on no value, or beyond all limits")
         events.append(self._event(self.link.cells[LAST_ALIAS], answer, False))
         return events
@@ -203,7 +208,9 @@ class FastDecoder:
         if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
             names[f"write{i}"] = writer(p.form or "")
             return f"write{i}(v{i})"
-        return f"v{i} == 1" if p.kind is Kind.BOOLEAN else f"v{i}"
+        if p.kind is Kind.BOOLEAN:
+            return f"v{i} == 1"
+        return f"int(v{i})" if p.kind is Kind.NUMBER and step_of(p).denominator == 1 else f"v{i}"
 
 
 def _code(p: Property) -> str:

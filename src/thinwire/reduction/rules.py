@@ -115,6 +115,8 @@ def resolve(schema: Schema, demand: Demand) -> RuleSet:
 def decode(body: bytes, schema: Schema) -> RuleSet:
     """The rules as a key frame tells them: all that expanding needs."""
     flags, at = varint.read(body, 0)
+    if flags & ~_HOLD:
+        raise CorruptFrame("rules of a kind this version does not know", flags=flags)
     interval, at = varint.read(body, at)
     rules: list[Rule] = []
     slot = 0

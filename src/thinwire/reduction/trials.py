@@ -95,11 +95,14 @@ class Trials:
     def _judge(self, row: int) -> None:
         table, start = self.columns.table, row * self.columns.width
         trial = table[start + TRIAL] - 1
+        places = [self.columns.place(row, rule.first_slot) for _, rule in self.auto]
+        present = np.array([(table[i + MODE], table[i + COEFFICIENTS]) for i in places], dtype=np.int64)
         costs, trends = shadow(
-            self.blocks[trial], self._limits, self._candidates, self._periods, *self._season(trial)
+            self.blocks[trial], present, self._limits, self._candidates, self._periods, *self._season(trial)
         )
         changes = [
-            change for k, (_, rule) in enumerate(self.auto)
+            change
+            for k, (_, rule) in enumerate(self.auto)
             if (change := self._better(row, rule.first_slot, costs[k], trends[k])) is not None
         ]
         table[start + TRIAL] = 0

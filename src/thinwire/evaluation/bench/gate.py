@@ -109,7 +109,8 @@ def _title(name: str, limit: Limit) -> str:
 def _how(tape: Tape, baseline: int) -> str:
     n = tape.events
     parts = f"data {tape.data_bytes / n:.2f} + key {tape.key_bytes / n:.2f} + control {tape.control_bytes / n:.2f}"
-    return f"{n:,} events, {tape.frame_bytes / n:.2f} bytes each ({parts}) against {baseline / n:.1f}; auto switched {tape.switches:,} times"
+    sizes = f"{tape.frame_bytes / n:.2f} bytes each ({parts}) against {baseline / n:.1f}"
+    return f"{n:,} events, {sizes}; auto switched {tape.switches:,} times"
 
 
 def _folder(setting: Setting) -> Path:

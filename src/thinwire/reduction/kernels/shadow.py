@@ -16,6 +16,9 @@ from thinwire.reduction.predictors.steps import FINE, SEASONAL, TREND, observe_t
 PRESENCE = 3
 """bits that sending a value costs beside its code"""
 
+FRAME = 32
+"""bits of the frame, which a value pays that travels alone"""
+
 encode_residual = residual.encode
 decode_residual = residual.decode
 
@@ -31,8 +34,22 @@ def _season(series: Any, k: int, period: int, season: Any, start: int, first: in
 
 
 @part
-def _run(series: Any, limits: Any, mode: int, gains: int, period: int, season: Any, start: int, first: int) -> Any:
-    """One candidate over one series, in closed loop: the bits it costs and the trend it ends with."""
+def _run(
+    series: Any,
+    limits: Any,
+    mode: int,
+    gains: int,
+    period: int,
+    season: Any,
+    start: int,
+    first: int,
+    others: Any,
+    travels: Any,
+) -> Any:
+    """One candidate over one series, in closed loop: the bits it costs and the trend it ends with.
+
+    others: how many other values of each event travel; travels: filled in with which values of this series do
+    """
     tolerance = limits[0]
     half = 0 if mode & FINE else limits[1]
     x1 = x2 = series[0]
@@ -42,7 +59,8 @@ def _run(series: Any, limits: Any, mode: int, gains: int, period: int, season: A
     cost = 0
     for k in range(1, len(series)):
         t = series[k]
-        if t == ABSENT or t == OFF_GRID or abs(t) > TICK_LIMIT or x1 == ABSENT or abs(x1) > TICK_LIMIT:
+        travels[k] = 0
+        if t in (ABSENT, OFF_GRID) or abs(t) > TICK_LIMIT or x1 == ABSENT or abs(x1) > TICK_LIMIT:
             x1 = x2 = t
             trend = UNSET
             continue
@@ -57,6 +75,9 @@ def _run(series: Any, limits: Any, mode: int, gains: int, period: int, season: A
             code = min(code, 1 << 60)
             cost += 2 * bit_length(code + (1 << order)) - 1 - order + PRESENCE
             level = adapt(level, code)
+            travels[k] = 1
+            if others[k] == 0:
+                cost += FRAME
         if mode & 15 == TREND:
             offset, trend = observe_trend(x, x1, offset, trend, gains)
         x2 = x1
@@ -66,14 +87,35 @@ def _run(series: Any, limits: Any, mode: int, gains: int, period: int, season: A
 
 @compiled
 def shadow(
-    block: Any, limits: Any, candidates: Any, periods: Any, season: Any, season_starts: Any, first: int
+    block: Any, present: Any, limits: Any, candidates: Any, periods: Any, season: Any, season_starts: Any, first: int
 ) -> tuple[Any, Any]:
-    """Bits of every candidate for every series of a block, and the trends they end with."""
+    """Bits of every candidate for every series of a block, and the trends they end with.
+
+    A series is judged beside the others as they are sent at present, so that one which alone makes events travel pays
+    for their frames.
+    """
     series_count = len(limits)
+    travels = np.zeros((series_count, len(block)), dtype=np.int64)
+    alone = np.zeros(len(block), dtype=np.int64)
+    for a in range(series_count):
+        _run(
+            block[:, a].copy(),
+            limits[a],
+            present[a, 0],
+            present[a, 1],
+            periods[a],
+            season,
+            season_starts[a],
+            first,
+            alone,
+            travels[a],
+        )
+    together = travels.sum(axis=0)
     costs = np.zeros((series_count, len(candidates)), dtype=np.int64)
     trends = np.zeros((series_count, len(candidates)), dtype=np.int64)
     for a in range(series_count):
         series = block[:, a].copy()
+        others = together - travels[a]
         for c in range(len(candidates)):
             mode = candidates[c, 0]
             pointless = (mode & 15 == SEASONAL and periods[a] == 0) or (mode & FINE and limits[a, 0] == 0)
@@ -81,6 +123,6 @@ def shadow(
                 costs[a, c] = 1 << 40
                 continue
             costs[a, c], trends[a, c] = _run(
-                series, limits[a], mode, candidates[c, 1], periods[a], season, season_starts[a], first
+                series, limits[a], mode, candidates[c, 1], periods[a], season, season_starts[a], first, others, alone
             )
     return costs, trends
