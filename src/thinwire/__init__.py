@@ -1,1 +1,29 @@
-"""Pub/sub that sends less."""
+"""Pub/sub that sends less.
+
+>>> import thinwire as tw
+>>> rooms = tw.Schema("rooms", [tw.Property("room", "string", "dimension"), tw.Property("t", "number", step="0.1")])
+>>> tw.Publisher(rooms, tw.LinkConfig(demand=tw.Demand(tolerance={"t": 0.5}))).config.format
+'compact'
+"""
+
+from thinwire.errors import ThinwireError
+from thinwire.events import Event, Property, Schema, from_class, from_turtle, infer, to_turtle
+from thinwire.link import LinkConfig, Missed, Publisher, Subscriber, Watermark
+from thinwire.reduction import Demand
+
+__all__ = [
+    "Demand",
+    "Event",
+    "LinkConfig",
+    "Missed",
+    "Property",
+    "Publisher",
+    "Schema",
+    "Subscriber",
+    "ThinwireError",
+    "Watermark",
+    "from_class",
+    "from_turtle",
+    "infer",
+    "to_turtle",
+]

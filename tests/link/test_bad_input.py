@@ -156,7 +156,8 @@ def test_what_is_no_event_is_refused(nonsense, compiled):
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 def test_a_stranger_cannot_stand_in_for_a_confidential_property(compiled):
     schema = Schema(
-        "s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("k", "integer", confidential=True)]
+        "s",
+        [Property("id", "string", "dimension"), Property("n", "integer"), Property("k", "integer", confidential=True)],
     )
     publisher = Publisher(schema, compiled=compiled)
     for n in range(3):
@@ -182,16 +183,22 @@ def test_late_events_are_refused_where_the_policy_says_so():
     untouched.run([second, {**second, "sensor": "T2"}])
     assert loop.frames == untouched.frames
     accepting = Loop(ROOMS)
-    assert [event["time"] for event in accepting.run([first, second, late])] == [e["time"] for e in (first, second, late)]
+    assert [event["time"] for event in accepting.run([first, second, late])] == [
+        e["time"] for e in (first, second, late)
+    ]
 
 
 def test_a_time_that_cannot_be_read_does_not_stop_the_clock():
     loop = Loop(ROOMS, LinkConfig(late_policy="reject", demand=Demand(min_interval=2)))
     odd = {**GOOD, "time": "May the first"}
-    events = [odd, *({**GOOD, "time": f"2024-05-01T00:00:{s:02}Z", "n": s} for s in range(0, 8)), odd]
+    events = [odd, *({**GOOD, "time": f"2024-05-01T00:00:{s:02}Z", "n": s} for s in range(8)), odd]
     seen = loop.run(events)
     assert [event["time"] for event in seen if not event.virtual] == [
-        "May the first", "2024-05-01T00:00:00Z", "2024-05-01T00:00:02Z", "2024-05-01T00:00:04Z", "2024-05-01T00:00:06Z",
+        "May the first",
+        "2024-05-01T00:00:00Z",
+        "2024-05-01T00:00:02Z",
+        "2024-05-01T00:00:04Z",
+        "2024-05-01T00:00:06Z",
         "May the first",
     ]
 
@@ -275,7 +282,7 @@ def test_min_interval_needs_a_time():
 
 def test_a_season_of_positions_is_refused():
     schema = Schema("s", [Property("at", "geo", period=4)])
-    with pytest.raises(DemandError, match="a position has no season.*'at'"):
+    with pytest.raises(DemandError, match=r"a position has no season.*'at'"):
         resolve(schema, Demand(predictor={"at": "seasonal"}))
 
 

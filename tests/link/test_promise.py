@@ -59,11 +59,14 @@ LOOSE = {
     "rich": {"plant.heat": 0.03, "pressure": 0.4, "position": 0.3, "scan": 0.5, "fixed": 1, "seen": 2},
 }
 WAYS = [(True, True), (True, False), (False, True), (False, False)]
+EXAMPLES = 12
 FIXED = [name for name in names() if name != "seasonal"]
 
 
 def demand(schema, tolerance, mode="predict", predictor="last"):
-    return Demand(tolerance=LOOSE[schema.name] if tolerance else {}, mode=mode, predictor=predictor)
+    if not tolerance:
+        return Demand(mode=mode, predictor=predictor)
+    return Demand(tolerance=LOOSE[schema.name], default_tolerance=1.5, mode=mode, predictor=predictor)
 
 
 def distance(p, seen, actual):
@@ -132,7 +135,7 @@ def is_the_reference(schema, asked, events, loop):
 @pytest.mark.parametrize("name", ["plain", "rich"])
 @pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
 @pytest.mark.parametrize("predictor", FIXED)
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_each_predictor_keeps_replicas_in_step_and_its_bound(predictor, tolerance, name, data):
     schema = SCHEMAS[name]
@@ -143,7 +146,7 @@ def test_each_predictor_keeps_replicas_in_step_and_its_bound(predictor, toleranc
 
 
 @pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
-@settings(max_examples=40)
+@settings(max_examples=2 * EXAMPLES)
 @given(data=st.data())
 def test_the_seasonal_predictor_too(tolerance, data):
     events = data.draw(histories(PLAIN, max_size=30))
@@ -155,7 +158,7 @@ def test_the_seasonal_predictor_too(tolerance, data):
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
 @pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_hold_carries_exact_source_values(tolerance, name, data):
     schema = SCHEMAS[name]
@@ -166,7 +169,7 @@ def test_hold_carries_exact_source_values(tolerance, name, data):
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_auto_keeps_its_promise(name, data):
     schema = SCHEMAS[name]
@@ -176,7 +179,7 @@ def test_auto_keeps_its_promise(name, data):
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
     schema = SCHEMAS[name]
@@ -191,7 +194,7 @@ def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_json_brings_the_same_events_as_compact(name, data):
     schema = SCHEMAS[name]
@@ -201,8 +204,36 @@ def test_json_brings_the_same_events_as_compact(name, data):
     for loop in loops:
         loop.run(events)
         assert loop.differences() == []
-    compact, json = ([(dict(event), event.source, event.ordinal, event.virtual) for event in loop.events] for loop in loops)
+    compact, json = (
+        [(dict(event), event.source, event.ordinal, event.virtual) for event in loop.events] for loop in loops
+    )
     assert json == compact
+
+
+@pytest.mark.parametrize("form", [None, "epoch", "datetime", "iso:T0", "iso: 6", "iso:T3Z", "iso:T9+00:00"])
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_timestamps_of_every_form_going_any_way(form, data):
+    schema = Schema(
+        "stamps", [Property("time", "timestamp", "header", form=form), Property("id", "string", "dimension")]
+    )
+    asked = Demand(tolerance={"time": data.draw(st.sampled_from([0, 0.25, 3]))}, predictor="last")
+    events = data.draw(histories(schema))
+    loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    is_the_reference(schema, asked, events, loop)
+
+
+@pytest.mark.slow
+@settings(max_examples=400)
+@given(data=st.data())
+def test_any_stream_under_any_rule(data):
+    schema = SCHEMAS[data.draw(st.sampled_from(["plain", "rich"]))]
+    mode, predictor = data.draw(st.sampled_from(["predict", "hold"])), data.draw(st.sampled_from([*FIXED, "auto"]))
+    asked = demand(schema, data.draw(st.booleans()), mode, predictor)
+    events = data.draw(histories(schema, max_size=80))
+    loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    if predictor != "auto" or mode == "hold":
+        is_the_reference(schema, asked, events, loop)
 
 
 def described(item):

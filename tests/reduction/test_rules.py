@@ -42,11 +42,20 @@ PRECEDENCE = [
     ("subscription: rounded down to whole ticks", HEAT, {"tolerance": {"heat": 0.19}}, 1, 0, LAST),
     ("subscription: one predictor for all", COUNT, {"predictor": "linear"}, 0, 0, LINEAR),
     ("subscription: a predictor for one", COUNT, {"predictor": {"count": "seasonal"}}, 0, 0, SEASONAL),
-    ("mode before predictor: hold is the last value, exactly", COUNT, {"predictor": "linear", "mode": "hold"}, 0, 0, 16),
+    (
+        "mode before predictor: hold is the last value, exactly",
+        COUNT,
+        {"predictor": "linear", "mode": "hold"},
+        0,
+        0,
+        16,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("p", "asked", "ticks", "band", "mode"), [case[1:] for case in PRECEDENCE], ids=[c[0] for c in PRECEDENCE])
+@pytest.mark.parametrize(
+    ("p", "asked", "ticks", "band", "mode"), [case[1:] for case in PRECEDENCE], ids=[c[0] for c in PRECEDENCE]
+)
 def test_subscription_then_domain_rule_then_type_rule_then_default(p, asked, ticks, band, mode):
     schema = Schema("s", [TIME, POWER, HEAT, STATUS, PLACE, LEVEL, SCAN, FAN, COUNT])
     rule = next(rule for rule in resolve(schema, Demand(**asked)).rules if rule.property is p)
@@ -69,7 +78,13 @@ def test_hold_sends_exactly_and_predict_as_coarsely_as_allowed():
 def test_a_value_is_sent_when_its_error_is_above_the_tolerance_not_at_it(tolerance, mode):
     schema = Schema("s", [Property("n", "integer")])
     demand = Demand(tolerance={"n": tolerance}, mode=mode, predictor="last")
-    for error, sent in ((0, False), (tolerance, False), (-tolerance, False), (tolerance + 1, True), (-tolerance - 1, True)):
+    for error, sent in (
+        (0, False),
+        (tolerance, False),
+        (-tolerance, False),
+        (tolerance + 1, True),
+        (-tolerance - 1, True),
+    ):
         reducer = Reducer(resolve(schema, demand))
         reducer.reduce({"n": 100})
         assert isinstance(reducer.reduce({"n": 100 + error}), Partial) == sent
@@ -86,7 +101,9 @@ def test_rules_travel_in_key_frames(schema, tolerance, mode):
     read = rules.decode(told.encode(), schema)
     assert read.encode() == told.encode()
     assert read.bounds == told.bounds
-    assert all(bound <= tolerance + (p.idle_band or 0) for p, bound in zip(schema.wire, told.bounds.values(), strict=True))
+    assert all(
+        bound <= tolerance + (p.idle_band or 0) for p, bound in zip(schema.wire, told.bounds.values(), strict=True)
+    )
 
 
 def test_every_predictor_has_a_name_a_docstring_and_a_description():

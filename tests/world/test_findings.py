@@ -119,13 +119,14 @@ def test_sources_introduced_to_a_reader_of_half_a_round_are_known():
 
 def test_an_unknown_schema_takes_no_delivery_with_it():
     newer = Schema("rooms", [*ROOMS.properties, Property("on", "boolean")], version=2)
-    old, new, known = publisher(), publisher(newer, incarnation=2), [ROOMS]
-    reader = Subscriber(lambda fingerprint: next((s for s in known if s.fingerprint == fingerprint), None))
+    old, new = publisher(), publisher(newer, incarnation=2)
+    lookup = {ROOMS.fingerprint: ROOMS}
+    reader = Subscriber(lookup.get, compiled=False)
     told = tell(reader, old.start(0))
     batch = join([*old.publish({"room": "a", "t": 1.0}, 0), *new.start(0)])
     with pytest.raises(UnknownSchema):
         reader.receive(batch, now=0.0)
-    known.append(newer)
+    lookup[newer.fingerprint] = newer
     told += tell(reader, new.answer(Request(0, 0), 10))
     assert [event["t"] for event in events(told)] == [1.0]
     assert Missed("", None, None, None, "restart") in told
@@ -200,6 +201,23 @@ def altered(reader, frame):
     spoilt[-1] ^= 0x10
     spoilt[2] = chain_after(bytes(spoilt), chain_state(reader)[2]) & 0xFF
     return bytes(spoilt)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_event_that_cannot_be_read_does_not_count_as_delivered(known):
+    schema = Schema("rooms", [ROOM, Property("raw", "opaque")])
+    writer, reader = publisher(schema), subscriber(schema)
+    told = tell(reader, writer.start(0))
+    values = [{"k": 1}, {"k": 2}] if known else [{"k": 2}]
+    frames = [frame for raw in values for frame in writer.publish({"room": "a", "raw": raw}, 0)]
+    last = next(place for place, frame in enumerate(frames) if b'{"k":2}' in frame)
+    told += tell(reader, frames[:last])
+    spoilt = frames[last].replace(b'{"k"', b"{[k]")
+    spoilt = spoilt[:2] + bytes([chain_after(spoilt, chain_state(reader)[2]) & 0xFF]) + spoilt[3:]
+    told += tell(reader, [spoilt])
+    assert told[-1] == Missed("p", None, None, None, "corrupt")
+    told += tell(reader, writer.answer(Request(0, 0), 10))
+    assert [event["raw"] for event in events(told)] == values
 
 
 def test_an_altered_frame_that_meets_the_check_is_told_by_the_next_frame():

@@ -42,7 +42,7 @@ def test_the_story_of_a_seed_can_be_told(capsys):
     assert "nothing was violated" in told
 
 
-def violations(seeds=40):
+def violations(seeds=12):
     """What is found in a few worlds."""
     failed = run_seeds(0, seeds, processes=1, compiled=False).failed
     return " ".join(what for found in failed.values() for what in found)

@@ -110,4 +110,3 @@ def _array_distance(rule: Rule, seen: list[float], truth: list[float]) -> float:
 def _metres(seen: Any, truth: Any, rule: Rule) -> float:
     a, b = geo.to_ticks(seen, rule.property.name), geo.to_ticks(truth, rule.property.name)
     return geo.distance(a[0] - b[0], geo.wrap(a[1] - b[1]), b[0])
-

@@ -60,7 +60,8 @@ def tolerance_of(schema: Schema, p: Property, demand: Demand) -> Fraction:
     asked = demand.tolerance[p.name]
     amount = _percent(p, asked) if isinstance(asked, str) and asked.endswith("%") else _number(p, asked)
     if amount and p.kind not in TOLERANT_KINDS:
-        raise DemandError(f"a value of kind {p.kind.value} has no tolerance; ask for 0", property=p.name, tolerance=asked)
+        kind = p.kind.value
+        raise DemandError(f"a value of kind {kind} has no tolerance; ask for 0", property=p.name, tolerance=asked)
     if amount and p.domain in NEVER_TOLERANT:
         raise DemandError(f"a {p.domain} always travels as it is; ask for 0", property=p.name, tolerance=asked)
     return amount

@@ -43,6 +43,14 @@ class Expander:
 
     def expand(self, partial: Partial) -> list[Event]:
         """The events a partial tells of: those passed over in silence, then its own."""
+        before = self.columns.ordinal(partial.source)
+        try:
+            return self._expand(partial)
+        except CorruptFrame:
+            self._take_back(partial.source, before)
+            raise
+
+    def _expand(self, partial: Partial) -> list[Event]:
         row = partial.source
         events = self.pass_over(row, partial.skip) if partial.skip else []
         told: Exacts = ()
@@ -67,6 +75,14 @@ class Expander:
 
     def expand_given(self, given: Given) -> list[Event]:
         """The events of a partial whose values are spelled out."""
+        before = self.columns.ordinal(given.source)
+        try:
+            return self._expand_given(given)
+        except CorruptFrame:
+            self._take_back(given.source, before)
+            raise
+
+    def _expand_given(self, given: Given) -> list[Event]:
         row = given.source
         events = self.pass_over(row, given.skip)
         mask = 0
@@ -79,6 +95,10 @@ class Expander:
         self.columns.advance(row, mask)
         events.append(self._told_event(row, told))
         return events
+
+    def _take_back(self, row: int, ordinal: int) -> None:
+        """Events that were made and not handed out have not been delivered: they must not count as such."""
+        self.columns.table[row * self.columns.width] = ordinal
 
     def pass_over(self, row: int, skip: int) -> list[Event]:
         """The events that were passed over in silence: everything in them was expected."""
@@ -121,9 +141,13 @@ class Expander:
 
     def introduced(self, alias: int, told: tuple[tuple[int, Any], ...]) -> Event:
         """The first event of a source just restored."""
-        for index, exact in told:
-            exceptions.check_kind(self.rules.rules[index], exact)
-        return self._told_event(alias, told)
+        try:
+            for index, exact in told:
+                exceptions.check_kind(self.rules.rules[index], exact)
+            return self._told_event(alias, told)
+        except CorruptFrame:
+            self.keys[alias] = None  # an event not handed out must not count as delivered
+            raise
 
     def current(self, alias: int) -> Event:
         """Where a source stands: its last event as it can be reconstructed from the state.

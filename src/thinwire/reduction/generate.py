@@ -187,5 +187,3 @@ def _exception(index: int, rule: Rule, expected: str) -> Iterator[str]:
     yield f"    if {expected} == {ABSENT} or not {rule.lowest} <= t{index} <= {rule.highest}:"
     yield from _answer(index, f"tick_exception(columns, rule{index}, row, t{index}, v{index})", "        ")
     yield "    else:"
-
-

@@ -81,7 +81,7 @@ def _number(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
     if move == "odd":
         return place, value + float(step) * 0.37
     if move == "whole" and value.is_integer():
-        return place, int(value)
+        return place, int(value) + (step > 2)
     return place, -0.0 if move == "zero" else value
 
 

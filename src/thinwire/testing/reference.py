@@ -11,20 +11,15 @@ No bits, no columns, no kernels, no frames. Fixed predictors only: what `auto` c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from thinwire.events import Kind, Property, Role, Schema
+from thinwire.events import Schema
 from thinwire.events.paths import flatten, nest
-from thinwire.events.timestamps import from_ticks, ticks_per_second, to_ticks
-from thinwire.reduction import Demand, geo
-from thinwire.reduction.predictors import Trend, by_name
+from thinwire.reduction import Demand
+from thinwire.testing.reference_rules import Memory, memory_of, outside, tolerance_of
 
-NOTHING = object()
-"""a property that does not travel"""
-
-_LARGEST = 1 << 61
+__all__ = ["Expected", "Reference", "tolerance_of"]
 
 
 class Expected(NamedTuple):
@@ -33,19 +28,6 @@ class Expected(NamedTuple):
     values: dict[str, Any]
     told: frozenset[str]
     flags: frozenset[str]
-
-
-class Told(NamedTuple):
-    """One property: the value seen at the other end, and whether it travelled."""
-
-    value: Any
-    travelled: bool
-
-
-class Memory(Protocol):
-    """The rule of a property, and what both ends know of it for one source."""
-
-    def take(self, value: Any, ordinal: int) -> Told: ...
 
 
 class Reference:
@@ -60,7 +42,7 @@ class Reference:
         """What arrives of an event."""
         flat = flatten(event, self.schema)
         source = tuple(flat[p.name] for p in self.schema.dimensions)
-        fresh = ([0], {p.name: _memory(p, self.demand) for p in self.schema.wire})
+        fresh = ([0], {p.name: memory_of(p, self.demand) for p in self.schema.wire})
         ordinals, memories = self._sources.setdefault(source, fresh)
         ordinals[0] += 1
         told = {name: memory.take(flat.get(name), ordinals[0]) for name, memory in memories.items()}
@@ -68,273 +50,5 @@ class Reference:
             p.name: told[p.name].value if p.name in told else flat[p.name] for p in self.schema if not p.confidential
         }
         travelled = frozenset(name for name, part in told.items() if part.travelled)
-        flags = frozenset(p.name for p in self.schema.wire if told[p.name].travelled and _outside(p, flat.get(p.name)))
+        flags = frozenset(p.name for p in self.schema.wire if told[p.name].travelled and outside(p, flat.get(p.name)))
         return Expected(nest(seen), travelled, flags)
-
-
-def _memory(p: Property, demand: Demand) -> Memory:
-    return _MEMORIES.get(p.kind, _Held)(p, demand)
-
-
-def tolerance_of(p: Property, demand: Demand) -> Fraction:
-    """The tolerance of a property in its own unit."""
-    asked = demand.tolerance.get(p.name)
-    if asked is None:
-        tolerant = p.kind not in (Kind.BOOLEAN, Kind.ENUM, Kind.STRING, Kind.OPAQUE)
-        measured = p.role is Role.MEASUREMENT and tolerant and p.domain not in ("status", "quality")
-        return Fraction(str(demand.default_tolerance)) if measured else Fraction(0)
-    if isinstance(asked, str) and asked.endswith("%"):
-        return Fraction(asked[:-1]) * (Fraction(str(p.maximum)) - Fraction(str(p.minimum))) / 100
-    return Fraction(str(asked))
-
-
-def _outside(p: Property, value: Any) -> bool:
-    values = value if isinstance(value, list) else [value]
-    low, high = p.minimum, p.maximum
-    return any(
-        (low is not None and x < low) or (high is not None and x > high) for x in values if isinstance(x, int | float)
-    )
-
-
-class _Held:
-    """Flags, texts, opaque values: told when they change."""
-
-    def __init__(self, p: Property, demand: Demand) -> None:
-        self.last: Any = NOTHING
-
-    def take(self, value: Any, ordinal: int) -> Told:
-        changed = type(value) is not type(self.last) or value != self.last
-        self.last = value
-        return Told(value, changed)
-
-
-class _Float:
-    """The last value, until the new one is further away than the tolerance."""
-
-    def __init__(self, p: Property, demand: Demand) -> None:
-        self.p = p
-        self.tolerance = Fraction(float(tolerance_of(p, demand)))
-        self.last: float | None = None
-
-    def take(self, value: float | None, ordinal: int) -> Told:
-        if value is None or self.last is None:
-            travelled = value is not self.last or ordinal == 1
-        else:
-            travelled = abs(Fraction(value) - Fraction(self.last)) > self.tolerance or _outside(self.p, value)
-        if travelled:
-            self.last = value
-        return Told(self.last, travelled)
-
-
-class _Number:
-    """A count of steps against a prediction."""
-
-    def __init__(self, p: Property, demand: Demand) -> None:
-        self.p = p
-        per_second = ticks_per_second(p.form) if p.kind is Kind.TIMESTAMP else None
-        self.step = p.step or Fraction(1)
-        self.tolerance = int(tolerance_of(p, demand) / (Fraction(1, per_second) if per_second else self.step))
-        self.half = 0 if demand.mode == "hold" else self.tolerance
-        idle = p.idle_band is not None and p.name not in demand.tolerance
-        self.band = int(Fraction(str(p.idle_band)) / self.step) if idle else 0
-        self.guess = _guess(p, demand)
-        self.known = False
-
-    def take(self, value: Any, ordinal: int) -> Told:
-        if value is None:
-            travelled, self.known = self.known or ordinal == 1, False
-            return Told(None, travelled)
-        ticks, on_grid = self._ticks(value)
-        if on_grid and abs(ticks) <= self.band:
-            ticks = 0
-        expected = self.guess.predict(ordinal) if self.known else None
-        if not on_grid or expected is None or self._apart(ticks):
-            return self._exactly(ticks, on_grid, value, ordinal, expected)
-        if abs(ticks - expected) <= self.tolerance:
-            return self._settle(expected, ordinal, False)
-        return self._settle(self._binned(ticks, expected), ordinal, True)
-
-    def _binned(self, ticks: int, expected: int) -> int:
-        """The middle of the bin, counted from the first value that had to travel."""
-        width = 2 * self.half + 1
-        bins = (abs(ticks - expected) - self.tolerance - 1) // width
-        away = self.tolerance + 1 + bins * width + self.half
-        return expected + away if ticks > expected else expected - away
-
-    def _exactly(self, ticks: int, on_grid: bool, value: Any, ordinal: int, expected: int | None) -> Told:
-        near = expected if isinstance(value, str) and not on_grid else max(-_LARGEST, min(_LARGEST, ticks))
-        if near is not None:
-            self._settle(near, ordinal, True)
-        return Told(self._show(ticks) if on_grid else value, True)
-
-    def _settle(self, ticks: int, ordinal: int, travelled: bool) -> Told:
-        self.guess.observe(ticks, ordinal, not self.known)
-        self.known = True
-        return Told(self._show(ticks), travelled)
-
-    def _apart(self, ticks: int) -> bool:
-        """Outside the declared range, or beyond what both ends can count and show."""
-        largest = (1 << 53 if self.step.denominator != 1 else 1 << 62) // self.step.numerator
-        counted = abs(ticks) <= min(largest, _LARGEST) - self.tolerance
-        declared = self.p.kind in (Kind.NUMBER, Kind.INTEGER)
-        low = Fraction(str(self.p.minimum)) if declared and self.p.minimum is not None else None
-        high = Fraction(str(self.p.maximum)) if declared and self.p.maximum is not None else None
-        value = ticks * self.step
-        return (low is not None and value < low) or (high is not None and value > high) or not counted
-
-    def _ticks(self, value: Any) -> tuple[int, bool]:
-        if self._written:
-            ticks = to_ticks(value, self.p.form or "")
-            return (0, False) if ticks is None else (ticks, True)
-        # where a double stands for many ticks, the one that double arithmetic finds is meant
-        scaled = value * self.step.denominator / self.step.numerator if isinstance(value, float) else value / self.step
-        ticks = round(scaled)
-        on_grid = self._show(ticks) == value
-        return (ticks if on_grid else round(Fraction(value) / self.step)), on_grid
-
-    def _show(self, ticks: int) -> Any:
-        if self._written:
-            return from_ticks(ticks, self.p.form or "")
-        value = ticks * self.step
-        return int(value) if value.denominator == 1 and self.step.denominator == 1 else float(value)
-
-    @property
-    def _written(self) -> bool:
-        return self.p.kind is Kind.TIMESTAMP and self.p.form not in (None, "epoch")
-
-
-class _Guess(Protocol):
-    def predict(self, ordinal: int) -> int: ...
-
-    def observe(self, value: int, ordinal: int, afresh: bool) -> None: ...
-
-
-class _Formula:
-    """Last value, line through two, value one period ago: a formula over past values by their ordinal."""
-
-    def __init__(self, formula: Callable[[int, int, int], int], period: int | None) -> None:
-        self.formula = formula
-        self.period = period
-        self.x1 = self.x2 = 0
-        self.season: dict[int, int] = {}
-
-    def predict(self, ordinal: int) -> int:
-        ago = self.season.get(ordinal % self.period, self.x1) if self.period else self.x1
-        return max(-_LARGEST, min(_LARGEST, self.formula(self.x1, self.x2, ago)))
-
-    def observe(self, value: int, ordinal: int, afresh: bool) -> None:
-        self.x2 = value if afresh else self.x1
-        self.x1 = value
-        if self.period:
-            self.season[ordinal % self.period] = value
-
-
-class _Smoothed:
-    """Level and trend."""
-
-    def __init__(self, make: Callable[[], Trend]) -> None:
-        self.make = make
-        self.replica = make()
-
-    def predict(self, ordinal: int) -> int:
-        return self.replica.predict()
-
-    def observe(self, value: int, ordinal: int, afresh: bool) -> None:
-        if afresh:
-            self.replica = self.make()
-        self.replica.observe(value)
-
-
-_FORMULAS: dict[str, Callable[[int, int, int], int]] = {
-    "last": lambda x1, x2, ago: x1,
-    "linear": lambda x1, x2, ago: 2 * x1 - x2,
-    "seasonal": lambda x1, x2, ago: ago,
-}
-
-
-def _guess(p: Property, demand: Demand) -> _Guess:
-    named = not isinstance(demand.predictor, str) and p.name in demand.predictor
-    name = demand.predictor if isinstance(demand.predictor, str) else demand.predictor.get(p.name, "last")
-    if demand.mode == "hold":
-        name = "last"
-    elif p.kind is Kind.TIMESTAMP and not named:
-        name = "cadence"
-    if name in _FORMULAS:
-        return _Formula(_FORMULAS[name], p.period)
-
-    def make() -> Trend:
-        chosen = by_name(name)
-        assert isinstance(chosen, Trend)
-        return chosen
-
-    return _Smoothed(make)
-
-
-class _Position:
-    """Latitude and longitude in counts of 10^-7 degrees, judged by their distance."""
-
-    def __init__(self, p: Property, demand: Demand) -> None:
-        self.tolerance = geo.ticks(float(tolerance_of(p, demand)))
-        self.half = 0 if demand.mode == "hold" else geo.half_bin(self.tolerance)
-        self.guesses = _guess(p, demand), _guess(p, demand)
-        self.known = False
-
-    def take(self, value: Any, ordinal: int) -> Told:
-        if value is None:
-            travelled, self.known = self.known or ordinal == 1, False
-            return Told(None, travelled)
-        north, east, on_grid = geo.to_ticks(value, "position")
-        if not self.known or not on_grid:
-            self._settle(north, east, ordinal)
-            return Told(value, True)
-        up, across = (guess.predict(ordinal) for guess in self.guesses)
-        travelled = not geo.within(north - up, geo.wrap(east - across), north, self.tolerance)
-        if travelled:
-            up += self._binned(north - up)
-            across += self._binned(geo.wrap(east - across))
-            up, across = geo.on_globe(up, across)
-        self._settle(up, across, ordinal)
-        return Told(geo.from_ticks(up, across), travelled)
-
-    def _binned(self, away: int) -> int:
-        width = 2 * self.half + 1
-        return (away + self.half) // width * width
-
-    def _settle(self, north: int, east: int, ordinal: int) -> None:
-        for guess, ticks in zip(self.guesses, (north, east), strict=True):
-            guess.observe(ticks, ordinal, not self.known)
-        self.known = True
-
-
-class _Array:
-    """Each element against its last value; all of them where the length changed or one is odd."""
-
-    def __init__(self, p: Property, demand: Demand) -> None:
-        self.p = p
-        self.one = _Number(p, demand)
-        self.last: list[int] | None = None
-
-    def take(self, value: Any, ordinal: int) -> Told:
-        if value is None:
-            travelled, self.last = self.last is not None or ordinal == 1, None
-            return Told(None, travelled)
-        ticks = [self.one._ticks(item) for item in value]
-        odd = not all(on_grid for _, on_grid in ticks) or _outside(self.p, value)
-        before, self.last = self.last, [t for t, _ in ticks]
-        if odd or before is None or len(before) != len(value):
-            return Told(value, True)
-        self.last = [self._element(t, last) for t, last in zip(self.last, before, strict=True)]
-        return Told([self.one._show(t) for t in self.last], self.last != before)
-
-    def _element(self, ticks: int, last: int) -> int:
-        return last if abs(ticks - last) <= self.one.tolerance else self.one._binned(ticks, last)
-
-
-_MEMORIES: dict[Kind, Callable[[Property, Demand], Memory]] = {
-    Kind.INTEGER: _Number,
-    Kind.NUMBER: _Number,
-    Kind.TIMESTAMP: _Number,
-    Kind.FLOAT: _Float,
-    Kind.GEO: _Position,
-    Kind.ARRAY: _Array,
-}

@@ -49,7 +49,9 @@ def find_period(ticks: Sequence[int], longest: int = MAX_PERIOD) -> int | None:
     series -= series.mean()
     spectrum = np.fft.rfft(series, 2 * len(series))
     correlation = np.fft.irfft(spectrum * np.conj(spectrum))[: len(series) // 2]
-    correlation = correlation / correlation[0] * len(series) / np.arange(len(series), len(series) - len(correlation), -1)
+    correlation = (
+        correlation / correlation[0] * len(series) / np.arange(len(series), len(series) - len(correlation), -1)
+    )
     lags = np.arange(2, min(len(correlation), longest + 1))
     if not len(lags):
         return None

@@ -1,4 +1,4 @@
-"""The arithmetic of every predictor: plain functions on integers, called per event as they are and compiled for batches.
+"""The arithmetic of every predictor: plain functions on integers, called per event, and compiled for batches.
 
 A slot's state is four integers: `x1` and `x2` (the last two reconstructed values), `offset` and `trend` (in 256ths of a
 tick), read with the slot's `coefficients`. All values stay inside 64 bits; shifts round down on both sides.

@@ -12,8 +12,8 @@ _UNIT = 256
 class Trend(Predictor):
     """Level and trend, both smoothed, the trend damped.
 
-    alpha: how much of a miss moves the level; beta: how much moves the trend; damping: how much of the trend is trusted;
-    all in 256ths.
+    alpha: how much of a miss moves the level; beta: how much moves the trend; damping: how much of the trend is
+    trusted; all in 256ths.
 
     >>> p = Trend(alpha=256, beta=256, damping=256)
     >>> p.observe(10); p.observe(13); p.predict()

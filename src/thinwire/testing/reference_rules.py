@@ -1,0 +1,229 @@
+"""The rules of the reference: for each kind, what both ends know of a property and what a value does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol
+
+from thinwire.events import Kind, Property, Role
+from thinwire.events.timestamps import from_ticks, ticks_per_second, to_ticks
+from thinwire.reduction import Demand, geo
+from thinwire.testing.reference_guesses import LARGEST, guess_of
+
+NOTHING = object()
+"""before the first value"""
+
+
+class Told(NamedTuple):
+    """One property: the value seen at the other end, and whether it travelled."""
+
+    value: Any
+    travelled: bool
+
+
+class Memory(Protocol):
+    """The rule of a property, and what both ends know of it for one source."""
+
+    def take(self, value: Any, ordinal: int) -> Told: ...
+
+
+def memory_of(p: Property, demand: Demand) -> Memory:
+    return _MEMORIES.get(p.kind, _Held)(p, demand)
+
+
+def tolerance_of(p: Property, demand: Demand) -> Fraction:
+    """The tolerance of a property in its own unit."""
+    asked = demand.tolerance.get(p.name)
+    if asked is None:
+        tolerant = p.kind not in (Kind.BOOLEAN, Kind.ENUM, Kind.STRING, Kind.OPAQUE)
+        measured = p.role is Role.MEASUREMENT and tolerant and p.domain not in ("status", "quality")
+        return Fraction(str(demand.default_tolerance)) if measured else Fraction(0)
+    if isinstance(asked, str) and asked.endswith("%"):
+        return Fraction(asked[:-1]) * (Fraction(str(p.maximum)) - Fraction(str(p.minimum))) / 100
+    return Fraction(str(asked))
+
+
+def outside(p: Property, value: Any) -> bool:
+    values = value if isinstance(value, list) else [value]
+    low, high = p.minimum, p.maximum
+    return any(
+        (low is not None and x < low) or (high is not None and x > high) for x in values if isinstance(x, int | float)
+    )
+
+
+class _Held:
+    """Flags, texts, opaque values: told when they change."""
+
+    def __init__(self, p: Property, demand: Demand) -> None:
+        self.last: Any = NOTHING
+
+    def take(self, value: Any, ordinal: int) -> Told:
+        changed = type(value) is not type(self.last) or value != self.last
+        self.last = value
+        return Told(value, changed)
+
+
+class _Float:
+    """The last value, until the new one is further away than the tolerance."""
+
+    def __init__(self, p: Property, demand: Demand) -> None:
+        self.p = p
+        self.tolerance = Fraction(float(tolerance_of(p, demand)))
+        self.last: float | None = None
+
+    def take(self, value: float | None, ordinal: int) -> Told:
+        if value is None or self.last is None:
+            travelled = value is not self.last or ordinal == 1
+        else:
+            travelled = abs(Fraction(value) - Fraction(self.last)) > self.tolerance or outside(self.p, value)
+        if travelled:
+            self.last = value
+        return Told(self.last, travelled)
+
+
+class _Number:
+    """A count of steps against a prediction."""
+
+    def __init__(self, p: Property, demand: Demand) -> None:
+        self.p = p
+        per_second = ticks_per_second(p.form) if p.kind is Kind.TIMESTAMP else None
+        self.step = p.step or Fraction(1)
+        self.tolerance = int(tolerance_of(p, demand) / (Fraction(1, per_second) if per_second else self.step))
+        self.half = 0 if demand.mode == "hold" else self.tolerance
+        idle = p.idle_band is not None and p.name not in demand.tolerance
+        self.band = int(Fraction(str(p.idle_band)) / self.step) if idle else 0
+        self.guess = guess_of(p, demand)
+        self.known = False
+
+    def take(self, value: Any, ordinal: int) -> Told:
+        if value is None:
+            travelled, self.known = self.known or ordinal == 1, False
+            return Told(None, travelled)
+        ticks, on_grid = self._ticks(value)
+        if on_grid and abs(ticks) <= self.band:
+            ticks = 0
+        expected = self.guess.predict(ordinal) if self.known else None
+        if not on_grid or expected is None or self._apart(ticks):
+            return self._exactly(ticks, on_grid, value, ordinal, expected)
+        if abs(ticks - expected) <= self.tolerance:
+            return self._settle(expected, ordinal, False)
+        return self._settle(self._binned(ticks, expected), ordinal, True)
+
+    def _binned(self, ticks: int, expected: int) -> int:
+        """The middle of the bin, counted from the first value that had to travel."""
+        width = 2 * self.half + 1
+        bins = (abs(ticks - expected) - self.tolerance - 1) // width
+        away = self.tolerance + 1 + bins * width + self.half
+        return expected + away if ticks > expected else expected - away
+
+    def _exactly(self, ticks: int, on_grid: bool, value: Any, ordinal: int, expected: int | None) -> Told:
+        near = expected if isinstance(value, str) and not on_grid else max(-LARGEST, min(LARGEST, ticks))
+        if near is not None:
+            self._settle(near, ordinal, True)
+        return Told(self._show(ticks) if on_grid else value, True)
+
+    def _settle(self, ticks: int, ordinal: int, travelled: bool) -> Told:
+        self.guess.observe(ticks, ordinal, not self.known)
+        self.known = True
+        return Told(self._show(ticks), travelled)
+
+    def _apart(self, ticks: int) -> bool:
+        """Outside the declared range, or beyond what both ends can count and show."""
+        largest = (1 << 53 if self.step.denominator != 1 else 1 << 62) // self.step.numerator
+        counted = abs(ticks) <= min(largest, LARGEST) - self.tolerance
+        declared = self.p.kind in (Kind.NUMBER, Kind.INTEGER)
+        low = Fraction(str(self.p.minimum)) if declared and self.p.minimum is not None else None
+        high = Fraction(str(self.p.maximum)) if declared and self.p.maximum is not None else None
+        value = ticks * self.step
+        return (low is not None and value < low) or (high is not None and value > high) or not counted
+
+    def _ticks(self, value: Any) -> tuple[int, bool]:
+        if self._written:
+            ticks = to_ticks(value, self.p.form or "")
+            return (0, False) if ticks is None else (ticks, True)
+        # where a double stands for many ticks, the one that double arithmetic finds is meant
+        scaled = value * self.step.denominator / self.step.numerator if isinstance(value, float) else value / self.step
+        ticks = round(scaled)
+        on_grid = self._show(ticks) == value
+        return (ticks if on_grid else round(Fraction(value) / self.step)), on_grid
+
+    def _show(self, ticks: int) -> Any:
+        if self._written:
+            return from_ticks(ticks, self.p.form or "")
+        value = ticks * self.step
+        return int(value) if value.denominator == 1 and self.step.denominator == 1 else float(value)
+
+    @property
+    def _written(self) -> bool:
+        return self.p.kind is Kind.TIMESTAMP and self.p.form not in (None, "epoch")
+
+
+class _Position:
+    """Latitude and longitude in counts of 10^-7 degrees, judged by their distance."""
+
+    def __init__(self, p: Property, demand: Demand) -> None:
+        self.tolerance = geo.ticks(float(tolerance_of(p, demand)))
+        self.half = 0 if demand.mode == "hold" else geo.half_bin(self.tolerance)
+        self.guesses = guess_of(p, demand), guess_of(p, demand)
+        self.known = False
+
+    def take(self, value: Any, ordinal: int) -> Told:
+        if value is None:
+            travelled, self.known = self.known or ordinal == 1, False
+            return Told(None, travelled)
+        north, east, on_grid = geo.to_ticks(value, "position")
+        if not self.known or not on_grid:
+            self._settle(north, east, ordinal)
+            return Told(value, True)
+        up, across = (guess.predict(ordinal) for guess in self.guesses)
+        travelled = not geo.within(north - up, geo.wrap(east - across), north, self.tolerance)
+        if travelled:
+            up += self._binned(north - up)
+            across += self._binned(geo.wrap(east - across))
+            up, across = geo.on_globe(up, across)
+        self._settle(up, across, ordinal)
+        return Told(geo.from_ticks(up, across), travelled)
+
+    def _binned(self, away: int) -> int:
+        width = 2 * self.half + 1
+        return (away + self.half) // width * width
+
+    def _settle(self, north: int, east: int, ordinal: int) -> None:
+        for guess, ticks in zip(self.guesses, (north, east), strict=True):
+            guess.observe(ticks, ordinal, not self.known)
+        self.known = True
+
+
+class _Array:
+    """Each element against its last value; all of them where the length changed or one is odd."""
+
+    def __init__(self, p: Property, demand: Demand) -> None:
+        self.p = p
+        self.one = _Number(p, demand)
+        self.last: list[int] | None = None
+
+    def take(self, value: Any, ordinal: int) -> Told:
+        if value is None:
+            travelled, self.last = self.last is not None or ordinal == 1, None
+            return Told(None, travelled)
+        ticks = [self.one._ticks(item) for item in value]
+        odd = not all(on_grid for _, on_grid in ticks) or outside(self.p, value)
+        before, self.last = self.last, [t for t, _ in ticks]
+        if odd or before is None or len(before) != len(value):
+            return Told(value, True)
+        self.last = [self._element(t, last) for t, last in zip(self.last, before, strict=True)]
+        return Told([self.one._show(t) for t in self.last], self.last != before)
+
+    def _element(self, ticks: int, last: int) -> int:
+        return last if abs(ticks - last) <= self.one.tolerance else self.one._binned(ticks, last)
+
+
+_MEMORIES: dict[Kind, Callable[[Property, Demand], Memory]] = {
+    Kind.INTEGER: _Number,
+    Kind.NUMBER: _Number,
+    Kind.TIMESTAMP: _Number,
+    Kind.FLOAT: _Float,
+    Kind.GEO: _Position,
+    Kind.ARRAY: _Array,
+}
