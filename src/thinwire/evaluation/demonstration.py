@@ -71,6 +71,7 @@ class Lane:
         """What the ledger keeps: the publisher's side and the subscriber's."""
         counts = self._publisher.counts
         sums = {name: getattr(counts, name) for name in ("data_bytes", "key_bytes", "control_bytes")}
+        sums |= {name: getattr(self._publisher, name) for name in ("suppressed_events", "suppressed_values")}
         return replace(self._sent.row(), **sums), self._taken.row()
 
     def _carry(self, frames: list[bytes], now: float) -> None:

@@ -10,11 +10,11 @@ from thinwire.formats import scales
 from thinwire.formats.lanes import Lane, lanes_of
 from thinwire.formats.texts import TextTable
 
-SEQUENCE, CHAIN, SOURCES, LAST_ALIAS, INCARNATION, WIDE, ATTENTION = range(7)
+SEQUENCE, CHAIN, SOURCES, LAST_ALIAS, INCARNATION, WIDE, ATTENTION, VALUES = range(8)
 """cells of a link's state: the next sequence, the running check, how many sources there are, the alias told last, the
-publisher's life, whether sequences are wide, and what a kernel asks for"""
+publisher's life, whether sequences are wide, what a kernel asks for, and how many values have travelled"""
 
-ALIAS, SKIP, FIRST = 7, 8, 9
+ALIAS, SKIP, FIRST = 8, 9, 10
 """cells that hold scales: of the alias, of the skip, then one for each wire property"""
 
 

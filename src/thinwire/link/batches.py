@@ -159,6 +159,5 @@ class _Run:
             for row in self.rows.firsts().tolist():
                 place = self.places[row]
                 if place >= 0:
-                    text = texts[codes[row]] if codes[row] >= 0 else None
-                    self.rows.odd[row] |= text != columns.objects[index][place]
+                    self.rows.odd[row] |= texts[codes[row]] != columns.objects[index][place]
 

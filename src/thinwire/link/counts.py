@@ -16,8 +16,6 @@ class Counts:
 
     events: int = 0
     rejected: int = 0
-    suppressed_events: int = 0
-    suppressed_values: int = 0
     frames: int = 0
     data_bytes: int = 0
     key_bytes: int = 0

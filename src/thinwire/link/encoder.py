@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from thinwire.events.paths import flatten
 from thinwire.formats import LinkState, Partial, compact, exact, plain
-from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, WIDE
+from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, VALUES, WIDE
 from thinwire.frames import FrameKind, SourceState, seal, varint
 from thinwire.frames.packing import pack
 from thinwire.link.counts import Counts
@@ -28,7 +28,6 @@ class Encoder:
         self.spell_out = spell_out
         self.fast = _fast(reducer, link) if compiled and not spell_out else None
         self._nested = reducer.schema.nested
-        self._width = len(reducer.schema.wire)
 
     def encode(self, event: Mapping[str, Any]) -> list[bytes]:
         """The frames of one event: none, its own, and a switch where a predictor changes after it."""
@@ -88,6 +87,7 @@ class Encoder:
         return self._data(answer)
 
     def _data(self, partial: Partial) -> bytes:
+        self.link.cells[VALUES] += partial.mask.bit_count()
         if self.spell_out:
             values = self.reducer.values(partial)
             body = plain.encode(partial.source, partial.skip, values, self.reducer.schema)
@@ -97,6 +97,7 @@ class Encoder:
 
     def _introduce(self, introduction: Introduction) -> bytes:
         self.link.sources += 1
+        self.link.cells[VALUES] += len(self.link.lanes)
         state = SourceState(introduction.dimensions, 1, introduction.columns)
         parts = [state.encode()]
         for index, value in introduction.exceptions:

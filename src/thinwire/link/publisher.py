@@ -18,7 +18,7 @@ from thinwire.errors import ConfigError, EventRejected
 from thinwire.events import Schema
 from thinwire.events.paths import flatten
 from thinwire.formats import LinkState
-from thinwire.formats.link_state import INCARNATION, SEQUENCE
+from thinwire.formats.link_state import INCARNATION, SEQUENCE, VALUES
 from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, SourceState
 from thinwire.frames.keys import CHUNK_BYTES
 from thinwire.link import audits, silence
@@ -69,6 +69,8 @@ class Publisher:
         self._next_key = now
         self._cursor = 0
         self._watermark = 0
+        self._suppressed_before = 0
+        self._values_before = 0
         self._last_round = -1e300
         self._audit_in = 0
         self._configure(config or LinkConfig(), sequence=0)
@@ -126,6 +128,10 @@ class Publisher:
         rules = resolve(self.schema, config.demand)
         frames = self.heartbeat(now)
         old = self._encoder.reducer
+        self._suppressed_before, self._values_before = (
+            self._suppressed_before + old.suppressed,
+            self._values_before + self._link.cells[VALUES],
+        )
         self._configure(config, sequence=self._link.cells[SEQUENCE], rules=rules)
         self._encoder.reducer.take_over(old)
         self._link.sources = len(old.keys)
@@ -136,6 +142,17 @@ class Publisher:
         if now - self._last_round < REQUEST_PAUSE:
             return []
         return self._round(now)
+
+    @property
+    def suppressed_events(self) -> int:
+        """Events that needed no frame of their own."""
+        return self._suppressed_before + self._encoder.reducer.suppressed
+
+    @property
+    def suppressed_values(self) -> int:
+        """Values that did not travel because they were expected."""
+        told = self._values_before + self._link.cells[VALUES]
+        return self.counts.events * len(self.schema.wire) - told
 
     @property
     def encoder(self) -> Encoder:

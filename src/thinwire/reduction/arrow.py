@@ -6,6 +6,7 @@ Rows that kernels cannot take are marked: nulls, values of another type than the
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,18 @@ class Rows:
         self.cells: Ints = np.zeros((self.count, len(schema.wire)), dtype=np.int64)
         self.odd: Bools = np.zeros(self.count, dtype=np.bool_)
         self.sources, self.keys = _sources(batch, schema)
-        order = np.argsort(self.sources, kind="stable")
-        self._order, self._starts = order, np.searchsorted(self.sources[order], np.arange(len(self.keys) + 1))
         for index, p in enumerate(schema.wire):
             self._fill(index, p)
+
+    @cached_property
+    def _order(self) -> Ints:
+        """All rows, those of a source together."""
+        return np.argsort(self.sources, kind="stable")
+
+    @cached_property
+    def _starts(self) -> Ints:
+        """Where each source begins in that order."""
+        return np.searchsorted(self.sources[self._order], np.arange(len(self.keys) + 1))
 
     def members(self, source: int) -> Ints:
         """The rows of a source, in order."""
@@ -52,13 +61,12 @@ class Rows:
 
     def texts(self, p: Property) -> tuple[Ints, list[Any]]:
         """A text column as codes and the texts they stand for; marks rows whose text differs from the one before."""
-        column = self.batch.column(p.name).dictionary_encode()
-        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes, texts = _codes(self.batch.column(p.name))
         ordered = codes[self._order]
         changed = np.zeros(self.count, dtype=np.bool_)
         changed[self._order[1:]] = ordered[1:] != ordered[:-1]
         self.odd |= changed
-        return codes, column.dictionary.to_pylist()
+        return codes, texts
 
     def firsts(self) -> Ints:
         """The first row of every source."""
@@ -125,11 +133,16 @@ def _sources(batch: pa.RecordBatch, schema: Schema) -> tuple[Ints, list[tuple[An
     """The source of each row as a small number, and the dimension values it stands for."""
     if not schema.dimensions:
         return np.zeros(batch.num_rows, dtype=np.int64), [()]
-    combined = np.zeros(batch.num_rows, dtype=np.int64)
-    for p in schema.dimensions:
-        codes = batch.column(p.name).dictionary_encode()
-        numbers = codes.indices.fill_null(len(codes.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
-        combined = combined * (len(codes.dictionary) + 1) + numbers
-    _, firsts, sources = np.unique(combined, return_index=True, return_inverse=True)
-    columns = [batch.column(p.name).take(pa.array(firsts)).to_pylist() for p in schema.dimensions]
-    return sources.astype(np.int64).reshape(-1), list(zip(*columns, strict=True))
+    codes, values = _codes(batch.column(schema.dimensions[0].name))
+    keys = [(value,) for value in values]
+    for p in schema.dimensions[1:]:
+        more, values = _codes(batch.column(p.name))
+        codes, pairs = _codes(pa.array(codes * len(values) + more))
+        keys = [(*keys[pair // len(values)], values[pair % len(values)]) for pair in pairs]
+    return codes, keys
+
+
+def _codes(column: pa.Array) -> tuple[Ints, list[Any]]:
+    """A column as small numbers and the values they stand for; null is a value like any other."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()

@@ -34,9 +34,8 @@ class Target:
         frames = [frame for form in ("compact", "json") for frame in self._valid(config, form)]
         self.frames = [read(frame) for frame in frames]
         self.key = KeyFrame.decode(next(f.body for f in reversed(self.frames) if f.kind == FrameKind.KEY))
-        self.subscriber = Subscriber(
-            [self.schema], publisher="p", compiled=compiled, max_sources=MAX_SOURCES
-        )
+        self.compiled = compiled
+        self.subscriber = self._subscriber()
         self._expander = Expander(resolve(self.schema, config.demand))
         self._sequence = 0
 
@@ -76,8 +75,8 @@ class Target:
         """The body in a frame whose sequence, life and check are right, so that what is inside is read."""
         if self.subscriber.state is not State.READY:
             self._revive()
-        assert self.subscriber._link is not None
-        cells = self.subscriber._link.cells
+        assert self.subscriber.replica is not None
+        cells = self.subscriber.replica.link.cells
         if kind == FrameKind.KEY and self.chance.random() < 0.9:
             body = body[:-4] + crc32(body[:-4]).to_bytes(4, "big")
         body, slot = self._packed(body)
@@ -100,14 +99,15 @@ class Target:
         link.restart(self.key.scales, SOURCES)
         return link, self._expander
 
+    def _subscriber(self) -> Subscriber:
+        return Subscriber([self.schema], publisher="p", compiled=self.compiled, max_sources=MAX_SOURCES)
+
     def _revive(self) -> None:
         """A good key frame, later than all that came before."""
-        link = self.subscriber._link
-        self._sequence = max(self._sequence, 0 if link is None else link.cells[SEQUENCE]) + 1
+        replica = self.subscriber.replica
+        self._sequence = max(self._sequence, 0 if replica is None else replica.sequence) + 1
         if self._sequence > 1 << 62 or (self.subscriber.incarnation or LIFE) != LIFE:
-            self.subscriber = Subscriber(
-                [self.schema], publisher="p", compiled=self.subscriber._compiled, max_sources=MAX_SOURCES
-            )
+            self.subscriber = self._subscriber()
             self._sequence = 1
         body = self.key._replace(sequence=self._sequence).encode()
         raw, _ = seal(FrameKind.KEY, body, sequence=self._sequence, chain=0, incarnation=LIFE, wide=self.wide)

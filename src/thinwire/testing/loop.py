@@ -73,7 +73,7 @@ class Loop:
     def differences(self) -> list[tuple[Any, ...]]:
         """The sources whose state is not the same at both ends, once the silent events have been told."""
         self.pass_on(self.publisher.heartbeat(self.now))
-        told, known = self.publisher.encoder.reducer, self.subscriber._expander
-        assert known is not None
-        here, there = told.columns, known.columns
+        told, replica = self.publisher.encoder.reducer, self.subscriber.replica
+        assert replica is not None
+        here, there = told.columns, replica.expander.columns
         return [key for row, key in enumerate(told.keys) if snapshots.take(here, row) != snapshots.take(there, row)]

@@ -28,6 +28,8 @@ from thinwire.transports.faults import Faults
 from thinwire.transports.memory import MemoryBroker
 
 _TICK = 0.5
+_PATIENCE = 10.0
+"""seconds in which a reader that asks must be ready once the faults are over"""
 
 
 @dataclass
@@ -108,8 +110,9 @@ class World:
             reader.paused, reader.unlucky = False, 0.0
             if reader.subscriber is None:
                 reader.start()
-        self._quiet_until(max(self.broker.next_due() or 0, self.clock.now() + 10))
-        self._quiet_until(self.clock.now() + 8)
+        while (due := self.broker.next_due()) is not None:
+            self._quiet_until(due)
+        self._quiet_until(self.clock.now() + _PATIENCE)
         for reader in self.subscribers:
             if reader.resync == "request" and not reader.settled:
                 self.report.violations.append(f"{reader.name} asked for key frames and is not ready in time")

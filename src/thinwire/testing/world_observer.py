@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 from thinwire.events import Event
-from thinwire.link import Audit, Delivery, Missed, State, Watermark
+from thinwire.formats.link_state import CHAIN
+from thinwire.link import Audit, Delivery, Missed, State, Subscriber, Watermark
 from thinwire.testing.world_truth import Published, Source, Truth, decimal, distance
 
 Place = tuple[int, Source]
@@ -164,9 +164,9 @@ class Observer:
         self.violations.append(what)
 
 
-def chain_state(subscriber: Any) -> tuple[int, int, int] | None:
-    """Life, next sequence and running check of a subscriber that is not lost: the only look inside it."""
-    link = subscriber._link
-    if link is None or subscriber.state is State.WAITING:
+def chain_state(subscriber: Subscriber | None) -> tuple[int, int, int] | None:
+    """Life, next sequence and running check of a subscriber that is not lost."""
+    if subscriber is None or subscriber.replica is None or subscriber.state is State.WAITING:
         return None
-    return subscriber.incarnation, link.cells[0], link.cells[1] & 0xFFFFFFFF
+    replica = subscriber.replica
+    return replica.incarnation, replica.sequence, replica.link.cells[CHAIN]

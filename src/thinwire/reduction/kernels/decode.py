@@ -29,7 +29,7 @@ from thinwire.reduction import residual
 from thinwire.reduction.columns import FIELDS, HEAD, MODE, ORDINAL
 from thinwire.reduction.kernels.bits import bit_length, crc, get, zeros_at
 from thinwire.reduction.kernels.compiled import compiled, part
-from thinwire.reduction.kernels.encode import NOTHING, expected_at, settle_at
+from thinwire.reduction.kernels.encode import expected_at, settle_at
 from thinwire.reduction.kernels.plan import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WHOLE
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.predictors.steps import FINE
@@ -37,6 +37,9 @@ from thinwire.reduction.predictors.steps import FINE
 NOT_ORDINARY, REGULAR, IRREGULAR, SKIPPED = -1, 1, 2, 3
 """left alone; an event whose values are all numbers; an event with absent or very large values; left alone because
 events were passed over before it: how many is in the first place of `out`, of which row in the second"""
+
+NOTHING = -1
+"""in place of a code: the property does not travel; a float's code uses all 64 bits, so its nothing is zero"""
 
 _FLAG, _TICK, _FLOAT = int(Lane.FLAG), int(Lane.TICK), int(Lane.FLOAT)
 _DATA = int(FrameKind.DATA)

@@ -21,6 +21,7 @@ from thinwire.formats.link_state import (
     SEQUENCE,
     SKIP,
     SOURCES,
+    VALUES,
     WIDE,
 )
 from thinwire.formats.scales import adapt
@@ -64,8 +65,6 @@ from thinwire.reduction.predictors.steps import TREND as TREND_MODE
 from thinwire.reduction.predictors.steps import observe_trend, predict
 
 ORDINARY, NOT_ORDINARY = 0, -1
-NOTHING = -1
-"""in place of a code: the property does not travel"""
 
 _EXACT = 1 << 53
 _FAR = 1 << 60
@@ -153,32 +152,32 @@ def look(plan: Any, table: Any, start: int, whole: Any, values: Any, ticks: Any)
 
 
 @woven
-def decide_held(i: int, table: Any, plan: Any, j: int, t: int) -> int:
-    """The last value is expected: the code of what travels or NOTHING, written without a branch for either."""
+def decide_held(i: int, table: Any, plan: Any, j: int, t: int) -> tuple[int, int]:
+    """The last value is expected: the code, and 1 where it travels. Written without branches, which noise would make
+    the processor guess wrong half of the time."""
     x = table[i]
     half = 0 if table[i + MODE] & FINE else plan[HALF, j]
     miss = t - x
     tolerance = plan[TOLERANCE, j]
     code = encode_residual(miss, tolerance, half)
-    moved = decode_residual(code, tolerance, half)
-    beyond = miss > tolerance or miss < -tolerance
-    table[i] = x + (moved if beyond else 0)
-    return code if beyond else NOTHING
+    travels = np.int64(miss > tolerance) | np.int64(miss < -tolerance)
+    table[i] = x + decode_residual(code, tolerance, half) * travels
+    return code, travels
 
 
 @woven
-def decide_predicted(plan: Any, table: Any, start: int, i: int, j: int, t: int) -> int:
-    """The slot's mode says what is expected."""
+def decide_predicted(plan: Any, table: Any, start: int, i: int, j: int, t: int) -> tuple[int, int]:
+    """The slot's mode says what is expected: the code, and 1 where it travels."""
     x = expected_at(plan, table, start, j)
     miss = t - x
     tolerance = plan[TOLERANCE, j]
     if -tolerance <= miss <= tolerance:
         settle_at(plan, table, start, j, x)
-        return NOTHING
+        return 0, 0
     half = 0 if table[i + MODE] & FINE else plan[HALF, j]
     code = encode_residual(miss, tolerance, half)
     settle_at(plan, table, start, j, x + decode_residual(code, tolerance, half))
-    return code
+    return code, 1
 
 
 @woven
@@ -192,18 +191,15 @@ def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any)
         i = start + HEAD + plan[SLOT, j] * FIELDS
         t = ticks[j]
         if lane != _TICK:
-            travels = t != table[i]
-            code = t ^ table[i]
+            codes[j] = t ^ table[i]
+            travels = np.int64(codes[j] != 0)
             table[i] = t
+        elif table[i + MODE] & 15 or plan[PERIOD, j]:
+            codes[j], travels = decide_predicted(plan, table, start, i, j, t)
         else:
-            if table[i + MODE] & 15 or plan[PERIOD, j]:
-                code = decide_predicted(plan, table, start, i, j, t)
-            else:
-                code = decide_held(i, table, plan, j, t)
-            travels = code != NOTHING
-        codes[j] = code
+            codes[j], travels = decide_held(i, table, plan, j, t)
         sent[count] = j
-        count += 1 if travels else 0
+        count += travels
     return count
 
 
@@ -329,6 +325,7 @@ def encode(
     if count == 0 and skip < MAX_SKIP - 1:
         return at
     table[start + TOLD] = ordinal
+    cells[VALUES] += count
     return put_frame(plan, cells, row, skip, codes, work[2][:count], out, at)
 
 

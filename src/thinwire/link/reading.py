@@ -1,0 +1,92 @@
+"""Frames in their order: what each kind does to a replica, and what it brings the subscriber."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.errors import CorruptFrame
+from thinwire.formats import compact, exact, plain
+from thinwire.frames import Frame, FrameKind, Heartbeat, SourceState, Switch, varint
+from thinwire.link import audits
+from thinwire.link.deliveries import Audit, Delivery, Watermark
+from thinwire.link.replica import Replica
+from thinwire.reduction import exceptions
+
+
+def take(replica: Replica, frame: Frame, max_sources: int, out: list[Delivery]) -> None:
+    """Add what a frame that came in its order brings; kinds this version does not know bring nothing.
+
+    Events are added as they are found, so that a frame which turns out to be corrupt takes none of them with it.
+    """
+    if frame.kind in (FrameKind.DATA, FrameKind.EXCEPTION):
+        _data(replica, frame, out)
+    elif frame.kind == FrameKind.JSON:
+        _json(replica, frame.body, out)
+    elif frame.kind == FrameKind.INTRODUCTION:
+        _introduction(replica, frame.body, max_sources, out)
+    elif frame.kind == FrameKind.HEARTBEAT:
+        _heartbeat(replica, Heartbeat.decode(frame.body, replica.link.sources), out)
+    elif frame.kind == FrameKind.SWITCH:
+        _switch(replica, Switch.decode(frame.body), out)
+    elif frame.kind == FrameKind.AUDIT:
+        _audit(replica, frame.body, out)
+
+
+def _data(replica: Replica, frame: Frame, out: list[Delivery]) -> None:
+    partial = compact.decode(frame.body, frame.kind == FrameKind.EXCEPTION, replica.link)
+    if replica.expander.knows(partial.source):
+        out += replica.pass_over(partial.source, partial.skip)
+        out += replica.expander.expand(partial._replace(skip=0))
+
+
+def _json(replica: Replica, body: bytes, out: list[Delivery]) -> None:
+    given = plain.decode(body, replica.expander.rules.schema, replica.link.sources)
+    if replica.expander.knows(given.source):
+        out += replica.pass_over(given.source, given.skip)
+        out += replica.expander.expand_given(given._replace(skip=0))
+
+
+def _introduction(replica: Replica, body: bytes, max_sources: int, out: list[Delivery]) -> None:
+    expander, link = replica.expander, replica.link
+    state, at = SourceState.decode(body, 0)
+    told: list[tuple[int, Any]] = []
+    while at < len(body):
+        index, at = varint.read(body, at)
+        value, at = exact.decode(body, at)
+        if index >= len(expander.rules.rules):
+            raise CorruptFrame("a value of no property", index=index)
+        exceptions.check_kind(expander.rules.rules[index], value)
+        told.append((index, value))
+    alias = link.sources
+    if alias >= max_sources:
+        raise CorruptFrame("more sources than this reader takes", limit=max_sources)
+    link.sources += 1
+    expander.restore(alias, state.dimensions, state.ordinal, state.columns)
+    out.append(expander.introduced(alias, tuple(told)))
+
+
+def _heartbeat(replica: Replica, beat: Heartbeat, out: list[Delivery]) -> None:
+    if beat.sequence != replica.sequence - 1:
+        raise CorruptFrame("a heartbeat from another place in the stream", sequence=beat.sequence)
+    for silence in beat.silences:
+        for alias in range(silence.first, silence.first + silence.sources):
+            if replica.expander.knows(alias):
+                out += replica.pass_over(alias, silence.skip)
+    if replica.complete:
+        out.append(Watermark(replica.expander.publisher, beat.watermark / 1000))
+
+
+def _switch(replica: Replica, switch: Switch, out: list[Delivery]) -> None:
+    if replica.expander.knows(switch.source):
+        out += replica.pass_over(switch.source, switch.skip)
+        replica.expander.switch(switch)
+
+
+def _audit(replica: Replica, body: bytes, out: list[Delivery]) -> None:
+    expander = replica.expander
+    source, skip, exacts = audits.decode(body, expander.rules.schema)
+    if expander.knows(source):
+        out += replica.pass_over(source, skip)
+        seen = expander.current(source)
+        found = audits.errors(seen, exacts, expander.rules)
+        out.append(Audit(expander.publisher, seen.source, seen.ordinal, found, dict(seen.bound)))

@@ -1,0 +1,98 @@
+"""A subscriber's replica of one publisher's state, from its first key frame on."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from thinwire.events import Event, Schema
+from thinwire.formats import LinkState
+from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, WIDE
+from thinwire.frames import Frame, KeyFrame
+from thinwire.frames.control import MAX_SKIP
+from thinwire.reduction import Expander, rules
+
+if TYPE_CHECKING:
+    from thinwire.reduction.fast import FastDecoder
+
+RECENT = 256
+"""frames remembered, to know a duplicate by"""
+
+
+class Replica:
+    """What a key frame started, kept in step by every frame after it."""
+
+    def __init__(self, key: KeyFrame, schema: Schema, *, publisher: str, wide: bool, compiled: bool) -> None:
+        self.rules_told = key.rules
+        self.incarnation = key.incarnation
+        self.config_version = key.config_version
+        self.fingerprint = key.fingerprint
+        self.expander = Expander(rules.decode(key.rules, schema), publisher)
+        self.link = LinkState(schema, incarnation=key.incarnation, wide=wide)
+        self.fast = _fast(self.expander, self.link) if compiled else None
+        self._recent: dict[int, int] = {}
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the frame expected next, in full."""
+        return self.link.cells[SEQUENCE]
+
+    @property
+    def complete(self) -> bool:
+        """Is the state of every source known?"""
+        keys, sources = self.expander.keys, self.link.sources
+        return len(keys) >= sources and None not in keys[:sources]
+
+    def fits(self, key: KeyFrame) -> bool:
+        """Can the replica go on from this key frame? Another life, schema or configuration starts afresh."""
+        told = (key.incarnation, key.config_version, key.fingerprint, key.rules)
+        return told == (self.incarnation, self.config_version, self.fingerprint, self.rules_told)
+
+    def restart(self, key: KeyFrame, frame: Frame, chain: int) -> None:
+        """Take over the place in the stream, the check and the scales from a key frame."""
+        self.link.restart(key.scales, key.total_sources)
+        self.link.cells[SEQUENCE] = key.sequence + 1
+        self.link.cells[CHAIN] = chain
+        self._recent.clear()
+        self.remember(frame.raw)
+        self.expander.make_room(key.first + len(key.sources))
+
+    def same_life(self, frame: Frame) -> bool:
+        """Does the frame come from the life of the publisher that this is a replica of?"""
+        cells = self.link.cells
+        return frame.incarnation == cells[INCARNATION] and frame.wide == bool(cells[WIDE])
+
+    def goes_on_with(self, frame: Frame) -> bool:
+        """Is this the frame that comes next? Then sequence and check move on."""
+        cells = self.link.cells
+        low = cells[SEQUENCE] & (0xFFFF if cells[WIDE] else 0xFF)
+        chain = frame.chain_after(cells[CHAIN])
+        if not self.same_life(frame) or frame.sequence != low or chain & 0xFF != frame.check:
+            return False
+        cells[SEQUENCE] += 1
+        cells[CHAIN] = chain
+        self.remember(frame.raw)
+        return True
+
+    def has_seen(self, frame: Frame) -> bool:
+        """Is this one of the last frames again?"""
+        return self.same_life(frame) and self._recent.get(frame.sequence & (RECENT - 1)) == hash(frame.raw)
+
+    def remember(self, raw: bytes) -> None:
+        """The frame just taken may come again."""
+        self._recent[(self.link.cells[SEQUENCE] - 1) & (RECENT - 1)] = hash(raw)
+
+    def pass_over(self, alias: int, skip: int) -> list[Event]:
+        """The events of a source that were passed over in silence."""
+        way = self.fast if self.fast is not None and skip <= MAX_SKIP else self.expander
+        return way.pass_over(alias, skip)
+
+
+def _fast(expander: Expander, link: LinkState) -> FastDecoder | None:
+    """The compiled way, where it is installed and the rules are simple enough."""
+    if find_spec("numba") is None:
+        return None
+    from thinwire.reduction.fast import FastDecoder
+    from thinwire.reduction.kernels.plan import compilable
+
+    return FastDecoder(expander, link) if compilable(expander.columns) else None
