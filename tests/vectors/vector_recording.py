@@ -57,9 +57,7 @@ class Example:
     def new_publisher(self, incarnation: int) -> Publisher:
         given = {**self.config, "demand": Demand(**self.config["demand"])}
         wide = given.pop("wide", False)
-        return Publisher(
-            self.schema, LinkConfig(**given), name="p", incarnation=incarnation, wide=wide, compiled=False
-        )
+        return Publisher(self.schema, LinkConfig(**given), name="p", incarnation=incarnation, wide=wide, compiled=False)
 
     def hand(self, messages: Iterable[bytes], note: str = "", position: int | None = None) -> None:
         """Messages as they reach the subscriber."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-
 About = tuple[Mapping[str, float | None], tuple[Any, ...], int, str, bool, bool, tuple[str, ...]]
 """bound, source, ordinal, publisher, virtual, provisional, flags"""
 

@@ -90,9 +90,7 @@ def read(raw: bytes) -> Frame:
     body = raw[end + 1 :]
     if slot is not None:
         body = unpack(body, slot, MAX_FRAME)
-    return Frame(
-        head & 0x0F, head >> 6, wide, slot, int.from_bytes(raw[at:end], "big"), raw[end], body, raw
-    )
+    return Frame(head & 0x0F, head >> 6, wide, slot, int.from_bytes(raw[at:end], "big"), raw[end], body, raw)
 
 
 def _crc(raw: bytes, header_size: int, chain: int) -> int:

@@ -100,6 +100,4 @@ def _decode(body: bytes) -> KeyFrame:
         sources.append(source)
     if first + len(sources) > total or total > MAX_TOTAL_SOURCES:
         raise CorruptFrame("sources beyond the number of sources", first=first, count=len(sources), total=total)
-    return KeyFrame(
-        incarnation, sequence, config_version, fingerprint, rules, scales, total, first, tuple(sources)
-    )
+    return KeyFrame(incarnation, sequence, config_version, fingerprint, rules, scales, total, first, tuple(sources))

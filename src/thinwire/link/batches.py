@@ -104,8 +104,18 @@ class _Run:
         """As many rows as the kernel takes; answers with the next."""
         fast, columns = self.fast, self.encoder.reducer.columns
         end, size = encode_rows(
-            fast.plan, fast.cells, columns.view(), columns.width, self.places, self.rows.cells, self.rows.odd,
-            first, fast.work, fast.blocks, self.out, self.ends,
+            fast.plan,
+            fast.cells,
+            columns.view(),
+            columns.width,
+            self.places,
+            self.rows.cells,
+            self.rows.odd,
+            first,
+            fast.work,
+            fast.blocks,
+            self.out,
+            self.ends,
         )
         self._stuck = end == first
         self._keep(first, end, size)
@@ -160,4 +170,3 @@ class _Run:
                 place = self.places[row]
                 if place >= 0:
                     self.rows.odd[row] |= texts[codes[row]] != columns.objects[index][place]
-

@@ -124,7 +124,9 @@ class Publisher:
     def reconfigure(self, config: LinkConfig, now: float) -> list[bytes]:
         """Go over to another configuration without a gap: tell what is untold, then start from the same state."""
         if config.version <= self.config.version:
-            raise ConfigError("a new configuration needs a higher version", version=config.version, present=self.config.version)
+            raise ConfigError(
+                "a new configuration needs a higher version", version=config.version, present=self.config.version
+            )
         rules = resolve(self.schema, config.demand)
         frames = self.heartbeat(now)
         old = self._encoder.reducer

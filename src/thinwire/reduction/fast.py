@@ -218,5 +218,3 @@ def _code(p: Property) -> str:
     if p.kind is Kind.FLOAT or not is_whole(p):
         return "d"
     return "q"
-
-

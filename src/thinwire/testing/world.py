@@ -151,16 +151,29 @@ class World:
         chatter = 0.2 if large else chance.choice((0.1, 0.5, 1))
         sensors = Sensors(chance, sources=6 if large else chance.choice((1, 3, 4)), chatter=chatter, large=large)
         return PublishingSite(
-            f"p{number}", schema, sensors, chance, self.broker, wide=self._wide, compiled=self.compiled,
-            linger=chance.random() < 0.6, tell=self.tell,
+            f"p{number}",
+            schema,
+            sensors,
+            chance,
+            self.broker,
+            wide=self._wide,
+            compiled=self.compiled,
+            linger=chance.random() < 0.6,
+            tell=self.tell,
         )
 
     def _subscriber(self, number: int) -> SubscribingSite:
         chance = self.chance
         reader = SubscribingSite(
-            f"r{number}", chance.choice(self.publishers), self._schemas.get, self.broker,
-            resync=chance.choice(("request", "request", "wait")), compiled=self.compiled, tell=self.tell,
-            chance=Random(f"{self.seed}:{number}"), unlucky=0.02 if not self.calm and chance.random() < 0.1 else 0.0,
+            f"r{number}",
+            chance.choice(self.publishers),
+            self._schemas.get,
+            self.broker,
+            resync=chance.choice(("request", "request", "wait")),
+            compiled=self.compiled,
+            tell=self.tell,
+            chance=Random(f"{self.seed}:{number}"),
+            unlucky=0.02 if not self.calm and chance.random() < 0.1 else 0.0,
         )
         if chance.random() < 0.7:
             reader.start()

@@ -140,9 +140,7 @@ class Observer:
                 self._wrong(f"{name}, published at {event.time}, is neither delivered nor missed {when}")
 
     def _is_owed(self, event: Published) -> bool:
-        return (
-            self.ready_since is not None and event.time > self.ready_since and event.incarnation not in self.tainted
-        )
+        return self.ready_since is not None and event.time > self.ready_since and event.incarnation not in self.tainted
 
     def _is_covered(self, event: Published) -> bool:
         place = (event.incarnation, event.source)

@@ -22,8 +22,17 @@ class PublishingSite:
     """A publisher with its sensors; when it crashes, what it has not sent is gone and its next life begins anew."""
 
     def __init__(
-        self, name: str, schema: Schema, sensors: Sensors, chance: Random, broker: MemoryBroker, *, wide: bool,
-        compiled: bool, linger: bool, tell: Tell,
+        self,
+        name: str,
+        schema: Schema,
+        sensors: Sensors,
+        chance: Random,
+        broker: MemoryBroker,
+        *,
+        wide: bool,
+        compiled: bool,
+        linger: bool,
+        tell: Tell,
     ) -> None:
         self.name = name
         self.schema = schema
@@ -52,7 +61,12 @@ class PublishingSite:
         config = self._config(1)
         self.truth.begin(self.incarnation, self.schema, config)
         self.publisher = Publisher(
-            self.schema, config, name=self.name, incarnation=self.incarnation, wide=self.wide, now=now,
+            self.schema,
+            config,
+            name=self.name,
+            incarnation=self.incarnation,
+            wide=self.wide,
+            now=now,
             compiled=self.compiled,
         )
         self._keep(self.publisher.start(now))

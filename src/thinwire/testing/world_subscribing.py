@@ -27,8 +27,17 @@ class SubscribingSite:
     """
 
     def __init__(
-        self, name: str, site: PublishingSite, lookup: Callable[[bytes], Schema | None], broker: MemoryBroker, *,
-        resync: Literal["request", "wait"], compiled: bool, tell: Tell, chance: Random, unlucky: float,
+        self,
+        name: str,
+        site: PublishingSite,
+        lookup: Callable[[bytes], Schema | None],
+        broker: MemoryBroker,
+        *,
+        resync: Literal["request", "wait"],
+        compiled: bool,
+        tell: Tell,
+        chance: Random,
+        unlucky: float,
     ) -> None:
         self.name = name
         self.site = site
@@ -55,9 +64,7 @@ class SubscribingSite:
         """Join, knowing nothing."""
         self.lives += 1
         self._inbox = self._broker.subscribe(f"data.{self.site.name}")
-        self.subscriber = Subscriber(
-            self._lookup, publisher=self.site.name, resync=self.resync, compiled=self.compiled
-        )
+        self.subscriber = Subscriber(self._lookup, publisher=self.site.name, resync=self.resync, compiled=self.compiled)
         self.observer = Observer(self.site.truth)
         self._tell(f"{self.name} joins {self.site.name}")
 

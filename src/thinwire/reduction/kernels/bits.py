@@ -9,7 +9,6 @@ import numpy as np
 from thinwire.reduction.kernels.compiled import part, woven
 
 
-
 def _crc_table() -> Any:
     """The CRC-32 table, reflected polynomial EDB88320."""
     table = np.zeros(256, dtype=np.int64)
@@ -25,7 +24,7 @@ CRC_TABLE = _crc_table()
 LENGTHS = np.array([n.bit_length() for n in range(256)], dtype=np.int64)
 
 
-@part
+@woven
 def crc(chain: int, data: Any, start: int, end: int) -> int:
     """The running CRC-32 over some bytes, as zlib's `crc32(data, chain)`."""
     c = (chain ^ 0xFFFFFFFF) & 0xFFFFFFFF

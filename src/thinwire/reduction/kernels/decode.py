@@ -29,8 +29,8 @@ from thinwire.reduction import residual
 from thinwire.reduction.columns import FIELDS, HEAD, MODE, ORDINAL
 from thinwire.reduction.kernels.bits import bit_length, crc, get, zeros_at
 from thinwire.reduction.kernels.compiled import compiled, part
-from thinwire.reduction.kernels.encode import expected_at, settle_at
 from thinwire.reduction.kernels.plan import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WHOLE
+from thinwire.reduction.kernels.slots import expected_at, settle_at
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.predictors.steps import FINE
 

@@ -1,4 +1,4 @@
-"""Events to frames, compiled: decide, move the state on, write the frame.
+"""Events to frames, compiled: look, decide, move the state on, write the frame.
 
 `encode_event` takes one event and `encode_rows` many; both are the same steps. An event that is anything but ordinary
 (a new source, an absent, off-grid or outlying value, a changed text) is left alone and the per-event code takes it.
@@ -11,38 +11,10 @@ from typing import Any
 import numpy as np
 
 from thinwire.formats.lanes import Lane
-from thinwire.formats.link_state import (
-    ALIAS,
-    ATTENTION,
-    CHAIN,
-    FIRST,
-    INCARNATION,
-    LAST_ALIAS,
-    SEQUENCE,
-    SKIP,
-    SOURCES,
-    VALUES,
-    WIDE,
-)
-from thinwire.formats.scales import adapt
+from thinwire.formats.link_state import ATTENTION, VALUES
 from thinwire.frames.control import MAX_SKIP
-from thinwire.frames.kinds import FrameKind
 from thinwire.reduction import residual
-from thinwire.reduction.columns import (
-    COEFFICIENTS,
-    DUE,
-    FIELDS,
-    FILLED,
-    HEAD,
-    MODE,
-    OFFSET,
-    ORDINAL,
-    TOLD,
-    TREND,
-    TRIAL,
-    X2,
-)
-from thinwire.reduction.kernels.bits import bit_length, crc, finish, put, put_code, put_long
+from thinwire.reduction.columns import DUE, FIELDS, FILLED, HEAD, MODE, ORDINAL, TOLD, TRIAL
 from thinwire.reduction.kernels.compiled import compiled, part, woven
 from thinwire.reduction.kernels.plan import (
     AUTO,
@@ -53,32 +25,28 @@ from thinwire.reduction.kernels.plan import (
     LANE,
     LOWEST,
     PERIOD,
-    RING,
     SLOT,
     TOLERANCE,
     UP,
     WHOLE,
 )
+from thinwire.reduction.kernels.slots import expected_at, settle_at
+from thinwire.reduction.kernels.writing import put_frame
 from thinwire.reduction.limits import ABSENT
-from thinwire.reduction.predictors.steps import FINE, SEASONAL
-from thinwire.reduction.predictors.steps import TREND as TREND_MODE
-from thinwire.reduction.predictors.steps import observe_trend, predict
+from thinwire.reduction.predictors.steps import FINE
 
-ORDINARY, NOT_ORDINARY = 0, -1
+NOT_ORDINARY = -1
 
 _EXACT = 1 << 53
 _FAR = 1 << 60
-_FLAG, _TICK, _FLOAT = int(Lane.FLAG), int(Lane.TICK), int(Lane.FLOAT)
-_DATA = int(FrameKind.DATA)
-_WIDE_BIT = 0x10
-_FLOAT_FIELD = 6
+_TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
 _INFINITE = 0x7FF
 
 encode_residual = residual.encode
 decode_residual = residual.decode
 
 
-@part
+@woven
 def ticks_of(plan: Any, j: int, whole: int, value: float) -> int:
     """A value as ticks, or ABSENT where the per-event code must look at it."""
     ticks: Any = whole
@@ -100,39 +68,7 @@ def ticks_of(plan: Any, j: int, whole: int, value: float) -> int:
     return ticks if plan[LOWEST, j] <= ticks <= plan[HIGHEST, j] else ABSENT
 
 
-@part
-def season_place(plan: Any, table: Any, start: int, j: int) -> int:
-    """Where the value one period before the next event stands."""
-    return start + plan[RING, j] + (table[start + ORDINAL] + 1) % plan[PERIOD, j]
-
-
 @woven
-def expected_at(plan: Any, table: Any, start: int, j: int) -> int:
-    """What both ends expect of a slot."""
-    i = start + HEAD + plan[SLOT, j] * FIELDS
-    mode = table[i + MODE]
-    if not mode & 15:
-        return table[i]
-    x2 = table[season_place(plan, table, start, j)] if mode & 15 == SEASONAL else table[i + X2]
-    return predict(mode, table[i], x2, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS])
-
-
-@woven
-def settle_at(plan: Any, table: Any, start: int, j: int, x: int) -> None:
-    """Both ends now have this value."""
-    i = start + HEAD + plan[SLOT, j] * FIELDS
-    x1 = table[i]
-    if table[i + MODE] & 15 == TREND_MODE:
-        table[i + OFFSET], table[i + TREND] = observe_trend(
-            x, x1, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS]
-        )
-    table[i + X2] = x1
-    table[i] = x
-    if plan[PERIOD, j]:
-        table[season_place(plan, table, start, j)] = x
-
-
-@part
 def look(plan: Any, table: Any, start: int, whole: Any, values: Any, ticks: Any) -> bool:
     """Is this event ordinary? Fills in its ticks, changes nothing."""
     for j in range(plan.shape[1]):
@@ -201,85 +137,6 @@ def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any)
         sent[count] = j
         count += travels
     return count
-
-
-@woven
-def put_mask(sent: Any, total: int, out: Any, at: int, held: int, count: int) -> tuple[int, int, int]:
-    """One bit a property, in groups of eight where there are more than eight."""
-    if total <= 8:
-        bits = 0
-        for j in sent:
-            bits |= 1 << (total - 1 - j)
-        return put(out, at, held, count, bits, total)
-    groups = (total + 7) >> 3
-    used = 0
-    for j in sent:
-        used |= 1 << (groups - 1 - (j >> 3))
-    at, held, count = put(out, at, held, count, used, groups)
-    k = 0
-    while k < len(sent):
-        group = sent[k] >> 3
-        end = min(8 * group + 8, total)
-        bits = 0
-        while k < len(sent) and sent[k] < end:
-            bits |= 1 << (end - 1 - sent[k])
-            k += 1
-        at, held, count = put(out, at, held, count, bits, end - 8 * group)
-    return at, held, count
-
-
-@part
-def put_float(out: Any, at: int, held: int, count: int, code: int) -> tuple[int, int, int]:
-    """The XOR of two bit patterns without the zeros at its ends."""
-    zeros = 0
-    while not (code >> zeros) & 1:
-        zeros += 1
-    digits = (code >> zeros) & ((1 << (64 - zeros)) - 1) if zeros else code
-    width = 64 if digits < 0 else bit_length(digits)
-    at, held, count = put(out, at, held, count, zeros << _FLOAT_FIELD | (width - 1), 2 * _FLOAT_FIELD)
-    return put_long(out, at, held, count, digits, width)
-
-
-@woven
-def put_body(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, out: Any, at: int) -> int:
-    """The body of a DATA frame in `compact`; answers with the byte after it."""
-    held, count = 0, 0
-    if cells[SOURCES] > 1:
-        away = row - cells[LAST_ALIAS] - 1
-        code = away << 1 if away >= 0 else ((-away) << 1) - 1
-        at, held, count = put_code(out, at, held, count, code, cells[ALIAS])
-        cells[ALIAS] = adapt(cells[ALIAS], code)
-        cells[LAST_ALIAS] = row
-    at, held, count = put_code(out, at, held, count, skip, cells[SKIP])
-    cells[SKIP] = adapt(cells[SKIP], skip)
-    at, held, count = put_mask(sent, plan.shape[1], out, at, held, count)
-    for j in sent:
-        lane = plan[LANE, j]
-        if lane == _TICK:
-            level = cells[FIRST + j]
-            at, held, count = put_code(out, at, held, count, codes[j], level)
-            cells[FIRST + j] = adapt(level, codes[j])
-        elif lane == _FLOAT:
-            at, held, count = put_float(out, at, held, count, codes[j])
-    return finish(out, at, held, count)
-
-
-@woven
-def put_frame(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, out: Any, start: int) -> int:
-    """A whole frame from byte `start` on; answers with the byte after it."""
-    wide = cells[WIDE]
-    out[start] = _DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)
-    sequence = cells[SEQUENCE]
-    if wide:
-        out[start + 1] = (sequence >> 8) & 0xFF
-    out[start + 1 + wide] = sequence & 0xFF
-    body = start + 3 + wide
-    end = put_body(plan, cells, row, skip, codes, sent, out, body)
-    chain = crc(crc(cells[CHAIN], out, start, body - 1), out, body, end)
-    out[body - 1] = chain & 0xFF
-    cells[CHAIN] = chain
-    cells[SEQUENCE] = sequence + 1
-    return end
 
 
 @part

@@ -53,7 +53,9 @@ def is_whole(p: Property) -> bool:
 
 def _simple(rule: Rule) -> bool:
     step = step_of(rule.property)
-    if rule.lane in (Lane.GEO, Lane.ARRAY, Lane.OPAQUE) or (rule.lane is Lane.FLOAT and (rule.distance or _ranged(rule))):
+    if rule.lane in (Lane.GEO, Lane.ARRAY, Lane.OPAQUE) or (
+        rule.lane is Lane.FLOAT and (rule.distance or _ranged(rule))
+    ):
         return False
     if rule.property.kind is Kind.INTEGER and step != 1:
         return False

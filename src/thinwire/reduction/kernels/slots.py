@@ -1,0 +1,43 @@
+"""What is expected of a slot, and how it takes a value: `Columns.expected` and `Columns.settle`, for kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.reduction.columns import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
+from thinwire.reduction.kernels.compiled import part, woven
+from thinwire.reduction.kernels.plan import PERIOD, RING, SLOT
+from thinwire.reduction.predictors.steps import SEASONAL, observe_trend, predict
+from thinwire.reduction.predictors.steps import TREND as TREND_MODE
+
+
+@part
+def season_place(plan: Any, table: Any, start: int, j: int) -> int:
+    """Where the value one period before the next event stands."""
+    return start + plan[RING, j] + (table[start + ORDINAL] + 1) % plan[PERIOD, j]
+
+
+@woven
+def expected_at(plan: Any, table: Any, start: int, j: int) -> int:
+    """What both ends expect of a slot."""
+    i = start + HEAD + plan[SLOT, j] * FIELDS
+    mode = table[i + MODE]
+    if not mode & 15:
+        return table[i]
+    x2 = table[season_place(plan, table, start, j)] if mode & 15 == SEASONAL else table[i + X2]
+    return predict(mode, table[i], x2, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS])
+
+
+@woven
+def settle_at(plan: Any, table: Any, start: int, j: int, x: int) -> None:
+    """Both ends now have this value."""
+    i = start + HEAD + plan[SLOT, j] * FIELDS
+    x1 = table[i]
+    if table[i + MODE] & 15 == TREND_MODE:
+        table[i + OFFSET], table[i + TREND] = observe_trend(
+            x, x1, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS]
+        )
+    table[i + X2] = x1
+    table[i] = x
+    if plan[PERIOD, j]:
+        table[season_place(plan, table, start, j)] = x
