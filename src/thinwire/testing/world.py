@@ -110,8 +110,10 @@ class World:
             reader.paused, reader.unlucky = False, 0.0
             if reader.subscriber is None:
                 reader.start()
+        self.broker.step()
         while (due := self.broker.next_due()) is not None:
             self._quiet_until(due)
+            self.broker.step()
         self._quiet_until(self.clock.now() + _PATIENCE)
         for reader in self.subscribers:
             if reader.resync == "request" and not reader.settled:

@@ -96,7 +96,7 @@ def decide_held(i: int, table: Any, plan: Any, j: int, t: int) -> tuple[int, int
     miss = t - x
     tolerance = plan[TOLERANCE, j]
     code = encode_residual(miss, tolerance, half)
-    travels = np.int64(miss > tolerance) | np.int64(miss < -tolerance)
+    travels: Any = np.int64(miss > tolerance) | np.int64(miss < -tolerance)
     table[i] = x + decode_residual(code, tolerance, half) * travels
     return code, travels
 
@@ -119,7 +119,8 @@ def decide_predicted(plan: Any, table: Any, start: int, i: int, j: int, t: int) 
 @woven
 def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any) -> int:
     """Which properties travel, with which codes; the state moves on. Answers with how many are listed in `sent`."""
-    count = 0
+    count: Any = 0
+    travels: Any = 0
     for j in range(plan.shape[1]):
         lane = plan[LANE, j]
         if lane > _FLOAT:
@@ -191,7 +192,8 @@ def encode_event(
     plan: Any, cells: Any, table: Any, width: int, row: int, whole: Any, work: Any, blocks: Any, out: Any, at: int
 ) -> int:
     """One event into `out` from byte `at` on: the byte after its frame, `at` itself where nothing travels, or
-    NOT_ORDINARY. `work` has room for ticks, codes and what travels; `cells[ATTENTION]` names a row whose trial wants attention."""
+    NOT_ORDINARY. `work` has room for ticks, codes and what travels; `cells[ATTENTION]` names a row whose trial wants
+    attention."""
     return encode(plan, cells, table, width, row, whole, whole.view(np.float64), work, blocks, out, at)
 
 

@@ -30,15 +30,16 @@ def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
         auto = autos if rule.auto and rule.lane is Lane.TICK else -1
         autos += auto >= 0
         period, ring = (columns.period[slot], columns.ring_start[slot]) if rule.lane is Lane.TICK else (0, 0)
-        rows.append(
-            [int(rule.lane), slot, rule.tolerance, rule.half, rule.band, rule.lowest, rule.highest]
-            + [step.numerator, step.denominator, is_whole(p), auto, period, ring]
-        )
+        judged = (rule.tolerance, rule.half, rule.band, rule.lowest, rule.highest)
+        rows.append([int(rule.lane), slot, *judged, step.numerator, step.denominator, is_whole(p), auto, period, ring])
     return np.ascontiguousarray(np.array(rows, dtype=np.int64).T)
 
 
 def compilable(columns: Columns) -> bool:
-    """Can kernels serve these rules? Positions, arrays, opaque values, thinning, odd steps and very wide schemas take the per-event way."""
+    """Can kernels serve these rules?
+
+    Positions, arrays, opaque values, thinning, odd steps and very wide schemas take the per-event way.
+    """
     rules = columns.rules
     if rules.min_interval or not rules.slots or len(rules.rules) > _MAX_PROPERTIES:
         return False
