@@ -42,7 +42,7 @@ java: ## install Java 17 for Spark where the system allows it, else say how
 	tools/java.sh install
 
 clean: ## remove the environment and every cache; results in runs/ stay
-	rm -rf .venv .tools build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .tools .numba_cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml $(wildcard tools/*.sh)

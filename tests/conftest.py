@@ -1,8 +1,18 @@
-"""How property tests behave: the same examples on every CI run, fresh ones on a developer's machine."""
+"""How tests behave: the same examples on every CI run, fresh ones on a developer's machine; kernels never stale."""
 
 import os
+from hashlib import sha256
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
+
+# A compiled kernel is kept beside its own file and does not notice a change in the files it takes pieces and constants
+# from. Tests keep theirs under a name made of all those files, so that they never run an old one.
+ROOT = Path(__file__).parents[1]
+PIECES = ("reduction/**/*.py", "formats/*.py", "frames/*.py", "workload/samples/*.py")
+_sources = sorted(path for piece in PIECES for path in (ROOT / "src" / "thinwire").glob(piece))
+_digest = sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))
 
 # Kernels compile on first use, so the first example of a test may take seconds: no deadline anywhere.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
