@@ -18,7 +18,7 @@ from thinwire.link.encoder import Encoder
 from thinwire.link.publisher import Publisher
 from thinwire.reduction.arrow import Ints, Rows
 from thinwire.reduction.fast import FastEncoder
-from thinwire.reduction.kernels.encode import encode_rows
+from thinwire.reduction.kernels.encode import encode_rows, scale_columns
 
 _BUFFER = 1 << 20
 
@@ -81,7 +81,9 @@ class _Run:
         self.rows = Rows(batch, publisher.schema)
         known = publisher.encoder.reducer.rows
         self.places = np.array([known.get(key, -1) for key in self.rows.keys], dtype=np.int64)[self.rows.sources]
-        self.out = np.zeros(_BUFFER, dtype=np.uint8)
+        self.ticks = np.zeros_like(self.rows.cells)
+        scale_columns(fast.plan, self.rows.cells, self.ticks)
+        self.out = np.empty(_BUFFER, dtype=np.uint8)
         self.ends = np.zeros(self.rows.count, dtype=np.int64)
         self.stretches: list[Stretch] = []
         self.rejected: list[tuple[int, EventRejected]] = []
@@ -109,7 +111,7 @@ class _Run:
             columns.view(),
             columns.width,
             self.places,
-            self.rows.cells,
+            self.ticks,
             self.rows.odd,
             first,
             fast.work,

@@ -1,4 +1,4 @@
-"""Arrow batches as kernels take them: one row an event, one 64-bit cell a property.
+"""Arrow batches as kernels take them: one line a property, one 64-bit cell an event.
 
 Rows that kernels cannot take are marked: nulls, values of another type than the schema's, and texts that change.
 """
@@ -28,7 +28,7 @@ class Rows:
     def __init__(self, batch: pa.RecordBatch, schema: Schema) -> None:
         self.batch = batch
         self.count = batch.num_rows
-        self.cells: Ints = np.zeros((self.count, len(schema.wire)), dtype=np.int64)
+        self.cells: Ints = np.zeros((len(schema.wire), self.count), dtype=np.int64)
         self.odd: Bools = np.zeros(self.count, dtype=np.bool_)
         self.sources, self.keys = _sources(batch, schema)
         for index, p in enumerate(schema.wire):
@@ -83,9 +83,9 @@ class Rows:
         if values is None:
             self.odd[:] = True
         elif whole:
-            self.cells[:, index] = values
+            self.cells[index] = values
         else:
-            self.cells.view(np.float64)[:, index] = values
+            self.cells.view(np.float64)[index] = values
 
 
 def _plain(column: pa.Array, whole: bool, p: Property) -> npt.NDArray[Any] | None:

@@ -68,7 +68,7 @@ def batch_rate(setting: Setting) -> Iterator[Row]:
     """Arrow batches in, frames out, on one core; the batches are made outside the timed part."""
     from thinwire.link.batches import publish_batch
 
-    size, rounds = setting.size(20_000, 5_000), setting.size(ROUNDS, 3)
+    size, rounds = setting.size(100_000, 5_000), setting.size(ROUNDS, 3)
     whole = sensor_batch((rounds + 2) * size, SOURCES)
     batches = [whole.slice(at, size) for at in range(0, whole.num_rows, size)]
     schema = sensor_schema()

@@ -1,4 +1,4 @@
-"""Events to frames, compiled: look, decide, move the state on, write the frame.
+"""Events to frames, compiled: look at the values, decide, move the state on, write the frame.
 
 `encode_event` takes one event and `encode_rows` many; both are the same steps. An event that is anything but ordinary
 (a new source, an absent, off-grid or outlying value, a changed text) is left alone and the per-event code takes it.
@@ -25,7 +25,6 @@ from thinwire.reduction.kernels.plan import (
     LANE,
     LOWEST,
     PERIOD,
-    SLOT,
     TOLERANCE,
     UP,
     WHOLE,
@@ -69,21 +68,18 @@ def ticks_of(plan: Any, j: int, whole: int, value: float) -> int:
 
 
 @woven
-def look(plan: Any, table: Any, start: int, whole: Any, values: Any, ticks: Any) -> bool:
-    """Is this event ordinary? Fills in its ticks, changes nothing."""
+def ordinary(plan: Any, table: Any, start: int, ticks: Any) -> bool:
+    """Are all ticks there, on a state that has values too, and near enough to be subtracted?"""
+    i = start + HEAD
     for j in range(plan.shape[1]):
         lane = plan[LANE, j]
         if lane > _FLOAT:
             continue
-        i = start + HEAD + plan[SLOT, j] * FIELDS
-        t = ticks_of(plan, j, whole[j], values[j])
-        if t == ABSENT or table[i] == ABSENT:
+        if ticks[j] == ABSENT or table[i] == ABSENT:
             return False
-        if lane == _TICK:
-            miss = t - table[i]
-            if miss > _FAR or miss < -_FAR:
-                return False
-        ticks[j] = t
+        if lane == _TICK and abs(ticks[j] - table[i]) > _FAR:
+            return False
+        i += FIELDS
     return True
 
 
@@ -117,15 +113,18 @@ def decide_predicted(plan: Any, table: Any, start: int, i: int, j: int, t: int) 
 
 
 @woven
-def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any) -> int:
-    """Which properties travel, with which codes; the state moves on. Answers with how many are listed in `sent`."""
+def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any) -> tuple[int, int]:
+    """Which properties travel, with which codes; the state moves on. Answers with how many are listed in `sent`, and
+    with the same as bits, the first property highest (of the last 64 properties where there are more)."""
     count: Any = 0
+    bits: Any = 0
     travels: Any = 0
+    i = start + HEAD
     for j in range(plan.shape[1]):
         lane = plan[LANE, j]
+        bits <<= 1
         if lane > _FLOAT:
             continue
-        i = start + HEAD + plan[SLOT, j] * FIELDS
         t = ticks[j]
         if lane != _TICK:
             codes[j] = t ^ table[i]
@@ -137,7 +136,9 @@ def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any)
             codes[j], travels = decide_held(i, table, plan, j, t)
         sent[count] = j
         count += travels
-    return count
+        bits |= travels
+        i += FIELDS
+    return count, bits
 
 
 @part
@@ -156,25 +157,21 @@ def note_trial(plan: Any, cells: Any, table: Any, start: int, ticks: Any, blocks
 
 
 @woven
-def encode(
+def tell(
     plan: Any,
     cells: Any,
     table: Any,
-    width: int,
+    start: int,
     row: int,
-    whole: Any,
-    values: Any,
-    work: Any,
+    ticks: Any,
+    codes: Any,
+    sent: Any,
     blocks: Any,
     out: Any,
     at: int,
 ) -> int:
-    """One event into `out`; its values are given as integers and as doubles, in the same memory."""
-    start = row * width
-    ticks, codes = work[0], work[1]
-    if not look(plan, table, start, whole, values, ticks):
-        return NOT_ORDINARY
-    count = decide(plan, table, start, ticks, codes, work[2])
+    """Decide about an event, and write its frame where one is needed."""
+    count, bits = decide(plan, table, start, ticks, codes, sent)
     ordinal = table[start + ORDINAL] + 1
     table[start + ORDINAL] = ordinal
     if blocks.shape[0] and ordinal >= table[start + DUE]:
@@ -184,7 +181,7 @@ def encode(
         return at
     table[start + TOLD] = ordinal
     cells[VALUES] += count
-    return put_frame(plan, cells, row, skip, codes, work[2][:count], out, at)
+    return put_frame(plan, cells, row, skip, codes, sent, count, bits, out, at)
 
 
 @compiled
@@ -194,7 +191,41 @@ def encode_event(
     """One event into `out` from byte `at` on: the byte after its frame, `at` itself where nothing travels, or
     NOT_ORDINARY. `work` has room for ticks, codes and what travels; `cells[ATTENTION]` names a row whose trial wants
     attention."""
-    return encode(plan, cells, table, width, row, whole, whole.view(np.float64), work, blocks, out, at)
+    start = row * width
+    values = whole.view(np.float64)
+    ticks, codes, sent = work[0], work[1], work[2]
+    for j in range(plan.shape[1]):
+        if plan[LANE, j] <= _FLOAT:
+            ticks[j] = ticks_of(plan, j, whole[j], values[j])
+    if not ordinary(plan, table, start, ticks):
+        return NOT_ORDINARY
+    return tell(plan, cells, table, start, row, ticks, codes, sent, blocks, out, at)
+
+
+@part
+def scale_numbers(values: Any, up: float, down: float, band: int, lowest: float, highest: float, ticks: Any) -> None:
+    """A column of numbers as `ticks_of` would give them one by one, without a branch."""
+    for n in range(len(values)):
+        value = values[n]
+        scaled = value * down if up == 1.0 else value * down / up
+        near = np.rint(scaled)
+        exact = (abs(scaled) < _EXACT) & (near * up / down == value)
+        near = 0.0 if abs(near) <= band else near
+        ticks[n] = np.int64(near) if exact & (near >= lowest) & (near <= highest) else ABSENT
+
+
+@compiled
+def scale_columns(plan: Any, whole: Any, ticks: Any) -> None:
+    """All values of a batch as ticks, a property at a time; ABSENT where the per-event code must look at one."""
+    values = whole.view(np.float64)
+    for j in range(plan.shape[1]):
+        if plan[LANE, j] == _TICK and not plan[WHOLE, j]:
+            up, down = float(plan[UP, j]), float(plan[DOWN, j])
+            lowest, highest = float(plan[LOWEST, j]), float(plan[HIGHEST, j])
+            scale_numbers(values[j], up, down, plan[BAND, j], lowest, highest, ticks[j])
+        elif plan[LANE, j] <= _FLOAT:
+            for n in range(whole.shape[1]):
+                ticks[j, n] = ticks_of(plan, j, whole[j, n], values[j, n])
 
 
 @compiled
@@ -204,8 +235,8 @@ def encode_rows(
     table: Any,
     width: int,
     rows: Any,
-    whole: Any,
-    dirty: Any,
+    ticks: Any,
+    odd: Any,
     first: int,
     work: Any,
     blocks: Any,
@@ -219,14 +250,17 @@ def encode_rows(
     """
     at = 0
     room = len(out) - 32 - 20 * plan.shape[1]
-    values = whole.view(np.float64)
+    event, codes, sent = work[0], work[1], work[2]
     for n in range(first, len(rows)):
-        if dirty[n] or rows[n] < 0 or at > room:
+        row = rows[n]
+        if odd[n] or row < 0 or at > room:
             return n, at
-        end = encode(plan, cells, table, width, rows[n], whole[n], values[n], work, blocks, out, at)
-        if end == NOT_ORDINARY:
+        start = row * width
+        for j in range(plan.shape[1]):
+            event[j] = ticks[j, n]
+        if not ordinary(plan, table, start, event):
             return n, at
-        at = end
+        at = tell(plan, cells, table, start, row, event, codes, sent, blocks, out, at)
         ends[n] = at
         if cells[ATTENTION]:
             return n + 1, at

@@ -31,24 +31,23 @@ _NARROW = 48
 
 
 @woven
-def put_mask(sent: Any, total: int, out: Any, at: int, held: int, count: int) -> tuple[int, int, int]:
-    """One bit a property, in groups of eight where there are more than eight."""
+def put_mask(
+    bits: int, sent: Any, many: int, total: int, out: Any, at: int, held: int, count: int
+) -> tuple[int, int, int]:
+    """One bit a property, in groups of eight where there are more than eight. `bits` are they, where they fit."""
     if total <= _NARROW:
-        bits = 0
-        for j in sent:
-            bits |= 1 << (total - 1 - j)
         return put_narrow(bits, total, out, at, held, count)
     groups = (total + 7) >> 3
     used = 0
-    for j in sent:
-        used |= 1 << (groups - 1 - (j >> 3))
+    for k in range(many):
+        used |= 1 << (groups - 1 - (sent[k] >> 3))
     at, held, count = put(out, at, held, count, used, groups)
     k = 0
-    while k < len(sent):
+    while k < many:
         group = sent[k] >> 3
         end = min(8 * group + 8, total)
         bits = 0
-        while k < len(sent) and sent[k] < end:
+        while k < many and sent[k] < end:
             bits |= 1 << (end - 1 - sent[k])
             k += 1
         at, held, count = put(out, at, held, count, bits, end - 8 * group)
@@ -89,7 +88,9 @@ def put_float(out: Any, at: int, held: int, count: int, code: int) -> tuple[int,
 
 
 @woven
-def put_body(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, out: Any, at: int) -> int:
+def put_body(
+    plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, many: int, bits: int, out: Any, at: int
+) -> int:
     """The body of a DATA frame in `compact`; answers with the byte after it."""
     held, count = 0, 0
     if cells[SOURCES] > 1:
@@ -100,8 +101,9 @@ def put_body(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, 
         cells[LAST_ALIAS] = row
     at, held, count = put_code(out, at, held, count, skip, cells[SKIP])
     cells[SKIP] = adapt(cells[SKIP], skip)
-    at, held, count = put_mask(sent, plan.shape[1], out, at, held, count)
-    for j in sent:
+    at, held, count = put_mask(bits, sent, many, plan.shape[1], out, at, held, count)
+    for k in range(many):
+        j = sent[k]
         lane = plan[LANE, j]
         if lane == _TICK:
             level = cells[FIRST + j]
@@ -113,7 +115,9 @@ def put_body(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, 
 
 
 @woven
-def put_frame(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, out: Any, start: int) -> int:
+def put_frame(
+    plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, many: int, bits: int, out: Any, start: int
+) -> int:
     """A whole frame from byte `start` on; answers with the byte after it."""
     wide = cells[WIDE]
     out[start] = _DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)
@@ -122,7 +126,7 @@ def put_frame(plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any,
         out[start + 1] = (sequence >> 8) & 0xFF
     out[start + 1 + wide] = sequence & 0xFF
     body = start + 3 + wide
-    end = put_body(plan, cells, row, skip, codes, sent, out, body)
+    end = put_body(plan, cells, row, skip, codes, sent, many, bits, out, body)
     chain = crc(crc(cells[CHAIN], out, start, body - 1), out, body, end)
     out[body - 1] = chain & 0xFF
     cells[CHAIN] = chain
