@@ -15,7 +15,7 @@ from thinwire.events.timestamps import check_form
 
 MAX_NAME = 256
 MAX_MEMBERS = 65_535
-MAX_ARRAY = 65_536
+MAX_ARRAY = 32_768
 MAX_PERIOD = 4_096
 
 _NEEDS_STEP = frozenset({Kind.NUMBER, Kind.ARRAY})

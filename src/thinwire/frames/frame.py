@@ -30,7 +30,7 @@ _PACKED = 0x20
 
 
 class Frame(NamedTuple):
-    """A frame taken apart. `body` is unpacked; `raw` is what travelled."""
+    """A frame taken apart; `raw` is what travelled."""
 
     kind: int
     incarnation: int
@@ -38,8 +38,14 @@ class Frame(NamedTuple):
     slot: int | None
     sequence: int
     check: int
-    body: bytes
     raw: bytes
+
+    @property
+    def body(self) -> bytes:
+        """The body, unpacked. Ask for it once the check has been found right: unpacking is work that a liar could
+        make somebody do."""
+        body = self.raw[self.header_size :]
+        return body if self.slot is None else unpack(body, self.slot, MAX_FRAME)
 
     def chain_after(self, chain: int) -> int:
         """The running check after this frame; its low byte must equal `check`."""
@@ -87,10 +93,7 @@ def read(raw: bytes) -> Frame:
     if len(raw) <= end:
         raise CorruptFrame("header cut off", length=len(raw))
     slot = raw[1] if packed else None
-    body = raw[end + 1 :]
-    if slot is not None:
-        body = unpack(body, slot, MAX_FRAME)
-    return Frame(head & 0x0F, head >> 6, wide, slot, int.from_bytes(raw[at:end], "big"), raw[end], body, raw)
+    return Frame(head & 0x0F, head >> 6, wide, slot, int.from_bytes(raw[at:end], "big"), raw[end], raw)
 
 
 def _crc(raw: bytes, header_size: int, chain: int) -> int:

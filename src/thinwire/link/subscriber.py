@@ -190,10 +190,10 @@ class Subscriber:
 
     def _checked(self, frame: Frame) -> tuple[KeyFrame, int]:
         """The key frame and the running check after it, once header and body agree."""
-        key = KeyFrame.decode(frame.body)
         chain = frame.chain_after(0)
         if chain & 0xFF != frame.check:
             raise CorruptFrame("key frame header does not match its check")
+        key = KeyFrame.decode(frame.body)
         low = 0xFFFF if frame.wide else 0xFF
         if frame.sequence != key.sequence & low or frame.incarnation != key.incarnation & 3:
             raise CorruptFrame("key frame header and body tell of different places", sequence=key.sequence)

@@ -22,7 +22,7 @@ _LARGEST = {
     Kind.STRING: MAX_TEXT,
     Kind.ENUM: MAX_TEXT,
     Kind.OPAQUE: MAX_EXACT,
-    Kind.ARRAY: MAX_ARRAY // 2 * _ELEMENT,
+    Kind.ARRAY: MAX_ARRAY * _ELEMENT,
 }
 
 

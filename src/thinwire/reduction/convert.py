@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from thinwire.errors import CorruptFrame, NotFinite, TooLarge, WrongType
 from thinwire.events import Kind, Property, timestamps
+from thinwire.events.properties import MAX_ARRAY
 from thinwire.formats.exact import MAX_EXACT
 from thinwire.reduction import geo
 from thinwire.reduction.limits import ABSENT, OFF_GRID, TICK_LIMIT
@@ -119,8 +120,8 @@ def array_of(p: Property, value: Any) -> tuple[tuple[int, ...], bool]:
         raise WrongType("an array is a list of numbers", property=p.name, value=value)
     if p.length is not None and len(value) != p.length:
         raise WrongType("array of another length", property=p.name, length=len(value), declared=p.length)
-    if len(value) > MAX_TEXT // 2:
-        raise TooLarge(property=p.name, length=len(value), limit=MAX_TEXT // 2)
+    if len(value) > MAX_ARRAY:
+        raise TooLarge(property=p.name, length=len(value), limit=MAX_ARRAY)
     convert = _number(p)
     ticks = [convert(item) for item in value]
     if ABSENT in ticks:
