@@ -165,9 +165,10 @@ def widened(column: Column, kind: Kind) -> dict[str, Any]:
     values = column.values if kind is not Kind.ARRAY else [item for value in column.values for item in value]
     try:
         low, high = _outwards(Fraction(min(values)), Fraction(max(values)))
-        return {"minimum": _plain(low), "maximum": _plain(high)}
+        found = {"minimum": _plain(low), "maximum": _plain(high)}
     except OverflowError:  # a round number beyond the largest double
         return {}
+    return found if found["minimum"] < found["maximum"] else {}  # no doubles lie between them
 
 
 def _outwards(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from thinwire.errors import CorruptFrame
 from thinwire.events import Schema
 from thinwire.formats.partial import Given
+
+MAX_DEPTH = 72
+"""lists and objects in one another; an opaque value may have 64"""
 
 _PLACE = "@"
 _BYTES, _INSTANT, _ITSELF = "$bytes", "$time", "$"
@@ -44,11 +47,27 @@ def decode(body: bytes, schema: Schema, sources: int) -> Given:
         raise CorruptFrame("body without source and skip")
     if place[0] >= sources:
         raise CorruptFrame("alias of no source", alias=place[0], sources=sources)
+    if any(_deep(value) for value in values.values()):
+        raise CorruptFrame("values nested too deep", limit=MAX_DEPTH)
     indexes = {_told_name(p.name): index for index, p in enumerate(schema.wire)}
     unknown = next((name for name in values if name not in indexes), None)
     if unknown is not None:
         raise CorruptFrame("a property the schema does not have", property=unknown)
     return Given(place[0], place[1], {indexes[name]: value for name, value in values.items()})
+
+
+def _deep(value: Any) -> bool:
+    """Do lists or objects lie in one another deeper than any value may? Pythons differ in how deep they read."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for thing in level if isinstance(thing, list | dict) for inner in _inside(thing)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(thing: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    return thing.values() if isinstance(thing, dict) else thing
 
 
 def _told_name(name: str) -> str:
