@@ -42,6 +42,7 @@ EXTRAS = {
     "aiokafka": "kafka",
     "aiomqtt": "mqtt",
     "fastavro": "evaluation",
+    "hypothesis": "testing",
     "matplotlib": "plots",
     "nats": "nats",
     "pandas": "spark",
