@@ -18,14 +18,14 @@ from thinwire.errors import ConfigError, EventRejected
 from thinwire.events import Schema
 from thinwire.events.paths import flatten
 from thinwire.formats import LinkState
-from thinwire.formats.link_state import INCARNATION, SEQUENCE, VALUES
+from thinwire.formats.link_state import SEQUENCE, VALUES
 from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, SourceState
 from thinwire.frames.keys import CHUNK_BYTES
 from thinwire.link import audits, silence
 from thinwire.link.config import LinkConfig
 from thinwire.link.counts import Counts
 from thinwire.link.encoder import Encoder
-from thinwire.reduction import Reducer, resolve
+from thinwire.reduction import Reducer, RuleSet, resolve
 from thinwire.reduction.convert import converter
 
 REQUEST_PAUSE = 1.0
@@ -73,7 +73,8 @@ class Publisher:
         self._values_before = 0
         self._last_round = -1e300
         self._audit_in = 0
-        self._configure(config or LinkConfig(), sequence=0)
+        config = config or LinkConfig()
+        self._configure(config, resolve(schema, config.demand), sequence=0)
 
     def start(self, now: float) -> list[bytes]:
         """What readers need before the first event."""
@@ -130,11 +131,9 @@ class Publisher:
         rules = resolve(self.schema, config.demand)
         frames = self.heartbeat(now)
         old = self._encoder.reducer
-        self._suppressed_before, self._values_before = (
-            self._suppressed_before + old.suppressed,
-            self._values_before + self._link.cells[VALUES],
-        )
-        self._configure(config, sequence=self._link.cells[SEQUENCE], rules=rules)
+        self._suppressed_before += old.suppressed
+        self._values_before += self._link.cells[VALUES]
+        self._configure(config, rules, sequence=self._link.cells[SEQUENCE])
         self._encoder.reducer.take_over(old)
         self._link.sources = len(old.keys)
         return frames + self._round(now)
@@ -161,14 +160,11 @@ class Publisher:
         """The part that turns events into frames, for batches."""
         return self._encoder
 
-    def _configure(self, config: LinkConfig, sequence: int, rules: Any = None) -> None:
+    def _configure(self, config: LinkConfig, rules: RuleSet, sequence: int) -> None:
         self.config = config
-        reducer = Reducer(
-            rules or resolve(self.schema, config.demand), late_policy=config.late_policy, max_sources=config.max_sources
-        )
+        reducer = Reducer(rules, late_policy=config.late_policy, max_sources=config.max_sources)
         self._link = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
         self._link.cells[SEQUENCE] = sequence
-        self._link.cells[INCARNATION] = self.incarnation & 3
         self._encoder = Encoder(
             reducer, self._link, self.counts, spell_out=config.format == "json", compiled=self._compiled
         )
