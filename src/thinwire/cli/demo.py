@@ -48,8 +48,7 @@ def demo(
     output = Output(json)
     run = f"demo-{datetime.now():%Y%m%d-%H%M%S}"
     _introduce(output, rate)
-    # Kernels compile on their first use, and nobody came to watch that.
-    Demonstration(sources=PLANTS).run(4 * PLANTS)
+    _warm_up()
     show = Demonstration(sources=PLANTS, run=run)
     with _display(output, show) as refresh:
         _play(show, seconds, rate, refresh)
@@ -64,6 +63,15 @@ def demo(
 def _introduce(output: Output, rate: int) -> None:
     output.note(f"{PLANTS} plants, {rate} events a second ({rate / PLANTS:.0f} times real time), broker in memory.")
     output.note("Each tolerance has a publisher link of its own; Ctrl-C ends with a summary.")
+    output.note("The very first run compiles its kernels, which takes a moment.")
+
+
+def _warm_up() -> None:
+    """Kernels compile on their first use, some seconds once, and nobody came to watch that: a trial of predictors and
+    an event passed over included."""
+    rehearsal = Demonstration(sources=PLANTS)
+    rehearsal.run(80 * PLANTS)
+    rehearsal.finish()
 
 
 def _play(show: Demonstration, seconds: float, rate: int, refresh: Any) -> None:
