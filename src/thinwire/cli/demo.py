@@ -48,7 +48,8 @@ def demo(
     output = Output(json)
     run = f"demo-{datetime.now():%Y%m%d-%H%M%S}"
     _introduce(output, rate)
-    _warm_up()
+    with output.console.status("first run on this machine: compiling the kernels, up to a minute, once"):
+        _warm_up()
     show = Demonstration(sources=PLANTS, run=run)
     with _display(output, show) as refresh:
         _play(show, seconds, rate, refresh)
@@ -63,12 +64,12 @@ def demo(
 def _introduce(output: Output, rate: int) -> None:
     output.note(f"{PLANTS} plants, {rate} events a second ({rate / PLANTS:.0f} times real time), broker in memory.")
     output.note("Each tolerance has a publisher link of its own; Ctrl-C ends with a summary.")
-    output.note("The very first run compiles its kernels, which takes a moment.")
+    output.note("The very first run on a machine compiles its kernels, up to a minute; later ones start at once.")
 
 
 def _warm_up() -> None:
-    """Kernels compile on their first use, some seconds once, and nobody came to watch that: a trial of predictors and
-    an event passed over included."""
+    """Kernels compile on their first use, and nobody came to watch that: run all of them, a trial of predictors and an
+    event passed over included."""
     rehearsal = Demonstration(sources=PLANTS)
     rehearsal.run(80 * PLANTS)
     rehearsal.finish()
