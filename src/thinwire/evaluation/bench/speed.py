@@ -68,11 +68,11 @@ def batch_rate(setting: Setting) -> Iterator[Row]:
     """Arrow batches in, frames out, on one core; the batches are made outside the timed part."""
     from thinwire.link.batches import publish_batch
 
-    size, rounds = setting.size(100_000, 5_000), setting.size(ROUNDS, 3)
-    whole = sensor_batch((rounds + 2) * size, SOURCES)
-    batches = [whole.slice(at, size) for at in range(0, whole.num_rows, size)]
+    large, small, rounds = setting.size(100_000, 5_000), setting.size(20_000, 1_000), setting.size(ROUNDS, 3)
+    whole = sensor_batch((rounds + 2) * large, SOURCES)
     schema = sensor_schema()
-    for predictor, bar in ((FIXED, 3e7), (AUTO, 1e7), (COSTLY, None)):
+    for predictor, size, bar in ((FIXED, large, 3e7), (AUTO, large, 1e7), (COSTLY, large, None), (FIXED, small, None)):
+        batches = [whole.slice(at, size) for at in range(0, (rounds + 2) * size, size)]
         publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=predictor)))
         publisher.start(0.0)
         rates = []
@@ -81,7 +81,7 @@ def batch_rate(setting: Setting) -> Iterator[Row]:
             begin = process_time()
             publish_batch(publisher, batch, now)
             rates.append(size * len(schema.wire) / (process_time() - begin))
-        name = f"batches, predictor {predictor}: property values a second, one core"
+        name = f"batches of {size:,}, predictor {predictor}: property values a second, one core"
         how = f"median of {rounds} batches of {size:,} events, {len(schema.wire)} values each, {SOURCES} sources"
         yield Row(name, "values/s", median(rates[2:]), low=bar, how=how)
 
