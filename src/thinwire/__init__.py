@@ -6,12 +6,15 @@
 'compact'
 """
 
+from thinwire.client import Bus, Coarser, Skewed, Subscription, TopicPublisher, Unreadable, connect
 from thinwire.errors import ThinwireError
 from thinwire.events import Event, Property, Schema, from_class, from_turtle, infer, to_turtle
 from thinwire.link import LinkConfig, Missed, Publisher, Subscriber, Watermark
 from thinwire.reduction import Demand
 
 __all__ = [
+    "Bus",
+    "Coarser",
     "Demand",
     "Event",
     "LinkConfig",
@@ -19,9 +22,14 @@ __all__ = [
     "Property",
     "Publisher",
     "Schema",
+    "Skewed",
     "Subscriber",
+    "Subscription",
     "ThinwireError",
+    "TopicPublisher",
+    "Unreadable",
     "Watermark",
+    "connect",
     "from_class",
     "from_turtle",
     "infer",

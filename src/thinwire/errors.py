@@ -218,3 +218,73 @@ class NoLongerRetained(TransportError):
 class TransportClosed(TransportError):
     summary = "the transport is closed"
     advice = "Connect again."
+
+
+class BrokerUnavailable(TransportError):
+    summary = "the broker cannot be reached"
+    advice = "Check the address, and that the broker runs: `thinwire doctor URL`."
+    retriable = True
+
+
+class BrokerRefused(TransportError):
+    """The broker answered, and said no: credentials, permissions, limits, a full disk."""
+
+    summary = "the broker refused"
+    advice = "Check the credentials, permissions and limits of this connection with the broker's administrator."
+
+
+class BadUrl(LocalFault):
+    summary = "bad URL"
+    advice = "Write nats://host:4222, tls://host:4222, embedded:// (starts a broker here) or memory://name."
+
+
+class Conflict(TransportError):
+    """Somebody else wrote in between."""
+
+    summary = "somebody else wrote first"
+    advice = "Read again, decide again, write again."
+    retriable = True
+
+
+class UnknownLog(TransportError):
+    summary = "there is no such log"
+    advice = "Register the topic, or check its name with `thinwire registry list`."
+
+
+class NobodyAnswers(TransportError):
+    summary = "nobody answers"
+    advice = "Start the service (`thinwire up`), or go on without it."
+    retriable = True
+
+
+class UnknownTopic(LocalFault):
+    summary = "unknown topic"
+    advice = "Register its schema first (`bus.register(schema)`), or give it: schema=..."
+
+
+class IdentityTaken(LocalFault):
+    """Another publisher speaks under the same name on the same topic."""
+
+    summary = "the name of this publisher is taken"
+    advice = "Give every publisher of a topic a name of its own (name=...), or stop the other one."
+
+
+class DurableTaken(LocalFault):
+    """Another subscriber reads on under the same durable name."""
+
+    summary = "the durable name is taken"
+    advice = "Give every subscriber a durable name of its own, or stop the other one."
+
+
+class RegistryError(LocalFault):
+    """A document the registry cannot take."""
+
+    summary = "the registry refuses"
+
+
+class UnknownFacts(PeerFault):
+    """An event refers to facts that this reader has not been told."""
+
+    summary = "unknown facts"
+    advice = "Read the facts under this key from their bucket, then join the event again."
+    retriable = True

@@ -30,6 +30,11 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "up": Verb("thinwire.cli.up", "up", "Start a broker and the registry on this machine."),
+    "pub": Verb("thinwire.cli.pub", "pub", "Publish events from JSON lines."),
+    "sub": Verb("thinwire.cli.sub", "sub", "Print the events of a topic as JSON lines."),
+    "registry": Verb("thinwire.cli.registry", "registry", "What is known of topics, schemas and subscribers."),
+    "doctor": Verb("thinwire.cli.doctor", "doctor", "Is everything as it should be, here and at the broker?"),
     "demo": Verb("thinwire.cli.demo", "demo", "The whole system on this machine, with a live view."),
     "samples": Verb("thinwire.cli.samples", "samples", "Write sample events of a generated building or fleet."),
     "bench": Verb("thinwire.cli.bench", "bench", "Measure bytes and time, ours beside the usual formats."),

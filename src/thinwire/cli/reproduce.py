@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -16,13 +16,24 @@ from thinwire.evaluation.reproduce import EXPERIMENTS, Experiment, find
 from thinwire.evaluation.reproduce import virtual_events as experiment
 
 QUICK, FULL = 20_000, 1_000_000
+QUICK_RUNS, RUNS = 2, 10
 
 NameArgument = Annotated[str, typer.Argument(help="What to reproduce; see --list.")]
 ListOption = Annotated[bool, typer.Option("--list", help="List what can be reproduced.")]
 FigureOption = Annotated[int | None, typer.Option("--figure", help="Only this figure.")]
 EventsOption = Annotated[int | None, typer.Option("--events", help=f"How many events; {FULL:,} by default.", min=2)]
 QuickOption = Annotated[bool, typer.Option("--quick", help=f"{QUICK:,} events.")]
+RunsOption = Annotated[
+    int | None, typer.Option("--runs", help=f"How often figure 7 is measured; {RUNS} times by default.", min=1)
+]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder of the pictures.")]
+
+
+class Scale(NamedTuple):
+    """How much is measured: events of figures 5 and 6, runs of figure 7; its runs are short where events are few."""
+
+    events: int
+    runs: int
 
 
 def reproduce(
@@ -31,6 +42,7 @@ def reproduce(
     figure: FigureOption = None,
     events: EventsOption = None,
     quick: QuickOption = False,
+    runs: RunsOption = None,
     out: OutOption = Path("runs/reproduce"),
     json: JsonOption = False,
 ) -> None:
@@ -42,17 +54,18 @@ def reproduce(
     chosen = find(name)
     if figure is not None and figure not in chosen.figures:
         raise ConfigError("no such figure", figure=figure, choose_from=sorted(chosen.figures))
-    count = events or (QUICK if quick else FULL)
+    scale = Scale(events or (QUICK if quick else FULL), runs or (QUICK_RUNS if quick else RUNS))
     output.note(chosen.paper)
-    document: dict[str, Any] = {"experiment": name, "paper": chosen.paper, "events": count}
+    document: dict[str, Any] = {"experiment": name, "paper": chosen.paper, **scale._asdict()}
     for number in [figure] if figure else sorted(chosen.figures):
-        document[f"figure {number}"] = _FIGURES[number](output, chosen, count, out)
+        document[f"figure {number}"] = _FIGURES[number](output, chosen, scale, out)
     output.document(document)
 
 
-def _figure_5(output: Output, chosen: Experiment, events: int, out: Path) -> Any:
+def _figure_5(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
     from thinwire.evaluation.reproduce import plots
 
+    events = scale.events
     sizes = _watched("figure 5", lambda progress: experiment.figure_5(events, progress=progress))
     columns = ("format", "published MB", "ours, MB a million events", "off by", "measured MB")
     rows = [
@@ -66,9 +79,10 @@ def _figure_5(output: Output, chosen: Experiment, events: int, out: Path) -> Any
     return {"rows": [dict(zip(columns, row, strict=True)) for row in rows], "pictures": pictures}
 
 
-def _figure_6(output: Output, chosen: Experiment, events: int, out: Path) -> Any:
+def _figure_6(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
     from thinwire.evaluation.reproduce import plots
 
+    events = scale.events
     stages = _watched("figure 6", lambda progress: experiment.figure_6(events, progress=progress))
     columns = ("format", *experiment.STAGES, "first hop to raw", "second hop to raw")
     rows = [(s.format, *s.per_event, *(f"1/{s.totals[0] / hop:.1f}" for hop in s.totals[1:3])) for s in stages]
@@ -83,7 +97,27 @@ def _figure_6(output: Output, chosen: Experiment, events: int, out: Path) -> Any
     return {"rows": [dict(zip(columns, row, strict=True)) for row in rows], **statement, "pictures": pictures}
 
 
-_FIGURES: dict[int, Callable[[Output, Experiment, int, Path], Any]] = {5: _figure_5, 6: _figure_6}
+def _figure_7(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
+    from thinwire.evaluation.reproduce import chain, plots
+
+    seconds = chain.seconds_for(scale.events)
+    chains = _watched("figure 7", lambda progress: chain.figure_7(scale.runs, seconds, progress=progress))
+    columns = ("chain", "process", "cores", "spread", "memory MB", "spread MB")
+    rows = [(chain.KINDS[c.kind], role, *point) for c in chains for role, point in c.by_role.items()]
+    title = f"figure 7: {chosen.figures[7]} ({scale.runs} runs of {seconds:g} s, {chain.RATE:g} events/s)"
+    output.table(title, columns, rows)
+    stored = {chain.KINDS[c.kind]: c.stored[0] for c in chains}
+    told = ", ".join(f"{name} {size:.1f}" for name, size in stored.items())
+    output.note(f"bytes stored at the broker, an event: {told}.")
+    lost = sum(run.lost for c in chains for run in c.runs)
+    output.note(f"events lost: {lost}.")
+    pictures = plots.figure_7(chains, out)
+    _point_at(output, pictures)
+    table = [dict(zip(columns, row, strict=True)) for row in rows]
+    return {"rows": table, "stored bytes an event": stored, "events lost": lost, "pictures": pictures}
+
+
+_FIGURES: dict[int, Callable[[Output, Experiment, Scale, Path], Any]] = {5: _figure_5, 6: _figure_6, 7: _figure_7}
 
 
 def _list(output: Output) -> None:

@@ -194,6 +194,8 @@ def _hints(old: Property, new: Property) -> Iterator[Change]:
     if old.confidential != new.confidential:
         what = "hidden" if new.confidential else "revealed"
         yield Change(old.name, what, f"the property was {what}")
+    if old.static != new.static:
+        yield Change(old.name, "tuned", "now told once" if new.static else "no longer told once")
     if (old.idle_band, old.period) != (new.idle_band, new.period):
         yield Change(old.name, "tuned", "idle band or period changed")
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-About = tuple[Mapping[str, float | None], tuple[Any, ...], int, str, bool, bool, tuple[str, ...]]
-"""bound, source, ordinal, publisher, virtual, provisional, flags"""
+About = tuple[Mapping[str, float | None], tuple[Any, ...], int, str, int, bool, bool, tuple[str, ...]]
+"""bound, source, ordinal, publisher, incarnation, virtual, provisional, flags"""
+
+Identity = tuple[str, int, tuple[Any, ...], int]
+"""publisher, incarnation, source, ordinal: what makes an event the same one when it comes again"""
 
 
 class Event(dict[str, Any]):
@@ -16,11 +19,15 @@ class Event(dict[str, Any]):
     virtual: True where no value of it was sent, every one was predicted
     provisional: True beyond the watermark, where the event may not have happened
     source: the dimension values; ordinal: the number of the event within its source
+    publisher, incarnation: who published it, and in which of its lives
+    identity: the four together; an event that comes again has the same
     flags: properties outside their declared range
 
     >>> event = Event({"sensor": "T1", "temperature": 20.5}, bound={"temperature": 0.5}, source=("T1",), ordinal=3)
     >>> event["temperature"], event.bound["temperature"], event.virtual
     (20.5, 0.5, False)
+    >>> event.identity
+    ('', 0, ('T1',), 3)
     """
 
     __slots__ = ("_about",)
@@ -34,12 +41,13 @@ class Event(dict[str, Any]):
         source: tuple[Any, ...],
         ordinal: int,
         publisher: str = "",
+        incarnation: int = 0,
         virtual: bool = False,
         provisional: bool = False,
         flags: tuple[str, ...] = (),
     ) -> None:
         super().__init__(values)
-        self._about = (bound, source, ordinal, publisher, virtual, provisional, flags)
+        self._about = (bound, source, ordinal, publisher, incarnation, virtual, provisional, flags)
 
     @classmethod
     def of(cls, values: dict[str, Any], about: About) -> Event:
@@ -48,6 +56,10 @@ class Event(dict[str, Any]):
         event.update(values)
         event._about = about
         return event
+
+    def like(self, values: dict[str, Any], bound: Mapping[str, float | None] | None = None) -> Event:
+        """The same event with other values, and other bounds where given."""
+        return Event.of(values, self._about if bound is None else (bound, *self._about[1:]))
 
     @property
     def bound(self) -> Mapping[str, float | None]:
@@ -66,13 +78,22 @@ class Event(dict[str, Any]):
         return self._about[3]
 
     @property
-    def virtual(self) -> bool:
+    def incarnation(self) -> int:
         return self._about[4]
 
     @property
-    def provisional(self) -> bool:
+    def identity(self) -> Identity:
+        _, source, ordinal, publisher, incarnation, *_ = self._about
+        return publisher, incarnation, source, ordinal
+
+    @property
+    def virtual(self) -> bool:
         return self._about[5]
 
     @property
-    def flags(self) -> tuple[str, ...]:
+    def provisional(self) -> bool:
         return self._about[6]
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return self._about[7]

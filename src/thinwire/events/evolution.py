@@ -80,6 +80,7 @@ class Projection:
             source=event.source,
             ordinal=event.ordinal,
             publisher=event.publisher,
+            incarnation=event.incarnation,
             virtual=event.virtual,
             provisional=event.provisional,
             flags=tuple(view.name for view in self._views if view.flagged(values[view.name], event)),

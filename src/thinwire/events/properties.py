@@ -19,6 +19,7 @@ MAX_ARRAY = 32_768
 MAX_PERIOD = 4_096
 
 _NEEDS_STEP = frozenset({Kind.NUMBER, Kind.ARRAY})
+_FACTUAL = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.ENUM, Kind.STRING})
 _STEP = re.compile(r"[+-]?(?:[0-9.]{1,40}(?:[eE][+-]?[0-9]{1,2})?|[0-9]{1,40}/[0-9]{1,40})")
 
 
@@ -36,6 +37,7 @@ class Property:
     idle_band: readings this near to zero count as zero (a machine that is off)
     period: events after which the values repeat, for the seasonal predictor
     confidential: never leaves the publisher
+    static: a fact about the source, told once through the registry; events carry a reference to it
 
     >>> Property("temperature", Kind.NUMBER, step="0.1", minimum=0, maximum=50).step
     Fraction(1, 10)
@@ -56,6 +58,7 @@ class Property:
     idle_band: float | None = None
     period: int | None = None
     confidential: bool = False
+    static: bool = False
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class Property:
         idle_band: float | None = None,
         period: int | None = None,
         confidential: bool = False,
+        static: bool = False,
     ) -> None:
         given = {
             "name": name,
@@ -92,6 +96,7 @@ class Property:
             "idle_band": idle_band,
             "period": period,
             "confidential": confidential,
+            "static": static,
         }
         for field, value in given.items():
             object.__setattr__(self, field, value)
@@ -168,11 +173,12 @@ def _is_real(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -largest <= value <= largest
 
 
+_FLAGS = ("closed", "confidential", "static")
 _EXPECTED: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     *((field, "a text", _is_text) for field in ("name", "unit", "domain", "form")),
     *((field, "a whole number", _is_count) for field in ("length", "period")),
     *((field, "a finite number", _is_real) for field in ("minimum", "maximum", "idle_band")),
-    *((field, "true or false", lambda value: isinstance(value, bool)) for field in ("closed", "confidential")),
+    *((field, "true or false", lambda value: isinstance(value, bool)) for field in _FLAGS),
     ("members", "a list of texts", lambda value: all(map(_is_text, value))),
 )
 
@@ -201,3 +207,16 @@ def _check(p: Property) -> None:
         check_form(p.form, p.name)
     if p.confidential and p.role is not Role.MEASUREMENT:
         raise SchemaError("only measurements can be confidential", property=p.name, role=p.role.value)
+    if p.static:
+        _check_static(p)
+
+
+def _check_static(p: Property) -> None:
+    """What identifies an event changes with it, and what must not be told cannot be told once."""
+    if p.role is Role.DIMENSION:
+        raise SchemaError("a dimension identifies the source and cannot be static", property=p.name)
+    if p.kind not in _FACTUAL:
+        kinds = sorted(kind.value for kind in _FACTUAL)
+        raise SchemaError(f"a {p.kind.value} cannot be static", property=p.name, choose_from=kinds)
+    if p.confidential:
+        raise SchemaError("a confidential property is never told, so it cannot be static", property=p.name)

@@ -38,7 +38,7 @@ _ROLES = {TW + role.value: role for role in Role}
 _SCHEMA_WORDS = frozenset({"name", "version", "property"})
 _RANGE_WORDS = frozenset({"step", "minValue", "maxValue"})
 _MODEL_WORDS = {"runtimeName", "runtimeType", "hasUnit", "domainProperty", "valueSpecification"}
-_OUR_WORDS = {"order", "role", "members", "closed", "form", "length", "idleBand", "period", "confidential"}
+_OUR_WORDS = {"order", "role", "members", "closed", "form", "length", "idleBand", "period", "confidential", "static"}
 _PROPERTY_WORDS = frozenset(_MODEL_WORDS | _OUR_WORDS)
 
 
@@ -117,6 +117,7 @@ def _details(node: Node) -> dict[str, Any]:
         "idle_band": node.real("idleBand"),
         "period": node.integer("period"),
         "confidential": node.flag("confidential"),
+        "static": node.flag("static"),
     }
 
 
@@ -151,7 +152,7 @@ def _facts(p: Property, order: int) -> Iterator[tuple[str, str]]:
     for word, value in (("form", p.form), ("length", p.length), ("idleBand", p.idle_band), ("period", p.period)):
         if value is not None:
             yield f"tw:{word}", _literal(value) if isinstance(value, str) else repr(value)
-    for word, flag in (("closed", p.closed), ("confidential", p.confidential)):
+    for word, flag in (("closed", p.closed), ("confidential", p.confidential), ("static", p.static)):
         if flag:
             yield f"tw:{word}", "true"
 

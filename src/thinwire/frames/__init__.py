@@ -5,6 +5,7 @@ from thinwire.frames.control import Change, Heartbeat, Request, Silence, Switch
 from thinwire.frames.frame import Frame, read, seal
 from thinwire.frames.keys import KeyFrame, SourceState
 from thinwire.frames.kinds import WIRE_VERSION, FrameKind
+from thinwire.frames.rounds import RoundPlace, begins_round, place_in_round
 
 __all__ = [
     "WIRE_VERSION",
@@ -14,10 +15,13 @@ __all__ = [
     "Heartbeat",
     "KeyFrame",
     "Request",
+    "RoundPlace",
     "Silence",
     "SourceState",
     "Switch",
+    "begins_round",
     "join",
+    "place_in_round",
     "read",
     "seal",
     "split",

@@ -76,16 +76,33 @@ class KeyFrame(NamedTuple):
     @classmethod
     def decode(cls, body: bytes) -> KeyFrame:
         """Read a chunk; refuses another wire version by name before it looks at anything else."""
-        if len(body) < 1 + _FINGERPRINT + 4:
-            raise CorruptFrame("key frame cut off", length=len(body))
-        if body[0] != WIRE_VERSION:
-            raise UnsupportedVersion(version=body[0], supported=[WIRE_VERSION])
-        if crc32(body[:-4]) != int.from_bytes(body[-4:], "big"):
-            raise CorruptFrame("key frame does not match its checksum", length=len(body))
-        return _decode(body[:-4])
+        body = _checked(body)
+        head, at = read_head(body)
+        sources: list[SourceState] = []
+        while at < len(body):
+            source, at = SourceState.decode(body, at)
+            sources.append(source)
+        if head.first + len(sources) > head.total_sources or head.total_sources > MAX_TOTAL_SOURCES:
+            facts = {"first": head.first, "count": len(sources), "total": head.total_sources}
+            raise CorruptFrame("sources beyond the number of sources", **facts)
+        return cls(*head, tuple(sources))
 
 
-def _decode(body: bytes) -> KeyFrame:
+class KeyHead(NamedTuple):
+    """A chunk without its sources."""
+
+    incarnation: int
+    sequence: int
+    config_version: int
+    fingerprint: bytes
+    rules: bytes
+    scales: bytes
+    total_sources: int
+    first: int
+
+
+def read_head(body: bytes) -> tuple[KeyHead, int]:
+    """What stands before the sources of a chunk, and where they begin."""
     incarnation, at = varint.read(body, 1)
     sequence, at = varint.read(body, at)
     config_version, at = varint.read(body, at)
@@ -94,10 +111,15 @@ def _decode(body: bytes) -> KeyFrame:
     scales, at = varint.read_blob(body, at, MAX_PART)
     total, at = varint.read(body, at)
     first, at = varint.read(body, at)
-    sources: list[SourceState] = []
-    while at < len(body):
-        source, at = SourceState.decode(body, at)
-        sources.append(source)
-    if first + len(sources) > total or total > MAX_TOTAL_SOURCES:
-        raise CorruptFrame("sources beyond the number of sources", first=first, count=len(sources), total=total)
-    return KeyFrame(incarnation, sequence, config_version, fingerprint, rules, scales, total, first, tuple(sources))
+    return KeyHead(incarnation, sequence, config_version, fingerprint, rules, scales, total, first), at
+
+
+def _checked(body: bytes) -> bytes:
+    """The body of a chunk before its checksum, once that fits."""
+    if len(body) < 1 + _FINGERPRINT + 4:
+        raise CorruptFrame("key frame cut off", length=len(body))
+    if body[0] != WIRE_VERSION:
+        raise UnsupportedVersion(version=body[0], supported=[WIRE_VERSION])
+    if crc32(body[:-4]) != int.from_bytes(body[-4:], "big"):
+        raise CorruptFrame("key frame does not match its checksum", length=len(body))
+    return body[:-4]

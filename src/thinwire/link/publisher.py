@@ -145,6 +145,11 @@ class Publisher:
         return self._round(now)
 
     @property
+    def untold(self) -> bool:
+        """Were events passed over in silence that no frame has told of yet?"""
+        return silence.untold(self._encoder.reducer.columns)
+
+    @property
     def suppressed_events(self) -> int:
         """Events that needed no frame of their own."""
         return self._suppressed_before + self._encoder.reducer.suppressed

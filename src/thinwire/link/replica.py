@@ -20,14 +20,20 @@ RECENT = 256
 
 
 class Replica:
-    """What a key frame started, kept in step by every frame after it."""
+    """What a key frame started, kept in step by every frame after it.
 
-    def __init__(self, key: KeyFrame, schema: Schema, *, publisher: str, wide: bool, compiled: bool) -> None:
+    passed_over: are events that were passed over in silence made and handed out?
+    """
+
+    def __init__(
+        self, key: KeyFrame, schema: Schema, *, publisher: str, wide: bool, compiled: bool, passed_over: bool = True
+    ) -> None:
+        self.passed_over = passed_over
         self.rules_told = key.rules
         self.incarnation = key.incarnation
         self.config_version = key.config_version
         self.fingerprint = key.fingerprint
-        self.expander = Expander(rules.decode(key.rules, schema), publisher)
+        self.expander = Expander(rules.decode(key.rules, schema), publisher, key.incarnation)
         self.link = LinkState(schema, incarnation=key.incarnation, wide=wide)
         self.fast = _fast(self.expander, self.link) if compiled else None
         self._recent: dict[int, int] = {}
@@ -83,7 +89,10 @@ class Replica:
         self._recent[(self.link.cells[SEQUENCE] - 1) & (RECENT - 1)] = hash(raw)
 
     def pass_over(self, alias: int, skip: int) -> list[Event]:
-        """The events of a source that were passed over in silence."""
+        """The source moves on by events that were passed over in silence; those of them that are handed out."""
+        if not self.passed_over:
+            self.expander.move_on(alias, skip)
+            return []
         way = self.fast if self.fast is not None and skip <= MAX_SKIP else self.expander
         return way.pass_over(alias, skip)
 

@@ -28,6 +28,14 @@ def tell(columns: Columns) -> list[Silence]:
     return [piece for run in runs for piece in _pieces(run)]
 
 
+def untold(columns: Columns) -> bool:
+    """Is there an event of any source that was passed over and not told?"""
+    if not columns.rows:
+        return False
+    table = columns.view().reshape(columns.rows, columns.width)
+    return bool((table[:, ORDINAL] != table[:, TOLD]).any())
+
+
 def parts(silences: list[Silence]) -> list[tuple[Silence, ...]]:
     """Silences in parts that a heartbeat may tell; one empty part where there is nothing to tell."""
     found: list[list[Silence]] = [[]]

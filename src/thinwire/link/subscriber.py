@@ -45,6 +45,8 @@ class Subscriber:
     schemas: known schemas, or a function that looks one up by fingerprint (None where it is not known)
     resync: "request" asks for a key frame when lost, "wait" waits for the next one
     max_sources: a key frame that tells of more is refused
+    passed_over: hand out the events that were passed over in silence as well. Without them only what was told comes:
+        the numbers of events and the state move on all the same, at hardly any cost
 
     >>> from thinwire.events import Property
     >>> from thinwire.link import Publisher
@@ -64,10 +66,12 @@ class Subscriber:
         resync: Literal["request", "wait"] = "request",
         compiled: bool = True,
         max_sources: int = MAX_SOURCES,
+        passed_over: bool = True,
     ) -> None:
         self.publisher = publisher
         self.resync = resync
         self.max_sources = max_sources
+        self.passed_over = passed_over
         self.counts = Counts()
         self.state = State.WAITING
         self._schemas = _by_fingerprint(schemas)
@@ -120,6 +124,12 @@ class Subscriber:
         body = Request(self.incarnation or 0, sequence).encode()
         return [bytes((FrameKind.REQUEST, 0, 0)) + body]
 
+    def lose(self, reason: str) -> list[Delivery]:
+        """The caller knows that messages are missing: nothing counts until the next key frame, and a request is due."""
+        out, self._held_back = self._held_back, []
+        self._lose(reason, out)
+        return out
+
     def _take(self, raw: bytes, out: list[Delivery]) -> None:
         try:
             if not self._take_ordinary(raw, out):
@@ -139,7 +149,7 @@ class Subscriber:
         replica = self.replica
         if self.state is not State.READY or replica is None or replica.fast is None:
             return False
-        events = replica.fast.decode(raw)
+        events = replica.fast.decode(raw, replica.pass_over)
         if events is None:
             return False
         replica.remember(raw)
@@ -206,7 +216,14 @@ class Subscriber:
         schema = self._schemas(key.fingerprint)
         if schema is None:
             raise UnknownSchema(fingerprint=key.fingerprint.hex(), publisher=self.publisher)
-        replica = Replica(key, schema, publisher=self.publisher, wide=wide, compiled=self._compiled)
+        replica = Replica(
+            key,
+            schema,
+            publisher=self.publisher,
+            wide=wide,
+            compiled=self._compiled,
+            passed_over=self.passed_over,
+        )
         if self.replica is not None:
             self._memory.keep(self.replica.expander, self.replica.incarnation)
         self.replica = replica

@@ -25,9 +25,10 @@ Exacts = tuple[tuple[int, Any], ...]
 class Expander:
     """The receiving end of a link's shared knowledge: rows by alias, each known or not."""
 
-    def __init__(self, rules: RuleSet, publisher: str = "") -> None:
+    def __init__(self, rules: RuleSet, publisher: str = "", incarnation: int = 0) -> None:
         self.rules = rules
         self.publisher = publisher
+        self.incarnation = incarnation
         self.columns = Columns(rules)
         self.keys: list[Key | None] = []
         self.bounds = rules.bounds
@@ -102,13 +103,22 @@ class Expander:
 
     def pass_over(self, row: int, skip: int) -> list[Event]:
         """The events that were passed over in silence: everything in them was expected."""
-        if skip > MAX_SKIP:
-            raise CorruptFrame("more events passed over than a link may", skip=skip, limit=MAX_SKIP)
+        _check_skip(skip)
         events = []
         for _ in range(skip):
             self.columns.advance(row)
             events.append(self._event(row, virtual=True))
         return events
+
+    def move_on(self, row: int, skip: int) -> None:
+        """The same for a reader who does not want to see them."""
+        _check_skip(skip)
+        columns = self.columns
+        if not columns.moving[row]:
+            columns.table[row * columns.width] += skip
+            return
+        for _ in range(skip):
+            columns.advance(row)
 
     def switch(self, switch: Switch) -> None:
         """The source's slots go over to other predictors."""
@@ -162,7 +172,8 @@ class Expander:
         if not self.columns.is_near(alias):
             return event
         unbound = dict.fromkeys(self.bounds)
-        return Event.of(event, (unbound, event.source, event.ordinal, self.publisher, True, False, ()))
+        about = (unbound, event.source, event.ordinal, self.publisher, self.incarnation, True, False, ())
+        return Event.of(event, about)
 
     def known(self) -> Iterator[int]:
         """The aliases of all sources whose state is known."""
@@ -180,7 +191,8 @@ class Expander:
             self._put(values, p.name, value)
             flags += (p.name,) * exceptions.outside(p, value)
         bound = self.thinned_bounds if virtual else self.bounds
-        return Event.of(values, (bound, key, self.columns.ordinal(row), self.publisher, virtual, False, flags))
+        about = (bound, key, self.columns.ordinal(row), self.publisher, self.incarnation, virtual, False, flags)
+        return Event.of(values, about)
 
     def _told_event(self, row: int, told: Exacts) -> Event:
         """An event that was told, remembered as far as the state does not."""
@@ -205,3 +217,8 @@ class Expander:
         except EventRejected as problem:
             raise CorruptFrame(f"spelled-out value: {problem}") from None
         return first_value(self.columns, rule, row, index, ticks, value)
+
+
+def _check_skip(skip: int) -> None:
+    if skip > MAX_SKIP:
+        raise CorruptFrame("more events passed over than a link may", skip=skip, limit=MAX_SKIP)

@@ -139,8 +139,8 @@ class FastDecoder:
         self._width = expander.columns.width
         self._assemble = self._compile()
 
-    def decode(self, frame: bytes) -> list[Event] | None:
-        """The events of an ordinary frame: those passed over before it, and its own."""
+    def decode(self, frame: bytes, pass_over: Callable[[int, int], list[Event]]) -> list[Event] | None:
+        """The events of an ordinary frame: those passed over before it, as far as they are wanted, and its own."""
         size = len(frame)
         if size > _OUT or self.expander.columns.rows == 0:
             return None
@@ -153,7 +153,7 @@ class FastDecoder:
             skip, row = int(self._out[0]), int(self._out[1])
             start, table = row * self._width, self.expander.columns.table
             before = table[start : start + self._width]
-            events = self.pass_over(row, skip)
+            events = pass_over(row, skip)
             answer = self._read(size, True)
             if answer == NOT_ORDINARY:
                 for cell, value in enumerate(before):
@@ -182,7 +182,8 @@ class FastDecoder:
         assert key is not None
         values = self._assemble(row, key) if answer == REGULAR else expander.materialise(row, key)
         ordinal = expander.columns.table[row * self._width]
-        return Event.of(values, (expander.bounds, key, ordinal, expander.publisher, virtual, False, ()))
+        about = (expander.bounds, key, ordinal, expander.publisher, expander.incarnation, virtual, False, ())
+        return Event.of(values, about)
 
     def _compile(self) -> Callable[[int, tuple[Any, ...]], dict[str, Any]]:
         """The function that makes the event's dict from the kernel's record."""

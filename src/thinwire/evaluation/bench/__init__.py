@@ -4,7 +4,7 @@ An area is a list of places where bars are written, so a new area is one file an
 is looked up when the area runs: `thinwire.testing` lies above this room, and this room must not know it.
 
 >>> sorted(AREAS)
-['wire']
+['live', 'wire']
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ AREAS: dict[str, tuple[str, ...]] = {
         "thinwire.evaluation.bench.speed:BARS",
         "thinwire.evaluation.bench.memory:BARS",
         "thinwire.testing.bars:WIRE",
+    ),
+    "live": (
+        "thinwire.evaluation.bench.live_link:BARS",
+        "thinwire.evaluation.bench.live_kill:BARS",
+        "thinwire.evaluation.bench.live_knee:BARS",
     ),
 }
 """area -> where its bars are, `module:list`, in the order in which they run"""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-Unit = Literal["bytes", "share", "part", "times", "values/s", "MB", "failures"]
+Unit = Literal["bytes", "share", "part", "times", "values/s", "events/s", "MB", "failures"]
 """`part` is a size as part of another, written 1/n; `times` a duration as a multiple of another"""
 
 NEEDS_DATA = "not measured: needs --data"

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from thinwire.evaluation.reproduce.chain import KINDS, ChainFigure
 from thinwire.evaluation.reproduce.virtual_events import PUBLISHED, STAGES, Stages
 
 THEIRS, OURS = "#b8c4ce", "#1f6f8b"
 STAGE_COLOURS = ("#5c6b73", "#1f6f8b", "#4fb0ae", "#b8c4ce")
 AXIS = "MB for a million events"
+LINES = {"json": "#5c6b73", "thinwire": "#1f6f8b"}
 
 
 def figure_5(sizes: Mapping[str, float], folder: Path) -> list[Path]:
@@ -32,20 +34,43 @@ def figure_6(stages: Sequence[Stages], folder: Path) -> list[Path]:
     return _save(figure, folder / "figure-6")
 
 
-def _sheet(title: str, width: float) -> tuple[Any, Any]:
+def figure_7(chains: Sequence[ChainFigure], folder: Path) -> list[Path]:
+    """Processor and memory of the whole chain over time; the band is the spread between runs."""
+    figure, axes = _sheet("Whole chain over time (figure 7)", width=11.0, panels=2)
+    for axis, label, place in zip(axes, ("cores", "resident memory, MB"), (0, 2), strict=True):
+        axis.set_ylabel(label)
+        axis.set_xlabel("seconds")
+        for chain in chains:
+            mean = [point[place] for point in chain.over_time]
+            spread = [point[place + 1] for point in chain.over_time]
+            _band(axis, mean, spread, KINDS[chain.kind], LINES[chain.kind])
+        axis.set_ylim(bottom=0)
+    axes[0].legend(frameon=False, fontsize=9)
+    return _save(figure, folder / "figure-7")
+
+
+def _band(axes: Any, mean: list[float], spread: list[float], label: str, colour: str) -> None:
+    seconds = range(1, len(mean) + 1)
+    low, high = ([m + sign * s for m, s in zip(mean, spread, strict=True)] for sign in (-1, 1))
+    axes.plot(seconds, mean, label=label, color=colour)
+    axes.fill_between(seconds, low, high, color=colour, alpha=0.2, linewidth=0)
+
+
+def _sheet(title: str, width: float, panels: int = 1) -> tuple[Any, Any]:
     # A figure of its own, never pyplot's: nothing global, and no window system is asked for.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.set_title(title, loc="left", fontsize=11)
-    axes.set_ylabel(AXIS)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#e6e9ec")
-    axes.set_axisbelow(True)
-    return figure, axes
+    every = [figure.add_subplot(1, panels, place + 1) for place in range(panels)]
+    every[0].set_title(title, loc="left", fontsize=11)
+    for axes in every:
+        axes.set_ylabel(AXIS)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color="#e6e9ec")
+        axes.set_axisbelow(True)
+    return figure, every[0] if panels == 1 else every
 
 
 def _groups(axes: Any, names: list[str], series: Mapping[str, list[float]], colours: Sequence[str]) -> None:

@@ -1,0 +1,12 @@
+"""What a careful team would do: all JSON events of 50 ms in one message of the broker's log, acknowledged.
+
+    python benchmarks/json_batches.py [RATE [SECONDS]]
+
+Four publishers, twenty subscribers, a broker, two cores. The code is `JsonBatches` in
+`thinwire.evaluation.live.plain`, where `thinwire bench live` finds it too.
+"""
+
+from thinwire.evaluation.live.once import main
+
+if __name__ == "__main__":
+    main("json-batched")

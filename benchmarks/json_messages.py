@@ -1,0 +1,12 @@
+"""What a team would do first: every event a JSON message in the broker's log, acknowledged.
+
+    python benchmarks/json_messages.py [RATE [SECONDS]]
+
+Four publishers, twenty subscribers, a broker, two cores. The code is `JsonEvents` in
+`thinwire.evaluation.live.plain`, where `thinwire bench live` finds it too.
+"""
+
+from thinwire.evaluation.live.once import main
+
+if __name__ == "__main__":
+    main("json")

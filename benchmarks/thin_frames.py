@@ -1,0 +1,9 @@
+"""Ours on the same stream, with the same publishers, subscribers and broker as the JSON references beside this file.
+
+python benchmarks/thin_frames.py [RATE [SECONDS]]
+"""
+
+from thinwire.evaluation.live.once import main
+
+if __name__ == "__main__":
+    main("thinwire")

@@ -1,0 +1,177 @@
+"""`thinwire pub TOPIC [FILE]`: events from JSON lines onto a topic."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from thinwire.cli.live import (
+    DEFAULT_URL,
+    Access,
+    CaOption,
+    CertificateOption,
+    CredentialsOption,
+    DefaultToleranceOption,
+    Interruptible,
+    KeyOption,
+    SchemaFileOption,
+    TokenOption,
+    TolerancesOption,
+    UrlOption,
+    names,
+    read_schema,
+    run,
+    tolerances,
+)
+from thinwire.cli.main import INTERRUPTED
+from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.publishing import Feed, Intake, Summary, settle_schema
+from thinwire.errors import ConfigError
+
+TopicArgument = Annotated[str, typer.Argument(help="The topic, such as building.rooms.")]
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object a line; - for stdin.")]
+InferOption = Annotated[
+    bool, typer.Option("--infer", help="Find the schema from the first 100 lines and register it, if there is none.")
+]
+DimensionsOption = Annotated[
+    str | None, typer.Option("--dimensions", metavar="A,B", help="With --infer: what identifies a source.")
+]
+TimeOption = Annotated[str | None, typer.Option("--time", metavar="NAME", help="With --infer: the time of an event.")]
+NameOption = Annotated[str, typer.Option("--name", help="The publisher's own name; one restarted keeps it.")]
+LingerOption = Annotated[float, typer.Option("--linger", help="Seconds in which frames gather into a message.", min=0)]
+RetainOption = Annotated[
+    bool, typer.Option("--retain", help="Keep the topic's events for later, also while nobody subscribes.")
+]
+RateOption = Annotated[float | None, typer.Option("--rate", help="Events a second; else as fast as they come.", min=0)]
+
+
+def pub(
+    topic: TopicArgument,
+    file: FileArgument = "-",
+    to: UrlOption = DEFAULT_URL,
+    schema: SchemaFileOption = None,
+    infer: InferOption = False,
+    dimensions: DimensionsOption = None,
+    time: TimeOption = None,
+    name: NameOption = "",
+    linger: LingerOption = 0.005,
+    tolerance: TolerancesOption = None,
+    default_tolerance: DefaultToleranceOption = 0,
+    retain: RetainOption = False,
+    rate: RateOption = None,
+    token_file: TokenOption = None,
+    creds: CredentialsOption = None,
+    ca: CaOption = None,
+    cert: CertificateOption = None,
+    key: KeyOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Publish events: one JSON object a line, from a file or from standard input.
+
+    The schema is the registered one, or comes with --schema or --infer. Tolerances are what subscribers ask of the
+    registry; --tolerance counts only where no registry runs. A bad line is reported with its number, and the rest goes
+    on: then it leaves with 1. Ctrl-C stores what was read so far and leaves with 130.
+
+    \b
+    thinwire samples building -n 1000 | thinwire pub plant --infer --retain
+    thinwire pub building.rooms events.jsonl --schema rooms.ttl --name rooms-1
+    """
+    if infer and schema is not None:
+        raise ConfigError("give --schema or --infer, not both", schema=str(schema))
+    feed = Feed(
+        topic=topic,
+        schema=read_schema(schema),
+        infer=infer,
+        dimensions=names(dimensions),
+        time=time,
+        retain=retain,
+        name=name,
+        linger=linger,
+        tolerance=tolerances(tolerance),
+        default_tolerance=default_tolerance,
+        rate=rate,
+    )
+    output = Output(json)
+    path = None if file == "-" else Path(file)
+    summary, interrupted = run(_publish(feed, path, Access(to, token_file, creds, ca, cert, key)))
+    _show(output, summary)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if summary.rejected:
+        raise typer.Exit(1)
+
+
+async def _publish(feed: Feed, path: Path | None, access: Access) -> tuple[Summary, bool]:
+    """Everything in the file; also whether it was interrupted."""
+    intake = Intake(path, complain=_complain)
+    async with access.bus(feed.name) as bus:
+        settled = await settle_schema(bus, feed, intake, _say)
+        publisher = bus.publisher(
+            feed.topic,
+            name=feed.name,
+            schema=settled,
+            linger=feed.linger,
+            tolerance=feed.tolerance,
+            default_tolerance=feed.default_tolerance,
+        )
+        async with publisher as out:
+            with Interruptible() as ending, _Progress() as progress:
+                await _pour(intake, out, feed.rate, progress)
+            await out.flush()
+            summary = Summary.of(intake, out, feed.topic)
+    return summary, ending.interrupted
+
+
+async def _pour(intake: Intake, out: Any, rate: float | None, progress: _Progress) -> None:
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    async for number, event, size in intake:
+        if rate:
+            await asyncio.sleep(begin + intake.taken / rate - loop.time())
+        await intake.offer(out, number, event, size)
+        progress.update(loop.time(), intake)
+
+
+class _Progress:
+    """A line on a terminal that moves; nothing where standard error is none."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True)
+        self._status = self._console.status("waiting for events") if self._console.is_terminal else None
+        self._next = 0.0
+
+    def __enter__(self) -> _Progress:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def update(self, now: float, intake: Intake) -> None:
+        """Say how far it is, now and then."""
+        if self._status is not None and now >= self._next:
+            self._next = now + 0.2
+            self._status.update(f"{intake.taken:,} events, {intake.rejected:,} rejected")
+
+
+def _show(output: Output, summary: Summary) -> None:
+    facts = summary.facts()
+    output.table(f"published to {summary.topic}", ("what", "value"), facts.items())
+    if summary.unheard:
+        output.note("Nobody subscribes to this topic, so nothing was stored: --retain keeps events for later.")
+    output.document({"topic": summary.topic, **facts, "unheard": summary.unheard})
+
+
+def _complain(number: int, reason: str) -> None:
+    print(f"line {number}: {reason}", file=sys.stderr)
+
+
+def _say(sentence: str) -> None:
+    print(f"thinwire: {sentence}", file=sys.stderr)

@@ -1,0 +1,233 @@
+"""`thinwire sub TOPIC`: the events of a topic as JSON lines, each within the tolerance asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from thinwire.cli.live import (
+    DEFAULT_URL,
+    Access,
+    CaOption,
+    CertificateOption,
+    CredentialsOption,
+    DefaultToleranceOption,
+    Interruptible,
+    KeyOption,
+    SchemaFileOption,
+    TokenOption,
+    TolerancesOption,
+    UrlOption,
+    names,
+    pairs,
+    read_schema,
+    run,
+    tolerances,
+)
+from thinwire.cli.main import INTERRUPTED
+from thinwire.cli.notices import in_words
+from thinwire.client.bus import Bus
+from thinwire.client.notices import Notice
+from thinwire.client.subscription import Subscription
+from thinwire.control.names import REGISTRY
+from thinwire.control.registry import current_schema
+from thinwire.errors import ConfigError
+from thinwire.events import Event, Kind, Schema
+
+
+class Emit(StrEnum):
+    """Which events are printed."""
+
+    ALL = "all"
+    CHANGES = "changes"
+
+
+class Cadence(StrEnum):
+    """When events are printed."""
+
+    EVENT = "event"
+    TICK = "tick"
+
+
+TopicArgument = Annotated[str, typer.Argument(help="The topic, such as building.rooms.")]
+PropertiesOption = Annotated[
+    str | None, typer.Option("--properties", metavar="A,B", help="Only these; dimensions and time always come.")
+]
+SourcesOption = Annotated[
+    list[str] | None, typer.Option("--sources", metavar="NAME=A,B", help="Only sources with these in a dimension.")
+]
+EmitOption = Annotated[Emit, typer.Option("--emit", help="All events, or those in which a value left its tolerance.")]
+CadenceOption = Annotated[
+    Cadence, typer.Option("--cadence", help="As they come, or every second also what is expected of silent sources.")
+]
+DurableOption = Annotated[
+    str | None, typer.Option("--durable", metavar="NAME", help="Go on under this name where it stopped the last time.")
+]
+StartOption = Annotated[
+    str, typer.Option("--start", metavar="PLACE", help="latest, earliest, an offset of the log, or an ISO time.")
+]
+ExactOption = Annotated[
+    str | None, typer.Option("--exact", metavar="A,B", help="Properties that must not be off at all; 'all' for all.")
+]
+CountOption = Annotated[int | None, typer.Option("--count", "-n", help="Leave after so many events.", min=1)]
+SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Leave after so many seconds.", min=0)]
+BoundsOption = Annotated[
+    bool, typer.Option("--bounds", help="Add _bound, _virtual, _source, _ordinal and _publisher to every event.")
+]
+
+
+def sub(
+    topic: TopicArgument,
+    to: UrlOption = DEFAULT_URL,
+    tolerance: TolerancesOption = None,
+    default_tolerance: DefaultToleranceOption = 0,
+    properties: PropertiesOption = None,
+    sources: SourcesOption = None,
+    emit: EmitOption = Emit.ALL,
+    cadence: CadenceOption = Cadence.EVENT,
+    durable: DurableOption = None,
+    start: StartOption = "latest",
+    exact: ExactOption = None,
+    count: CountOption = None,
+    seconds: SecondsOption = None,
+    schema: SchemaFileOption = None,
+    bounds: BoundsOption = False,
+    token_file: TokenOption = None,
+    creds: CredentialsOption = None,
+    ca: CaOption = None,
+    cert: CertificateOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Print the events of a topic, one JSON object a line, as they come.
+
+    What was missed, and why, is said on standard error. With --durable an event counts as worked off once it is
+    printed. Leaves with 0 after --count or --seconds, with 130 after Ctrl-C.
+
+    \b
+    thinwire sub building.rooms --tolerance temperature=0.5 --bounds
+    thinwire sub building.rooms --durable archive --start earliest > archive.jsonl
+    """
+    asking: dict[str, Any] = {
+        "tolerance": tolerances(tolerance),
+        "default_tolerance": default_tolerance,
+        "properties": names(properties),
+        "emit": emit.value,
+        "cadence": cadence.value,
+        "durable": durable,
+        "start": read_start(start),
+        "exact": exact == "all" or names(exact) or False,
+        "schema": read_schema(schema),
+    }
+    shape = with_bounds if bounds else dict
+    access = Access(to, token_file, creds, ca, cert, key)
+    if run(_subscribe(topic, asking, pairs(sources, "--sources"), access, _Printer(shape, count), seconds)):
+        raise typer.Exit(INTERRUPTED)
+
+
+async def _subscribe(
+    topic: str,
+    asking: dict[str, Any],
+    sources: dict[str, str],
+    access: Access,
+    printer: _Printer,
+    seconds: float | None,
+) -> bool:
+    """Print until enough; was it interrupted?"""
+    async with access.bus() as bus:
+        if sources:
+            asking["sources"] = await _chosen(bus, topic, asking["schema"], sources)
+        async with bus.subscribe(topic, **asking, on_notice=_tell) as events:
+            with Interruptible() as ending:
+                try:
+                    async with asyncio.timeout(seconds):
+                        await printer.print_all(events)
+                except TimeoutError:
+                    pass
+    return ending.interrupted
+
+
+class _Printer:
+    """Writes events to standard output: a batch is out before the next is asked for, which is what acknowledges it."""
+
+    def __init__(self, shape: Callable[[Event], dict[str, Any]], count: int | None) -> None:
+        self.shape = shape
+        self.count = count
+
+    async def print_all(self, events: Subscription) -> None:
+        left = self.count
+        async for batch in _one_by_one(events) if self.count is not None else events.batches():
+            text = "".join(json.dumps(self.shape(event), ensure_ascii=False, default=str) + "\n" for event in batch)
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            if left is not None and (left := left - len(batch)) <= 0:
+                return
+
+
+async def _one_by_one(events: Subscription) -> AsyncIterator[list[Event]]:
+    """Batches of one: those that are not printed any more shall not count as worked off."""
+    async for event in events:
+        yield [event]
+
+
+def with_bounds(event: Event) -> dict[str, Any]:
+    """An event with what is known about it.
+
+    >>> with_bounds(Event({"t": 20.5}, bound={"t": 0.5}, source=("T1",), ordinal=3, publisher="p1", virtual=True))
+    {'t': 20.5, '_bound': {'t': 0.5}, '_virtual': True, '_source': ['T1'], '_ordinal': 3, '_publisher': 'p1'}
+    """
+    about = {
+        "_bound": dict(event.bound),
+        "_virtual": event.virtual,
+        "_source": list(event.source),
+        "_ordinal": event.ordinal,
+        "_publisher": event.publisher,
+    }
+    return {**event, **about, **({"_provisional": True} if event.provisional else {})}
+
+
+def read_start(text: str) -> str | int | datetime:
+    """Where to begin.
+
+    >>> read_start("earliest"), read_start("17"), read_start("2024-05-01T10:00:00Z").year
+    ('earliest', 17, 2024)
+    """
+    if text in ("latest", "earliest"):
+        return text
+    try:
+        return int(text) if text.isdigit() else datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError("start is latest, earliest, an offset, or a time as in 2024-05-01T10:00:00Z", start=text) from None
+
+
+async def _chosen(bus: Bus, topic: str, schema: Schema | None, sources: dict[str, str]) -> dict[str, list[Any]]:
+    """Values of dimensions as events have them: on the command line everything is text."""
+    known = schema or await current_schema(await bus.broker.bucket(REGISTRY), topic)
+    found: dict[str, list[Any]] = {}
+    for name, text in sources.items():
+        kind = known[name].kind if name in known else Kind.STRING
+        found[name] = [_value(kind, name, part) for part in names(text) or ()]
+    return found
+
+
+def _value(kind: Kind, name: str, text: str) -> Any:
+    if kind is Kind.BOOLEAN and text in ("true", "false"):
+        return text == "true"
+    if kind in (Kind.BOOLEAN, Kind.INTEGER):
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f"{name} is a {kind.value}", sources=f"{name}={text}") from None
+    return text
+
+
+def _tell(notice: Notice) -> None:
+    words = in_words(notice)
+    if words:
+        print(f"thinwire: {words}", file=sys.stderr)

@@ -1,0 +1,17 @@
+"""What users call: `connect`, publishers, subscriptions."""
+
+from thinwire.client.bus import Bus, connect
+from thinwire.client.notices import Coarser, Notice, Skewed, Unreadable
+from thinwire.client.publication import TopicPublisher
+from thinwire.client.subscription import Subscription
+
+__all__ = [
+    "Bus",
+    "Coarser",
+    "Notice",
+    "Skewed",
+    "Subscription",
+    "TopicPublisher",
+    "Unreadable",
+    "connect",
+]

@@ -1,0 +1,120 @@
+"""What a subscriber asks for, checked against the topic's schema before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+from thinwire.errors import ConfigError, DemandError
+from thinwire.events import Role, Schema
+from thinwire.reduction import Demand
+from thinwire.reduction.demand import Tolerance, check_names, tolerance_of
+
+Start = Literal["latest", "earliest"] | int | datetime
+"""now, the first event still kept, an offset of the log, or a time"""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A subscription in one frozen value; see `Bus.subscribe` for what each part means."""
+
+    tolerance: Mapping[str, Tolerance] = field(default_factory=lambda: MappingProxyType({}))
+    default_tolerance: float = 0
+    properties: tuple[str, ...] | None = None
+    sources: Mapping[str, frozenset[Any]] = field(default_factory=lambda: MappingProxyType({}))
+    emit: Literal["all", "changes"] = "all"
+    cadence: Literal["event", "tick"] = "event"
+    tick: float = 1.0
+    durable: str | None = None
+    start: Start = "latest"
+    exact: bool | tuple[str, ...] = False
+
+    def __post_init__(self) -> None:
+        if self.emit not in ("all", "changes"):
+            raise ConfigError("emit is 'all' or 'changes'", emit=self.emit)
+        if self.cadence not in ("event", "tick"):
+            raise ConfigError("cadence is 'event' or 'tick'", cadence=self.cadence)
+        if not 0.01 <= self.tick <= 3600:
+            raise ConfigError("tick is 0.01 to 3600 seconds", tick=self.tick)
+        if isinstance(self.start, bool) or not (
+            self.start in ("latest", "earliest") or isinstance(self.start, int | datetime)
+        ):
+            raise ConfigError("start is 'latest', 'earliest', an offset or a datetime", start=self.start)
+        if isinstance(self.start, int) and self.start < 1:
+            raise ConfigError("offsets count from 1", start=self.start)
+        if isinstance(self.start, datetime) and self.start.tzinfo is None:
+            raise ConfigError("give the start a time zone, such as timezone.utc", start=self.start)
+
+    def exactly(self, name: str) -> bool:
+        """Must this property be exact?"""
+        return self.exact is True or (self.exact is not False and name in self.exact)
+
+    def demand(self) -> Demand:
+        """The demand as a publisher's rules know it."""
+        exact = self.exact if isinstance(self.exact, tuple) else ()
+        tolerance = {**self.tolerance, **dict.fromkeys(exact, 0)} if self.exact is not True else {}
+        return Demand(
+            tolerance=tolerance,
+            default_tolerance=0 if self.exact is True else self.default_tolerance,
+            mode="hold" if self.emit == "changes" else "predict",
+        )
+
+    def tolerances(self, schema: Schema) -> dict[str, float]:
+        """The tolerance of every property that is delivered and travels."""
+        demand = self.demand()
+        return {p.name: float(tolerance_of(schema, p, demand)) for p in schema.wire if self.wants(p.name)}
+
+    def wants(self, name: str) -> bool:
+        """Is this property delivered? Dimensions and the time always are."""
+        return self.properties is None or name in self.properties
+
+    def check(self, schema: Schema) -> None:
+        """Refuse what this schema cannot give, by name."""
+        _check_known(schema, self.properties or (), "properties")
+        _check_known(schema, self.exact if isinstance(self.exact, tuple) else (), "exact")
+        dimensions = {p.name for p in schema.dimensions}
+        for name in self.sources:
+            if name not in dimensions:
+                raise DemandError("sources are chosen by dimensions", property=name, choose_from=sorted(dimensions))
+        check_names(schema, self.demand())
+        self.tolerances(schema)
+
+
+def asked(
+    *,
+    properties: Sequence[str] | None,
+    sources: Mapping[str, Any] | None,
+    exact: bool | Sequence[str],
+    tolerance: Mapping[str, Tolerance] | None,
+    **others: Any,
+) -> Asked:
+    """What a caller asks, in frozen form."""
+    if isinstance(properties, str):
+        raise ConfigError("properties is a list of names", properties=properties)
+    return Asked(
+        properties=tuple(properties) if properties is not None else None,
+        sources={name: _choice(value) for name, value in (sources or {}).items()},
+        exact=exact if isinstance(exact, bool) else tuple(exact),
+        tolerance=dict(tolerance or {}),
+        **others,
+    )
+
+
+def _choice(value: Any) -> frozenset[Any]:
+    many = isinstance(value, Collection) and not isinstance(value, str | bytes)
+    return frozenset(value) if many else frozenset({value})
+
+
+def _check_known(schema: Schema, names: Sequence[str], what: str) -> None:
+    known = {p.name for p in schema if not p.confidential}
+    for name in names:
+        if name not in known:
+            raise DemandError(f"{what} names a property that does not travel", property=name, choose_from=sorted(known))
+
+
+def always_delivered(schema: Schema) -> frozenset[str]:
+    """What every event keeps whatever is chosen: its dimensions and its time."""
+    return frozenset(p.name for p in schema if p.role in (Role.DIMENSION, Role.HEADER))

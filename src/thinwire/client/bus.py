@@ -1,0 +1,238 @@
+"""The bus: what users connect to, publish on and subscribe to."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Literal
+
+from thinwire.client.asking import Start, asked
+from thinwire.client.opening import open_broker, run_registry
+from thinwire.client.publication import MAX_PENDING, TopicPublisher
+from thinwire.client.subscription import OnNotice, Subscription
+from thinwire.client.topics import Topic
+from thinwire.client.urls import read_url
+from thinwire.clock import Clock, WallClock
+from thinwire.control.names import REGISTRY, check_topic, check_word
+from thinwire.control.registry import Settings, TopicDocument, ping, register_schema
+from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed
+from thinwire.events import Schema
+from thinwire.link import LinkConfig
+from thinwire.reduction import Demand
+from thinwire.reduction.demand import Tolerance
+from thinwire.transports.broker import Broker, Bucket
+
+
+def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | None = None, **options: Any) -> Bus:
+    """A bus on the broker at this URL; use it with `async with`.
+
+    url: `nats://host:4222` or `tls://...` (several servers joined by commas), `embedded://` (starts a real nats-server
+        here, `embedded:///folder` keeps its data there), `memory://name` (in this process)
+    name: who connects; the default name of publishers
+    services: run a registry in this process, for a broker that is started here or in memory
+    options: passed on to the connection: `token`, `user`, `password`, `credentials`, `nkey`, `ca`, `certificate`,
+        `key`, `hostname`, `connect_timeout`
+
+    >>> import asyncio
+    >>> from thinwire import Property, Schema
+    >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+    >>> async def story():
+    ...     async with connect("memory://story") as bus:
+    ...         await bus.register(rooms)
+    ...         async with bus.subscribe("rooms", tolerance={"t": 0.5}) as events, bus.publisher("rooms") as out:
+    ...             await out.publish({"room": "11.1", "t": 20.5})
+    ...             return await anext(events)
+    >>> event = asyncio.run(story())
+    >>> event["t"], event.bound["t"], event.virtual
+    (20.5, 0.5, False)
+    """
+    return Bus(url, name=name, services=services, clock=clock or WallClock(), options=options)
+
+
+class Bus:
+    """A connection with everything on it. Made by `connect`."""
+
+    def __init__(self, url: str, *, name: str, services: bool, clock: Clock, options: Mapping[str, Any]) -> None:
+        self.name = check_word(name or f"c{secrets.token_hex(4)}", "name")
+        self.services = services
+        self.clock = clock
+        self._address = read_url(url)
+        self._options = {"name": self.name, **options}
+        self._stack = AsyncExitStack()
+        self._broker: Broker | None = None
+        self._bucket: Bucket | None = None
+        self._open: list[TopicPublisher | Subscription] = []
+        self._made = 0
+
+    def __repr__(self) -> str:
+        return f"Bus({self._address.shown!r}, name={self.name!r})"
+
+    async def __aenter__(self) -> Bus:
+        try:
+            self._broker, own = await open_broker(self._address, self._options, self._stack)
+            if own is not None and self.services:
+                await run_registry(own, self.clock, self._stack)
+            self._bucket = await self._broker.bucket(REGISTRY)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close(failed=kind is not None)
+
+    @property
+    def broker(self) -> Broker:
+        """The connection to the broker."""
+        if self._broker is None:
+            raise TransportClosed("this bus is not open: use `async with connect(...)`")
+        return self._broker
+
+    async def close(self, *, failed: bool = False) -> None:
+        """End what is still open, publishers after storing what they have, and leave the broker."""
+        problems: list[ThinwireError] = []
+        for part in reversed(self._open):
+            try:
+                await (part.close(failed=failed) if isinstance(part, Subscription) else part.close())
+            except ThinwireError as problem:  # the others must be closed all the same
+                problems.append(problem)
+        self._open.clear()
+        self._broker = None
+        await self._stack.aclose()
+        if problems:
+            raise problems[0]
+
+    async def served(self) -> bool:
+        """Does a registry answer? Without one the bus works directly on the log."""
+        try:
+            await ping(self.broker)
+        except NobodyAnswers:
+            return False
+        return True
+
+    async def register(self, schema: Schema, **settings: Any) -> TopicDocument:
+        """Make a topic known under the schema's name, or a new version of its schema.
+
+        settings: `retain` (keep publishing and storing while nobody subscribes), `format` ("compact" or "json"),
+        `predictor`, `max_silence`, `key_frame_interval`, `audit_every`, `late_policy`
+        """
+        check_topic(schema.name)
+        return await register_schema(self._registry, schema, Settings(**settings) if settings else None)
+
+    def publisher(
+        self,
+        topic: str,
+        *,
+        name: str = "",
+        schema: Schema | None = None,
+        tolerance: Mapping[str, Tolerance] | None = None,
+        default_tolerance: float = 0,
+        config: LinkConfig | None = None,
+        linger: float = 0.005,
+        max_batch: int = 65_536,
+        max_pending: int = MAX_PENDING,
+        recover: bool = False,
+    ) -> TopicPublisher:
+        """A publisher of a topic; use it with `async with`.
+
+        name: its own among the publishers of the topic; a restarted one comes back under the same name
+        schema: of a topic that is not registered; with a registry running, it is registered
+        tolerance, default_tolerance, config: how far off values may be, where no registry decides
+        linger, max_batch, max_pending, recover: see `TopicPublisher`
+        """
+        demand = Demand(tolerance=dict(tolerance or {}), default_tolerance=default_tolerance)
+        made = TopicPublisher(
+            lambda: self._topic(topic, schema, register=True),
+            self.broker,
+            self.clock,
+            check_topic(topic),
+            config or LinkConfig(version=0, demand=demand),
+            name=check_word(name or self._fresh_name(), "name"),
+            linger=linger,
+            max_batch=max_batch,
+            max_pending=max_pending,
+            recover=recover,
+        )
+        self._open.append(made)
+        return made
+
+    def subscribe(
+        self,
+        topic: str,
+        *,
+        tolerance: Mapping[str, Tolerance] | None = None,
+        default_tolerance: float = 0,
+        properties: Sequence[str] | None = None,
+        sources: Mapping[str, Any] | None = None,
+        emit: Literal["all", "changes"] = "all",
+        cadence: Literal["event", "tick"] = "event",
+        tick: float = 1.0,
+        durable: str | None = None,
+        start: Start = "latest",
+        exact: bool | Sequence[str] = False,
+        schema: Schema | None = None,
+        ack_every: float = 0.2,
+        limit: int = 256,
+        on_notice: OnNotice | None = None,
+    ) -> Subscription:
+        """The events of a topic: `async for event in bus.subscribe(...)`.
+
+        tolerance: per property, how far a value may be from the truth; `default_tolerance` for the other measurements
+        properties: the ones to deliver, all by default; dimensions and the time always come
+        sources: values of dimensions, `{"sensor": "T1"}` or `{"sensor": ["T1", "T2"]}`
+        emit: "all" events, or "changes": only those in which a value moved by more than its tolerance
+        cadence: "event" as they come, or "tick": every `tick` seconds also what is expected of silent sources, as
+            provisional events without a bound
+        durable: go on under this name after the last event worked off
+        start: where a new subscription begins: "latest", "earliest", an offset of the log, or a datetime
+        exact: True, or names of properties that must arrive as they were sent
+        schema: of a topic that is not registered; of a registered one, the version to read it as
+        ack_every: seconds between two notes of what a durable one has worked off, at most
+        limit: messages read ahead, at most
+        on_notice: called with what is told beside events: `Missed`, `Coarser`, `Skewed`, `Unreadable`, `Watermark`
+        """
+        wanted = asked(
+            tolerance=tolerance,
+            default_tolerance=default_tolerance,
+            properties=properties,
+            sources=sources,
+            emit=emit,
+            cadence=cadence,
+            tick=tick,
+            durable=check_word(durable, "durable") if durable is not None else None,
+            start=start,
+            exact=exact,
+        )
+        made = Subscription(
+            lambda: self._topic(topic, schema, register=False),
+            self.broker,
+            self.clock,
+            check_topic(topic),
+            wanted,
+            identity=durable or f"s{secrets.token_hex(6)}",
+            reader_schema=schema,
+            ack_every=ack_every,
+            limit=limit,
+            on_notice=on_notice,
+        )
+        self._open.append(made)
+        return made
+
+    @property
+    def _registry(self) -> Bucket:
+        if self._bucket is None:
+            raise TransportClosed("this bus is not open: use `async with connect(...)`")
+        return self._bucket
+
+    async def _topic(self, name: str, schema: Schema | None, *, register: bool) -> Topic:
+        if register and schema is not None and await self.served():
+            await self.register(schema)
+        return await Topic.find(self.broker, self._registry, name, schema)
+
+    def _fresh_name(self) -> str:
+        self._made += 1
+        return self.name if self._made == 1 else f"{self.name}-{self._made}"

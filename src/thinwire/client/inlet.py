@@ -1,0 +1,56 @@
+"""The receiving ends of a topic's publishers: messages of the log in, events and word of what is missing out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from thinwire.control.names import publisher_in
+from thinwire.events import Schema
+from thinwire.link import Delivery, State, Subscriber
+from thinwire.transports.broker import Stored
+
+Lookup = Callable[[bytes], Schema | None]
+
+
+class Inlet:
+    """One link per publisher of a topic, made when its first message comes.
+
+    only_changes: spare the events passed over in silence where the publisher holds values, for they show no change;
+    where it predicts, the expected value moves in silence too, and they are needed to see how far
+    offset: of the last message received
+    """
+
+    def __init__(self, lookup: Lookup, *, only_changes: bool = False) -> None:
+        self.links: dict[str, Subscriber] = {}
+        self.offset: int | None = None
+        self._lookup = lookup
+        self._only_changes = only_changes
+
+    def receive(self, stored: Stored, now: float) -> list[Delivery]:
+        """What a message brings. A jump of the log means that messages were not kept for us: every link is told."""
+        out: list[Delivery] = []
+        if self.offset is not None and stored.offset > self.offset + 1:
+            for link in self.links.values():
+                out += link.lose("gap")
+        self.offset = stored.offset
+        link = self.link(publisher_in(stored.subject))
+        if self._only_changes and link.replica is not None:
+            link.passed_over = not link.replica.expander.rules.hold
+        found = link.receive(stored.payload, now=now)
+        return out + found if out else found
+
+    def link(self, publisher: str) -> Subscriber:
+        """The link of a publisher."""
+        link = self.links.get(publisher)
+        if link is None:
+            link = Subscriber(self._lookup, publisher=publisher)
+            self.links[publisher] = link
+        return link
+
+    def lost(self) -> Iterator[tuple[str, Subscriber]]:
+        """The links that do not know where they are."""
+        return ((name, link) for name, link in self.links.items() if link.state is not State.READY)
+
+    def afresh(self) -> Inlet:
+        """The same without any memory."""
+        return Inlet(self._lookup, only_changes=self._only_changes)

@@ -1,0 +1,34 @@
+"""What a subscriber is told beside events."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from thinwire.link import Audit, Missed, Watermark
+
+
+class Coarser(NamedTuple):
+    """A publisher's values may be further off than was asked: the bound says how far, until it is reconfigured."""
+
+    publisher: str
+    property: str
+    bound: float | None
+    tolerance: float
+
+
+class Skewed(NamedTuple):
+    """A publisher's clock and the broker's differ; watermarks and latencies of this publisher are off by as much."""
+
+    publisher: str
+    seconds: float
+
+
+class Unreadable(NamedTuple):
+    """A message of the log that no link could read; the links it belongs to start again from a key frame."""
+
+    publisher: str
+    offset: int
+    reason: str
+
+
+Notice = Missed | Watermark | Audit | Coarser | Skewed | Unreadable

@@ -1,0 +1,76 @@
+"""From a URL to a broker: one that runs, one started here, or one in memory; the last two bring a registry along."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import fields
+from importlib.util import find_spec
+from typing import Any
+
+from thinwire.client.urls import Address, read_url
+from thinwire.clock import Clock
+from thinwire.errors import ConfigError, MissingExtra
+from thinwire.transports.broker import Broker
+
+
+async def open_broker(address: Address, options: dict[str, Any], stack: AsyncExitStack) -> tuple[Broker, Broker | None]:
+    """A connection, and a second one for the services where they run in this process. Ending the stack ends all."""
+    if address.scheme == "memory":
+        return _in_memory(address, stack), _in_memory(address, stack)
+    if find_spec("nats") is None:
+        raise MissingExtra("a NATS broker needs the client library", extra="nats")
+    if address.scheme == "embedded":
+        address = await _started(address, stack)
+        return await _connected(address, options, stack), await _connected(address, options, stack)
+    return await _connected(address, options, stack), None
+
+
+def _in_memory(address: Address, stack: AsyncExitStack) -> Broker:
+    from thinwire.transports.local import LocalBroker, LocalServer
+
+    broker = LocalBroker(LocalServer.named(address.rest))
+    stack.push_async_callback(broker.close)
+    return broker
+
+
+async def _started(address: Address, stack: AsyncExitStack) -> Address:
+    from thinwire.transports.embedded import EmbeddedServer
+
+    server = await stack.enter_async_context(EmbeddedServer(directory=address.rest or None))
+    return read_url(server.url)
+
+
+async def _connected(address: Address, options: dict[str, Any], stack: AsyncExitStack) -> Broker:
+    from thinwire.transports.nats import Options, Tls, connect
+
+    given = dict(options)
+    tls = {name: given.pop(name) for name in _fields(Tls) & given.keys()}
+    unknown = given.keys() - _fields(Options)
+    if unknown:
+        known = sorted((_fields(Options) | _fields(Tls)) - {"tls"})
+        raise ConfigError("no such option of a connection", option=sorted(unknown), choose_from=known)
+    if tls:
+        given["tls"] = Tls(**tls)
+    broker = await connect(address.url, Options(**given))
+    stack.push_async_callback(broker.close)
+    return broker
+
+
+def _fields(kind: Any) -> set[str]:
+    return {item.name for item in fields(kind)}
+
+
+async def run_registry(broker: Broker, clock: Clock, stack: AsyncExitStack) -> None:
+    """The registry's service in this process, as long as the stack lasts."""
+    from thinwire.control.registry.server import RegistryService
+
+    service = RegistryService(broker, clock)
+    task = asyncio.create_task(service.run(), name="registry")
+    stack.push_async_callback(_end, task)
+    await service.ready()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

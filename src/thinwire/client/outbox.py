@@ -1,0 +1,203 @@
+"""The way of a publisher's frames into its log: gathered, one message in flight, each stored once.
+
+Frames gather for `linger` seconds or until `max_batch` bytes, and while a message is on its way: a slow link makes
+larger messages, not more of them. A frame that begins a round of key frames stands alone, under a subject of its own,
+so that the log has an index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+
+from thinwire.control.names import data_subject, key_subject, log_of, publisher_subjects
+from thinwire.errors import (
+    BrokerRefused,
+    BrokerUnavailable,
+    Conflict,
+    IdentityTaken,
+    ThinwireError,
+    TransportClosed,
+)
+from thinwire.frames import begins_round, join
+from thinwire.transports.broker import ANY, Broker
+
+FENCE_AFTER = 1.0
+"""seconds without an acknowledgement after which somebody else may have taken the name"""
+PATIENCE = 30.0
+"""seconds after which a broker that does not answer is complained about; it is tried again for ever"""
+_LENGTH = 5
+"""bytes that tell a frame's length in a batch, at most"""
+
+_log = logging.getLogger("thinwire.client")
+
+
+class Outbox:
+    """Frames waiting for the broker, at most `max_pending` bytes.
+
+    last: the offset of the publisher's last message in the log, 0 where there is none
+    messages, payload_bytes: what was stored
+    """
+
+    def __init__(
+        self, broker: Broker, topic: str, publisher: str, *, last: int, linger: float, max_batch: int, max_pending: int
+    ) -> None:
+        self.topic = topic
+        self.publisher = publisher
+        self.last = last
+        self.linger = linger
+        self.max_batch = min(max_batch, broker.capabilities.max_payload)
+        self.max_pending = max_pending
+        self.messages = 0
+        self.payload_bytes = 0
+        self.failure: ThinwireError | None = None
+        self._broker = broker
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._hurried = False
+        self._acknowledged = -FENCE_AFTER
+        self._some = asyncio.Event()
+        self._enough = asyncio.Event()
+        self._room = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._room.set()
+        self._empty.set()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._task = asyncio.create_task(self._send_all(), name=f"outbox {self.topic} {self.publisher}")
+
+    @property
+    def full(self) -> bool:
+        return self._size >= self.max_pending
+
+    def put(self, frames: list[bytes]) -> None:
+        """Take frames in their order."""
+        if not frames:
+            return
+        self._waiting.extend(frames)
+        self._size += sum(map(len, frames))
+        self._empty.clear()
+        self._some.set()
+        if self._size >= self.max_batch:
+            self._enough.set()
+        if self.full:
+            self._room.clear()
+
+    async def room(self) -> None:
+        """Wait until more frames may be put; raises what stopped the outbox."""
+        await self._unless_failed(self._room)
+
+    async def drained(self, timeout: float | None = None) -> None:
+        """Wait until everything put so far is stored."""
+        self._hurried = True
+        self._enough.set()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._unless_failed(self._empty)
+        except TimeoutError:
+            raise BrokerUnavailable(
+                "not everything is stored", topic=self.topic, waiting_bytes=self._size, waited=timeout
+            ) from None
+        finally:
+            self._hurried = False
+
+    async def close(self) -> None:
+        """Stop sending; what still waits is given up."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._fail(TransportClosed())
+
+    def check(self) -> None:
+        """Raise what stopped the outbox, if something did."""
+        if self.failure is not None:
+            raise self.failure
+
+    async def _unless_failed(self, event: asyncio.Event) -> None:
+        self.check()
+        await event.wait()
+        self.check()
+
+    def _fail(self, failure: ThinwireError) -> None:
+        if self.failure is None:
+            self.failure = failure
+        self._room.set()
+        self._empty.set()
+
+    async def _send_all(self) -> None:
+        try:
+            while True:
+                await self._some.wait()
+                await self._gather()
+                await self._send(*self._next_message())
+        except ThinwireError as failure:
+            self._fail(failure)
+
+    async def _gather(self) -> None:
+        if self.linger and not self._hurried:
+            try:
+                async with asyncio.timeout(self.linger):
+                    await self._enough.wait()
+            except TimeoutError:
+                pass
+
+    def _next_message(self) -> tuple[str, bytes]:
+        """As many frames as share a message."""
+        first = self._waiting.popleft()
+        self._size -= len(first)
+        if begins_round(first):
+            return key_subject(self.topic, self.publisher), first
+        frames, size = [first], 1 + _LENGTH + len(first)
+        while self._waiting and size + _LENGTH + len(self._waiting[0]) <= self.max_batch:
+            if begins_round(self._waiting[0]):
+                break
+            frame = self._waiting.popleft()
+            self._size -= len(frame)
+            size += _LENGTH + len(frame)
+            frames.append(frame)
+        return data_subject(self.topic, self.publisher), first if len(frames) == 1 else join(frames)
+
+    async def _send(self, subject: str, payload: bytes) -> None:
+        if not self._waiting:
+            self._some.clear()
+        if self._size < self.max_batch and not self._hurried:
+            self._enough.clear()
+        self.last = await self._store(subject, payload)
+        self._acknowledged = asyncio.get_running_loop().time()
+        self.messages += 1
+        self.payload_bytes += len(payload)
+        if not self.full:
+            self._room.set()
+        if not self._waiting:
+            self._empty.set()
+
+    async def _store(self, subject: str, payload: bytes) -> int:
+        """The offset of the message once it is stored, however long that takes."""
+        loop = asyncio.get_running_loop()
+        within = publisher_subjects(self.topic, self.publisher)
+        while True:
+            fenced = loop.time() - self._acknowledged >= FENCE_AFTER
+            try:
+                return await self._broker.append(
+                    log_of(self.topic),
+                    subject,
+                    payload,
+                    after=self.last if fenced else ANY,
+                    within=within if fenced else "",
+                    timeout=PATIENCE,
+                )
+            except Conflict:
+                return await self._own(subject, payload)
+            except (BrokerUnavailable, BrokerRefused) as trouble:
+                _log.warning("%s: %d bytes wait and are kept. %s", self.topic, self._size + len(payload), trouble)
+                await asyncio.sleep(1.0)
+
+    async def _own(self, subject: str, payload: bytes) -> int:
+        """The log went on: with this very message, sent before an answer was lost, or with somebody else's."""
+        newest = await self._broker.last(log_of(self.topic), publisher_subjects(self.topic, self.publisher))
+        if newest is None or newest.offset <= self.last or (newest.subject, newest.payload) != (subject, payload):
+            raise IdentityTaken(topic=self.topic, name=self.publisher)
+        return newest.offset

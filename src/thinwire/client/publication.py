@@ -1,0 +1,285 @@
+"""A topic as its publisher sees it: events in, and the certainty that they are stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from thinwire.client.dead_letters import DeadLetters
+from thinwire.client.inlet import Inlet
+from thinwire.client.outbox import Outbox
+from thinwire.client.seeking import rewind
+from thinwire.client.topics import Topic
+from thinwire.clock import Clock
+from thinwire.control.factoring import Factoring
+from thinwire.control.names import ask_subject, call_subject, key_subject, log_of, publisher_subjects
+from thinwire.errors import (
+    CorruptFrame,
+    EventRejected,
+    IdentityTaken,
+    NobodyAnswers,
+    PayloadTooLarge,
+    PeerFault,
+    TransportClosed,
+)
+from thinwire.events import Event, Kind
+from thinwire.frames import Request, place_in_round, read
+from thinwire.link import Counts, LinkConfig, Publisher
+from thinwire.transports.broker import Broker, Listener
+
+CLAIM = b"claim"
+"""asks whether somebody alive has the name"""
+CLAIM_PATIENCE = 1.0
+MAX_PENDING = 8 << 20
+CLOSE_PATIENCE = 10.0
+_PACE = 0.25
+"""seconds between two looks at what is due, at most"""
+_LARGE = frozenset({Kind.STRING, Kind.ENUM, Kind.ARRAY, Kind.OPAQUE})
+_MARGIN = 1024
+"""bytes of a message that are not the values of an event"""
+
+_log = logging.getLogger("thinwire.client")
+
+
+class TopicPublisher:
+    """Publishes events of one topic under one name. Use it with `async with`.
+
+    linger: seconds in which frames gather into one message; max_batch: bytes of such a message, at most
+    max_pending: bytes that may wait for the broker before `publish` waits too
+    recover: read what an earlier life under this name has told, into `told`
+
+    told: for each source the last event that is in the log, where `recover` was asked for: go on after it
+    """
+
+    def __init__(
+        self,
+        find_topic: Callable[[], Awaitable[Topic]],
+        broker: Broker,
+        clock: Clock,
+        topic: str,
+        config: LinkConfig,
+        *,
+        name: str,
+        linger: float = 0.005,
+        max_batch: int = 65_536,
+        max_pending: int = MAX_PENDING,
+        recover: bool = False,
+    ) -> None:
+        self.name = name
+        self.topic = topic
+        self.told: dict[tuple[Any, ...], Event] = {}
+        self.wanted = True
+        self._broker = broker
+        self._find_topic = find_topic
+        self._clock = clock
+        self._config = config
+        self._recover = recover
+        self._batching = {"linger": linger, "max_batch": max_batch, "max_pending": max_pending}
+        self._owed: Request | None = None
+        self._factoring: Factoring | None = None
+        self._link: Publisher | None = None
+        self._outbox: Outbox | None = None
+        self._listeners: list[Listener] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> TopicPublisher:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def counts(self) -> Counts:
+        """Events, frames and bytes so far."""
+        return self._opened()[0].counts
+
+    @property
+    def link(self) -> Publisher:
+        """The publishing end of the link."""
+        return self._opened()[0]
+
+    @property
+    def messages(self) -> int:
+        """Messages stored so far."""
+        return self._opened()[1].messages
+
+    async def open(self) -> None:
+        """Take the name, find out what it said before, and begin a new life under it."""
+        if self._link is not None:
+            return
+        self._view = await self._find_topic()
+        self._dead = DeadLetters(self._broker, self._view.schema, self.name)
+        self._has_large = any(p.kind in _LARGE for p in self._view.schema.wire)
+        await self._view.open_log()
+        await self._claim()
+        if self._recover:
+            self.told = await self._what_was_told()
+        config = await self._view.configuration()
+        if config is not None:
+            self.wanted = config.wanted
+            self._config = config.link_config(self._view.travelling)
+        link = self._link = await self._new_life(self._config)
+        await self._view.publisher_starts(self.name, link.incarnation, self._clock.now())
+        self._say(link.start(self._clock.now()))
+        outbox = self._opened()[1]
+        outbox.start()
+        self._listeners = [
+            await self._broker.listen(ask_subject(self.topic, self.name), self._hear),
+            await self._broker.listen(call_subject(self.topic), self._hear),
+        ]
+        self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._follow_configuration())]
+        await outbox.drained(CLOSE_PATIENCE)
+
+    async def publish(self, event: Mapping[str, Any]) -> None:
+        """Publish an event; waits only where the broker does not keep up. A bad one raises EventRejected and is kept
+        with the reason as a dead letter; the stream goes on without it."""
+        link, outbox = self._opened()
+        if outbox.failure is not None or outbox.full:
+            await outbox.room()
+        try:
+            if self._has_large:
+                self._check_size(event)
+            if self._factoring is not None:
+                event = await self._view.tell_facts(self._factoring, event)
+            frames = link.publish(event, self._clock.now())
+        except (EventRejected, PayloadTooLarge) as problem:
+            await self._dead.keep(event, problem)
+            raise
+        if frames and self.wanted:
+            outbox.put(frames)
+
+    async def publish_all(self, events: Iterable[Mapping[str, Any]]) -> int:
+        """Publish several events; refused ones become dead letters. Returns how many were taken."""
+        taken = 0
+        for event in events:
+            with suppress(EventRejected, PayloadTooLarge):
+                await self.publish(event)
+                taken += 1
+        return taken
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Return when everything published so far is stored at the broker, what was passed over in silence included.
+
+        timeout: seconds after which BrokerUnavailable is raised; what waits is kept and still sent
+        """
+        link, outbox = self._opened()
+        if link.untold and self.wanted:
+            outbox.put(link.heartbeat(self._clock.now()))
+        await outbox.drained(timeout)
+
+    async def close(self, timeout: float = CLOSE_PATIENCE) -> None:
+        """Tell and store what is left, and give the name back."""
+        if self._link is None:
+            return
+        outbox = self._opened()[1]
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for listener in self._listeners:
+            await listener.close()
+        try:
+            if outbox.failure is None:
+                await self.flush(timeout)
+        finally:
+            await outbox.close()
+            self._link = None
+            await self._view.publisher_ends(self.name)
+
+    def _opened(self) -> tuple[Publisher, Outbox]:
+        if self._link is None or self._outbox is None:
+            raise TransportClosed("this publisher is not open", topic=self.topic, name=self.name)
+        return self._link, self._outbox
+
+    def _say(self, frames: list[bytes]) -> None:
+        if self.wanted:
+            self._opened()[1].put(frames)
+
+    async def _claim(self) -> None:
+        with suppress(NobodyAnswers):
+            subject = ask_subject(self.topic, self.name)
+            if await self._broker.request(subject, CLAIM, timeout=CLAIM_PATIENCE) == CLAIM:
+                raise IdentityTaken("a live publisher answers to it", topic=self.topic, name=self.name)
+
+    async def _new_life(self, config: LinkConfig) -> Publisher:
+        """The publishing end, one incarnation after the last that the log knows."""
+        log, within = log_of(self.topic), publisher_subjects(self.topic, self.name)
+        newest = await self._broker.last(log, within)
+        key = await self._broker.last(log, key_subject(self.topic, self.name))
+        place = place_in_round(key.payload) if key is not None else None
+        last = newest.offset if newest is not None else 0
+        self._outbox = Outbox(self._broker, self.topic, self.name, last=last, **self._batching)  # type: ignore[arg-type]
+        if self._view.factored:
+            self._factoring = Factoring(self._view.schema)
+        return Publisher(
+            self._view.travelling,
+            config,
+            name=self.name,
+            incarnation=place.incarnation + 1 if place is not None else 1,
+            now=self._clock.now(),
+        )
+
+    async def _what_was_told(self) -> dict[tuple[Any, ...], Event]:
+        span = await self._broker.span(log_of(self.topic))
+        inlet = await rewind(self._broker, self.topic, span.last + 1, Inlet(self._view.lookup), self.name)
+        link = inlet.links.get(self.name)
+        if link is None or link.replica is None:
+            return {}
+        expander = link.replica.expander
+        present = (expander.current(alias) for alias in expander.known())
+        return {event.source: event for event in present}
+
+    def _check_size(self, event: Mapping[str, Any]) -> None:
+        """A value no message can hold must be refused before the link takes it."""
+        limit = self._broker.capabilities.max_payload - _MARGIN
+        for name, value in event.items():
+            if isinstance(value, str | bytes | list | tuple) and 4 * len(value) > limit:
+                size = len(value.encode()) if isinstance(value, str) else len(value)
+                if size > limit:
+                    raise PayloadTooLarge(property=name, size=size, limit=limit)
+
+    async def _hear(self, subject: str, payload: bytes) -> bytes | None:
+        if payload == CLAIM:
+            return CLAIM
+        try:
+            request = Request.decode(read(payload).body)
+        except (CorruptFrame, PeerFault):
+            _log.warning("%s: a request that cannot be read was ignored", self.topic)
+            return None
+        self._owed = request
+        self._pay()
+        return None
+
+    def _pay(self) -> None:
+        """Answer the last request; one that comes too soon after another is answered a little later."""
+        if self._owed is not None and (frames := self.link.answer(self._owed, self._clock.now())):
+            self._owed = None
+            self._say(frames)
+
+    async def _keep_time(self) -> None:
+        while True:
+            link, outbox = self._opened()
+            await asyncio.sleep(min(_PACE, link.config.max_silence / 4))
+            now = self._clock.now()
+            if link.is_due(now) and not outbox.full:
+                self._say(link.poll(now))
+            self._pay()
+
+    async def _follow_configuration(self) -> None:
+        async for config in self._view.configurations():
+            link, now = self.link, self._clock.now()
+            woken = config.wanted and not self.wanted
+            if not config.wanted:
+                self._say(link.heartbeat(now))
+            self.wanted = config.wanted
+            wanted = config.link_config(link.schema)
+            if wanted.version > link.config.version:
+                self._say(link.reconfigure(wanted, now))
+            elif woken:
+                self._say(link.start(now))

@@ -1,0 +1,89 @@
+"""From the events of a log to those a subscriber asked for: its sources, its properties, its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from thinwire.client.asking import Asked, always_delivered
+from thinwire.client.changes import Changes
+from thinwire.events import Event, Projection, Schema, flatten, nest
+
+Step = Callable[[Event], Event | None]
+
+
+class Shape:
+    """What is done to the events of one schema, step by step; nothing where everything was asked for."""
+
+    def __init__(self, asked: Asked, schema: Schema, reader: Schema | None = None) -> None:
+        self.schema = schema
+        self.changes = Changes(schema, asked.tolerances(schema)) if asked.emit == "changes" else None
+        self._steps = tuple(self._make_steps(asked, reader))
+
+    def __call__(self, events: list[Event]) -> list[Event]:
+        """The events that are left, in their order."""
+        for step in self._steps:
+            events = [shaped for event in events if (shaped := step(event)) is not None]
+        return events
+
+    def forget(self) -> None:
+        """Let the next event of every source pass as a change."""
+        if self.changes is not None:
+            self.changes.forget()
+
+    def _make_steps(self, asked: Asked, reader: Schema | None) -> list[Step]:
+        steps: list[Step] = []
+        if asked.sources:
+            steps.append(_chosen_sources(self.schema, asked.sources))
+        if self.changes is not None:
+            steps.append(_changed(self.changes))
+        if reader is not None and reader.fingerprint != self.schema.fingerprint:
+            steps.append(_projected(self.schema, reader))
+        if asked.properties is not None:
+            steps.append(_chosen_properties(reader or self.schema, asked))
+        return steps
+
+
+def _chosen_sources(schema: Schema, sources: Mapping[str, frozenset[Any]]) -> Step:
+    places = [(place, sources[p.name]) for place, p in enumerate(schema.dimensions) if p.name in sources]
+
+    def step(event: Event) -> Event | None:
+        source = event.source
+        return event if all(source[place] in wanted for place, wanted in places) else None
+
+    return step
+
+
+def _changed(changes: Changes) -> Step:
+    return lambda event: event if changes.admit(event) else None
+
+
+def _projected(writer: Schema, reader: Schema) -> Step:
+    project = Projection(writer, reader)
+
+    def step(event: Event) -> Event | None:
+        flat = project(event.like(flatten(event, writer)))
+        return flat.like(nest(flat)) if reader.nested else flat
+
+    return step
+
+
+def _chosen_properties(schema: Schema, asked: Asked) -> Step:
+    kept = always_delivered(schema) | set(asked.properties or ())
+    bounds: dict[int, tuple[Any, dict[str, float | None]]] = {}
+
+    def bound_of(event: Event) -> dict[str, float | None]:
+        known = bounds.get(id(event.bound))
+        if known is None or known[0] is not event.bound:
+            bounds.clear()
+            known = event.bound, {name: bound for name, bound in event.bound.items() if name in kept}
+            bounds[id(event.bound)] = known
+        return known[1]
+
+    def step(event: Event) -> Event | None:
+        if schema.nested:
+            flat = {name: value for name, value in flatten(event, schema).items() if name in kept}
+            return event.like(nest(flat), bound_of(event))
+        return event.like({name: value for name, value in event.items() if name in kept}, bound_of(event))
+
+    return step

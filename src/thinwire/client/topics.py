@@ -1,0 +1,187 @@
+"""What a client knows of a topic: its schemas, its configuration, and the registry's documents where there are any."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from thinwire.control.factoring import Factoring, decode_facts, encode_facts, factored, facts_key
+from thinwire.control.names import FACTS, check_topic, log_of, publisher_subjects
+from thinwire.control.registry import (
+    ConfigDocument,
+    PublisherDocument,
+    SubscriptionDocument,
+    config_key,
+    decode,
+    find_schema,
+    put_publisher,
+    put_subscription,
+    remove_publisher,
+    remove_subscription,
+    topic_document,
+)
+from thinwire.control.registry.settings import demand_for
+from thinwire.errors import RegistryError, UnknownFacts, UnknownTopic
+from thinwire.events import Event, Schema
+from thinwire.reduction.demand import tolerance_of
+from thinwire.transports.broker import Broker, Bucket, Retention
+
+MAX_FACTS = 65_536
+
+_log = logging.getLogger("thinwire.client")
+
+
+class Topic:
+    """A topic. `managed` says whether the registry has a document of it; without one a schema must be given."""
+
+    def __init__(self, broker: Broker, bucket: Bucket, schema: Schema, *, managed: bool) -> None:
+        self.name = schema.name
+        self.schema = schema
+        self.managed = managed
+        self.factored = managed and any(p.static for p in schema)
+        self.travelling = factored(schema) if self.factored else schema
+        self.retention: Retention | None = None
+        self._broker = broker
+        self._bucket = bucket
+        self._schemas: dict[bytes, Schema] = {}
+        self._originals: dict[bytes, Schema] = {}
+        self._facts: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
+        self._keep(schema)
+
+    @classmethod
+    async def find(cls, broker: Broker, bucket: Bucket, name: str, schema: Schema | None = None) -> Topic:
+        """The topic as the registry has it, else as the caller declares it."""
+        check_topic(name)
+        if schema is not None and schema.name != name:
+            raise RegistryError("a topic has the name of its schema", topic=name, schema=schema.name)
+        document = await topic_document(bucket, name)
+        if document is None:
+            if schema is None:
+                raise UnknownTopic(topic=name)
+            return cls(broker, bucket, schema, managed=False)
+        current = schema or await find_schema(bucket, name, document.fingerprint)
+        if current is None:
+            raise RegistryError("the schema of a topic is missing", topic=name, fingerprint=document.fingerprint)
+        return cls(broker, bucket, current, managed=True)
+
+    def lookup(self, fingerprint: bytes) -> Schema | None:
+        """The schema that travels under this fingerprint, if it has been learnt."""
+        return self._schemas.get(fingerprint)
+
+    async def learn(self, fingerprint: bytes) -> bool:
+        """Ask the registry for schemas of the topic until this one is known."""
+        for entry in await self._bucket.entries(f"schema.{self.name}.*"):
+            schema = await find_schema(self._bucket, self.name, entry.key.rpartition(".")[2])
+            if schema is not None:
+                self._keep(schema)
+        return fingerprint in self._schemas
+
+    async def open_log(self) -> None:
+        """Make sure that the topic has a log."""
+        await self._broker.open_log(log_of(self.name), [publisher_subjects(self.name)], self.retention)
+
+    async def publisher_starts(self, name: str, incarnation: int, since: float) -> None:
+        """Enter a publisher into the registry."""
+        if self.managed:
+            fingerprint = self.schema.fingerprint.hex()
+            await put_publisher(self._bucket, PublisherDocument(self.name, name, incarnation, since, fingerprint))
+
+    async def publisher_ends(self, name: str) -> None:
+        """Strike a publisher out."""
+        if self.managed:
+            await remove_publisher(self._bucket, self.name, name)
+
+    async def subscription_starts(self, document: SubscriptionDocument) -> None:
+        """Tell the registry what is asked."""
+        if self.managed:
+            await put_subscription(self._bucket, document)
+
+    async def subscription_ends(self, identity: str) -> None:
+        """Tell the registry that it is no longer asked."""
+        if self.managed:
+            await remove_subscription(self._bucket, self.name, identity)
+
+    async def wait_for(self, tolerances: Mapping[str, float], patience: float) -> bool:
+        """Wait until the registry has told publishers to serve these tolerances; False if it does not in time."""
+        try:
+            async with asyncio.timeout(patience), aclosing(self.configurations()) as configurations:
+                async for config in configurations:
+                    if config.wanted and self._serves(config, tolerances):
+                        return True
+        except TimeoutError:
+            pass
+        return not self.managed
+
+    async def configuration(self) -> ConfigDocument | None:
+        """What the registry wants publishers to do now; None where it has not said anything."""
+        entry = await self._bucket.get(config_key(self.name)) if self.managed else None
+        return _config(self.name, entry.value) if entry is not None and entry.value is not None else None
+
+    async def configurations(self) -> AsyncGenerator[ConfigDocument, None]:
+        """What the registry wants publishers to do: now, and whenever it changes."""
+        if not self.managed:
+            return
+        async with aclosing(self._bucket.watch(config_key(self.name))) as changes:  # type: ignore[type-var]
+            async for entry in changes:
+                config = _config(self.name, entry.value) if entry is not None and entry.value is not None else None
+                if config is not None:
+                    yield config
+
+    async def tell_facts(self, factoring: Factoring, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The event with a reference in place of its static facts, which are stored before it travels."""
+        on_wire, key, facts = factoring.split(event)
+        if facts is not None:
+            try:
+                bucket = await self._broker.bucket(FACTS)
+                await bucket.put(facts_key(self.name, key), encode_facts(facts))
+            except BaseException:
+                factoring.untold(key)
+                raise
+        return on_wire
+
+    async def join_facts(self, factoring: Factoring, event: Event) -> Event:
+        """The event with its static facts in place of the reference."""
+        try:
+            return factoring.join(event, self._facts.get)
+        except UnknownFacts as unknown:
+            await self._learn_facts(unknown.key)
+        return factoring.join(event, self._facts.get)
+
+    def factoring_of(self, fingerprint: bytes) -> Factoring | None:
+        """How events under this fingerprint get their facts back; None where they carry them."""
+        original = self._originals.get(fingerprint)
+        return Factoring(original) if original is not None else None
+
+    def _serves(self, config: ConfigDocument, tolerances: Mapping[str, float]) -> bool:
+        demand = demand_for(self.schema, config.demand)
+        told = {p.name: tolerance_of(self.schema, p, demand) for p in self.schema.wire if p.name in tolerances}
+        return all(tolerance <= tolerances[name] for name, tolerance in told.items())
+
+    def _keep(self, schema: Schema) -> None:
+        self._schemas[schema.fingerprint] = schema
+        if any(p.static for p in schema):
+            on_wire = factored(schema)
+            self._schemas[on_wire.fingerprint] = on_wire
+            self._originals[on_wire.fingerprint] = schema
+
+    async def _learn_facts(self, key: str) -> None:
+        bucket = await self._broker.bucket(FACTS)
+        entry = await bucket.get(facts_key(self.name, key))
+        if entry is None or entry.value is None:
+            raise UnknownFacts(topic=self.name, key=key)
+        self._facts[key] = decode_facts(key, entry.value)
+        while len(self._facts) > MAX_FACTS:
+            self._facts.popitem(last=False)
+
+
+def _config(topic: str, value: bytes) -> ConfigDocument | None:
+    try:
+        document = decode(config_key(topic), value)
+    except RegistryError as problem:
+        _log.warning("%s: a configuration that cannot be read was ignored: %s", topic, problem)
+        return None
+    return document if isinstance(document, ConfigDocument) else None

@@ -1,0 +1,1 @@
+"""The services next to the broker: pure cores, thin servers."""

@@ -1,0 +1,99 @@
+"""What things are called at the broker: the subjects, logs and keys of docs/wire.md.
+
+>>> log_of("building.rooms"), data_subject("building.rooms", "p1"), key_subject("building.rooms", "p1")
+('tw_log_building~rooms', 'tw.log.building.rooms.p1.d', 'tw.log.building.rooms.p1.k')
+>>> publisher_in("tw.log.building.rooms.p1.d"), is_key("tw.log.building.rooms.p1.k")
+('p1', True)
+"""
+
+from __future__ import annotations
+
+import re
+
+from thinwire.errors import ConfigError
+
+REGISTRY = "tw_registry"
+"""the bucket of schemas, topics, configurations, subscriptions and publishers"""
+CURSORS = "tw_cursors"
+"""the bucket of what durable subscribers have worked off"""
+FACTS = "tw_facts"
+"""the bucket of facts that are told once"""
+DEAD_LOG = "tw_dead"
+
+MAX_TOPIC = 200
+_WORD = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def check_topic(topic: str) -> str:
+    """The topic, if it can be one."""
+    if not topic or len(topic) > MAX_TOPIC or not all(_WORD.fullmatch(word) for word in topic.split(".")):
+        rule = f"a topic is words of letters, digits, _ and - joined by dots, at most {MAX_TOPIC} characters"
+        raise ConfigError(rule, topic=topic)
+    return topic
+
+
+def check_word(name: str, what: str) -> str:
+    """The name, if it can be one word of a subject."""
+    if not _WORD.fullmatch(name):
+        raise ConfigError("use 1 to 64 letters, digits, _ and -", **{what: name})
+    return name
+
+
+def log_of(topic: str) -> str:
+    """The log of a topic."""
+    return "tw_log_" + topic.replace(".", "~")
+
+
+def topic_of(log: str) -> str:
+    """The topic of a log."""
+    return log.removeprefix("tw_log_").replace("~", ".")
+
+
+def data_subject(topic: str, publisher: str) -> str:
+    """Where a publisher's frames go."""
+    return f"tw.log.{topic}.{publisher}.d"
+
+
+def key_subject(topic: str, publisher: str) -> str:
+    """Where a publisher's rounds of key frames begin: the index of the log."""
+    return f"tw.log.{topic}.{publisher}.k"
+
+
+def publisher_subjects(topic: str, publisher: str = "*") -> str:
+    """All subjects of a publisher in the log of a topic; of every one by default."""
+    return f"tw.log.{topic}.{publisher}.*"
+
+
+def publisher_in(subject: str) -> str:
+    """The publisher a log subject belongs to."""
+    return subject.rsplit(".", 2)[1]
+
+
+def is_key(subject: str) -> bool:
+    """Does a round of key frames begin with a message under this subject?"""
+    return subject.endswith(".k")
+
+
+def ask_subject(topic: str, publisher: str = "*") -> str:
+    """Where a publisher listens for requests."""
+    return f"tw.ask.{topic}.{publisher}"
+
+
+def call_subject(topic: str) -> str:
+    """Where all publishers of a topic listen."""
+    return f"tw.call.{topic}"
+
+
+def alive_subject(identity: str) -> str:
+    """Where a subscription says that it is still there."""
+    return f"tw.alive.{identity}"
+
+
+def dead_subject(topic: str) -> str:
+    """Where refused events go."""
+    return f"tw.dead.{topic}"
+
+
+def service_subject(verb: str) -> str:
+    """Where the registry answers."""
+    return f"tw.registry.{verb}"

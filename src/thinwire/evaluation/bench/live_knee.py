@@ -1,0 +1,56 @@
+"""The knee: the highest rate that is held, ours beside JSON with one message an event and with one a batch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from thinwire.evaluation.bench.bar import Bar, Row, Setting
+from thinwire.evaluation.live.knee import LINGER, QUICK, Knees, Plan, knees
+
+OURS, PER_EVENT, BATCHED = "thinwire", "json", "json-batched"
+CALLED = {OURS: "thinwire", PER_EVENT: "JSON, one message an event", BATCHED: "JSON in batches"}
+SENT_SHARE = (0.48, 0.52)
+"""frames an event on this stream; anything else would be another measurement"""
+
+
+def knee(setting: Setting) -> Iterator[Row]:
+    """All three in the same run, in turn."""
+    plan = QUICK if setting.quick else Plan()
+    found = asyncio.run(knees([OURS, PER_EVENT, BATCHED], plan, setting.progress))
+    for kind in (OURS, PER_EVENT, BATCHED):
+        yield _rate_row(found[kind], plan, low=12_000.0 if kind == OURS else None)
+    for kind, low in ((PER_EVENT, 2.0), (BATCHED, 1.3)):
+        yield _ratio_row(found[OURS], found[kind], low)
+
+
+def _rate_row(found: Knees, plan: Plan, low: float | None) -> Row:
+    how = f"{plan.how}; 4 publishers, 20 subscriber connections, two cores"
+    how += f", linger {1000 * LINGER:g} ms" if found.kind != PER_EVENT else ""
+    how += f"; runs: {_listed(found.rates)}"
+    sound, note = True, ""
+    if found.rounds:
+        last = found.rounds[-1]
+        how += f"; p99 {last.p99:.0f} ms, p50 {last.p50:.0f} ms, {last.sent_share:.2f} frames an event"
+        how += f"; cores: {', '.join(f'{role} {cores:.2f}' for role, cores in last.cpu.items())}"
+        if last.grown is not None:
+            how += f"; memory {100 * last.grown:+.1f} % at most"
+        if found.kind == OURS and not SENT_SHARE[0] <= last.sent_share <= SENT_SHARE[1]:
+            sound, note = False, f"{last.sent_share:.2f} frames an event, not 0.5"
+    name = f"knee, {CALLED[found.kind]}: events a second held"
+    return Row(name, "events/s", found.knee, low=low, how=how, note=note, sound=sound)
+
+
+def _ratio_row(ours: Knees, theirs: Knees, low: float) -> Row:
+    name = f"knee, thinwire to {CALLED[theirs.kind]}"
+    how = f"{ours.knee:,.0f} to {theirs.knee:,.0f} events/s, medians of the same run"
+    value = ours.knee / theirs.knee if theirs.knee else None
+    note = "" if theirs.knee else "nothing was held"
+    return Row(name, "times", value, low=low, how=how, note=note, sound=bool(theirs.knee))
+
+
+def _listed(rates: Sequence[float]) -> str:
+    return ", ".join(f"{rate:,.0f}" for rate in rates)
+
+
+BARS = [Bar("knee", knee)]

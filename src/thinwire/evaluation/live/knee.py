@@ -1,0 +1,110 @@
+"""The knee of a stack: the highest rate four publishers and twenty subscribers hold on two cores."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from statistics import median
+
+from thinwire.evaluation.live.chain import Chain, Shape
+from thinwire.evaluation.live.feed import feed_schema
+from thinwire.evaluation.live.outcome import Outcome
+from thinwire.evaluation.live.processes import two_cores
+from thinwire.evaluation.live.search import climb, confirm
+
+LINGER = 0.05
+FIRST = {"thinwire": 12_000.0, "json": 2_500.0, "json-batched": 12_000.0}
+"""where the first search of a stack begins; the later ones begin where it ended"""
+REHEARSAL = 500.0
+"""events a second of the round that only makes everybody known to everybody"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long each try takes, in seconds, and how often the whole is done.
+
+    short: of a try while searching; long: of the one that confirms; precision: see `climb`
+    """
+
+    short: float = 10.0
+    long: float = 60.0
+    runs: int = 3
+    precision: float = 1.06
+    stride: float = 1.5
+    again: float = 1.15
+
+    @property
+    def how(self) -> str:
+        runs = f"median of {self.runs} runs" if self.runs > 1 else "one run"
+        return f"{runs}, tries of {self.short:g} s, confirmed for {self.long:g} s"
+
+
+QUICK = Plan(short=3.0, long=5.0, runs=1, precision=1.3, stride=2.0)
+
+
+@dataclass
+class Knees:
+    """The knees a stack had, one a run, with the round that confirmed each."""
+
+    kind: str
+    rates: list[float] = field(default_factory=list)
+    rounds: list[Outcome] = field(default_factory=list)
+    tries: int = 0
+
+    @property
+    def knee(self) -> float:
+        return median(self.rates)
+
+
+async def knees(kinds: Sequence[str], plan: Plan, progress: Callable[[float], None]) -> dict[str, Knees]:
+    """The knees of several stacks, run by run in turn, so that a busy hour of the machine meets all of them."""
+    found = {kind: Knees(kind) for kind in kinds}
+    async with two_cores():
+        for run in range(plan.runs):
+            for place, kind in enumerate(kinds):
+                await _one(found[kind], plan)
+                progress((run * len(kinds) + place + 1) / (plan.runs * len(kinds)))
+    return found
+
+
+async def _one(found: Knees, plan: Plan) -> None:
+    async with _tries(found) as attempt:
+        first = not found.rates
+        start = FIRST[found.kind] if first else found.rates[-1] or FIRST[found.kind]
+
+        async def held(rate: float) -> bool:
+            return (await attempt(rate, plan.short)).held
+
+        async def held_long(rate: float) -> bool:
+            found_out = await attempt(rate, plan.long)
+            if found_out.held:
+                found.rounds.append(found_out)
+            return found_out.held
+
+        rate = await climb(held, start, plan.stride if first else plan.again, plan.precision)
+        found.rates.append(await confirm(held_long, rate) if rate else 0.0)
+
+
+@asynccontextmanager
+async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitable[Outcome]]]:
+    """Rounds on a chain that is kept as long as it loses nothing: one that choked must not burden the next try."""
+    chains: list[Chain] = []
+
+    async def attempt(rate: float, seconds: float) -> Outcome:
+        found.tries += 1
+        if not chains:
+            chain = Chain(Shape(found.kind, linger=LINGER), feed_schema())
+            await chain.__aenter__()
+            chains.append(chain)
+            await chain.round(REHEARSAL, 1.0)
+        outcome = await chains[0].round(rate, seconds)
+        if outcome.lost:
+            await chains.pop().__aexit__(None, None, None)
+        return outcome
+
+    try:
+        yield attempt
+    finally:
+        for chain in chains:
+            await chain.__aexit__(None, None, None)

@@ -1,0 +1,105 @@
+"""What a round came to, and whether the chain held the rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from thinwire.evaluation.live.measure import dense, quantile
+from thinwire.evaluation.live.sampling import Sample, cores_used, growth
+
+P99 = 250.0
+"""milliseconds from the instant an event was meant to be sent to its subscriber"""
+GROWTH = 0.05
+MEMORY_FROM = 30
+"""samples a round must have before growth of memory says anything"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One rate held, or not, for some seconds.
+
+    rate: events a second of all publishers together
+    sent: events that travelled; lost: events that a subscriber should have been handed and was not
+    p50, p99: milliseconds, over all subscribers; series: what the processes used meanwhile
+    """
+
+    rate: float
+    seconds: float
+    events: int
+    sent: int
+    lost: int
+    p50: float
+    p99: float
+    series: Mapping[str, list[Sample]] = field(default_factory=dict, repr=False)
+
+    @property
+    def sent_share(self) -> float:
+        return self.sent / self.events
+
+    @property
+    def grown(self) -> float | None:
+        """The largest growth of a process; None where the round was too short to tell."""
+        long_enough = [samples for samples in self.series.values() if len(samples) >= MEMORY_FROM]
+        return max(map(growth, long_enough), default=None)
+
+    @property
+    def cpu(self) -> dict[str, float]:
+        """Cores used, by role."""
+        shares: dict[str, float] = {}
+        for name, cores in cores_used(self.series).items():
+            role = name.partition(" ")[0]
+            shares[role] = shares.get(role, 0.0) + cores
+        return shares
+
+    @property
+    def trouble(self) -> str:
+        """Why the rate was not held; empty where it was."""
+        if self.lost:
+            return f"{self.lost:,} events lost"
+        if self.p99 >= P99:
+            return f"p99 {self.p99:,.0f} ms"
+        if self.grown is not None and self.grown >= GROWTH:
+            return f"memory grew by {100 * self.grown:.0f} %"
+        return ""
+
+    @property
+    def held(self) -> bool:
+        return not self.trouble
+
+
+def outcome(
+    rate: float,
+    seconds: float,
+    sent: Sequence[Mapping[str, Any]],
+    taken: Iterable[Mapping[str, Any]],
+    series: Mapping[str, list[Sample]],
+) -> Outcome:
+    """The outcome of a round from what publishers and subscribers say."""
+    told = sum(answer["told"] for answer in sent)
+    events = sum(answer["events"] for answer in sent)
+    latencies, lost = dense([]), 0
+    for answer in taken:
+        latencies += dense(answer["latencies"])
+        lost += sum(_lost(told, *subscriber) for subscriber in zip(*(answer[n] for n in _NOTED), strict=True))
+    slow = float("inf")
+    p50, p99 = (quantile(latencies, share) for share in (0.5, 0.99))
+    return Outcome(
+        rate=rate,
+        seconds=seconds,
+        events=events,
+        sent=sum(answer["sent"] for answer in sent),
+        lost=lost,
+        p50=slow if p50 is None else p50,
+        p99=slow if p99 is None else p99,
+        series=series,
+    )
+
+
+_NOTED = ("events", "complete", "missed")
+
+
+def _lost(told: int, events: int, complete: bool, missed: int) -> int:
+    """Events one subscriber lacks; one too many is as wrong as one too few."""
+    return max(abs(told - events), int(not complete), missed)

@@ -1,0 +1,34 @@
+"""What every broker must do, written once: a check is a coroutine over a `Site`, and every transport enrols one.
+
+>>> import asyncio
+>>> async def story():
+...     for check in CHECKS[:2]:
+...         await run(check, LocalSite())
+>>> asyncio.run(story())
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from thinwire.testing.broker_checks import breaking, documents, reading, seeking, words
+from thinwire.testing.broker_checks.site import LocalSite, Site
+
+__all__ = ["CHECKS", "LocalSite", "Site", "run"]
+
+Check = Callable[[Site], Awaitable[None]]
+
+CHECKS: tuple[Check, ...] = tuple(
+    value
+    for module in (reading, breaking, documents, words, seeking)
+    for name, value in vars(module).items()
+    if name.startswith("check_")
+)
+
+
+async def run(check: Check, site: Site, seconds: float = 30.0) -> None:
+    """Hold a site to a check; one that hangs has failed."""
+    try:
+        async with asyncio.timeout(seconds):
+            await check(site)
+    finally:
+        await site.close()

@@ -1,0 +1,50 @@
+"""A real nats-server, and a wire of its own to each client that can be cut; needs the extra `nats`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from thinwire.testing.broker_checks.site import Site
+from thinwire.transports.broker import Broker
+from thinwire.transports.embedded import LOOPBACK, EmbeddedServer
+from thinwire.transports.nats import Options, connect
+from thinwire.transports.proxy import Proxy
+
+
+class NatsSite(Site):
+    """A server that runs. Wires need a moment for each byte, so that messages can be caught on their way."""
+
+    def __init__(self, server: EmbeddedServer, delay: float = 0.001) -> None:
+        self.server = server
+        self.delay = delay
+        self._wires: dict[Broker, Proxy] = {}
+
+    async def connect(self) -> Broker:
+        wire = await Proxy(LOOPBACK, self.server.port, delay=self.delay).start()
+        broker = await connect(f"nats://{LOOPBACK}:{wire.port}", Options(timeout=10))
+        self._wires[broker] = wire
+        return broker
+
+    async def cut(self, broker: Broker) -> None:
+        self._wires[broker].cut()
+        while broker.connected:  # the client learns of it from its socket
+            await asyncio.sleep(0)
+
+    async def restore(self, broker: Broker) -> None:
+        self._wires[broker].restore()
+
+    async def stop(self) -> None:
+        self.server.kill()
+
+    async def start(self) -> None:
+        await self.server.restart()
+
+    async def redeliver(self, broker: Broker) -> None:
+        """A new connection is where this broker may deliver again."""
+        async with self.interrupted(broker):
+            pass
+
+    async def close(self) -> None:
+        for wire in self._wires.values():
+            await wire.stop()
+        self._wires.clear()

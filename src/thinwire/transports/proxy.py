@@ -1,0 +1,242 @@
+"""A wire that can be watched and cut: a TCP proxy on the loopback address.
+
+It knows nothing of what passes. Benchmarks count the bytes of a link with it, tests break the link with it.
+
+    async with Proxy("127.0.0.1", server.port) as wire:
+        broker = await connect(f"nats://127.0.0.1:{wire.port}")
+        wire.cut()
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from types import TracebackType
+from typing import Self, cast
+
+from thinwire.transports.embedded import LOOPBACK
+
+
+class Proxy:
+    """A way to a TCP server.
+
+    delay: seconds that bytes take longer, each way
+    """
+
+    def __init__(self, target_host: str, target_port: int, *, port: int = 0, delay: float = 0.0) -> None:
+        self.target_host, self.target_port = target_host, target_port
+        self.port = port
+        self.delay = delay
+        self.to_broker = 0
+        """bytes that clients have sent"""
+        self.from_broker = 0
+        """bytes that they have received"""
+        self.connections = 0
+        """clients that have come"""
+        self.paused = False
+        self._refusing = False
+        self._server: asyncio.Server | None = None
+        self._ends: set[_End] = set()
+        self._dialling: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> Self:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: _End(self, to_broker=True), LOOPBACK, self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def stop(self) -> None:
+        """End everything; bytes on their way are lost."""
+        self._drop()
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+        await asyncio.gather(*self._dialling, return_exceptions=True)
+        await asyncio.sleep(0)  # sockets close in the next round of the loop
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def cut(self) -> None:
+        """Drop every connection with what is on its way, and let nobody in until `restore`."""
+        self._refusing = True
+        self._drop()
+
+    def restore(self) -> None:
+        """Let clients in again."""
+        self._refusing = False
+
+    def pause(self) -> None:
+        """Let nothing through; it waits."""
+        self.paused = True
+        for end in self._ends:
+            end.look()
+
+    def resume(self) -> None:
+        """Let through what has waited."""
+        self.paused = False
+        for end in list(self._ends):
+            end.look()
+
+    def _drop(self) -> None:
+        for task in self._dialling:
+            task.cancel()
+        for end in list(self._ends):
+            end.abort()
+
+    def welcome(self, client: _End) -> None:
+        """A client has come: find the server for it."""
+        if self._refusing:
+            client.abort()
+            return
+        self.connections += 1
+        task = asyncio.create_task(self._dial(client))
+        self._dialling.add(task)
+        task.add_done_callback(self._dialling.discard)
+
+    async def _dial(self, client: _End) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            _, server = await loop.create_connection(
+                lambda: _End(self, to_broker=False), self.target_host, self.target_port
+            )
+        except (OSError, asyncio.CancelledError):
+            client.abort()
+            return
+        client.meet(server)
+
+    def count(self, size: int, to_broker: bool) -> None:
+        if to_broker:
+            self.to_broker += size
+        else:
+            self.from_broker += size
+
+    def enter(self, end: _End) -> None:
+        self._ends.add(end)
+
+    def leave(self, end: _End) -> None:
+        self._ends.discard(end)
+
+
+class _End(asyncio.Protocol):
+    """One of the two sockets of a connection; what it reads goes to the other one."""
+
+    def __init__(self, proxy: Proxy, *, to_broker: bool) -> None:
+        self._proxy, self._to_broker = proxy, to_broker
+        self._transport: asyncio.Transport | None = None
+        self._other: _End | None = None
+        self._waiting: deque[bytes] = deque()
+        self._late = 0
+        self._finished = False
+        self._full = False
+        """can the other socket take no more?"""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._proxy.enter(self)
+        if self._to_broker:
+            self._transport.pause_reading()  # until the server is found
+            self._proxy.welcome(self)
+
+    def meet(self, other: _End) -> None:
+        """The two belong together from now on."""
+        if self._transport is None or other._transport is None or self._transport.is_closing():
+            other.abort()
+            return
+        self._other, other._other = other, self
+        self.look()
+        other.look()
+
+    def data_received(self, data: bytes) -> None:
+        if self._proxy.delay > 0:
+            self._late += 1
+            asyncio.get_running_loop().call_later(self._proxy.delay, self._arrive, data)
+        elif self._waiting or self._late or self._proxy.paused or self._other is None:
+            self._waiting.append(data)
+            self.look()
+        else:
+            self._forward(data)
+
+    def eof_received(self) -> bool:
+        self._finish()
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._other is None:
+            self._proxy.leave(self)
+        self._finish()
+
+    def pause_writing(self) -> None:
+        if self._other is not None:
+            self._other._full = True
+            self._other.look()
+
+    def resume_writing(self) -> None:
+        if self._other is not None:
+            self._other._full = False
+            self._other.look()
+
+    def look(self) -> None:
+        """Send what may go now, and read on or wait."""
+        stop = self._proxy.paused or self._other is None
+        while self._waiting and not stop and not self._full:
+            self._forward(self._waiting.popleft())
+        if self._transport is not None and not self._transport.is_closing():
+            if stop or self._full or self._waiting:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+        if self._finished and not self._waiting and not self._late and not stop:
+            self._close_both()
+
+    def abort(self) -> None:
+        """End without sending the rest."""
+        self._proxy.leave(self)
+        self._waiting.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _arrive(self, data: bytes) -> None:
+        self._late -= 1
+        self._waiting.append(data)
+        self.look()
+
+    def _forward(self, data: bytes) -> None:
+        self._proxy.count(len(data), self._to_broker)
+        if self._other is not None and self._other._transport is not None:
+            self._other._transport.write(data)
+
+    def _finish(self) -> None:
+        self._finished = True
+        self.look()
+
+    def _close_both(self) -> None:
+        self._proxy.leave(self)
+        for end in (self._other, self):
+            if end is not None and end._transport is not None:
+                end._transport.close()
+
+
+@contextmanager
+def running_proxy(target_host: str, target_port: int, *, delay: float = 0.0) -> Iterator[Proxy]:
+    """A proxy in a thread of its own, for callers without an event loop, who may read its counters."""
+    proxy = Proxy(target_host, target_port, delay=delay)
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="proxy", daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(proxy.start(), loop).result()
+        yield proxy
+        asyncio.run_coroutine_threadsafe(proxy.stop(), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

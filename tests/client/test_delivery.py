@@ -1,0 +1,305 @@
+"""The delivery contract of docs/delivery.md, on the broker in memory and on a real nats-server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from client_sites import KINDS, bus_on, reading, rooms, run, site, take
+
+import thinwire as tw
+from thinwire.control.names import DEAD_LOG, log_of
+from thinwire.errors import DurableTaken, EventRejected, IdentityTaken, UnknownTopic
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    with site(request.param) as where:
+        yield where
+
+
+def test_events_come_once_in_order_and_within_their_bound(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema)
+            async with (
+                bus.subscribe(schema.name, tolerance={"t": 0.5}) as events,
+                bus.publisher(schema.name, name="p1") as out,
+            ):
+                sent = [reading(n, room, 20 + 0.2 * n) for n in range(100) for room in ("11.1", "11.2")]
+                for event in sent:
+                    await out.publish(event)
+                await out.flush()
+                seen = await take(events, len(sent))
+        for room in ("11.1", "11.2"):
+            truth = [event for event in sent if event["room"] == room]
+            got = [event for event in seen if event["room"] == room]
+            assert [event["n"] for event in got] == [event["n"] for event in truth]
+            assert [event.ordinal for event in got] == list(range(1, 101))
+            assert all(abs(g["t"] - t["t"]) <= g.bound["t"] + 1e-9 for g, t in zip(got, truth, strict=True))
+        assert {event.bound["t"] for event in seen} == {0.5}
+        assert len({event.identity for event in seen}) == len(seen)
+
+    run(story)
+
+
+def test_a_late_reader_starts_at_the_beginning_an_offset_or_a_time(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema, retain=True)
+            async with bus.publisher(schema.name, name="p1", linger=0) as out:
+                for n in range(10):
+                    await out.publish(reading(n))
+                    await out.flush()
+                await asyncio.sleep(0.05)
+                middle = datetime.now(UTC)
+                await asyncio.sleep(0.05)
+                for n in range(10, 20):
+                    await out.publish(reading(n))
+                    await out.flush()
+            for start, first in (("earliest", 0), (middle, 10)):
+                async with bus.subscribe(schema.name, start=start) as events:
+                    assert [event["n"] for event in await take(events, 20 - first)] == list(range(first, 20))
+            span = await bus.broker.span(log_of(schema.name))
+            async with bus.subscribe(schema.name, start=span.last - 4) as events:
+                (event,) = await take(events, 1)
+                assert 10 < event["n"] < 20
+
+    run(story)
+
+
+def test_a_durable_reader_goes_on_after_what_it_worked_off(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema)
+            async with bus.publisher(schema.name, name="p1") as out:
+                async with bus.subscribe(schema.name, durable="hvac") as events:
+                    await _until(lambda: out.wanted)
+                    for n in range(30):
+                        await out.publish(reading(n))
+                    await out.flush()
+                    assert [event["n"] for event in await take(events, 12)] == list(range(12))
+                for n in range(30, 40):
+                    await out.publish(reading(n))
+                await out.flush()
+                async with bus.subscribe(schema.name, durable="hvac") as events:
+                    assert [event["n"] for event in await take(events, 28)] == list(range(12, 40))
+
+    run(story)
+
+
+def test_an_event_whose_loop_body_failed_comes_again(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema)
+            async with bus.publisher(schema.name, name="p1") as out:
+                with pytest.raises(ZeroDivisionError):
+                    await _fail_at(5, bus.subscribe(schema.name, durable="hvac"), out)
+                async with bus.subscribe(schema.name, durable="hvac") as events:
+                    assert [event["n"] for event in await take(events, 5)] == list(range(5, 10))
+
+    run(story)
+
+
+def test_a_reader_that_crashed_gets_again_what_it_had_not_acknowledged(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema)
+            async with bus.publisher(schema.name, name="p1", linger=0) as out:
+                crashed = bus.subscribe(schema.name, durable="hvac", ack_every=0)
+                await crashed.open()
+                await _until(lambda: out.wanted)
+                for n in range(20):
+                    await out.publish(reading(n))
+                    await out.flush()
+                first = await take(crashed, 7)
+                async with bus.subscribe(schema.name, durable="hvac") as events:  # the crashed one never said goodbye
+                    again = await take(events, 20 - first[-1]["n"])
+                seen = {event.identity for event in first + again}
+                assert again[0]["n"] <= first[-1]["n"], "the last event was not acknowledged"
+                assert len(seen) == 20
+                with pytest.raises(DurableTaken):
+                    await crashed.close()
+
+    run(story)
+
+
+def test_two_readers_of_one_durable_name(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema)
+            async with bus.publisher(schema.name, name="p1") as out:
+                older = bus.subscribe(schema.name, durable="hvac", ack_every=0)
+                await older.open()
+                await _until(lambda: out.wanted)
+                await out.publish(reading(0))
+                await out.flush()
+                await take(older, 1)
+                async with bus.subscribe(schema.name, durable="hvac", ack_every=0):
+                    with pytest.raises(DurableTaken):
+                        await take(older, 1)
+                older._keeper = None  # it has nothing more to say
+
+    run(story)
+
+
+def test_a_publisher_that_comes_back_is_another_life_and_knows_what_it_told(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema)
+            async with bus.subscribe(schema.name) as events:
+                async with bus.publisher(schema.name, name="p1") as out:
+                    await out.publish(reading(0))
+                    await out.publish(reading(1))
+                async with bus.publisher(schema.name, name="p1", recover=True) as out:
+                    assert {source: event["n"] for source, event in out.told.items()} == {("11.1",): 1}
+                    await out.publish(reading(2))
+                    await out.flush()
+                    seen = await take(events, 3)
+        assert [event["n"] for event in seen] == [0, 1, 2]
+        assert [event.incarnation for event in seen] == [1, 1, 2]
+
+    run(story)
+
+
+def test_a_name_belongs_to_one_publisher(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema, retain=True)
+            async with bus.publisher(schema.name, name="p1") as out:
+                with pytest.raises(IdentityTaken, match="p1"):
+                    await bus.publisher(schema.name, name="p1").open()
+                await out.publish(reading(0))
+                await out.flush()
+
+    run(story)
+
+
+def test_a_publisher_that_slept_through_its_successor_is_refused(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema, retain=True)
+            asleep = bus.publisher(schema.name, name="p1")
+            await asleep.open()
+            await asleep.publish(reading(0))
+            await asleep.flush()
+            for listener in asleep._listeners:  # it does not hear the claim
+                await listener.close()
+            await asyncio.sleep(1.1)
+            async with bus.publisher(schema.name, name="p1") as awake:
+                await awake.publish(reading(1))
+                await awake.flush()
+                await asleep.publish(reading(2))
+                with pytest.raises(IdentityTaken, match="p1"):
+                    await asleep.flush()
+            async with bus.subscribe(schema.name, start="earliest") as events:
+                assert [event["n"] for event in await take(events, 2)] == [0, 1]
+
+    run(story)
+
+
+def test_a_refused_event_becomes_a_dead_letter_with_the_reason(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema, retain=True)
+            async with bus.publisher(schema.name, name="p1") as out:
+                with pytest.raises(EventRejected, match="t"):
+                    await out.publish(reading(0, t=float("nan")))
+                await out.publish(reading(1))
+            letter = await bus.broker.last(DEAD_LOG, f"tw.dead.{schema.name}")
+            assert letter is not None
+            assert b"finite" in letter.payload
+            async with bus.subscribe(schema.name, start="earliest") as events:
+                assert (await take(events, 1))[0]["n"] == 1
+
+    run(story)
+
+
+def test_a_topic_nobody_knows(url: str) -> None:
+    async def story() -> None:
+        async with bus_on(url) as bus:
+            with pytest.raises(UnknownTopic, match=r"no\.such\.topic"):
+                await bus.subscribe("no.such.topic").open()
+
+    run(story)
+
+
+def test_nobody_subscribes_so_nothing_is_stored(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema)
+            async with bus.publisher(schema.name, name="p1") as out:
+                await _until(lambda: not out.wanted)
+                before = (await bus.broker.span(log_of(schema.name))).last
+                for n in range(50):
+                    await out.publish(reading(n))
+                await out.flush()
+                assert (await bus.broker.span(log_of(schema.name))).last == before
+                async with bus.subscribe(schema.name) as events:
+                    assert (await take(events, 1))[0]["n"] == 49, "where the source stands now"
+                    await out.publish(reading(50))
+                    await out.flush()
+                    assert (await take(events, 1))[0]["n"] == 50
+
+    run(story)
+
+
+def test_a_stricter_subscriber_is_served_without_a_gap(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema)
+            async with (
+                bus.publisher(schema.name, name="p1") as out,
+                bus.subscribe(schema.name, tolerance={"t": 1.0}) as coarse,
+            ):
+                await _until(lambda: out.link.config.demand.tolerance.get("t") == 1)
+                for n in range(20):
+                    await out.publish(reading(n, t=20 + 0.3 * n))
+                await out.flush()
+                async with bus.subscribe(schema.name, tolerance={"t": 0.1}) as strict:
+                    await _until(lambda: out.link.config.demand.tolerance.get("t") == 0.1)
+                    for n in range(20, 40):
+                        await out.publish(reading(n, t=20 + 0.3 * n))
+                    await out.flush()
+                    last = (await take(strict, 21))[1:]
+                    seen = await take(coarse, 40)
+        assert [event["n"] for event in seen] == list(range(40))
+        assert {event.bound["t"] for event in seen[:20]} == {1.0}
+        assert {event.bound["t"] for event in last} == {0.1}
+        assert all(abs(event["t"] - (20 + 0.3 * event["n"])) <= event.bound["t"] + 1e-9 for event in seen + last)
+
+    run(story)
+
+
+async def _fail_at(bad: int, subscription: tw.Subscription, out: tw.TopicPublisher) -> None:
+    async with subscription as events:
+        await _until(lambda: out.wanted)
+        for n in range(10):
+            await out.publish(reading(n))
+        await out.flush()
+        async for event in events:
+            assert event["n"] < bad or 1 / 0
+
+
+async def _until(condition, timeout: float = 5.0) -> None:  # type: ignore[no-untyped-def]
+    async with asyncio.timeout(timeout):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_top_level_names() -> None:
+    assert tw.connect.__module__ == "thinwire.client.bus"

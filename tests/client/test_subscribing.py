@@ -1,0 +1,250 @@
+"""What a subscriber can ask for, and what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime
+
+import pytest
+from client_sites import bus_on, reading, rooms, run, take
+
+import thinwire as tw
+from thinwire.clock import VirtualClock
+from thinwire.errors import ConfigError, DemandError
+
+
+def test_only_the_chosen_sources_and_properties_come() -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on("memory://chosen") as bus:
+            await bus.register(schema)
+            async with (
+                bus.subscribe(schema.name, properties=["t"], sources={"room": ["11.2", "11.3"]}) as events,
+                bus.publisher(schema.name) as out,
+            ):
+                for n in range(5):
+                    for room in ("11.1", "11.2", "11.3"):
+                        await out.publish(reading(n, room))
+                await out.flush()
+                seen = await take(events, 10)
+        assert {event["room"] for event in seen} == {"11.2", "11.3"}
+        assert all(set(event) == {"time", "room", "t"} for event in seen)
+        assert all("n" not in event.bound and "t" in event.bound for event in seen)
+
+    run(story)
+
+
+@pytest.mark.parametrize("mode", ["predict", "hold"])
+def test_changes_keep_the_last_value_within_the_tolerance(mode: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        values = [20.0, 20.3, 20.9, 21.2, 21.3, 23.0, 22.9, 22.8, 20.0, 20.0]
+        async with bus_on(f"memory://changes-{mode}") as bus:
+            await bus.register(schema, mode=mode)
+            async with (
+                bus.subscribe(schema.name, tolerance={"t": 1.0}, properties=["t"], emit="changes") as events,
+                bus.publisher(schema.name) as out,
+            ):
+                last = None
+                for n, t in enumerate(values):
+                    await out.publish(reading(n, t=t))
+                    await out.flush()
+                    try:
+                        last = (await take(events, 1, timeout=0.05))[0]
+                    except TimeoutError:
+                        pass
+                    assert last is not None
+                    assert abs(last["t"] - t) <= 1.0 + 1e-9
+
+    run(story)
+
+
+def test_exact_overrules_every_tolerance() -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on("memory://exact") as bus:
+            await bus.register(schema)
+            async with (
+                bus.publisher(schema.name) as out,
+                bus.subscribe(schema.name, tolerance={"t": 5}),
+                bus.subscribe(schema.name, tolerance={"t": 5}, exact=["t"]) as events,
+            ):
+                async with asyncio.timeout(5):
+                    while out.link.config.demand.tolerance.get("t", 0) or not out.wanted:
+                        await asyncio.sleep(0.01)
+                for n in range(10):
+                    await out.publish(reading(n, t=20 + n / 10))
+                await out.flush()
+                seen = await take(events, 10)
+        assert [event["t"] for event in seen] == [20 + n / 10 for n in range(10)]
+        assert {event.bound["t"] for event in seen} == {0.0}
+
+    run(story)
+
+
+def test_a_tick_tells_what_is_expected_and_claims_nothing() -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on("memory://tick") as bus:
+            await bus.register(schema, max_silence=60)
+            async with (
+                bus.subscribe(schema.name, cadence="tick", tick=0.05) as events,
+                bus.publisher(schema.name) as out,
+            ):
+                await out.publish(reading(0))
+                await out.flush()
+                first, *others = await take(events, 4)
+        assert not first.provisional
+        assert all(event.provisional and set(event.bound.values()) == {None} for event in others)
+
+    run(story)
+
+
+def test_static_facts_are_stored_once_and_come_back() -> None:
+    async def story() -> None:
+        schema = tw.Schema(
+            "facts",
+            [
+                tw.Property("room", "string", "dimension"),
+                tw.Property("maker", "string", static=True),
+                tw.Property("t", "number", step="0.1"),
+            ],
+        )
+        sent = [{"room": str(n % 3), "maker": f"Acme {n % 2} " * 50, "t": 20.0 + n} for n in range(12)]
+        async with bus_on("memory://facts") as bus:
+            await bus.register(schema)
+            async with bus.subscribe("facts") as events, bus.publisher("facts") as out:
+                for event in sent:
+                    await out.publish(event)
+                await out.flush()
+                seen = await take(events, len(sent))
+                assert out.counts.frame_bytes < 1000, "the facts travel as a reference"
+            facts = await bus.broker.bucket("tw_facts")
+            assert len(await facts.entries()) == 2
+        assert [dict(event) for event in seen] == sent
+
+    run(story)
+
+
+def test_an_older_publisher_is_read_as_the_newer_schema() -> None:
+    async def story() -> None:
+        old = rooms("evolving")
+        new = tw.Schema("evolving", [*old.properties, tw.Property("humidity", "number", step="1")], version=2)
+        async with bus_on("memory://evolving") as bus:
+            await bus.register(old)
+            async with bus.publisher("evolving", name="old") as out:
+                await bus.register(new)
+                async with (
+                    bus.subscribe("evolving", schema=new) as events,
+                    bus.publisher("evolving", name="new", schema=new) as newer,
+                ):
+                    await out.publish(reading(1))
+                    await newer.publish({**reading(2), "humidity": 40})
+                    await out.flush()
+                    await newer.flush()
+                    seen = {event["n"]: event["humidity"] for event in await take(events, 2)}
+        assert seen == {1: None, 2: 40}
+
+    run(story)
+
+
+def test_direct_mode_needs_no_service(caplog: pytest.LogCaptureFixture) -> None:
+    """A topic that no registry knows works with a declared schema; a coarser demand is met, with a warning."""
+
+    async def story() -> None:
+        schema = rooms()
+        async with tw.connect("memory://direct", services=False) as bus:
+            assert not await bus.served()
+            async with (
+                bus.publisher(schema.name, schema=schema, tolerance={"t": 0.2}) as out,
+                bus.subscribe(schema.name, schema=schema, tolerance={"t": 2.0}) as events,
+            ):
+                for n in range(5):
+                    await out.publish(reading(n, t=20 + n))
+                await out.flush()
+                seen = await take(events, 5)
+        assert {event.bound["t"] for event in seen} == {0.2}
+
+    with caplog.at_level(logging.WARNING, logger="thinwire.client"):
+        run(story)
+    assert "no bandwidth is saved" in caplog.text
+
+
+def test_a_log_that_is_coarser_than_asked_is_told() -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with (
+            tw.connect("memory://coarser", services=False) as bus,
+            bus.publisher(schema.name, schema=schema, tolerance={"t": 2.0}) as out,
+            bus.subscribe(schema.name, schema=schema, tolerance={"t": 0.5}) as events,
+        ):
+            await out.publish(reading(0))
+            await out.flush()
+            (event,) = await take(events, 1)
+            assert event.bound["t"] == 2.0
+            assert tw.Coarser(out.name, "t", 2.0, 0.5) in events.notices
+
+    run(story)
+
+
+def test_a_clock_that_is_off_is_told() -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on("memory://skew") as bus, bus_on("memory://skew", clock=VirtualClock(1e6)) as elsewhere:
+            await bus.register(schema)
+            async with bus.subscribe(schema.name) as events, elsewhere.publisher(schema.name, name="late") as out:
+                await out.publish(reading(0))
+                await out.publish(reading(1))
+                await out.publish(reading(2))
+                await out.flush()
+                await take(events, 3)
+                skewed = [notice for notice in events.notices if isinstance(notice, tw.Skewed)]
+        assert [notice.publisher for notice in skewed] == ["late"]
+        assert skewed[0].seconds < -1e8
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ({"tolerance": {"nonsense": 1}}, "nonsense"),
+        ({"tolerance": {"t": -1}}, "negative"),
+        ({"properties": ["nonsense"]}, "nonsense"),
+        ({"sources": {"t": 1}}, "dimensions"),
+        ({"exact": ["nonsense"]}, "nonsense"),
+        ({"default_tolerance": -1}, "default_tolerance"),
+    ],
+)
+def test_a_demand_that_cannot_be_met_is_refused_by_name(asked: dict[str, object], names: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on("memory://refused") as bus:
+            await bus.register(schema)
+            with pytest.raises(DemandError, match=names):
+                await bus.subscribe(schema.name, **asked).open()  # type: ignore[arg-type]
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"emit": "some"},
+        {"cadence": "now"},
+        {"start": "yesterday"},
+        {"start": 0},
+        {"start": datetime(2026, 1, 1)},
+        {"durable": "a b"},
+        {"properties": "t"},
+        {"tick": 0},
+    ],
+)
+def test_a_setting_outside_its_limits_is_refused_at_once(asked: dict[str, object]) -> None:
+    async def story() -> None:
+        async with bus_on("memory://settings") as bus:
+            with pytest.raises(ConfigError):
+                bus.subscribe("rooms", **asked)  # type: ignore[arg-type]
+
+    run(story)

@@ -1,0 +1,178 @@
+"""Documents come back as they were written, and bad ones are refused by key and field."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.control.registry import (
+    ConfigDocument,
+    PublisherDocument,
+    Settings,
+    SubscriptionDocument,
+    TopicDocument,
+    decode,
+    encode,
+    schema_key,
+)
+from thinwire.control.registry.keys import parse
+from thinwire.errors import RegistryError
+from thinwire.events import Property, Schema
+from thinwire.link import LinkConfig
+from thinwire.reduction import Demand
+
+ROOMS = Schema("building.rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+FINGERPRINT = ROOMS.fingerprint.hex()
+words = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
+topics = st.lists(words, min_size=1, max_size=4).map(".".join)
+amounts = st.floats(0, 1e9) | st.integers(0, 10**6) | st.just("1%")
+seconds = st.floats(0.001, 1e6)
+settings = st.builds(
+    Settings,
+    retain=st.booleans(),
+    format=st.sampled_from(["compact", "json"]),
+    key_frame_interval=seconds,
+    max_silence=seconds,
+    audit_every=st.integers(0, 1000),
+    late_policy=st.sampled_from(["accept", "reject"]),
+    mode=st.sampled_from(["predict", "hold"]),
+    predictor=st.sampled_from(["auto", "last", "seasonal"]) | st.dictionaries(words, st.just("linear"), max_size=3),
+    tolerance=st.none() | st.dictionaries(words, amounts, max_size=3),
+    default_tolerance=st.none() | st.floats(0, 10),
+)
+subscriptions = st.builds(
+    SubscriptionDocument,
+    topics,
+    words,
+    st.dictionaries(words, amounts, max_size=3),
+    st.floats(0, 10),
+    exact=st.booleans() | st.lists(words, max_size=3).map(tuple),
+    properties=st.none() | st.lists(words, max_size=3).map(tuple),
+    sources=st.none() | st.dictionaries(words, st.text(max_size=5) | st.integers(), max_size=2),
+    durable=st.none() | words,
+    emit=st.sampled_from(["all", "changes"]),
+    since=st.floats(0, 1e10),
+)
+publishers = st.builds(PublisherDocument, topics, words, st.integers(0, 2**63 - 1), st.floats(0, 1e10))
+configs = st.builds(
+    ConfigDocument,
+    topics,
+    st.integers(0, 2**63 - 1),
+    st.booleans(),
+    st.builds(Demand, st.dictionaries(words, amounts, max_size=3), st.floats(0, 10)),
+    audit_every=st.integers(0, 1000),
+)
+
+
+@given(st.one_of(st.builds(TopicDocument, topics, st.just(FINGERPRINT), settings), subscriptions, publishers, configs))
+def test_every_document_comes_back(document):
+    assert decode(document.key, encode(document)) == document
+
+
+@given(subscriptions)
+def test_what_a_newer_client_says_more_is_left_alone(document):
+    more = json.loads(encode(document)) | {"colour": "green", "nested": {"a": [1]}}
+    assert decode(document.key, json.dumps(more).encode()) == document
+
+
+@given(configs)
+def test_a_configuration_is_a_link_configuration_and_back(document):
+    link = document.link_config()
+    assert isinstance(link, LinkConfig)
+    assert ConfigDocument.of(document.topic, document.wanted, link) == document
+    assert ConfigDocument.decode(encode(document)) == document
+
+
+@given(st.sampled_from(["schema", "topic", "config", "subscription", "publisher"]), topics, words)
+def test_keys_come_apart_again(kind, topic, name):
+    key = f"{kind}.{topic}" if kind in ("topic", "config") else f"{kind}.{topic}.{name}"
+    found = parse(key)
+    assert (found.kind, found.topic) == (kind, topic)
+    assert ".".join(part for part in found if part) == key
+
+
+def test_a_schema_must_be_the_one_its_key_names():
+    key = schema_key(ROOMS.name, ROOMS.fingerprint)
+    assert decode(key, encode(ROOMS)) == ROOMS
+    other = Schema(ROOMS.name, ROOMS.properties, version=2)
+    with pytest.raises(RegistryError, match="not the one its key names") as refused:
+        decode(key, encode(other))
+    assert refused.value.key == key
+
+
+GOOD = {"topic": "rooms", "identity": "a"}
+TOPIC = {"topic": "rooms", "fingerprint": FINGERPRINT}
+CONFIG = {"topic": "rooms", "version": 1}
+
+
+@pytest.mark.parametrize(
+    ("key", "document", "field"),
+    [
+        ("subscription.rooms.a", {"topic": "rooms"}, "identity"),
+        ("subscription.rooms.a", GOOD | {"topic": 7}, "topic"),
+        ("subscription.rooms.a", GOOD | {"topic": "a b"}, "topic"),
+        ("subscription.rooms.a", GOOD | {"identity": ["a"]}, "identity"),
+        ("subscription.rooms.a", GOOD | {"tolerance": [1]}, "tolerance"),
+        ("subscription.rooms.a", GOOD | {"tolerance": {"t": None}}, "tolerance.t"),
+        ("subscription.rooms.a", GOOD | {"tolerance": {"t": "1" * 300}}, "tolerance.t"),
+        ("subscription.rooms.a", GOOD | {"tolerance": {"t": True}}, "tolerance.t"),
+        ("subscription.rooms.a", GOOD | {"default_tolerance": -1}, "default_tolerance"),
+        ("subscription.rooms.a", GOOD | {"default_tolerance": "1"}, "default_tolerance"),
+        ("subscription.rooms.a", GOOD | {"exact": "yes"}, "exact"),
+        ("subscription.rooms.a", GOOD | {"properties": "t"}, "properties"),
+        ("subscription.rooms.a", GOOD | {"properties": ["t"] * 2000}, "properties"),
+        ("subscription.rooms.a", GOOD | {"sources": ["t"]}, "sources"),
+        ("subscription.rooms.a", GOOD | {"durable": True}, "durable"),
+        ("subscription.rooms.a", GOOD | {"emit": "some"}, "emit"),
+        ("subscription.rooms.a", GOOD | {"since": None}, "since"),
+        ("subscription.rooms.b", GOOD, "topic"),
+        ("publisher.rooms.p", {"topic": "rooms", "name": "p", "incarnation": 1.5}, "incarnation"),
+        ("publisher.rooms.p", {"topic": "rooms", "name": "p", "incarnation": 1, "fingerprint": "xyz"}, "fingerprint"),
+        ("topic.rooms", {"topic": "rooms", "fingerprint": "00FF00FF00FF00FF"}, "fingerprint"),
+        ("topic.rooms", TOPIC | {"settings": []}, "settings"),
+        ("topic.rooms", TOPIC | {"settings": {"retain": 1}}, "retain"),
+        ("topic.rooms", TOPIC | {"settings": {"max_silence": 0}}, "max_silence"),
+        ("topic.rooms", TOPIC | {"settings": {"format": ["json"]}}, "format"),
+        ("topic.rooms", TOPIC | {"settings": {"audit_every": -1}}, "audit_every"),
+        ("topic.rooms", TOPIC | {"settings": {"late_policy": "drop"}}, "late_policy"),
+        ("topic.rooms", TOPIC | {"settings": {"predictor": "oracle"}}, "predictor"),
+        ("topic.rooms", TOPIC | {"settings": {"predictor": {"t": 5}}}, "predictor.t"),
+        ("config.rooms", CONFIG | {"version": -1}, "version"),
+        ("config.rooms", CONFIG | {"wanted": "yes"}, "wanted"),
+        ("config.rooms", CONFIG | {"demand": 5}, "demand"),
+        ("config.rooms", CONFIG | {"demand": {"mode": "guess"}}, "demand.mode"),
+        ("config.rooms", CONFIG | {"demand": {"tolerance": {"t": []}}}, "demand.tolerance.t"),
+        ("config.rooms", CONFIG | {"key_frame_interval": "long"}, "key_frame_interval"),
+    ],
+)
+def test_a_bad_field_is_named(key, document, field):
+    with pytest.raises(RegistryError) as refused:
+        decode(key, json.dumps(document).encode())
+    assert refused.value.key == key
+    assert refused.value.field == field
+    assert key in str(refused.value)
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"{", b"[" * 100_000, b'{"a": NaN}', b"\xff", b" " * 1_000_001, b"1" * 9999])
+def test_what_is_no_document_is_refused(value):
+    with pytest.raises(RegistryError, match=r"topic\.rooms"):
+        decode("topic.rooms", value)
+
+
+@pytest.mark.parametrize("key", ["", "topic", "topic.", "schema.rooms", "subscription..a", "other.rooms", "topic.a b"])
+def test_what_is_no_key_is_refused(key):
+    with pytest.raises(RegistryError):
+        decode(key, b"{}")
+
+
+@given(st.sampled_from(["schema.r.0011223344556677", "topic.r", "config.r", "subscription.r.a", "publisher.r.p"]), st.data())
+def test_garbage_gives_the_one_error(key, data):
+    plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+    values = st.recursive(plain, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner))
+    fields = ["topic", "identity", "name", "version", "properties", "tolerance", "settings", "demand", "fingerprint"]
+    document = data.draw(st.dictionaries(st.sampled_from([*fields, "exact", "kind"]), values, max_size=6))
+    try:
+        decode(key, json.dumps(document | data.draw(st.sampled_from([{}, {"topic": "r"}]))).encode())
+    except RegistryError as problem:
+        assert problem.key == key

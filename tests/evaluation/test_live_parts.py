@@ -1,0 +1,170 @@
+"""The parts of the live bench that need no broker: the stream, the search, the judges."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.evaluation.live.building_feed import BuildingFeed
+from thinwire.evaluation.live.feed import READINGS, TOLERANCE, Feed, feed_schema
+from thinwire.evaluation.live.measure import Taken, dense, quantile, sparse
+from thinwire.evaluation.live.numbered import judge, numbered, numbered_schema, reading
+from thinwire.evaluation.live.outcome import Outcome, outcome
+from thinwire.evaluation.live.sampling import Sample
+from thinwire.evaluation.live.search import climb, confirm
+from thinwire.events import Event
+from thinwire.link import LinkConfig, Publisher, Subscriber
+from thinwire.reduction import Demand
+
+START = 1_700_000_000_000_000
+
+
+def test_half_of_the_feed_travels():
+    feed = Feed(0, 4, 12_000, START)
+    publisher = Publisher(feed_schema(), LinkConfig(demand=Demand(default_tolerance=TOLERANCE)), now=START / 1e6)
+    publisher.start(START / 1e6)
+    for event in feed.due(START + 3_000_000):
+        publisher.publish(event, event["time"] / 1e6)
+    assert publisher.counts.events == 9_000
+    assert publisher.counts.frames / publisher.counts.events == pytest.approx(0.5, abs=0.02)
+
+
+@given(st.floats(200, 100_000), st.lists(st.integers(0, 50_000), min_size=1, max_size=20))
+def test_every_event_of_a_feed_is_due_once_at_its_instant(rate, looks):
+    feed = Feed(1, 4, rate, START)
+    events = [event for look in sorted(looks) for event in feed.due(START + look)]
+    assert [event["time"] for event in events] == [feed.instant(number) for number in range(feed.published)]
+    assert all(event["time"] <= START + max(looks) for event in events)
+    assert feed.instant(feed.published) > START + max(looks)
+    for name in feed.names:
+        times = [event["time"] for event in events if event["sensor"] == name]
+        assert set(np.diff(times)) <= {feed.period}
+
+
+def test_a_farewell_tells_of_every_source():
+    feed = Feed(0, 1, 1_000, START)
+    last = {event["sensor"]: event for event in feed.due(START + 1_000_000)}
+    farewell = feed.farewell()
+    assert sorted(event["sensor"] for event in farewell) == feed.names
+    for event in farewell:
+        assert event["time"] == last[event["sensor"]]["time"] + feed.period
+        assert all(abs(event[name] - last[event["sensor"]][name]) > TOLERANCE for name in READINGS)
+
+
+def test_plants_publish_at_the_pace_asked_for():
+    feed = BuildingFeed(publisher=1, publishers=3, rate=60, start=0)
+    events = [*feed.due(0), *feed.due(500_000), *feed.due(500_000)]
+    assert len(events) == feed.published == 11
+    assert {event["plant"] for event in events} == {"karlsruhe-solar-cooling-02"}
+    assert feed.farewell()[0]["timestamp"] > events[-1]["timestamp"]
+
+
+@given(st.floats(60, 1e6), st.floats(60, 1e6), st.floats(1.1, 3.0))
+def test_a_climb_ends_just_below_the_knee(knee, start, stride):
+    async def held(rate):
+        return rate <= knee
+
+    found = asyncio.run(climb(held, start, stride, precision=1.05))
+    assert found <= knee < found * 1.06
+
+
+def test_a_climb_gives_up_where_nothing_is_held():
+    async def never(rate):
+        return False
+
+    assert asyncio.run(climb(never, 1000.0)) == 0.0
+    assert asyncio.run(confirm(never, 1000.0)) == 0.0
+
+
+def test_a_rate_that_is_not_held_for_long_is_lowered():
+    async def held(rate):
+        return rate < 950
+
+    assert asyncio.run(confirm(held, 1000.0)) == pytest.approx(1000 * 0.95**2)
+
+
+@given(st.lists(st.integers(0, 30_000_000), min_size=1, max_size=200))
+def test_latencies_are_those_noted(late):
+    taken = Taken("sensor", "time")
+    for wait in late:
+        event = {"sensor": "a", "time": START}
+        taken.take([event], [event], START + wait)
+    again = dense(sparse(taken.latencies))
+    assert again.sum() == taken.events == len(late)
+    expected = sorted(min(wait // 1000, 20_000) for wait in late)[-(-99 * len(late) // 100) - 1]
+    assert quantile(again, 0.99) == expected
+
+
+def test_only_events_that_travelled_are_timed():
+    taken = Taken("sensor", "time")
+    sent, silent = {"sensor": "a", "time": START}, {"sensor": "b", "time": START}
+    taken.take([sent, silent], [sent], START)
+    assert (taken.events, int(taken.latencies.sum())) == (2, 1)
+    taken.begin()
+    assert (taken.events, int(taken.latencies.sum()), set(taken.last)) == (0, 0, {"a", "b"})
+
+
+def answers(events=(100, 100), complete=(True, True), missed=(0, 0), late=((5, 200),)):
+    taken = {"events": events, "complete": complete, "missed": missed, "latencies": late}
+    sent = {"events": 100, "told": 100, "sent": 50}
+    return outcome(10.0, 10.0, [sent], [taken], {})
+
+
+@pytest.mark.parametrize(
+    ("change", "trouble"),
+    [
+        ({}, ""),
+        ({"events": (100, 97)}, "3 events lost"),
+        ({"events": (100, 102)}, "2 events lost"),
+        ({"complete": (True, False)}, "1 events lost"),
+        ({"missed": (0, 4)}, "4 events lost"),
+        ({"late": ((5, 150), (300, 50))}, "p99 300 ms"),
+        ({"late": ()}, "p99 inf ms"),
+    ],
+)
+def test_a_rate_is_held_only_if_nothing_is_wrong(change, trouble):
+    found = answers(**change)
+    assert found.trouble == trouble
+    assert found.held is not bool(trouble)
+    assert found.sent_share == 0.5
+
+
+@pytest.mark.parametrize(("samples", "grown"), [(60, 0.1), (20, None)])
+def test_memory_that_grows_is_trouble_once_there_is_enough_to_tell(samples, grown):
+    series = {"publisher 0": [Sample(float(at), at / 10, 100 if at < samples - 9 else 110) for at in range(samples)]}
+    found = Outcome(10.0, 60.0, events=10, sent=5, lost=0, p50=1.0, p99=2.0, series=series)
+    assert found.grown == (pytest.approx(grown, abs=0.06) if grown else None)
+    assert found.held is (grown is None)
+    assert list(found.cpu) == ["publisher"]
+
+
+def test_numbered_events_pass_a_link_and_its_judge():
+    publisher = Publisher(numbered_schema(), LinkConfig(demand=Demand(tolerance={"value": 0.5})), now=0.0)
+    subscriber = Subscriber([numbered_schema()])
+    frames = publisher.start(0.0)
+    for number in range(300):
+        frames += publisher.publish(numbered("a", number), 0.0)
+    frames += publisher.heartbeat(0.0)
+    events = [e for frame in frames for e in subscriber.receive(frame, now=0.0) if isinstance(e, Event)]
+    record = [(e["sensor"], e["number"], e["value"], e.bound["value"]) for e in events]
+    assert judge(record, {"a": 299}).faults == 0
+    assert publisher.suppressed_events > 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (lambda lines: lines[:-1], "missing"),
+        (lambda lines: [*lines, lines[-1]], "repeated"),
+        (lambda lines: [lines[1], lines[0], *lines[2:]], "disordered"),
+        (lambda lines: [("a", 0, reading(0) + 0.6, 0.5), *lines[1:]], "beyond"),
+        (lambda lines: [("a", 0, reading(0), 0.6), *lines[1:]], "beyond"),
+    ],
+)
+def test_the_judge_finds_what_is_wrong(spoil, fault):
+    lines = [("a", number, reading(number), 0.5) for number in range(5)]
+    assert judge(lines, {"a": 4}).faults == 0
+    verdict = judge(spoil(lines), {"a": 4})
+    assert verdict.faults == getattr(verdict, fault) == 1

@@ -1,0 +1,71 @@
+"""A reader without the events that were passed over in silence sees what was told, as everybody else does."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.events import Event, Property, Schema
+from thinwire.link import LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.reduction import Demand, snapshots
+from thinwire.testing.histories import histories
+
+WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
+SCHEMA = Schema(
+    "rooms",
+    [
+        Property("time", "timestamp", "header"),
+        Property("id", "string", "dimension"),
+        Property("t", "number", step="0.1", period=3),
+        Property("n", "integer"),
+        Property("on", "boolean"),
+        Property("note", "string"),
+    ],
+)
+
+
+def described(item):
+    return (dict(item), item.identity, item.bound, item.virtual, item.flags) if isinstance(item, Event) else item
+
+
+@WAYS
+@settings(max_examples=25)
+@given(data=st.data())
+def test_what_was_told_is_the_same_and_so_is_the_state(compiled, data):
+    predictor = data.draw(st.sampled_from(["last", "linear", "trend", "auto", {"t": "seasonal"}]))
+    demand = Demand(default_tolerance=data.draw(st.sampled_from([0, 2, 50])), predictor=predictor)
+    writer = Publisher(SCHEMA, LinkConfig(demand=demand, audit_every=5, max_silence=4), compiled=False)
+    everything, told_only = (
+        Subscriber([SCHEMA], publisher="p", compiled=compiled, passed_over=wanted) for wanted in (True, False)
+    )
+    frames = writer.start(0)
+    for now, event in enumerate(data.draw(histories(SCHEMA, max_size=40))):
+        frames += writer.publish(event, now)
+    frames += writer.heartbeat(100)
+    every = [item for frame in frames for item in everything.receive(frame, now=0)]
+    some = [item for frame in frames for item in told_only.receive(frame, now=0)]
+    wanted = [item for item in every if not isinstance(item, Event) or not item.virtual]
+    assert [described(item) for item in some] == [described(item) for item in wanted]
+    assert told_only.counts.events == sum(isinstance(item, Event) for item in some)
+    here, there = everything.replica.expander, told_only.replica.expander
+    for row in here.known():
+        assert snapshots.take(here.columns, row) == snapshots.take(there.columns, row)
+        assert here.columns.ordinal(row) == there.columns.ordinal(row)
+
+
+@WAYS
+def test_a_reader_that_is_told_of_a_loss_starts_from_the_next_key_frame(compiled):
+    writer = Publisher(SCHEMA, LinkConfig(demand=Demand(predictor="last")), name="p", incarnation=4, compiled=False)
+    reader = Subscriber([SCHEMA], publisher="p", compiled=compiled)
+    event = {"time": 1, "id": "a", "t": 20.0, "n": 1, "on": True, "note": ""}
+    seen = [item for frame in writer.start(0) + writer.publish(event, 0) for item in reader.receive(frame, now=0)]
+    assert [item.identity for item in seen if isinstance(item, Event)] == [("p", 4, ("a",), 1)]
+    assert reader.lose("gap") == [Missed("p", None, None, None, "gap")]
+    assert reader.lose("gap") == []
+    assert reader.state is State.WAITING
+    assert reader.counts.resyncs == 1
+    assert len(reader.poll(1)) == 1
+    (frame,) = writer.publish({**event, "n": 2}, 1)
+    assert reader.receive(frame, now=1) == []
+    (key,) = writer.start(2)
+    (current,) = reader.receive(key, now=2)
+    assert (current["n"], current.identity) == (2, ("p", 4, ("a",), 2))

@@ -1,0 +1,42 @@
+"""Every broker keeps the promises of `thinwire.transports.broker`, faults included."""
+
+import asyncio
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from thinwire.testing.broker_checks import CHECKS, LocalSite, run
+
+ROOT = Path(__file__).parents[2]
+each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+
+
+@pytest.fixture(scope="module")
+def nats_server():
+    if find_spec("nats") is None:
+        pytest.skip("the extra nats is not installed")
+    from thinwire.transports.embedded import EmbeddedServer
+
+    with EmbeddedServer() as server:
+        yield server
+
+
+@each_check
+def test_local(check):
+    asyncio.run(run(check, LocalSite()))
+
+
+@each_check
+def test_nats(check, nats_server):
+    from thinwire.testing.broker_checks.nats_site import NatsSite
+
+    asyncio.run(run(check, NatsSite(nats_server)))
+
+
+def test_every_check_is_named_where_the_page_says_what_is_checked():
+    page = (ROOT / "docs" / "delivery.md").read_text()
+    tests = "".join(path.read_text() for path in (ROOT / "tests").glob("*/test_*.py"))
+    known = {check.__name__ for check in CHECKS} | set(re.findall(r"def (test_\w+)", tests))
+    assert set(re.findall(r"`((?:check|test)_\w+)`", page)) <= known

@@ -1,0 +1,131 @@
+"""The embedded server is a real one: private, clean when it stops, gone when its parent is."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from thinwire.errors import BrokerRefused, BrokerUnavailable, ConfigError, MissingExtra
+from thinwire.transports.embedded import EmbeddedServer, find_binary
+
+pytest.importorskip("nats")
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_it_listens_while_it_runs_and_leaves_nothing_behind() -> None:
+    with EmbeddedServer(monitor=0) as server:
+        directory = server.directory
+        assert _listens(server.port)
+        assert server.monitor is not None
+        assert _listens(server.monitor)
+        assert server.monitor_url == f"http://127.0.0.1:{server.monitor}"
+    assert not _listens(server.port)
+    assert not directory.exists()
+    assert not server.running
+
+
+def test_a_killed_server_comes_back_on_its_port_with_its_directory() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server:
+            port, directory, pid = server.port, server.directory, server.pid
+            server.kill()
+            assert not server.running
+            assert not _listens(port)
+            await server.restart()
+            assert (server.port, server.directory) == (port, directory)
+            assert server.pid != pid
+            assert _listens(port)
+            await server.restart()  # also while it runs
+            assert _listens(port)
+
+    asyncio.run(scenario())
+
+
+def test_a_given_directory_is_kept_and_belongs_to_one_server(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path / "store") as server:
+        with pytest.raises(BrokerRefused, match="another embedded server") as refused, EmbeddedServer(server.directory):
+            pass
+        assert str(server.directory) in str(refused.value)
+        assert server.running
+    assert (tmp_path / "store" / "server.log").exists()
+    with EmbeddedServer(tmp_path / "store"):
+        pass
+
+
+def test_a_taken_port_is_an_error_that_says_so() -> None:
+    with EmbeddedServer() as server:
+        second = EmbeddedServer(port=server.port)
+        with pytest.raises(BrokerUnavailable, match="The port is taken"):
+            second.start_now()
+        assert not second.running
+
+
+def test_a_wrong_configuration_shows_what_the_server_says() -> None:
+    with pytest.raises(BrokerUnavailable, match="nonsense"), EmbeddedServer(lines=["nonsense here"]):
+        pass
+
+
+def test_settings_reach_the_server() -> None:
+    server = EmbeddedServer(max_payload=4 << 20, max_store=1 << 20, sync="always", lines=["ping_interval: 7"])
+    with server:
+        text = (server.directory / "server.conf").read_text()
+        assert (server.directory / "server.conf").stat().st_mode & 0o077 == 0
+    for line in ("host: 127.0.0.1", "max_payload: 4194304", "max_file_store: 1048576", "sync_interval: always"):
+        assert line in text
+    with pytest.raises(ConfigError):
+        EmbeddedServer(sync="sometimes")  # type: ignore[arg-type]
+
+
+def test_a_missing_program_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert Path(find_binary()).exists()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingExtra) as missing:
+        find_binary()
+    assert missing.value.extra == "nats"
+
+
+_PARENT = """
+import time
+from thinwire.transports.embedded import EmbeddedServer
+server = EmbeddedServer(DIRECTORY).start_now()
+print(server.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent is gone")
+def test_it_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    script = _PARENT.replace("DIRECTORY", repr(str(tmp_path / "store")))
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert _alive(pid)
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    deadline = time.monotonic() + 20
+    while _alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _alive(pid)
+    with EmbeddedServer(tmp_path / "store"):  # and the directory is free again
+        pass

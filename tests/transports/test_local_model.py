@@ -1,0 +1,94 @@
+"""The broker in memory against the simplest thing that could be right: a list, and a dictionary."""
+
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.clock import VirtualClock
+from thinwire.errors import Conflict
+from thinwire.testing.broker_checks.seeking import PATTERNS, WORDS, compare_history
+from thinwire.transports.broker import ANY, NOTHING, Entry, Retention, Span, Stored
+from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.transports.local.documents import Documents
+from thinwire.transports.local.messages import MessageLog
+from thinwire.transports.subjects import matches
+
+limits = st.one_of(st.none(), st.integers(1, 12))
+writes = st.lists(
+    st.tuples(st.sampled_from(WORDS), st.binary(max_size=4), st.sampled_from([0.0, 1.0, 3.0])), max_size=30
+)
+
+
+@given(writes, limits, limits, st.one_of(st.none(), st.integers(1, 60)), st.integers(-1, 35), st.floats(-1, 60))
+def test_a_log_is_a_list(script, messages, seconds, size, place, time):
+    clock = VirtualClock()
+    log = MessageLog("log", [">"], Retention(seconds, size, messages), clock)
+    kept = []
+    for offset, (subject, payload, pause) in enumerate(script, 1):
+        clock.advance(pause)
+        assert log.store(subject, payload) == offset
+        kept.append(Stored(offset, subject, payload, clock.now()))
+    clock.advance(0.5)
+    kept = [one for one in kept if seconds is None or one.time >= clock.now() - seconds]
+    kept = kept[-messages:] if messages else kept
+    while size and weight(kept) > size:
+        del kept[0]
+    last = len(script)
+    assert log.span() == Span(kept[0].offset if kept else last + 1, last, len(kept), weight(kept))
+    assert log.offset_at(time) == next((one.offset for one in kept if one.time >= time), last + 1)
+    for pattern in PATTERNS:
+        fitting = [one for one in kept if matches(pattern, one.subject)]
+        names = [one.subject for one in fitting]
+        assert log.subjects(pattern) == {name: names.count(name) for name in names}
+        assert log.last(pattern) == (fitting[-1] if fitting else None)
+        assert log.last(pattern, place) == next((one for one in reversed(fitting) if one.offset <= place), None)
+        following = next((one for one in fitting if one.offset >= place), None)
+        assert log.next(place, lambda subject, pattern=pattern: matches(pattern, subject)) == following
+
+
+def weight(messages):
+    return sum(len(one.subject) + len(one.payload) for one in messages)
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12), limits)
+@settings(max_examples=25)
+def test_the_whole_broker_is_a_list(script, kept):
+    async def story():
+        async with LocalBroker(LocalServer()) as broker:
+            await compare_history(broker, script, kept)
+
+    asyncio.run(story())
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(["a.x", "a.y", "b"]),
+        st.one_of(st.none(), st.binary(max_size=2)),
+        st.one_of(st.sampled_from([ANY, NOTHING, "seen"]), st.integers(1, 20)),
+    ),
+    max_size=25,
+)
+
+
+@given(changes, st.integers(0, 25))
+def test_a_bucket_is_a_dictionary(script, seen):
+    documents, entries, revision = Documents("bucket"), {}, 0
+    for key, value, insisted in script:
+        last = entries.get(key, Entry(key, None, NOTHING))
+        wanted = last.revision if insisted == "seen" else insisted
+        fits = wanted in (ANY, last.revision) or ((wanted == NOTHING or value is None) and last.value is None)
+        try:
+            documents.put(key, value, wanted) if value is not None else documents.delete(key, wanted)
+        except Conflict:
+            assert not fits
+            continue
+        assert fits
+        if value is not None or last.value is not None:
+            revision += 1
+            entries[key] = Entry(key, value, revision)
+    changed = sorted(entries.values(), key=lambda entry: entry.revision)
+    assert documents.since(seen) == [entry for entry in changed if entry.revision > seen]
+    assert documents.entries("a.*") == [entry for entry in changed if entry.value is not None and entry.key != "b"]
+    for key, entry in entries.items():
+        assert documents.get(key) == (None if entry.value is None else entry)
