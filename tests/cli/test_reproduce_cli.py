@@ -10,20 +10,36 @@ from thinwire.cli.main import main
 def test_the_list_has_a_command_for_every_figure(capsys):
     assert main(["reproduce", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["experiments"]
-    assert [row["figure"] for row in listed] == ["figure 5", "figure 6"]
+    assert [row["figure"] for row in listed] == ["figure 5", "figure 6", "figure 7"]
     assert all(row["command"].startswith("thinwire reproduce virtual-events --figure ") for row in listed)
 
 
-def test_both_figures_with_pictures(capsys, tmp_path):
+def figure(number, capsys, tmp_path, *args):
     pytest.importorskip("matplotlib")
-    assert main(["reproduce", "--events", "100", "--out", str(tmp_path), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert [row["published MB"] for row in document["figure 5"]["rows"]] == [885, 390, 392, 505]
-    assert document["figure 6"]["published"] == "JSON falls below one tenth of the raw size"
-    assert len(document["figure 6"]["rows"]) == 5
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"figure-{n}.{kind}" for n in (5, 6) for kind in ("png", "svg")
-    }
+    command = ["reproduce", "--figure", str(number), "--events", "100", "--out", str(tmp_path), "--json", *args]
+    assert main(command) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {f"figure-{number}.{kind}" for kind in ("png", "svg")}
+    return json.loads(capsys.readouterr().out)[f"figure {number}"]
+
+
+def test_figure_5_with_pictures(capsys, tmp_path):
+    shown = figure(5, capsys, tmp_path)
+    assert [row["published MB"] for row in shown["rows"]] == [885, 390, 392, 505]
+
+
+def test_figure_6_with_pictures(capsys, tmp_path):
+    shown = figure(6, capsys, tmp_path)
+    assert shown["published"] == "JSON falls below one tenth of the raw size"
+    assert len(shown["rows"]) == 5
+
+
+@pytest.mark.slow
+def test_figure_7_with_pictures(capsys, tmp_path):
+    pytest.importorskip("nats")
+    shown = figure(7, capsys, tmp_path, "--runs", "1")
+    assert {row["chain"] for row in shown["rows"]} == {"plain JSON", "thinwire"}
+    assert shown["stored bytes an event"]["thinwire"] < shown["stored bytes an event"]["plain JSON"]
+    assert shown["events lost"] == 0
 
 
 def test_tables_for_people_cite_the_paper(capsys, tmp_path):

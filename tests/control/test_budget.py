@@ -34,7 +34,8 @@ RANGED = ("t", "n", "f", "power")
 numbers = st.sampled_from([0, 1, 0.5, "0.25", 2.5, 10, 1e-7, "3e2", 0.1, 0.30000000000000004])
 percents = st.sampled_from(["1%", "0.1%", "33.3%", "0%", "1e-3 %"])
 tolerances = st.fixed_dictionaries(
-    {}, optional={name: numbers | percents for name in RANGED} | {"place": numbers, "time": numbers, "state": st.just(0)}
+    {},
+    optional=dict.fromkeys(RANGED, numbers | percents) | {"place": numbers, "time": numbers, "state": st.just(0)},
 )
 names = st.sampled_from([*RANGED, "place", "state"])
 
@@ -57,7 +58,9 @@ def bounds(demand):
 
 def alone(asked):
     """What this subscriber would be promised if there were nobody else."""
-    exact = dict.fromkeys((p.name for p in SCHEMA.wire), 0) if asked.exact is True else dict.fromkeys(asked.exact or (), 0)
+    exact = (
+        dict.fromkeys((p.name for p in SCHEMA.wire), 0) if asked.exact is True else dict.fromkeys(asked.exact or (), 0)
+    )
     return bounds(Demand({**asked.tolerance, **exact}, asked.default_tolerance))
 
 
@@ -149,7 +152,10 @@ def test_a_retained_log_is_exact_while_nobody_asks_and_as_good_as_its_owner_says
 
 def test_a_demand_that_lost_its_meaning_counts_as_exact_and_is_reported():
     newer = Schema("plant", [Property("t", "number", step="0.01"), Property("n", "integer")], version=2)
-    asked = [SubscriptionDocument("plant", "a", {"t": "1%", "gone": 1, "n": 5}), SubscriptionDocument("plant", "b", {}, 9)]
+    asked = [
+        SubscriptionDocument("plant", "a", {"t": "1%", "gone": 1, "n": 5}),
+        SubscriptionDocument("plant", "b", {}, 9),
+    ]
     found = budget(newer, asked)
     assert (found.amounts["t"], found.amounts["n"]) == (0, 5)
     assert len(found.problems) == 2

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.control import factoring as module
-from thinwire.control.factoring import Factoring, decode_facts, encode_facts, facts_key, factored, key_of
+from thinwire.control.factoring import Factoring, decode_facts, encode_facts, factored, facts_key, key_of
 from thinwire.errors import EventRejected, RegistryError, SchemaError, UnknownFacts
 from thinwire.events import Event, Property, Schema, changes, compatible, flatten, from_turtle, to_turtle
 from thinwire.link import Publisher, Subscriber
@@ -39,7 +39,9 @@ def test_what_was_split_is_joined_again(raw):
         flat = flatten(on_wire, factoring.on_wire)
         assert flat["facts"] == key
         bound = {"t": 0.5, "time": 0.0, "facts": 0.0}
-        received = Event(on_wire, bound=bound, source=("x",), ordinal=ordinal, publisher="p", incarnation=2, flags=("t",))
+        received = Event(
+            on_wire, bound=bound, source=("x",), ordinal=ordinal, publisher="p", incarnation=2, flags=("t",)
+        )
         joined = factoring.join(received, known.get)
         before, after = flatten(event, SCHEMA), flatten(joined, SCHEMA)
         assert all(after[name] == before.get(name) for name in after)
@@ -56,7 +58,7 @@ def test_what_was_split_is_joined_again(raw):
 def test_through_a_link():
     factoring, known = Factoring(SCHEMA), {}
     publisher = Publisher(factoring.on_wire, name="p", now=0.0, compiled=False)
-    subscriber = Subscriber({factoring.on_wire.fingerprint: factoring.on_wire}.get)
+    subscriber = Subscriber([factoring.on_wire], publisher="p", compiled=False)
     frames, sizes, truth = publisher.start(0.0), [], []
     for count in range(20):
         event = {"time": count, "id": "m1", "maker": {"name": "Acme", "year": 1999}, "t": 20.5, "weight": 2.5}
@@ -69,7 +71,8 @@ def test_through_a_link():
         frames += new
     assert len(known) == 1
     assert sum(sizes[4:]) == 0, "what never changes costs nothing"
-    received = [event for frame in [*frames, *publisher.heartbeat(20.0)] for event in subscriber.receive("p", frame)]
+    frames += publisher.heartbeat(20.0)
+    received = [event for frame in frames for event in subscriber.receive(frame, now=0) if isinstance(event, Event)]
     assert [dict(factoring.join(event, known.get)) for event in received] == truth
 
 

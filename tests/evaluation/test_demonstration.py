@@ -1,29 +1,152 @@
-"""The demonstration: everything arrives within its tolerance, and both ends agree on what passed."""
+"""The parts of the demonstration that need no processes: the pace, the witness, the phases."""
 
-from thinwire.evaluation.demonstration import Demonstration
-from thinwire.ledger import from_document, to_document
+import asyncio
 
+from hypothesis import given
+from hypothesis import strategies as st
 
-def test_all_lanes_keep_their_promise_and_the_coarser_send_less():
-    show = Demonstration(tolerances=(0.0, 0.5, 1.0), sources=2)
-    show.run(400)
-    show.finish()
-    for lane in show.lanes:
-        sent, taken = lane.rows
-        assert lane.checker.kept
-        assert sent.events == taken.events == 400
-        assert sent.raw_bytes == show.raw_bytes
-        assert sent.messages == taken.messages == sent.frames
-        assert 0 < sent.frame_bytes < sent.link_bytes < show.raw_link_bytes
-        assert (taken.error_max or 0) <= 1
-    assert show.lanes[0].checker.worst == 0
-    assert show.lanes[2].rows[0].frame_bytes < show.lanes[0].rows[0].frame_bytes
+import thinwire as tw
+from thinwire.evaluation.demo.phases import Phases
+from thinwire.evaluation.demo.plants import PLANTS, TOPIC, Pace, Plant
+from thinwire.evaluation.demo.seats import phases_of
+from thinwire.evaluation.demo.witness import Witness
+from thinwire.ledger import Tally, to_document
+from thinwire.workload.samples import building
+
+NUMBERS = {p.name for p in building.schema().wire if p.kind == "number"}
 
 
-def test_the_ledger_can_be_read_back():
-    show = Demonstration(tolerances=(1.0,), sources=1, run="night")
-    show.run(30)
-    show.finish()
-    for row in show.rows:
-        assert row.run == "night"
-        assert from_document(to_document(row)) == row
+def delivered(ordinal, plant=0, bound=0.5, off=0.0):
+    """The event as a subscriber could be handed it, one of its values a little off."""
+    truth = Plant(plant).event(ordinal)
+    bounds = {p.name: bound if p.name in NUMBERS else 0.0 for p in building.schema().wire}
+    seen = truth | {"hot_tank_1": truth["hot_tank_1"] + off}
+    return tw.Event(seen, bound=bounds, source=(truth["plant"], truth["controller"]), ordinal=ordinal)
+
+
+def witness_of(*events, whole=True, tolerance=0.5):
+    tally = Tally("test")
+    witness = Witness(tolerance, tally)
+    witness.begin(whole=whole)
+    for event in events:
+        witness.take(event)
+    return witness, tally.row()
+
+
+@given(
+    st.integers(0, PLANTS - 1),
+    st.integers(1, 1_000_000),
+    st.floats(1, 2_000),
+    st.integers(10**15, 2 * 10**15),
+)
+def test_an_event_is_due_at_its_instant_and_not_before(plant, ordinal, rate, start):
+    pace = Pace.of(rate, start)
+    instant = pace.instant(plant, ordinal)
+    assert pace.due(plant, instant) == ordinal
+    assert pace.due(plant, instant - 1) == ordinal - 1
+
+
+def test_a_plant_tells_what_the_sample_tells():
+    plant = Plant(2)
+    truth = list(building.events(1_200, 1, first=2))
+    assert [plant.event(ordinal) for ordinal in (1, 2, 499, 500, 501, 1_200)] == [
+        truth[ordinal - 1] for ordinal in (1, 2, 499, 500, 501, 1_200)
+    ]
+
+
+def test_values_within_their_bound_are_counted_with_how_far_they_were_off():
+    witness, row = witness_of(delivered(1), delivered(2, off=0.4), delivered(1, plant=1))
+    assert (witness.checked, witness.broken, witness.lost, witness.early) == (3, 0, 0, 0)
+    assert round(row.error_max, 6) == 0.8
+    assert row.errors["hot_tank_1"].checked == 3
+
+
+def test_a_value_beyond_its_bound_is_named():
+    witness, row = witness_of(delivered(1), delivered(2, off=0.6))
+    assert (witness.checked, witness.broken) == (2, 1)
+    assert "hot_tank_1 of event 2 of karlsruhe-solar-cooling-01 is off by 0.6" in witness.breach
+    assert row.error_max > 1
+
+
+def test_an_exact_subscriber_takes_no_error_at_all():
+    witness, row = witness_of(delivered(1, bound=0.0), delivered(2, bound=0.0, off=0.001), tolerance=0.0)
+    assert witness.broken == 1
+    assert row.broken == 1
+
+
+def test_a_wider_bound_is_early_until_the_tolerance_was_in_force_once():
+    story = [delivered(1, bound=1.0, off=0.9), delivered(2), delivered(3, bound=1.0)]
+    witness, row = witness_of(*story)
+    assert (witness.early, witness.broken) == (1, 1)
+    assert "may be off by 1, asked was 0.5" in witness.breach
+    assert row.errors["hot_tank_1"].checked == 2
+
+
+def test_an_early_event_beyond_its_own_bound_is_broken_too():
+    witness, _ = witness_of(delivered(1, bound=1.0, off=1.2))
+    assert (witness.early, witness.broken) == (1, 1)
+
+
+def test_events_left_out_between_two_are_lost_and_the_truth_goes_on():
+    witness, _ = witness_of(delivered(1), delivered(4))
+    assert (witness.checked, witness.lost, witness.broken) == (2, 2, 0)
+
+
+def test_events_that_come_again_are_broken():
+    witness, _ = witness_of(delivered(1), delivered(2), delivered(2))
+    assert (witness.checked, witness.broken) == (2, 1)
+    assert "event 2 of karlsruhe-solar-cooling-01 came after event 2" in witness.breach
+
+
+def test_who_was_there_from_the_start_is_owed_everything():
+    witness, _ = witness_of(delivered(1), delivered(2))
+    last = {Plant(0).name: 2, Plant(1).name: 5}
+    assert not witness.complete(last)
+    witness.expect(last)
+    assert witness.lost == 5
+
+
+def test_who_joins_late_is_owed_what_comes_after_its_first_event():
+    witness, _ = witness_of(delivered(7), whole=False)
+    assert witness.complete({Plant(0).name: 7, Plant(1).name: 5})
+    assert not witness.complete({Plant(0).name: 8})
+    witness.expect({Plant(0).name: 9, Plant(1).name: 5})
+    assert witness.lost == 2
+
+
+def test_each_tolerance_in_force_has_a_row_of_its_own():
+    async def story():
+        async with tw.connect("memory://phases") as bus:
+            await bus.register(building.schema())
+            async with bus.subscribe(TOPIC, default_tolerance=1.0), bus.publisher(TOPIC, name="p") as out:
+                phases, plant = Phases("test", out), Plant(0)
+                await _publish(out, phases, plant, range(1, 101))
+                async with bus.subscribe(TOPIC, default_tolerance=0.0):
+                    while phases.tolerance:
+                        await asyncio.sleep(0.01)
+                    await _publish(out, phases, plant, range(101, 151))
+                    await out.flush()
+                    return phases.rows(), out.counts, out.link.suppressed_events
+
+    rows, counts, suppressed = asyncio.run(story())
+    assert [(row.class_, row.events) for row in rows] == [("1", 100), ("0", 50)]
+    assert all(row.raw_bytes > 80 * row.events and row.key_bytes > 0 for row in rows)
+    assert sum(row.frame_bytes for row in rows) == counts.frame_bytes
+    assert sum(row.suppressed_events for row in rows) == suppressed
+
+
+async def _publish(out, phases, plant, ordinals):
+    phases.look()
+    for ordinal in ordinals:
+        await out.publish(plant.event(ordinal))
+        phases.published(100)
+
+
+def test_phases_of_several_publishers_are_one():
+    reports = []
+    for events in (3, 4):
+        rows = [Tally("r", TOPIC, "publishers", name, "publisher") for name in ("1", "0.5")]
+        for row in rows:
+            row.count(events=events)
+        reports.append({"rows": [to_document(row.row()) for row in rows]})
+    assert [(phase.tolerance, phase.row.events) for phase in phases_of(reports)] == [(1.0, 7), (0.5, 7)]

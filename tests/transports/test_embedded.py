@@ -71,6 +71,13 @@ def test_a_given_directory_is_kept_and_belongs_to_one_server(tmp_path: Path) -> 
         pass
 
 
+def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be used") as error:
+        EmbeddedServer(tmp_path / "file" / "store").start_now()
+    assert error.value.directory == str(tmp_path / "file" / "store")
+
+
 def test_a_taken_port_is_an_error_that_says_so() -> None:
     with EmbeddedServer() as server:
         second = EmbeddedServer(port=server.port)

@@ -24,7 +24,7 @@ def run(story, **settings):
 
     async def told():
         server = LocalServer(**settings)
-        async with LocalBroker(server, timeout=0.05) as here, LocalBroker(server, timeout=0.05) as there:
+        async with LocalBroker(server) as here, LocalBroker(server) as there:
             await here.open_log("log", ["a.>"])
             await asyncio.wait_for(story(server, here, there), 20)
 
@@ -120,9 +120,11 @@ def test_a_log_is_bounded_by_its_size():
         await here.open_log("small", ["s"], Retention(size=30))
         for _ in range(10):
             await here.append("small", "s", b"123456789")
+            await here.append("log", "a.b", b"1234567")
         assert tuple(await here.span("small")) == (8, 10, 3, 30)
+        assert tuple(await here.span("log")) == (7, 10, 4, 40)
 
-    run(story)
+    run(story, log_size=40)
 
 
 def test_bad_input_is_refused_and_named():
@@ -164,6 +166,7 @@ def test_a_client_that_is_cut_off_waits_and_comes_back():
         assert (here.connected, there.connected) == (False, True)
         with pytest.raises(BrokerUnavailable, match=r"timeout=0\.01"):
             await here.append("log", "a.b", b"", timeout=0.01)
+        here.line.timeout = 0.01
         with pytest.raises(BrokerUnavailable):
             await here.span("log")
         waiting = asyncio.create_task(here.append("log", "a.b", b"", timeout=10))
@@ -189,7 +192,7 @@ def test_who_comes_while_the_server_is_stopped_waits_too():
 
 def test_an_answer_that_is_slower_than_the_timeout_counts_as_none():
     async def story(server, here, there):
-        here.line.delay = 1.0
+        here.line.delay, here.line.timeout = 1.0, 0.01
         with pytest.raises(BrokerUnavailable):
             await here.span("log")
 

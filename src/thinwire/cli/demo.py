@@ -1,189 +1,127 @@
-"""`thinwire demo`: events of a building on their way to three subscribers, and what it costs, while you watch."""
+"""`thinwire demo`: the whole system on this machine, and what it costs and promises, while you watch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from signal import SIGINT, signal
-from time import monotonic, sleep
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.live import Live
-from rich.table import Table
 
-from thinwire.cli.output import JsonOption, Output, shown
-from thinwire.evaluation.demonstration import Demonstration, Lane
+from thinwire.cli import demo_view
+from thinwire.cli.output import JsonOption, Output
+from thinwire.evaluation.demo import MAX_RATE, PLANTS, Show, View, rehearse
 from thinwire.evaluation.ledgers import append
+from thinwire.evaluation.live.processes import WorkerFailed
 
-PLANTS = 3
-STEP = 0.02
-"""seconds between two bursts of events"""
-PULSE = 0.25
-"""seconds between two looks at the table"""
 PLAIN_PULSE = 5.0
-"""the same where lines are printed instead"""
-COLUMNS = ("within", "raw JSON", "frames", "saved", "link, JSON", "link, frames", "worst error", "virtual events")
+"""seconds between two lines, where there is no terminal"""
+FAILED = 1
 
-EXPLANATION = (
-    "frames: all bytes of all frames, key frames and heartbeats included; saved: of the raw JSON.",
-    "link: with what a NATS broker adds to a message, acknowledgements included, by its protocol's text.",
-    "worst error: of what was promised, over every value of every event; virtual: no value of it was sent.",
-)
-
-SecondsOption = Annotated[float, typer.Option("--seconds", help="How long to run; Ctrl-C ends it sooner.", min=0)]
-RateOption = Annotated[int, typer.Option("--rate", help="Events a second; the plants make 3 in real time.", min=1)]
+SecondsOption = Annotated[float, typer.Option("--seconds", help="How long to run; Ctrl-C ends it sooner.", min=1)]
+RateOption = Annotated[
+    int, typer.Option("--rate", help="Events a second; the plants make 3 in real time.", min=1, max=MAX_RATE)
+]
+TogetherOption = Annotated[
+    bool, typer.Option("--all-at-once", help="All subscribers from the start, instead of one after another.")
+]
 LedgerOption = Annotated[Path, typer.Option("--ledger", help="Where the run is written down.")]
 
 
 def demo(
-    seconds: SecondsOption = 20.0,
+    seconds: SecondsOption = 45.0,
     rate: RateOption = 200,
+    all_at_once: TogetherOption = False,
     ledger: LedgerOption = Path("runs/demo/ledger.jsonl"),
     json: JsonOption = False,
 ) -> None:
-    """Three plants, a broker in memory, subscribers at tolerance 0, 0.5 and 1.0."""
+    """A real broker, a registry, three plants that publish, subscribers within 1.0, 0.5 and 0: each a process.
+
+    Every event that arrives is compared with the truth. Subscribers join one after another, the loosest first, and the
+    registry tells the publishers each time what the strictest asks for.
+    """
     output = Output(json)
     run = f"demo-{datetime.now():%Y%m%d-%H%M%S}"
-    _introduce(output, rate)
-    with output.console.status("first run on this machine: compiling the kernels, up to a minute, once"):
-        _warm_up()
-    show = Demonstration(sources=PLANTS, run=run)
-    with _display(output, show) as refresh:
-        _play(show, seconds, rate, refresh)
-    show.finish()
+    output.note(f"{PLANTS} plants, {rate} events a second ({rate / PLANTS:.0f} times real time) for {seconds:g} s.")
+    with output.console.status("the first run on a machine compiles its kernels, up to a minute, once"):
+        rehearse()
+    show = Show(run, rate, seconds, together=all_at_once)
+    try:
+        asyncio.run(_perform(output, show))
+    except WorkerFailed as failure:
+        raise typer.Exit(_lament(output, failure)) from None
     append(ledger, show.rows)
     _summarise(output, show, ledger)
-    output.document({"run": run, "ledger": ledger, "lanes": [_facts(show, lane) for lane in show.lanes]})
-    if not all(lane.checker.kept for lane in show.lanes):
-        raise typer.Exit(1)
+    output.document({"run": run, "ledger": ledger, "rate": rate, **demo_view.facts(show.view)})
+    if not show.view.kept:
+        raise typer.Exit(FAILED)
 
 
-def _introduce(output: Output, rate: int) -> None:
-    output.note(f"{PLANTS} plants, {rate} events a second ({rate / PLANTS:.0f} times real time), broker in memory.")
-    output.note("Each tolerance has a publisher link of its own; Ctrl-C ends with a summary.")
-    output.note("The very first run on a machine compiles its kernels, up to a minute; later ones start at once.")
-
-
-def _warm_up() -> None:
-    """Kernels compile on their first use, and nobody came to watch that: run all of them, a trial of predictors and an
-    event passed over included."""
-    rehearsal = Demonstration(sources=PLANTS)
-    rehearsal.run(80 * PLANTS)
-    rehearsal.finish()
-
-
-def _play(show: Demonstration, seconds: float, rate: int, refresh: Any) -> None:
-    """Publish at the given rate until the time is over or somebody has seen enough."""
-    with _until_interrupted() as interrupted:
-        begin = monotonic()
-        while (elapsed := monotonic() - begin) < seconds and not interrupted:
-            show.run(min(int(elapsed * rate) + 1 - show.events, rate))
-            refresh(elapsed)
-            sleep(STEP)
-
-
-@contextmanager
-def _until_interrupted() -> Iterator[list[int]]:
-    """A list that is empty until Ctrl-C. An exception could hit between a publisher and its broker and lose a frame."""
-    seen: list[int] = []
-    before = signal(SIGINT, lambda number, frame: seen.append(number))
+async def _perform(output: Output, show: Show) -> None:
+    status = output.console.status("starting a broker, a registry, three publishers and three subscribers")
+    status.start()
     try:
-        yield seen
+        async with show:
+            status.stop()
+            with _interrupted() as stopping, _display(output, show.seconds) as tell:
+                await show.play(stopping, tell)
     finally:
-        signal(SIGINT, before)
+        status.stop()
 
 
 @contextmanager
-def _display(output: Output, show: Demonstration) -> Iterator[Any]:
-    """A table that moves where there is a terminal, a line now and then where there is none."""
+def _interrupted() -> Iterator[asyncio.Event]:
+    """Set by Ctrl-C. An exception could hit between a question to a process and its answer."""
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
+        loop.add_signal_handler(number, stopping.set)
+    try:
+        yield stopping
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+@contextmanager
+def _display(output: Output, seconds: float) -> Iterator[Callable[[View], None]]:
+    """Tables that move where there is a terminal, a line now and then where there is none."""
     if not output.console.is_terminal:
-        yield _Pulse(PLAIN_PULSE, lambda elapsed: output.note(_line(show, elapsed)))
+        yield _Lines(output)
         return
-    with Live(_table(show), console=output.console, auto_refresh=False, transient=True) as live:
-        yield _Pulse(PULSE, lambda elapsed: live.update(_table(show), refresh=True))
+    with Live(console=output.console, auto_refresh=False, transient=True) as live:
+        yield lambda view: live.update(demo_view.tables(view, seconds), refresh=True)
 
 
-class _Pulse:
-    """Calls a function at most so often."""
+class _Lines:
+    """Prints a line now and then."""
 
-    def __init__(self, seconds: float, tell: Any) -> None:
-        self.seconds = seconds
-        self.tell = tell
+    def __init__(self, output: Output) -> None:
+        self.output = output
         self._next = 0.0
 
-    def __call__(self, elapsed: float) -> None:
-        if elapsed >= self._next:
-            self._next = elapsed + self.seconds
-            self.tell(elapsed)
+    def __call__(self, view: View) -> None:
+        if view.elapsed >= self._next:
+            self._next += PLAIN_PULSE
+            self.output.note(demo_view.line(view))
 
 
-def _table(show: Demonstration) -> Table:
-    table = Table(title=f"thinwire demo: {show.events:,} events", title_justify="left")
-    for column in COLUMNS:
-        table.add_column(column, justify="right")
-    for lane in show.lanes:
-        table.add_row(*_cells(_facts(show, lane)))
-    return table
-
-
-def _cells(lane: dict[str, Any]) -> tuple[str, ...]:
-    """A lane for people; narrow, for a terminal of 80 columns has to hold it."""
-    return (
-        f"{lane['tolerance']:g}",
-        _size(lane["raw_bytes"]),
-        _size(lane["frame_bytes"]),
-        _percent(lane["saved"]),
-        _size(lane["raw_link_bytes"]),
-        _size(lane["link_bytes"]),
-        _percent(lane["worst_error"]) if lane["kept"] else "BROKEN",
-        shown(lane["virtual_events"]),
-    )
-
-
-def _facts(show: Demonstration, lane: Lane) -> dict[str, Any]:
-    sent, taken = lane.rows
-    return {
-        "tolerance": lane.tolerance,
-        "events": sent.events,
-        "raw_bytes": sent.raw_bytes,
-        "frame_bytes": sent.frame_bytes,
-        "saved": sent.saved or 0.0,
-        "raw_link_bytes": show.raw_link_bytes,
-        "link_bytes": sent.link_bytes,
-        "worst_error": lane.checker.worst,
-        "virtual_events": taken.suppressed_events,
-        "kept": not lane.checker.broken,
-    }
-
-
-def _size(count: int) -> str:
-    """
-    >>> _size(812), _size(41_288), _size(5_264_000)
-    ('812 B', '41.3 kB', '5.3 MB')
-    """
-    for unit, size in (("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def _line(show: Demonstration, elapsed: float) -> str:
-    parts = [f"within {lane.tolerance:g}: {100 * (lane.rows[0].saved or 0):.1f} % saved" for lane in show.lanes]
-    return f"{elapsed:5.1f} s  {show.events:,} events  {', '.join(parts)}"
-
-
-def _summarise(output: Output, show: Demonstration, ledger: Path) -> None:
-    output.console.print(_table(show))
-    for line in EXPLANATION:
-        output.note(line)
-    for lane in show.lanes:
-        if not lane.checker.kept:
-            output.note(f"within {lane.tolerance:g}: {lane.checker.first_breach or 'events are missing'}")
+def _summarise(output: Output, show: Show, ledger: Path) -> None:
+    view = show.view
+    output.console.print(demo_view.tables(view, show.seconds))
+    for text in (*demo_view.EXPLANATION, "", *demo_view.verdict(view)):
+        output.note(text)
+    output.note(f"the broker keeps {demo_view.size(view.stored_bytes)} in {view.stored_messages:,} messages.")
     output.note(f"written down: thinwire ledger show {ledger}")
+
+
+def _lament(output: Output, failure: WorkerFailed) -> int:
+    """Name the process that failed, with its last words."""
+    output.note(f"{failure.name} failed: {failure.detail}. Its last words:")
+    output.note(failure.facts.get("said") or "(none)")
+    return FAILED

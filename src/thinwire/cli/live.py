@@ -96,14 +96,19 @@ class Access:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run it to its end. Ctrl-C and SIGTERM cancel it, so that what is open gets closed; a second one does not wait."""
+    """Run it to its end. Ctrl-C and SIGTERM cancel it, so that what is open gets closed; then it is interrupted."""
     logging.basicConfig(format="thinwire: %(message)s", level=logging.WARNING)
-    return asyncio.run(_with_signals(work))
+    try:
+        return asyncio.run(_until_terminated(work))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
-async def _with_signals(work: Coroutine[Any, Any, T]) -> T:
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
+    """SIGTERM does what Ctrl-C does by itself; also where a shell has made the process ignore the latter."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         return await work
     finally:

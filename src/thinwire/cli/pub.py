@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -31,6 +33,7 @@ from thinwire.cli.live import (
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.publishing import Feed, Intake, Summary, settle_schema
+from thinwire.client.publication import TopicPublisher
 from thinwire.errors import ConfigError
 
 TopicArgument = Annotated[str, typer.Argument(help="The topic, such as building.rooms.")]
@@ -71,11 +74,13 @@ def pub(
     key: KeyOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Publish events: one JSON object a line, from a file or from standard input.
+    """Publish events: one JSON object a line, from a file or standard input.
 
-    The schema is the registered one, or comes with --schema or --infer. Tolerances are what subscribers ask of the
-    registry; --tolerance counts only where no registry runs. A bad line is reported with its number, and the rest goes
-    on: then it leaves with 1. Ctrl-C stores what was read so far and leaves with 130.
+    The schema is the registered one, or comes with --schema or --infer.
+    How far values may be off is for subscribers to ask; --tolerance counts
+    only where no registry runs. A bad line is reported with its number and
+    the rest goes on; then it leaves with 1. Ctrl-C stores what was read so
+    far and leaves with 130.
 
     \b
     thinwire samples building -n 1000 | thinwire pub plant --infer --retain
@@ -97,8 +102,9 @@ def pub(
         rate=rate,
     )
     output = Output(json)
-    path = None if file == "-" else Path(file)
-    summary, interrupted = run(_publish(feed, path, Access(to, token_file, creds, ca, cert, key)))
+    with _opened(file) as descriptor:
+        intake = Intake(descriptor, complain=_complain)
+        interrupted, summary = run(_publish(feed, intake, Access(to, token_file, creds, ca, cert, key)))
     _show(output, summary)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -106,9 +112,21 @@ def pub(
         raise typer.Exit(1)
 
 
-async def _publish(feed: Feed, path: Path | None, access: Access) -> tuple[Summary, bool]:
-    """Everything in the file; also whether it was interrupted."""
-    intake = Intake(path, complain=_complain)
+@contextmanager
+def _opened(file: str) -> Iterator[int]:
+    """The file's descriptor; opened before anything else, for it may not be there."""
+    if file == "-":
+        yield sys.stdin.fileno()
+        return
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+async def _publish(feed: Feed, intake: Intake, access: Access) -> tuple[bool, Summary]:
+    """Publish it all. Was it interrupted, and what came of it?"""
     async with access.bus(feed.name) as bus:
         settled = await settle_schema(bus, feed, intake, _say)
         publisher = bus.publisher(
@@ -124,10 +142,10 @@ async def _publish(feed: Feed, path: Path | None, access: Access) -> tuple[Summa
                 await _pour(intake, out, feed.rate, progress)
             await out.flush()
             summary = Summary.of(intake, out, feed.topic)
-    return summary, ending.interrupted
+    return ending.interrupted, summary
 
 
-async def _pour(intake: Intake, out: Any, rate: float | None, progress: _Progress) -> None:
+async def _pour(intake: Intake, out: TopicPublisher, rate: float | None, progress: _Progress) -> None:
     loop = asyncio.get_running_loop()
     begin = loop.time()
     async for number, event, size in intake:

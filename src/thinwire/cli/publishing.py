@@ -6,14 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from thinwire.cli.lines import lines
+from thinwire.cli.places import schema_of
 from thinwire.client.bus import Bus
 from thinwire.client.publication import TopicPublisher
-from thinwire.control.names import REGISTRY
-from thinwire.control.registry import TopicDocument, current_schema, topic_document
+from thinwire.control.registry import TopicDocument, open_registry, topic_document
 from thinwire.errors import ConfigError, EventRejected, PayloadTooLarge, SchemaError
 from thinwire.events import Schema, infer
 
@@ -54,10 +53,10 @@ class Intake:
     taken, rejected: events that were published, lines that were not; raw_bytes: the taken ones as compact JSON
     """
 
-    def __init__(self, path: Path | None, complain: Callable[[int, str], None]) -> None:
+    def __init__(self, descriptor: int, complain: Callable[[int, str], None]) -> None:
         self.taken = self.rejected = self.raw_bytes = 0
         self._complain = complain
-        self._source = self._read(path)
+        self._source = self._read(descriptor)
         self._sampled: list[Read] = []
 
     async def __aiter__(self) -> AsyncIterator[Read]:
@@ -91,9 +90,9 @@ class Intake:
         if self.rejected == MAX_COMPLAINTS:
             self._complain(number, "further bad lines are counted, not shown")
 
-    async def _read(self, path: Path | None) -> AsyncIterator[Read]:
+    async def _read(self, descriptor: int) -> AsyncIterator[Read]:
         number = 0
-        async for some in lines(path):
+        async for some in lines(descriptor):
             for line in some:
                 number += 1
                 read = self._parse(number, line)
@@ -112,7 +111,8 @@ class Intake:
         if not isinstance(event, dict):
             self.refuse(number, f"not an object but {type(event).__name__}: one JSON object a line makes an event")
             return None
-        return Read(number, event, len(json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")))
+        compact = json.dumps(event, separators=(",", ":"), ensure_ascii=False)
+        return Read(number, event, len(compact.encode(errors="replace")))
 
 
 @dataclass(frozen=True)
@@ -156,10 +156,9 @@ class Summary:
         return {**shown, "saved": self.saved}
 
 
-async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str], None]) -> Schema | None:
-    """The schema to publish under, None for the registered one; registers what has to be."""
-    bucket = await bus.broker.bucket(REGISTRY)
-    present = await topic_document(bucket, feed.topic)
+async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str], None]) -> Schema:
+    """The schema to publish under; registers what has to be."""
+    present = await topic_document(await open_registry(bus.broker), feed.topic)
     schema = feed.schema
     if schema is not None and schema.name != feed.topic:
         raise ConfigError("a topic has the name of its schema", topic=feed.topic, schema=schema.name)
@@ -168,9 +167,11 @@ async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str
     elif feed.infer:
         schema = await _inferred(feed, intake)
         await bus.register(schema)
+    schema = schema or await schema_of(bus, feed.topic)
     if feed.retain:
-        schema = schema or await current_schema(bucket, feed.topic)
         await bus.register(schema, **_settings(present), retain=True)
+    if (feed.tolerance or feed.default_tolerance) and await bus.served():
+        say("a registry runs: subscribers say how far values may be off, --tolerance does not count")
     return schema
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,16 +24,16 @@ from thinwire.cli.live import (
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output, plain
 from thinwire.control.registry import Registry, ask, keys, open_registry, verbs
-from thinwire.errors import ConfigError, NobodyAnswers, RegistryError
+from thinwire.errors import ConfigError, NobodyAnswers
 from thinwire.transports.broker import Broker
 
 KINDS = (keys.TOPIC, keys.SCHEMA, keys.CONFIG, keys.SUBSCRIPTION, keys.PUBLISHER)
 COLUMNS = ("topic", "version", "properties", "subscriptions", "publishers", "wanted")
 QUERY_PATIENCE = 15.0
 
-registry = typer.Typer(add_completion=False, no_args_is_help=True, help="What the registry knows; --help lists the verbs.")
+registry = typer.Typer(add_completion=False, no_args_is_help=True, help="What the registry knows.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="TOPIC|KEY", help="A topic, or a key such as config.building.rooms.")]
+NameArgument = Annotated[str, typer.Argument(metavar="TOPIC|KEY", help="A topic, or a key such as topic.plant.")]
 KindArgument = Annotated[str | None, typer.Argument(help=f"Keys of one kind: {', '.join(KINDS)}. Else the topics.")]
 QueryArgument = Annotated[str, typer.Argument(metavar="SPARQL", help="The query, or @FILE.")]
 TurtleOption = Annotated[bool, typer.Option("--turtle", help="The topic's schema as RDF in Turtle.")]
@@ -84,7 +84,7 @@ def list_(
     access = Access(to, token_file, creds, ca, cert, key)
     if kind is None:
         answer = run(_topics(access))
-        output.table("topics", COLUMNS, ([topic[column] for column in COLUMNS] for topic in answer["topics"]))
+        output.table("topics", COLUMNS, map(_cells, answer["topics"]))
         for where, problem in answer["problems"].items():
             output.note(f"{where}: {problem}")
     else:
@@ -107,7 +107,7 @@ def query(
     key: KeyOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Ask the registry's graph in SPARQL; the usual prefixes (tw:, so:, unit:, rdfs:) need not be declared.
+    """Ask the registry's graph in SPARQL; its prefixes need not be declared.
 
     Needs a registry that runs; leaves with 3 where none answers.
 
@@ -129,6 +129,11 @@ def query(
     if not answer.get("complete", True):
         print("thinwire: the answer was cut; ask for less, or use OFFSET and LIMIT", file=sys.stderr)
     output.document(answer)
+
+
+def _cells(topic: Mapping[str, Any]) -> list[Any]:
+    wanted = {True: "yes", False: "no"}.get(topic["wanted"], "-")
+    return [wanted if column == "wanted" else topic[column] for column in COLUMNS]
 
 
 def _text(query: str) -> str:
@@ -172,5 +177,4 @@ async def _read(broker: Broker, verb: str, body: Mapping[str, Any]) -> dict[str,
     stand_in = Registry()
     for entry in await (await open_registry(broker)).entries():
         stand_in.apply(entry, now=0.0)
-    answers: dict[str, Callable[[Registry, Mapping[str, Any]], dict[str, Any]]] = {"get": verbs.get, "list": verbs.listed}
-    return answers[verb](stand_in, body)
+    return verbs.get(stand_in, body) if verb == "get" else verbs.listed(stand_in, body)

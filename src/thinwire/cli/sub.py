@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
-from datetime import datetime
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -33,13 +33,10 @@ from thinwire.cli.live import (
 )
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.notices import in_words
-from thinwire.client.bus import Bus
+from thinwire.cli.places import chosen_sources, read_start, schema_of
 from thinwire.client.notices import Notice
 from thinwire.client.subscription import Subscription
-from thinwire.control.names import REGISTRY
-from thinwire.control.registry import current_schema
-from thinwire.errors import ConfigError
-from thinwire.events import Event, Kind, Schema
+from thinwire.events import Event
 
 
 class Emit(StrEnum):
@@ -107,8 +104,9 @@ def sub(
 ) -> None:
     """Print the events of a topic, one JSON object a line, as they come.
 
-    What was missed, and why, is said on standard error. With --durable an event counts as worked off once it is
-    printed. Leaves with 0 after --count or --seconds, with 130 after Ctrl-C.
+    What was missed, and why, is said on standard error. With --durable an
+    event counts as worked off once it is printed. Leaves with 0 after
+    --count or --seconds, with 130 after Ctrl-C.
 
     \b
     thinwire sub building.rooms --tolerance temperature=0.5 --bounds
@@ -141,8 +139,8 @@ async def _subscribe(
 ) -> bool:
     """Print until enough; was it interrupted?"""
     async with access.bus() as bus:
-        if sources:
-            asking["sources"] = await _chosen(bus, topic, asking["schema"], sources)
+        known = asking["schema"] or await schema_of(bus, topic)
+        asking["sources"] = chosen_sources(known, sources)
         async with bus.subscribe(topic, **asking, on_notice=_tell) as events:
             with Interruptible() as ending:
                 try:
@@ -161,16 +159,20 @@ class _Printer:
         self.count = count
 
     async def print_all(self, events: Subscription) -> None:
-        left = self.count
-        async for batch in _one_by_one(events) if self.count is not None else events.batches():
-            text = "".join(json.dumps(self.shape(event), ensure_ascii=False, default=str) + "\n" for event in batch)
-            sys.stdout.write(text)
-            sys.stdout.flush()
-            if left is not None and (left := left - len(batch)) <= 0:
-                return
+        printed = 0
+        async with aclosing(_one_by_one(events) if self.count else events.batches()) as batches:
+            async for batch in batches:
+                sys.stdout.write("".join(map(self._line, batch)))
+                sys.stdout.flush()
+                printed += len(batch)
+                if printed == self.count:
+                    return
+
+    def _line(self, event: Event) -> str:
+        return json.dumps(self.shape(event), ensure_ascii=False, default=str) + "\n"
 
 
-async def _one_by_one(events: Subscription) -> AsyncIterator[list[Event]]:
+async def _one_by_one(events: Subscription) -> AsyncGenerator[list[Event], None]:
     """Batches of one: those that are not printed any more shall not count as worked off."""
     async for event in events:
         yield [event]
@@ -190,41 +192,6 @@ def with_bounds(event: Event) -> dict[str, Any]:
         "_publisher": event.publisher,
     }
     return {**event, **about, **({"_provisional": True} if event.provisional else {})}
-
-
-def read_start(text: str) -> str | int | datetime:
-    """Where to begin.
-
-    >>> read_start("earliest"), read_start("17"), read_start("2024-05-01T10:00:00Z").year
-    ('earliest', 17, 2024)
-    """
-    if text in ("latest", "earliest"):
-        return text
-    try:
-        return int(text) if text.isdigit() else datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError("start is latest, earliest, an offset, or a time as in 2024-05-01T10:00:00Z", start=text) from None
-
-
-async def _chosen(bus: Bus, topic: str, schema: Schema | None, sources: dict[str, str]) -> dict[str, list[Any]]:
-    """Values of dimensions as events have them: on the command line everything is text."""
-    known = schema or await current_schema(await bus.broker.bucket(REGISTRY), topic)
-    found: dict[str, list[Any]] = {}
-    for name, text in sources.items():
-        kind = known[name].kind if name in known else Kind.STRING
-        found[name] = [_value(kind, name, part) for part in names(text) or ()]
-    return found
-
-
-def _value(kind: Kind, name: str, text: str) -> Any:
-    if kind is Kind.BOOLEAN and text in ("true", "false"):
-        return text == "true"
-    if kind in (Kind.BOOLEAN, Kind.INTEGER):
-        try:
-            return int(text)
-        except ValueError:
-            raise ConfigError(f"{name} is a {kind.value}", sources=f"{name}={text}") from None
-    return text
 
 
 def _tell(notice: Notice) -> None:

@@ -32,10 +32,10 @@ from thinwire.transports.embedded import EmbeddedServer
 PULSE = 0.5
 """seconds between two looks at whether the broker still runs"""
 
-PortOption = Annotated[int, typer.Option("--port", help="Where the broker listens; 0 for a free port.", min=0, max=65535)]
+PortOption = Annotated[int, typer.Option("--port", help="Where it listens; 0 for a free port.", min=0, max=65535)]
 DirectoryOption = Annotated[
     Path | None,
-    typer.Option("--dir", metavar="DIR", help="Where its data stay; a temporary directory that goes with it by default."),
+    typer.Option("--dir", metavar="DIR", help="Where its data stay; else they go when it stops."),
 ]
 RunningOption = Annotated[
     str | None, typer.Option("--to", metavar="URL", help="Start no broker: only the registry, on the one at URL.")
@@ -54,10 +54,11 @@ def up(
     key: KeyOption = None,
     json: JsonLineOption = False,
 ) -> None:
-    """Start a broker on this machine and the registry, and run them until Ctrl-C or SIGTERM.
+    """Run a broker on this machine, and the registry, until Ctrl-C or SIGTERM.
 
-    The broker listens on 127.0.0.1 alone and dies with this process, even a killed one. Leaves with 0 when it is
-    stopped, with 2 where it cannot start.
+    The broker listens on 127.0.0.1 alone and dies with this process, even
+    a killed one. Leaves with 0 when it is stopped, with 2 where it cannot
+    start.
 
     \b
     thinwire up --dir ~/thinwire-data

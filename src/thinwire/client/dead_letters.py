@@ -14,6 +14,8 @@ from thinwire.transports.broker import Broker, Retention
 
 MAX_SHOWN = 16_384
 """characters of a refused event that are kept"""
+MAX_KEPT = 10_000
+"""letters that are kept, of all topics together"""
 PATIENCE = 5.0
 
 _log = logging.getLogger("thinwire.client")
@@ -33,7 +35,7 @@ class DeadLetters:
         """Store an event with the reason; where even that fails, say so in the log and go on."""
         try:
             if not self.kept:
-                await self._broker.open_log(DEAD_LOG, ["tw.dead.>"], Retention(size=64 << 20))
+                await self._broker.open_log(DEAD_LOG, ["tw.dead.>"], Retention(messages=MAX_KEPT))
             letter = self._letter(event, problem)
             await self._broker.append(DEAD_LOG, dead_subject(self._topic), letter, timeout=PATIENCE)
             self.kept += 1

@@ -25,8 +25,10 @@ from thinwire.transports.broker import ANY, Broker
 
 FENCE_AFTER = 1.0
 """seconds without an acknowledgement after which somebody else may have taken the name"""
-PATIENCE = 30.0
-"""seconds after which a broker that does not answer is complained about; it is tried again for ever"""
+PATIENCE = 2.0
+"""seconds for one attempt to store a message; it is tried again for ever"""
+COMPLAIN_EVERY = 30.0
+"""seconds between two complaints about a broker that does not take it"""
 _LENGTH = 5
 """bytes that tell a frame's length in a batch, at most"""
 
@@ -52,6 +54,8 @@ class Outbox:
         self.messages = 0
         self.payload_bytes = 0
         self.failure: ThinwireError | None = None
+        self._trouble: BrokerUnavailable | BrokerRefused | None = None
+        self._complained = -COMPLAIN_EVERY
         self._broker = broker
         self._waiting: deque[bytes] = deque()
         self._size = 0
@@ -98,9 +102,9 @@ class Outbox:
             async with asyncio.timeout(timeout):
                 await self._unless_failed(self._empty)
         except TimeoutError:
-            raise BrokerUnavailable(
-                "not everything is stored", topic=self.topic, waiting_bytes=self._size, waited=timeout
-            ) from None
+            kind = type(self._trouble) if self._trouble is not None else BrokerUnavailable
+            why = f": {self._trouble.detail}" if self._trouble is not None and self._trouble.detail else ""
+            raise kind(f"not everything is stored{why}", topic=self.topic, waited=timeout) from None
         finally:
             self._hurried = False
 
@@ -181,7 +185,7 @@ class Outbox:
         while True:
             fenced = loop.time() - self._acknowledged >= FENCE_AFTER
             try:
-                return await self._broker.append(
+                offset = await self._broker.append(
                     log_of(self.topic),
                     subject,
                     payload,
@@ -189,15 +193,26 @@ class Outbox:
                     within=within if fenced else "",
                     timeout=PATIENCE,
                 )
+                self._trouble = None
+                return offset
             except Conflict:
                 return await self._own(subject, payload)
             except (BrokerUnavailable, BrokerRefused) as trouble:
-                _log.warning("%s: %d bytes wait and are kept. %s", self.topic, self._size + len(payload), trouble)
-                await asyncio.sleep(1.0)
+                self._trouble = trouble
+                self._complain(self._size + len(payload))
+                await asyncio.sleep(min(1.0, PATIENCE))
+
+    def _complain(self, waiting: int) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._complained >= COMPLAIN_EVERY:
+            self._complained = now
+            _log.warning("%s: %d bytes wait and are kept. %s", self.topic, waiting, self._trouble)
 
     async def _own(self, subject: str, payload: bytes) -> int:
         """The log went on: with this very message, sent before an answer was lost, or with somebody else's."""
         newest = await self._broker.last(log_of(self.topic), publisher_subjects(self.topic, self.publisher))
-        if newest is None or newest.offset <= self.last or (newest.subject, newest.payload) != (subject, payload):
+        if newest is None:  # the log has forgotten everything that was said under this name
+            return await self._broker.append(log_of(self.topic), subject, payload, timeout=PATIENCE)
+        if newest.offset <= self.last or (newest.subject, newest.payload) != (subject, payload):
             raise IdentityTaken(topic=self.topic, name=self.publisher)
         return newest.offset

@@ -227,13 +227,9 @@ class TopicPublisher:
 
     async def _what_was_told(self) -> dict[tuple[Any, ...], Event]:
         span = await self._broker.span(log_of(self.topic))
-        inlet = await rewind(self._broker, self.topic, span.last + 1, Inlet(self._view.lookup), self.name)
+        inlet = await rewind(self._broker, self.topic, span.last + 1, Inlet(self._view.lookup), publisher=self.name)
         link = inlet.links.get(self.name)
-        if link is None or link.replica is None:
-            return {}
-        expander = link.replica.expander
-        present = (expander.current(alias) for alias in expander.known())
-        return {event.source: event for event in present}
+        return {event.source: event for event in link.present()} if link is not None else {}
 
     def _check_size(self, event: Mapping[str, Any]) -> None:
         """A value no message can hold must be refused before the link takes it."""

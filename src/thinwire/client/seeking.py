@@ -11,15 +11,25 @@ from thinwire.control.names import key_subject, log_of, publisher_in, publisher_
 from thinwire.errors import UnknownSchema
 from thinwire.transports.broker import Broker, Stored
 
+PULSE = 1.0
+SILENT = 600.0
+"""seconds without a word after which a publisher is not waited for"""
 ROUNDS = 8
 """rounds of key frames to go back, at most"""
 
 
-async def rewind(broker: Broker, topic: str, place: int, inlet: Inlet, publisher: str = "*") -> Inlet:
-    """Bring fresh links to the place before which they know what a reader from the beginning would."""
-    names = [publisher] if publisher != "*" else await publishers_of(broker, topic)
+async def rewind(
+    broker: Broker, topic: str, place: int, inlet: Inlet, *, publisher: str = "*", furthest: int | None = None
+) -> Inlet:
+    """Bring fresh links to the place before which they know what a reader from the beginning would.
+
+    furthest: messages to read at most; where it would take more, the links are left as they are
+    """
+    names = [publisher] if publisher != "*" else await _speakers(broker, topic, place)
     begun = await _last_keys(broker, topic, names, place)
     for _ in range(ROUNDS):
+        if furthest is not None and place - begun > furthest:
+            break
         await _run_up(broker, topic, begun, place, inlet, publisher)
         earlier = await _last_keys(broker, topic, [name for name, _ in inlet.lost()], begun)
         if earlier == begun:
@@ -28,9 +38,17 @@ async def rewind(broker: Broker, topic: str, place: int, inlet: Inlet, publisher
     return inlet
 
 
-async def publishers_of(broker: Broker, topic: str) -> list[str]:
-    """The publishers that have begun a round of key frames in the log."""
-    return [publisher_in(subject) for subject in await broker.subjects(log_of(topic), key_subject(topic, "*"))]
+async def _speakers(broker: Broker, topic: str, place: int) -> list[str]:
+    """The publishers that said something from `place` on, or shortly before the end: others begin anew if ever."""
+    log = log_of(topic)
+    names = [publisher_in(subject) for subject in await broker.subjects(log, key_subject(topic, "*"))]
+    newest = {name: await broker.last(log, publisher_subjects(topic, name)) for name in names}
+    end = max((stored.time for stored in newest.values() if stored is not None), default=0.0)
+    return [
+        name
+        for name, stored in newest.items()
+        if stored is not None and (stored.offset >= place or stored.time >= end - SILENT)
+    ]
 
 
 async def _last_keys(broker: Broker, topic: str, publishers: list[str], place: int) -> int:
@@ -47,11 +65,17 @@ async def _run_up(broker: Broker, topic: str, begun: int, place: int, inlet: Inl
     reader = await broker.read(log_of(topic), first=begun, subjects=[publisher_subjects(topic, publisher)])
     try:
         end = await _end(broker, topic, publisher, last)
-        while end and (stored := await reader.next()) is not None:
-            _feed(inlet, stored)
-            reader.done(stored.offset)
-            if stored.offset >= end:
+        offset = 0
+        while offset < end:
+            stored = await reader.next(PULSE)
+            if stored is None:  # what is awaited may have left the log meanwhile
+                end = min(end, await _end(broker, topic, publisher, last))
+            elif stored.offset > last:
                 return
+            else:
+                _feed(inlet, stored)
+                offset = stored.offset
+                reader.done(offset)
     finally:
         await reader.close()
 

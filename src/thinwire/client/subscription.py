@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from types import TracebackType
 
@@ -31,6 +31,8 @@ from thinwire.link import Counts, Delivery, Missed, Watermark
 from thinwire.transports.broker import Broker, Listener, LogReader, Stored
 
 MAX_NOTICES = 1024
+NEARBY = 4096
+"""messages that a new subscriber reads to know where everything stands; beyond that it asks the publishers"""
 REGISTRY_PATIENCE = 2.0
 PULSE = 0.5
 """seconds without a message after which a subscription looks around: lost links, ticks, cursors"""
@@ -73,6 +75,7 @@ class Subscription:
         self._on_notice = on_notice
         self._ready: deque[Event] = deque()
         self._handed_out = 0
+        self._at_once = 0
         self._offset: int | None = None
         self._watch = Watch(asked, self._tell)
         self._requests = Requests(broker, topic)
@@ -83,6 +86,7 @@ class Subscription:
         self._skip = 0
         self._fresh = False
         self._asked_for = False
+        self._heard: set[str] = set()
         self._next_tick = 0.0
         self._closed = False
 
@@ -102,9 +106,10 @@ class Subscription:
         while not self._ready:
             await self._more()
         self._handed_out += 1
+        self._at_once = 1
         return self._ready.popleft()
 
-    async def batches(self) -> AsyncIterator[list[Event]]:
+    async def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events as they come, all of a message at once; asking for the next batch says this one is worked off."""
         while not self._closed:
             while not self._ready:
@@ -112,6 +117,7 @@ class Subscription:
             batch = list(self._ready)
             self._ready.clear()
             self._handed_out += len(batch)
+            self._at_once = len(batch)
             yield batch
 
     @property
@@ -146,11 +152,11 @@ class Subscription:
         subjects = [publisher_subjects(self.topic)]
         self._reader = await self._broker.read(log_of(self.topic), first=first, subjects=subjects, limit=self._limit)
         if self._fresh:
-            await self._requests.call()
+            await self._begin()
 
     async def close(self, *, failed: bool = False) -> None:
-        """Stop. What was handed out counts as worked off, but for the last event where the caller failed on it. A
-        durable subscription stays known to the registry, others end."""
+        """Stop. What was handed out counts as worked off, but for the last event or batch where the caller failed on
+        it. A durable subscription stays known to the registry, others end."""
         if self._closed:
             return
         self._closed = True
@@ -175,16 +181,22 @@ class Subscription:
                 await self._keeper.keep(Cursor(first - 1), self._clock.now(), at_once=True)
         else:
             first, self._skip = cursor.offset + 1, cursor.within
-        self._fresh = self.asked.start == "latest" and cursor is None
-        if self._fresh:
-            return first
         if first < span.first:
             self._tell(Missed("", None, None, None, "retention"))
             first = span.first
         await self._view.learn(b"")
-        self._inlet = await rewind(self._broker, self.topic, first, self._inlet)
+        self._fresh = self.asked.start == "latest" and cursor is None
+        furthest = NEARBY if self._fresh else None
+        self._inlet = await rewind(self._broker, self.topic, first, self._inlet, furthest=furthest)
         self._inlet.offset = first - 1
         return first
+
+    async def _begin(self) -> None:
+        """A subscriber that begins now first hears where every source stands, from the log or from its publisher."""
+        if not self._inlet.links or any(self._inlet.lost()):
+            await self._requests.call()
+        for link in self._inlet.links.values():
+            await self._shape(link.present())
 
     async def _open_cursor(self) -> Cursor | None:
         assert self.asked.durable is not None
@@ -230,9 +242,11 @@ class Subscription:
         self._handed_out = 0
         self._watch.stored_at(stored)
         events = [thing for thing in deliveries if type(thing) is Event]
+        if events:
+            self._heard.add(publisher_in(stored.subject))
         if len(events) != len(deliveries):
             for thing in deliveries:
-                if not isinstance(thing, Event):
+                if not isinstance(thing, Event) and not self._before_the_beginning(thing):
                     self._tell(thing)
         self._watch.check_bounds(self._inlet.links, self._view)
         await self._shape(events)
@@ -241,6 +255,10 @@ class Subscription:
                 self._ready.popleft()
                 self._handed_out += 1
             self._skip = 0
+
+    def _before_the_beginning(self, thing: Delivery) -> bool:
+        """Is it word of events that happened before anything was asked for?"""
+        return isinstance(thing, Missed) and thing.first is None and thing.publisher not in self._heard
 
     async def _receive(self, stored: Stored, now: float) -> list[Delivery]:
         """What a message brings; a schema that is not known yet is asked for, once."""
@@ -290,7 +308,7 @@ class Subscription:
         if not self._ready and not (failed and self._handed_out):
             return Cursor(self._offset)
         # Which events count as changes depends on what came before; those of a message come again as a whole.
-        within = self._handed_out - failed if self.asked.emit == "all" else 0
+        within = self._handed_out - failed * self._at_once if self.asked.emit == "all" else 0
         return Cursor(self._offset - 1, max(0, within))
 
     def _document(self) -> SubscriptionDocument:

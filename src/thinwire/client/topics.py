@@ -125,7 +125,7 @@ class Topic:
         """What the registry wants publishers to do: now, and whenever it changes."""
         if not self.managed:
             return
-        async with aclosing(self._bucket.watch(config_key(self.name))) as changes:  # type: ignore[type-var]
+        async with aclosing(self._bucket.watch(config_key(self.name))) as changes:
             async for entry in changes:
                 config = _config(self.name, entry.value) if entry is not None and entry.value is not None else None
                 if config is not None:

@@ -124,6 +124,13 @@ class Subscriber:
         body = Request(self.incarnation or 0, sequence).encode()
         return [bytes((FrameKind.REQUEST, 0, 0)) + body]
 
+    def present(self) -> list[Event]:
+        """Where every known source stands: its last event."""
+        if self.replica is None:
+            return []
+        expander = self.replica.expander
+        return [expander.current(alias) for alias in expander.known()]
+
     def lose(self, reason: str) -> list[Delivery]:
         """The caller knows that messages are missing: nothing counts until the next key frame, and a request is due."""
         out, self._held_back = self._held_back, []

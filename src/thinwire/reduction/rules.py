@@ -147,9 +147,15 @@ def _rule(schema: Schema, p: Property, demand: Demand, slot: int) -> Rule:
     tolerance = min(geo.ticks(float(asked)) if lane is Lane.GEO else in_ticks(p, asked), _MAX_TOLERANCE)
     hold = demand.mode == "hold"
     half = 0 if hold else geo.half_bin(tolerance) if lane is Lane.GEO else tolerance
-    mode, coefficients, auto = (LAST | FINE, 0, False) if hold else _predictor(p, lane, demand)
+    mode, coefficients, auto = _held(p) if hold else _predictor(p, lane, demand)
     lowest, highest = _range(p, tolerance)
     return Rule(p, lane, slot, tolerance, half, _band(p, demand), lowest, highest, mode, coefficients, auto)
+
+
+def _held(p: Property) -> tuple[int, int, bool]:
+    """Values are held as they were; time goes on all the same, else every event would have to tell it."""
+    predictor = by_name("cadence" if p.kind is Kind.TIMESTAMP else "last")
+    return predictor.mode | FINE, predictor.coefficients, False
 
 
 def _predictor(p: Property, lane: Lane, demand: Demand) -> tuple[int, int, bool]:

@@ -65,7 +65,7 @@ def guess_of(p: Property, demand: Demand) -> Guess:
     named = not isinstance(demand.predictor, str) and p.name in demand.predictor
     name = demand.predictor if isinstance(demand.predictor, str) else demand.predictor.get(p.name, "last")
     if demand.mode == "hold":
-        name = "last"
+        name = "cadence" if p.kind is Kind.TIMESTAMP else "last"
     elif p.kind is Kind.TIMESTAMP and not named:
         name = "cadence"
     if name in _FORMULAS:

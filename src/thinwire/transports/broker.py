@@ -13,7 +13,7 @@ most `timeout` seconds, and raise `BrokerUnavailable` after that. What was ackno
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -56,10 +56,13 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Retention:
-    """How long a log keeps its messages: seconds, bytes, messages; None for no limit. The oldest go first."""
+    """How long a log keeps its messages: seconds, bytes, messages; None for no limit. The oldest go first.
+
+    A size is reserved at a NATS server when the log is made, whether it is ever used or not; hence none by default.
+    """
 
     seconds: float | None = 7 * 86_400.0
-    size: int | None = 1 << 30
+    size: int | None = None
     messages: int | None = None
 
 
@@ -100,7 +103,7 @@ class Bucket(Protocol):
     async def entries(self, pattern: str = ">") -> list[Entry]:
         """All documents whose key matches, in the order of their revisions."""
 
-    def watch(self, pattern: str = ">") -> AsyncIterator[Entry | None]:
+    def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
         """What is there now, then None once, then every change as it comes, across reconnects; close with aclose()."""
 
 

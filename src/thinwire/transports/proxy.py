@@ -37,6 +37,8 @@ class Proxy:
         self.connections = 0
         """clients that have come"""
         self.paused = False
+        self.deaf = False
+        """does what the broker says get lost on the way?"""
         self._refusing = False
         self._server: asyncio.Server | None = None
         self._ends: set[_End] = set()
@@ -211,6 +213,8 @@ class _End(asyncio.Protocol):
 
     def _forward(self, data: bytes) -> None:
         self._proxy.count(len(data), self._to_broker)
+        if self._proxy.deaf and not self._to_broker:
+            return
         if self._other is not None and self._other._transport is not None:
             self._other._transport.write(data)
 

@@ -159,8 +159,8 @@ async def _next_topic(
     try:
         compatible(*((schema, current) if older else (current, schema)))
     except SchemaError as problem:
-        advice = "raise its version, or register it under the name of another topic"
-        raise RegistryError(f"{problem.detail} - {advice}", topic=schema.name, **problem.facts) from None
+        advice = "Or register it under the name of another topic." if "what" in problem.facts else "Raise it."
+        raise RegistryError(f"{problem.detail.rstrip('.')}. {advice}", topic=schema.name, **problem.facts) from None
     return TopicDocument(schema.name, present.fingerprint if older else fingerprint, settings)
 
 

@@ -53,12 +53,12 @@ class Registry:
     """Draws the conclusions.
 
     grace: seconds a subscription counts after it left; probe_every: seconds between two probes of a subscription;
-    misses: probes without an answer after which it has left; now: when this registry starts
+    misses: probes without an answer after which it has left
 
     >>> from thinwire.events import Property
     >>> from thinwire.control.registry.documents import TopicDocument, decode
     >>> rooms = Schema("rooms", [Property("t", "number", step="0.1")])
-    >>> registry = Registry(now=0.0)
+    >>> registry = Registry()
     >>> registry.apply(Entry(keys.schema_key("rooms", rooms.fingerprint), encode(rooms), 1), now=0.0)
     >>> registry.apply(Entry("topic.rooms", encode(TopicDocument("rooms", rooms.fingerprint.hex())), 2), now=0.0)
     >>> asked = SubscriptionDocument("rooms", "a", {"t": 0.5})
@@ -68,12 +68,13 @@ class Registry:
     {'t': 0.5}
     """
 
-    def __init__(self, *, grace: float = 10.0, probe_every: float = 5.0, misses: int = 2, now: float = 0.0) -> None:
+    def __init__(self, *, grace: float = 10.0, probe_every: float = 5.0, misses: int = 2) -> None:
         self.grace = grace
         self.probe_every = probe_every
         self.misses = misses
         self.shelf = Shelf()
-        self._hold_until = now + grace
+        self._hold_until: float | None = None
+        self._inherited: dict[str, int] = {}
         self._left: dict[str, dict[bytes, _Left]] = {}
         self._watched: dict[str, _Watched] = {}
         self._versions: dict[str, int] = {}
@@ -98,7 +99,13 @@ class Registry:
             self._versions[topic] = max(config.version, self._versions.get(topic, 0))
 
     def decide(self, now: float) -> list[Write]:
-        """What is to be written now; the same again until it was applied."""
+        """What is to be written now; the same again until it was applied.
+
+        Ask for the first time when all documents have been applied that there are.
+        """
+        if self._hold_until is None:
+            self._hold_until = now + self.grace
+            self._inherited = {name: self.shelf.revision(keys.config_key(name)) for name in self.shelf.topics}
         writes = [
             Write(key, None, self.shelf.revision(key))
             for key, watched in sorted(self._watched.items())
@@ -184,10 +191,15 @@ class Registry:
             return needed
         told = of_demand(schema, topic.config.demand, topic.config.wanted)
         held = budget(schema, [*asking, *left], settings) if left else needed
-        if now < self._hold_until and told.wanted:
+        if self._is_inherited(topic.name, now) and told.wanted:
             # who left just before this registry started is not known: publishers go on as they were told for a while
             held = stricter(held, told)
         return between(told, needed, held)
+
+    def _is_inherited(self, name: str, now: float) -> bool:
+        """Is the configuration one that was there when this registry started, not long ago?"""
+        recent = self._hold_until is not None and now < self._hold_until
+        return recent and self._inherited.get(name) == self.shelf.revision(keys.config_key(name))
 
     def _next_version(self, topic: Topic) -> int:
         """One more than ever before; a configuration that was lost was not written more often than its key changed."""
@@ -206,6 +218,7 @@ class Registry:
         self._open.discard(name)
         self._later.pop(name, None)
         ends = [one.until for one in self._left.get(name, {}).values()]
-        due = min([*ends, *([self._hold_until] if now < self._hold_until else [])], default=None)
-        if due is not None:
-            self._later[name] = due
+        if self._hold_until is not None and self._is_inherited(name, now):
+            ends.append(self._hold_until)
+        if ends:
+            self._later[name] = min(ends)

@@ -3,9 +3,9 @@
 The documents are the truth; the graph is projected from them, one named graph a document, so that a change replaces
 exactly what one document said. Queries see the union of all. Nothing can be written through it.
 
-The store is pyoxigraph. `benchmarks/stores.py` measures it against rdflib, which is written in Python and answers the
-same queries: pyoxigraph is several times to hundreds of times faster at each of them (docs/registry.md has the table),
-and reading schemas needs it anyway.
+The store is pyoxigraph: of the two that hold triples in memory and speak all of SPARQL it is the faster one, six times
+at loading and up to twenty times at the questions asked here (`benchmarks/stores.py` measures it against rdflib,
+docs/registry.md has the table), it gives other threads the processor while it works, and schemas are read with it anyway.
 
 >>> from thinwire.control.registry.documents import TopicDocument
 >>> graph = Projection()

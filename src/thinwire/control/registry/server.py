@@ -77,7 +77,7 @@ class RegistryService:
             self._ready.set()
 
     def _fresh(self) -> Registry:
-        return Registry(grace=self.grace, probe_every=self.probe_every, now=self.clock.now())
+        return Registry(grace=self.grace, probe_every=self.probe_every)
 
     async def _follow(self) -> None:
         """Answer and read along; after a loss of the broker that outlasts its patience, from the beginning."""
@@ -98,7 +98,7 @@ class RegistryService:
 
     async def _read(self, bucket: Bucket) -> None:
         registry, graph = self._fresh(), Projection()
-        async with aclosing(bucket.watch()) as changes:  # type: ignore[type-var]
+        async with aclosing(bucket.watch()) as changes:
             async for entry in changes:
                 if entry is None:
                     # what was read so far is all there is: only now conclusions may be drawn from what is missing

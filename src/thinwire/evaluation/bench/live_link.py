@@ -11,6 +11,8 @@ from thinwire.evaluation.live.wires import PLANTS, TOLERANCE, Weight, Wire, weig
 RATE = 20.0
 """events a second of each plant in the rows that have a bar"""
 OTHER_RATES = (1.0, 200.0)
+BEHIND = 0.05
+"""share of events that may leave late before the figure says nothing"""
 BARS_BY_LINGER = {0.005: 1 / 4, 0.1: 1 / 10}
 
 
@@ -21,7 +23,11 @@ def link_bytes(setting: Setting) -> Iterator[Row]:
     plain = {rate: Wire("json", 0.0, rate) for rate in rates}
     ours = [Wire("thinwire", linger, rate) for rate in rates for linger in BARS_BY_LINGER]
     batched = [Wire("json-batched", linger, RATE) for linger in BARS_BY_LINGER]
-    weights = asyncio.run(weigh([*plain.values(), *ours, *batched], seconds))
+    every = [*plain.values(), *ours, *batched]
+    weights: dict[Wire, Weight] = {}
+    for place, rate in enumerate(rates):
+        weights |= asyncio.run(weigh([wire for wire in every if wire.rate == rate], seconds))
+        setting.progress((place + 1) / len(rates))
     for wire in [*ours, *batched]:
         yield _row(weights[wire], weights[plain[wire.rate]], seconds)
 
@@ -36,9 +42,16 @@ def _row(weight: Weight, plain: Weight, seconds: float) -> Row:
         f" ({weight.to_broker / weight.events:,.0f} to the broker, {weight.from_broker / weight.events:,.0f} from it)"
     )
     how += f" against {plain.per_event:,.0f}; set-up apart: {weight.set_up:,} and {plain.set_up:,} bytes"
-    complete = weight.complete and plain.complete
-    note = "" if complete else "not every event arrived"
-    return Row(name, "part", weight.per_event / plain.per_event, high=bar, how=how, note=note, sound=complete)
+    how += f"; {weight.sent / weight.events:.2f} of the events travelled"
+    note = _trouble(weight, plain)
+    return Row(name, "part", weight.per_event / plain.per_event, high=bar, how=how, note=note, sound=not note)
+
+
+def _trouble(*weights: Weight) -> str:
+    if not all(weight.complete for weight in weights):
+        return "not every event arrived"
+    behind = max(weight.behind for weight in weights)
+    return f"{100 * behind:.0f} % of the events left late: the machine is too busy" if behind > BEHIND else ""
 
 
 BARS = [Bar("link bytes", link_bytes)]

@@ -14,27 +14,36 @@ from typing import Any
 
 from thinwire.workload.samples import building
 
-UNBOUNDED = 1_000_000_000
+BLOCK = 50
+"""events made at a time: more of them would hold up what is due meanwhile"""
 
 
 class BuildingFeed:
     """The events of one plant; see `Feed` for the arguments."""
 
-    def __init__(self, publisher: int, publishers: int, rate: float, start: int, seed: int = 1) -> None:
+    def __init__(self, publisher: int, publishers: int, rate: float, start: int, turn: int = 0, seed: int = 1) -> None:
         self.start = start
         self.rate = rate
         self.published = 0
         self.period = round(publishers * 1e6 / rate)
-        self._events: Iterator[dict[str, Any]] = building.events(UNBOUNDED, seed, first=publisher)
+        self._events = _events(building.Plant(seed, turn * publishers + publisher))
+        self._next = next(self._events)
 
     def due(self, until: int) -> list[dict[str, Any]]:
         """The events due up to this instant that were not given out yet."""
-        wanted = (until - self.start) // self.period + 1 - self.published
-        self.published += max(0, wanted)
-        return [next(self._events) for _ in range(wanted)]
+        return [self._take() for _ in range(self.published, (until - self.start) // self.period + 1)]
 
     def farewell(self) -> list[dict[str, Any]]:
         """One more event, with a reading that nobody expects."""
-        self.published += 1
-        event = next(self._events)
+        event = self._take()
         return [event | {"hot_tank_1": event["hot_tank_1"] + 20.0}]
+
+    def _take(self) -> dict[str, Any]:
+        event, self._next = self._next, next(self._events)
+        self.published += 1
+        return event
+
+
+def _events(plant: building.Plant) -> Iterator[dict[str, Any]]:
+    while True:
+        yield from plant.block(BLOCK).to_pylist()

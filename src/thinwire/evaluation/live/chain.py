@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from thinwire.evaluation.live.measure import micros
 from thinwire.evaluation.live.outcome import Outcome, outcome
@@ -35,7 +35,7 @@ class Shape:
     connections: int = 10
     linger: float = 0.05
     tolerance: float = 0.5
-    emit: str = "all"
+    emit: Literal["all", "changes"] = "all"
 
 
 class Chain:
@@ -46,6 +46,7 @@ class Chain:
         self.schema = schema
         self._stack = stack(shape.kind)
         self._open = AsyncExitStack()
+        self._turns = 0
 
     async def __aenter__(self) -> Chain:
         from thinwire.transports.embedded import EmbeddedServer
@@ -77,7 +78,8 @@ class Chain:
     async def round(self, rate: float, seconds: float, warm_up: float = 2.0) -> Outcome:
         """Publish at a rate; latencies of what arrives in the warm-up, which comes before the seconds, do not count."""
         start = micros() + round(AHEAD * 1e6)
-        command = {"rate": rate, "start": start, "seconds": warm_up + seconds}
+        command = {"rate": rate, "start": start, "seconds": warm_up + seconds, "turn": self._turns}
+        self._turns += 1
         before = await self._readers.ask("subscriber", SLACK, do="begin", timed_from=start + round(warm_up * 1e6))
         async with Sampler(self.processes) as sampler:
             sent = await self._writers.ask("publisher", warm_up + seconds + SLACK, do="round", **command)

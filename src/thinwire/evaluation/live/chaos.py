@@ -25,6 +25,8 @@ Victim = Literal["broker", "publisher", "subscriber", "registry"]
 
 PUBLISHERS = SUBSCRIBERS = 2
 SENSORS = 2
+FLOWING = 10
+"""the number that every source reaches before the first kill"""
 RATE = 100.0
 """events a second of a source"""
 SOONEST, LATEST = 0.1, 3.0
@@ -59,6 +61,7 @@ async def havoc(
         async with AsyncExitStack() as opened:
             server = await opened.enter_async_context(EmbeddedServer())
             crew = await _crew(opened, server.url, Path(folder))
+            await _reach(crew, dict.fromkeys(_sensors(), FLOWING))
             await _strike(victim, kills, Random(seed), server, crew, progress)
             last = await _finish(crew)
         verdicts = [judge(read_record(_record(Path(folder), k)), last) for k in range(SUBSCRIBERS)]
@@ -76,7 +79,7 @@ async def _crew(opened: AsyncExitStack, url: str, folder: Path) -> Crew:
         Worker(
             f"publisher {k}",
             "numbering",
-            {"url": url, "name": f"p{k}", "sensors": [f"p{k}-s{s}" for s in range(SENSORS)], "rate": RATE},
+            {"url": url, "name": f"p{k}", "sensors": _sensors(k), "rate": RATE},
         )
         for k in range(PUBLISHERS)
     ]
@@ -113,8 +116,18 @@ async def _finish(crew: Crew) -> dict[str, int]:
     """Let publishers come to an end and subscribers catch up; how far each source came."""
     answers = await crew.ask("numbering", PATIENCE, do="finish")
     last = {sensor: number for answer in answers for sensor, number in answer["last"].items()}
-    await crew.ask("recording", PATIENCE + START, do="end", last=last, patience=PATIENCE)
+    await _reach(crew, last)
     return last
+
+
+async def _reach(crew: Crew, last: dict[str, int]) -> None:
+    """Wait until subscribers have come as far as this; the judge sees where they have not."""
+    await crew.ask("recording", PATIENCE + START, do="reach", last=last, patience=PATIENCE)
+
+
+def _sensors(*publishers: int) -> list[str]:
+    """The sources of these publishers; of all by default."""
+    return [f"p{k}-s{s}" for k in publishers or range(PUBLISHERS) for s in range(SENSORS)]
 
 
 def _record(folder: Path, number: int) -> Path:

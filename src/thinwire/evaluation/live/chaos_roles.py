@@ -92,7 +92,7 @@ class RecordingRole:
         self._task = asyncio.create_task(self._record(subscription))
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """`end`: wait until every source has come as far as `last` says."""
+        """`reach`: wait until every source has come as far as `last` says."""
         complete = await self._wait_for(command["last"], command["patience"])
         return {"complete": complete}
 

@@ -8,7 +8,7 @@ readings everywhere.
 >>> feed = Feed(publisher=0, publishers=4, rate=2000, start=1_000_000)
 >>> events = feed.due(1_010_000)
 >>> len(events), feed.rate, events[1]["time"] - events[0]["time"], events[0]["sensor"]
-(6, 2000.0, 2000, 'p0-s00')
+(6, 2000.0, 2000, 'r0-p0-s00')
 """
 
 from __future__ import annotations
@@ -45,15 +45,23 @@ class Feed:
 
     rate: events a second of all publishers together, as near as whole microseconds between a source's events allow
     start: the instant of the first event, in microseconds since the epoch
+    turn: every turn has sources of its own, so that no turn begins with what is known from the one before
     """
 
     def __init__(
-        self, publisher: int, publishers: int, rate: float, start: int, sources: int = SOURCES, seed: int = 7
+        self,
+        publisher: int,
+        publishers: int,
+        rate: float,
+        start: int,
+        turn: int = 0,
+        sources: int = SOURCES,
+        seed: int = 7,
     ) -> None:
         self.start = start
         self.period = max(1, round(publishers * sources * 1e6 / rate))
         self.rate = publishers * sources * 1e6 / self.period
-        self.names = [f"p{publisher}-s{k:02d}" for k in range(sources)]
+        self.names = [f"r{turn}-p{publisher}-s{k:02d}" for k in range(sources)]
         self.published = 0
         self._offsets = [k * self.period // sources for k in range(sources)]
         self._readings = [_readings(seed, publisher, source) for source in range(sources)]

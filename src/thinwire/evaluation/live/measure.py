@@ -57,8 +57,9 @@ class Taken:
                 self._fold()
 
     def begin(self) -> None:
-        """Count from here; how far each source has come is kept."""
+        """Count from here."""
         self.events = 0
+        self.last.clear()
         self.forget()
 
     def forget(self) -> None:

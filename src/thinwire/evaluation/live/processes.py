@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
@@ -22,10 +23,12 @@ START = 60.0
 LEAVE = 10.0
 _TAIL = 2_000
 
+_log = logging.getLogger("thinwire.evaluation")
+
 
 class WorkerFailed(ThinwireError):
     summary = "a process of the chain failed"
-    advice = "Its last words are above; run the same again with fewer events a second."
+    advice = "Its last words are in the log."
 
 
 class Worker:
@@ -61,7 +64,7 @@ class Worker:
         command = [sys.executable, "-m", "thinwire.evaluation.live.worker", self.role, json.dumps(self.settings)]
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(
-            *command, stdin=pipe, stdout=pipe, stderr=self._words, limit=LINE, env=_environment()
+            *command, stdin=pipe, stdout=pipe, stderr=self._words, limit=LINE, env=environment()
         )
 
     async def tell(self, **command: Any) -> None:
@@ -123,12 +126,18 @@ class Worker:
         return self._process
 
     def _failure(self, what: str, **facts: Any) -> WorkerFailed:
-        said = ""
-        if self._words is not None:
-            size = self._words.seek(0, os.SEEK_END)
-            self._words.seek(max(0, size - _TAIL))
-            said = self._words.read().decode(errors="replace").strip()
-        return WorkerFailed(what, name=self.name, said=said, **facts)
+        said = self._last_words()
+        if said:
+            _log.error("%s said:\n%s", self.name, said)
+            what += f", its last line was: {said.splitlines()[-1]}"
+        return WorkerFailed(what, name=self.name, **facts)
+
+    def _last_words(self) -> str:
+        if self._words is None:
+            return ""
+        size = self._words.seek(0, os.SEEK_END)
+        self._words.seek(max(0, size - _TAIL))
+        return self._words.read().decode(errors="replace").strip()
 
 
 class Crew:
@@ -174,8 +183,8 @@ async def two_cores() -> AsyncIterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _environment() -> dict[str, str]:
-    """Ours, with this very package in front: a checkout measures itself."""
+def environment() -> dict[str, str]:
+    """Of a child: ours, with this very package in front, so that a checkout measures itself."""
     import thinwire
 
     root = str(Path(thinwire.__file__).parents[1])

@@ -19,13 +19,17 @@ TICK = 0.005
 _POLL = 0.02
 
 
-class Source(Protocol):
+class Due(Protocol):
     """Events that are due at instants."""
+
+    def due(self, until: int) -> list[dict[str, Any]]: ...
+
+
+class Source(Due, Protocol):
+    """The same, with an end."""
 
     published: int
     period: int
-
-    def due(self, until: int) -> list[dict[str, Any]]: ...
 
     def farewell(self) -> list[dict[str, Any]]: ...
 
@@ -55,7 +59,7 @@ class PublisherRole:
         """`round`: publish `rate` events a second (all publishers together) from `start` on for `seconds`."""
         assert self._sender is not None
         start, end = command["start"], command["start"] + round(command["seconds"] * 1e6)
-        feed: Source = FEEDS[self.feed](self.number, self.publishers, command["rate"], start)
+        feed: Source = FEEDS[self.feed](self.number, self.publishers, command["rate"], start, command["turn"])
         told, sent = self._sender.told, self._sender.sent
         await publish(self._sender, feed, end)
         last = feed.farewell()
@@ -76,7 +80,7 @@ class PublisherRole:
             await self._sender.close()
 
 
-async def publish(sender: Sender, feed: Source, end: int) -> None:
+async def publish(sender: Sender, feed: Due, end: int) -> None:
     """Everything that becomes due up to `end`."""
     while (now := micros()) < end:
         await sender.publish(feed.due(now))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from thinwire.errors import ConfigError
 from thinwire.events import Schema
@@ -26,7 +26,7 @@ class Route:
     schema: Mapping[str, Any]
     linger: float = 0.05
     tolerance: float = 0.5
-    emit: str = "all"
+    emit: Literal["all", "changes"] = "all"
 
     @property
     def topic(self) -> str:

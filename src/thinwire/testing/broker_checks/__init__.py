@@ -8,9 +8,10 @@
 """
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
-from thinwire.testing.broker_checks import breaking, documents, reading, seeking, words
+from thinwire.testing.broker_checks import breaking, closing, documents, reading, seeking, words
 from thinwire.testing.broker_checks.site import LocalSite, Site
 
 __all__ = ["CHECKS", "LocalSite", "Site", "run"]
@@ -19,16 +20,22 @@ Check = Callable[[Site], Awaitable[None]]
 
 CHECKS: tuple[Check, ...] = tuple(
     value
-    for module in (reading, breaking, documents, words, seeking)
+    for module in (reading, breaking, documents, words, closing, seeking)
     for name, value in vars(module).items()
     if name.startswith("check_")
 )
 
 
 async def run(check: Check, site: Site, seconds: float = 30.0) -> None:
-    """Hold a site to a check; one that hangs has failed."""
+    """Hold a site to a check; one that hangs has failed, and so has one in which a task died unheard."""
+    unheard: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: unheard.append(f"{context['message']}: {context}"))
     try:
         async with asyncio.timeout(seconds):
             await check(site)
     finally:
         await site.close()
+        gc.collect()  # an exception that nobody asks for is told when its task goes
+        loop.set_exception_handler(None)
+    assert not unheard, unheard

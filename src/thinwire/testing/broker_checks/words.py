@@ -1,11 +1,11 @@
-"""Words that are not stored, their answers, and leaving in good order."""
+"""Words that are not stored, and their answers."""
 
 from __future__ import annotations
 
 import asyncio
 
-from thinwire.errors import NobodyAnswers, TransportClosed
-from thinwire.testing.broker_checks.site import Site, fresh, open_log, raises, write
+from thinwire.errors import NobodyAnswers
+from thinwire.testing.broker_checks.site import Site, fresh, raises
 
 
 async def check_words(site: Site) -> None:
@@ -27,7 +27,7 @@ async def check_words(site: Site) -> None:
             await enough.wait()
         assert heard == [(f"{name}.a", b"1"), (f"{name}.a", b"2"), (f"{name}.b", b"enough")]
         await listener.close()
-        await raises(NobodyAnswers, broker.request(f"{name}.a", b"too late", timeout=1))
+        await raises(NobodyAnswers, broker.request(f"{name}.a", b"too late", timeout=60))
         assert len(heard) == 3
 
 
@@ -81,68 +81,10 @@ async def check_handlers_that_leave(site: Site) -> None:
         await broker.send(name, b"")
         async with asyncio.timeout(10):
             await left.wait()
-        await raises(NobodyAnswers, broker.request(name, b"", timeout=1))
+        await raises(NobodyAnswers, broker.request(name, b"", timeout=60))
 
 
 async def check_nobody(site: Site) -> None:
     """Without a listener a request fails at once: it would be waited for longer than a check may take."""
     async with site.client() as broker:
         await raises(NobodyAnswers, broker.request(fresh("words"), b"", timeout=600))
-
-
-async def check_close(site: Site) -> None:
-    """After leaving no task is left, whatever was going on, and every call says that it is too late."""
-    before = asyncio.all_tasks()
-    broker = await site.connect()
-    log = await open_log(broker)
-    bucket = await broker.bucket(fresh("bucket"))
-    reader, watching = await broker.read(log, first=1), bucket.watch()
-    await broker.listen(fresh("words"), _deaf)
-    silent = fresh("words")
-    await broker.listen(silent, _deaf)
-    assert await anext(watching) is None
-    await write(broker, log, ["a", "b"])
-    await reader.next(timeout=10)
-    idle = await broker.read(log)
-    waiting = [asyncio.create_task(idle.next()), asyncio.create_task(broker.request(silent, b"", timeout=60))]
-    await asyncio.sleep(0.05)
-    await broker.close()
-    await broker.close()
-    assert not broker.connected
-    async with asyncio.timeout(10):
-        assert [type(one) for one in await asyncio.gather(*waiting, return_exceptions=True)] == [TransportClosed] * 2
-        assert await anext(watching, "ended") == "ended"
-    assert asyncio.all_tasks() <= before
-    for call in (
-        broker.append(log, f"{log}.a", b""),
-        broker.read(log),
-        broker.span(log),
-        broker.logs(),
-        broker.send("a", b""),
-        broker.request("a", b""),
-        broker.bucket("a"),
-        bucket.get("a"),
-        bucket.put("a", b""),
-        reader.next(),
-    ):
-        await raises(TransportClosed, call)
-
-
-async def check_close_while_cut(site: Site) -> None:
-    """A client that is cut off can leave."""
-    before = asyncio.all_tasks()
-    broker = await site.connect()
-    log = await open_log(broker)
-    await broker.read(log)
-    await site.cut(broker)
-    waiting = asyncio.create_task(broker.append(log, f"{log}.a", b"", timeout=60))
-    await asyncio.sleep(0.05)
-    await broker.close()
-    async with asyncio.timeout(10):
-        await raises(TransportClosed, waiting)
-    await site.restore(broker)
-    assert asyncio.all_tasks() <= before
-
-
-async def _deaf(subject: str, payload: bytes) -> None:
-    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from thinwire.clock import Clock, WallClock
@@ -26,7 +27,8 @@ class LocalServer:
     """Logs, buckets and listeners, shared by the clients of one event loop.
 
     name: as in memory://name; clock: what messages are dated with and grow old by; max_payload: bytes in a message;
-    delay: seconds a message or an answer is on its way
+    delay: seconds a message or an answer is on its way; log_size: bytes kept by a log that was given no size of its
+    own, since memory is not a disk
 
     What it keeps outlives `stop` and `start`, as a disk would. In between, and while a client is cut off, calls wait.
 
@@ -43,14 +45,22 @@ class LocalServer:
     """
 
     def __init__(
-        self, name: str = "", *, clock: Clock | None = None, max_payload: int = 1 << 20, delay: float = 0.0
+        self,
+        name: str = "",
+        *,
+        clock: Clock | None = None,
+        max_payload: int = 1 << 20,
+        delay: float = 0.0,
+        log_size: int = 1 << 28,
     ) -> None:
-        if max_payload < 1:
-            raise ConfigError("must be 1 or more", max_payload=max_payload)
+        for setting, value in {"max_payload": max_payload, "log_size": log_size}.items():
+            if value < 1:
+                raise ConfigError("must be 1 or more", **{setting: value})
         self.name = name
         self.clock = clock or WallClock()
         self.max_payload = max_payload
         self.delay = delay
+        self.log_size = log_size
         self.logs: dict[str, MessageLog] = {}
         self.buckets: dict[str, Documents] = {}
         self.listeners: list[LocalListener] = []
@@ -107,7 +117,9 @@ class LocalServer:
 
     def open_log(self, name: str, patterns: Sequence[str], retention: Retention | None) -> None:
         if name not in self.logs:
-            self.logs[name] = MessageLog(name, patterns, retention or Retention(), self.clock)
+            kept = retention or Retention()
+            size = self.log_size if kept.size is None else kept.size
+            self.logs[name] = MessageLog(name, patterns, replace(kept, size=size), self.clock)
 
     def delete_log(self, name: str) -> None:
         log = self.logs.pop(name, None)

@@ -11,7 +11,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 
-from thinwire.errors import BrokerUnavailable, ThinwireError, UnknownLog
+from thinwire.errors import BrokerUnavailable, UnknownLog
 from thinwire.transports.broker import ANY
 from thinwire.transports.nats.connection import PAUSE, Connection, NobodyThere, Unanswered
 from thinwire.transports.nats.headers import expectation
@@ -69,18 +69,21 @@ class Appender:
             offset = await self._sent_before(message) if message.sent else None
             while offset is None:
                 offset = await self._attempt(message)
-        except (BrokerUnavailable, asyncio.CancelledError):
+        except (BrokerUnavailable, asyncio.CancelledError) as error:
             self._remember(message.subject, message.base)
-            if message.sent:
-                self._open[message.subject] = message.payload
-            raise
+            if not message.sent:
+                raise
+            self._open[message.subject] = message.payload
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            raise BrokerUnavailable("it is open whether the message was stored", **error.facts) from error
         self._remember(message.subject, offset)
         return offset
 
     async def _attempt(self, message: _Message) -> int | None:
         """The offset, or None if it has to be tried again."""
         connection = self._connection
-        await connection.still_time(message.deadline, self._open_question(message))
+        await connection.still_time(message.deadline)
         patience = connection.attempt(message.deadline)
         before, message.sent = message.sent, True  # also when this call is cancelled
         try:
@@ -124,11 +127,6 @@ class Appender:
         if message.after == ANY:
             message.base, message.headers = seen, expectation(seen)
         return None
-
-    def _open_question(self, message: _Message) -> ThinwireError | None:
-        if not message.sent:
-            return None
-        return BrokerUnavailable("it is open whether the message was stored", subject=message.subject)
 
     def _remember(self, subject: str, offset: int) -> None:
         if len(self._known) >= _REMEMBERED:

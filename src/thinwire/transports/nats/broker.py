@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,7 @@ from thinwire.transports.nats.buckets import NatsBucket
 from thinwire.transports.nats.connection import Connection, NobodyThere, Unanswered
 from thinwire.transports.nats.options import Options, read_servers
 from thinwire.transports.nats.reading import Feed, stored
-from thinwire.transports.nats.refusals import NO_JETSTREAM, connection_error
+from thinwire.transports.nats.refusals import NO_JETSTREAM, Refused, connection_error
 from thinwire.transports.nats.store import Store
 from thinwire.transports.subjects import check_pattern
 
@@ -50,7 +51,7 @@ class NatsBroker:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(gapless=True, headers=True, max_payload=self._connection.client.max_payload)
+        return Capabilities(gapless=True, headers=True, max_payload=self._connection.max_payload)
 
     @property
     def url(self) -> str:
@@ -63,11 +64,14 @@ class NatsBroker:
     async def check_jetstream(self) -> None:
         """Refuse a server that stores nothing."""
         try:
-            await self._connection.ask("$JS.API.INFO", b"", patience=self._connection.options.connect_timeout)
+            answer = await self._connection.ask("$JS.API.INFO", b"", patience=self._connection.options.connect_timeout)
         except NobodyThere:
             raise BrokerRefused(NO_JETSTREAM, servers=self.url) from None
         except Unanswered:
             raise connection_error(TimeoutError(), self.url) from None
+        refusal = json.loads(answer.payload).get("error")
+        if refusal:
+            raise Refused(refusal).translated(servers=self.url)
 
     async def open_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
         await self._store.open_log(log, subjects, retention or Retention())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from thinwire.errors import BadSubject, Conflict, TransportClosed
+from thinwire.errors import BadSubject, ConfigError, Conflict, TransportClosed
 from thinwire.transports.broker import ANY, NOTHING, Entry
 from thinwire.transports.nats.appending import Appender
 from thinwire.transports.nats.connection import Connection
@@ -15,6 +15,8 @@ from thinwire.transports.nats.store import Store
 from thinwire.transports.subjects import check_pattern
 
 _KEY = re.compile(r"[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*")
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_MAX_HISTORY = 64
 _GONE = frozenset({"DEL", "PURGE"})
 _DELETED = headers_block({OPERATION: "DEL"})
 _LOOK = 0.5
@@ -32,8 +34,10 @@ class NatsBucket:
 
     async def open(self, history: int) -> None:
         """Make it where there is none."""
-        if not _KEY.fullmatch(self.name) or "." in self.name:
+        if not _NAME.fullmatch(self.name):
             raise BadSubject("the name of a bucket is one word of letters, digits, _ and -", bucket=self.name)
+        if not 1 <= history <= _MAX_HISTORY:
+            raise ConfigError(f"1 to {_MAX_HISTORY} revisions of a document", history=history)
         config = {"max_msgs_per_subject": history, "discard": "new", "deny_delete": True, "allow_rollup_hdrs": True}
         await self._store.make({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
 
@@ -77,7 +81,7 @@ class NatsBucket:
             await watching.aclose()
         raise TransportClosed()
 
-    def watch(self, pattern: str = ">") -> AsyncIterator[Entry | None]:
+    def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
         check_pattern(pattern)
         return self._watch(pattern)
 
@@ -124,7 +128,7 @@ class NatsBucket:
         return self._prefix + key
 
 
-async def _told(feed: Feed[tuple[Entry, bool]]) -> AsyncIterator[Entry | None]:
+async def _told(feed: Feed[tuple[Entry, bool]]) -> AsyncGenerator[Entry | None, None]:
     """What is there now without what was deleted, None, then every change."""
     last = feed.empty
     if last:

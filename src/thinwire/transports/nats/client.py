@@ -2,8 +2,8 @@
 
 nats-py connects, authenticates, reconnects and reads the protocol. Three of its habits are changed here:
 
-- a message goes straight from the parser to whoever asked for it (an `Inlet`, called at once, which must not block or
-  raise): queues and tasks in between cost more than all the rest;
+- what arrives is taken apart at once and goes straight to whoever asked for it: the queues and tasks in between cost
+  more than all the rest;
 - a command is written to the socket at once instead of waking a task that does;
 - what the server complains about never closes the client for good: where the server hangs up, it comes back.
 
@@ -13,19 +13,16 @@ It never sends credentials in the clear to a server that was to speak TLS.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
+import json
 from contextlib import suppress
 
 from nats import errors
 from nats.aio.client import Client as NatsClient
 from nats.aio.client import Srv
 from nats.aio.subscription import Subscription
+from nats.aio.transport import TcpTransport
 
-Inlet = Callable[[bytes, bytes, bytes, bytes | None], None]
-"""subject, reply subject, payload, header block"""
-
-log = logging.getLogger("thinwire.transports.nats")
+from thinwire.transports.nats.intake import Inlet, Intake
 
 
 class NoTls(errors.Error):
@@ -42,6 +39,7 @@ class Client(NatsClient):
         super().__init__()
         self._insist_on_tls = insist_on_tls
         self._inlets: dict[int, Inlet] = {}
+        self._attempt: asyncio.Task[None] | None = None
 
     @property
     def version(self) -> str:
@@ -86,25 +84,36 @@ class Client(NatsClient):
     async def leave(self, patience: float) -> None:
         """Close, in bounded time, and wait for the tasks."""
         tasks = [self._reading_task, self._ping_interval_task, self._flusher_task, self._reconnection_task]
-        with suppress(TimeoutError, OSError):
-            async with asyncio.timeout(patience):
-                await self.close()
+        if self._flush_queue is not None:  # otherwise it has never been connected
+            with suppress(TimeoutError, OSError):
+                async with asyncio.timeout(patience):
+                    await self.close()
         self.hang_up()
         await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
 
     def hang_up(self) -> None:
         """Cut the connection, with whatever is still on its way; it comes back by itself."""
-        writer = getattr(self._transport, "_io_writer", None)
-        if writer is not None:
-            writer.transport.abort()
+        if self._transport:
+            self._streams()[1].transport.abort()
 
     async def _connect_to_server(self, s: Srv) -> None:
         self.hang_up()  # nats-py forgets the socket of an attempt that failed half-way
         await super()._connect_to_server(s)
 
     async def _attempt_reconnect(self) -> None:
+        before, self._attempt = self._attempt, asyncio.current_task()
+        if before is not None:  # nats-py cancels it and would let both connect at the same time
+            before.cancel()
+            await asyncio.gather(before, return_exceptions=True)
         self.hang_up()  # nats-py would wait, for ever if need be, until a peer that is gone has read the rest
         await super()._attempt_reconnect()
+
+    async def _process_connect_init(self) -> None:
+        # nats-py starts these anew, and forgets those of an attempt that failed half-way
+        for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+            if task is not None:
+                task.cancel()
+        await super()._process_connect_init()
 
     def _connect_command(self) -> bytes:
         if self._insist_on_tls and not self.encrypted:
@@ -112,14 +121,46 @@ class Client(NatsClient):
         command: bytes = super()._connect_command()
         return command
 
-    async def _process_err(self, err_msg: str) -> None:
-        await self._error_cb(errors.Error(err_msg.strip("'")))
+    async def _read_loop(self) -> None:
+        with suppress(OSError):
+            intake = self._put_intake_in_front()
+            while (line := await intake.odd.get()) is not None:
+                await self._take_line(line)
+        if not self.is_closed and not self.is_reconnecting:
+            await self._process_op_err(errors.UnexpectedEOF())
 
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
-        inlet = self._inlets.get(sid)
-        if inlet is None:
-            return
-        try:
-            inlet(subject, reply, data, headers)
-        except Exception:
-            log.exception("a message could not be taken in: %r", subject)
+    def _put_intake_in_front(self) -> Intake:
+        """From here on nothing goes through the stream reader; what is in it already comes first."""
+        reader, writer = self._streams()
+        early = bytes(reader._buffer)  # type: ignore[attr-defined]
+        reader._buffer.clear()  # type: ignore[attr-defined]
+        transport = writer.transport
+        intake = Intake(self._inlets, transport.get_protocol())
+        transport.set_protocol(intake)
+        intake.data_received(early)
+        if reader.at_eof() or transport.is_closing():
+            intake.odd.put_nowait(None)
+        return intake
+
+    def _streams(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        transport = self._transport
+        assert isinstance(transport, TcpTransport)
+        assert transport._io_reader is not None
+        assert transport._io_writer is not None
+        return transport._io_reader, transport._io_writer
+
+    async def _take_line(self, line: bytes) -> None:
+        kind, _, rest = line.partition(b" ")
+        if kind == b"PING":
+            self.write(b"PONG\r\n")
+        elif kind == b"PONG":
+            self._take_pong()
+        elif kind == b"INFO":
+            await self._process_info(json.loads(rest))
+        elif kind == b"-ERR":
+            await self._error_cb(errors.Error(rest.decode("utf-8", "replace").strip("'").lower()))
+
+    def _take_pong(self) -> None:
+        self._pings_outstanding = 0
+        if self._pongs and not (pong := self._pongs.pop(0)).done():
+            pong.set_result(True)

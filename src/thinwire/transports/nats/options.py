@@ -77,6 +77,8 @@ class Options:
             path = getattr(self, what)
             if path is not None and not Path(path).is_file():
                 raise ConfigError("no such file", **{what: str(path)})
+        if self.credentials is not None:
+            _check_credentials(Path(self.credentials))
 
     def __repr__(self) -> str:
         shown = []
@@ -85,6 +87,14 @@ class Options:
             if value != item.default:
                 shown.append(f"{item.name}={'***' if item.name in SECRETS else value!r}")
         return f"Options({', '.join(shown)})"
+
+
+def _check_credentials(path: Path) -> None:
+    """nats-py would look for the parts for ever."""
+    text = path.read_bytes()
+    for part in (b"BEGIN NATS USER JWT", b"BEGIN USER NKEY SEED"):
+        if part not in text:
+            raise ConfigError(f"the file has no part {part.decode()!r}", credentials=str(path))
 
 
 def read_servers(servers: str | Sequence[str], options: Options) -> tuple[list[str], Options]:

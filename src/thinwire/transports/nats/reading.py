@@ -9,16 +9,15 @@ new one is made at the place the feed has reached.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from thinwire.errors import ThinwireError, TransportClosed, UnknownLog
 from thinwire.transports.broker import Stored
-from thinwire.transports.nats.client import log as logger
-from thinwire.transports.nats.connection import Connection, Unanswered
+from thinwire.transports.nats.connection import Connection, letters
 from thinwire.transports.nats.headers import fields_of, status_of
+from thinwire.transports.nats.intake import log as logger
 from thinwire.transports.nats.refusals import Refused
 from thinwire.transports.nats.store import NANOSECONDS, Store
 
@@ -32,6 +31,7 @@ _MISSED = 3
 _LONG = 365 * 86_400 * NANOSECONDS
 """nothing is sent again for want of an acknowledgement: a reader may be slow"""
 _CONTROL = 100
+_NAME_TAKEN = frozenset({10013, 10105, 10148})
 
 
 def stored(offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, ahead: int) -> Stored:
@@ -80,13 +80,14 @@ class Feed(Generic[T]):
     async def open(self) -> None:
         """Make the consumer; `UnknownLog` if there is no such log."""
         deadline = self._connection.deadline()
-        while True:
-            await self._connection.still_time(deadline)
-            try:
-                await self._make_consumer(deadline)
-                break
-            except Unanswered:
-                continue
+        made = False
+        try:
+            while not made:
+                await self._connection.still_time(deadline)
+                made = await self._make_consumer(deadline)
+        finally:
+            if not made:
+                self._forget_consumer()
         self._connection.came_back.add(self._renew)
         self._connection.open_ends.add(self)
         self._timer = asyncio.get_running_loop().call_later(HEARTBEAT, self._listen)
@@ -211,10 +212,8 @@ class Feed(Generic[T]):
             try:
                 await self._connection.ready(None)
                 await self._check_log()
-                await self._make_consumer(self._connection.deadline())
-                return
-            except Unanswered:
-                continue
+                if await self._make_consumer(self._connection.deadline()):
+                    return
             except ThinwireError as error:
                 if not error.retriable:
                     self._fail(error)
@@ -237,17 +236,22 @@ class Feed(Generic[T]):
         self._position, self._expected = self._handed, 1
         self._worked, self._freed, self._silences = None, 0, 0
 
-    async def _make_consumer(self, deadline: float) -> None:
+    async def _make_consumer(self, deadline: float) -> bool:
+        """False: another attempt is needed."""
         connection = self._connection
         inbox = connection.new_inbox()
-        self._name = secrets.token_hex(4)
+        self._name = letters(5)  # short: it travels with every message
         self._sid = connection.attach(inbox, self._take)
         body = {"stream_name": self.log, "config": self._config(inbox), "action": "create"}
         try:
             made = await connection.api(f"CONSUMER.CREATE.{self.log}.{self._name}", body, deadline=deadline)
         except Refused as refused:
+            if refused.code in _NAME_TAKEN:
+                self._forget_consumer()
+                return False
             raise refused.translated(log=self.log) from None
         self.empty = not int(made.get("num_pending", 0)) + int(made["delivered"]["consumer_seq"])
+        return True
 
     def _config(self, inbox: str) -> dict[str, Any]:
         begin: dict[str, Any] = {"deliver_policy": "by_start_sequence", "opt_start_seq": self._handed + 1}

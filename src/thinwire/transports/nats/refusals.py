@@ -30,7 +30,7 @@ _PASSING = frozenset({10008, 10009, 10074, 10118})
 NO_JETSTREAM = "JetStream is not enabled: start the server as `nats-server -js`, or enable it for this account"
 NO_ROOM = "the broker has no room left: free disk space, raise its store limit, or keep less (retention)"
 _CREDENTIALS = "the credentials are missing or wrong"
-_AUTHORIZATION = ("authorization", "authentication", "account")
+_AUTHORIZATION = ("authorization", "authentication")
 
 
 class Refused(Exception):
@@ -84,6 +84,8 @@ def connection_error(error: BaseException | None, servers: str) -> ThinwireError
         return BrokerUnavailable(error.strerror or type(error).__name__, servers=servers)
     if isinstance(error, errors.Error) and "expecting INFO" in str(error):
         return BrokerUnavailable("something else than a NATS server listens there", servers=servers)
+    if isinstance(error, errors.Error) and "maximum" in str(error).lower():
+        return BrokerRefused(str(error).removeprefix("nats: "), servers=servers)
     return BrokerUnavailable(servers=servers)
 
 

@@ -14,13 +14,15 @@ from thinwire.transports.broker import Retention, Span, Stored
 from thinwire.transports.nats.connection import PAUSE, Answer, Connection, NobodyThere, Unanswered
 from thinwire.transports.nats.headers import fields_of, status_of
 from thinwire.transports.nats.refusals import NAME_IN_USE, NO_STREAM, NOT_FOUND, Refused
-from thinwire.transports.subjects import REST, check_pattern, matches
+from thinwire.transports.subjects import REST, check_pattern, is_literal, matches
 
 PREFIX = "tw_"
 """how the names of our logs begin"""
 NANOSECONDS = 10**9
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _END_OF_BATCH = 204
+_AT_ONCE = 500
+"""subjects in one question, the server's limit is 1024 answers"""
 _LOG = re.compile(r"[^\s.*>/\\\x00-\x1f\x7f]{1,250}")
 
 
@@ -122,8 +124,13 @@ class Store:
             return newest  # an offset beyond the end of the log would find nothing below
         if up_to < 1:
             return None
-        found = await self._get(log, {"multi_last": [pattern], "up_to_seq": up_to}, deadline)
-        return max((_stored(answer) for answer in found), default=None)
+        # The server answers for so many subjects and no more, so a pattern is asked as the subjects it stands for.
+        subjects = [pattern] if is_literal(pattern) else list(await self.subjects(log, pattern))
+        found: list[Stored] = []
+        for place in range(0, len(subjects), _AT_ONCE):
+            asked = {"multi_last": subjects[place : place + _AT_ONCE], "up_to_seq": up_to}
+            found.extend(_stored(answer) for answer in await self._get(log, asked, deadline))
+        return max(found, default=None)
 
     async def next_under(self, log: str, subject: str, first: int, deadline: float | None = None) -> Stored | None:
         """The first message under a pattern at or after an offset."""
@@ -163,9 +170,7 @@ class Store:
             except Unanswered:
                 continue
             except NobodyThere:
-                await self._config(
-                    log
-                )  # no such log, or one that cannot be read like this; otherwise it is about to be
+                await self._config(log)  # an error if there is none; otherwise it is about to answer
                 reason = BrokerRefused("the log does not answer yet", log=log)
                 await asyncio.sleep(PAUSE)
                 continue

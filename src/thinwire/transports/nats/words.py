@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
-from thinwire.errors import NobodyAnswers
+from thinwire.errors import BrokerUnavailable, NobodyAnswers
 from thinwire.transports.broker import Handler
-from thinwire.transports.nats.client import log
 from thinwire.transports.nats.connection import Connection, NobodyThere, Unanswered
+from thinwire.transports.nats.intake import log
 from thinwire.transports.subjects import check_pattern, check_subject
 
 WAITING = 4096
@@ -19,7 +20,8 @@ async def send(connection: Connection, subject: str, payload: bytes) -> None:
     check_subject(subject)
     await connection.ready(connection.deadline())
     connection.post(subject, payload)
-    await connection.client.room()
+    with suppress(OSError):  # a word may be lost, and is not said again
+        await connection.client.room()
 
 
 async def request(connection: Connection, subject: str, payload: bytes, timeout: float) -> bytes:
@@ -59,8 +61,12 @@ class NatsListener:
         await self._connection.round_trip()
 
     async def close(self) -> None:
+        """Once this returns, whoever asks hears that nobody listens."""
         self._connection.open_ends.discard(self)
         self._connection.detach(self._sid)
+        if self._connection.connected and not self._connection.closing:
+            with suppress(BrokerUnavailable):
+                await self._connection.round_trip()
         self._closed = True
         if self._task is not None and self._task is not asyncio.current_task():  # a handler may end its own listener
             self._task.cancel()

@@ -1,0 +1,62 @@
+"""What a publisher spent while each configuration was in force.
+
+The tolerance in force changes between two events, whenever the registry says so. The key frames with which a publisher
+goes over to another one belong to the new phase.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.client import TopicPublisher
+from thinwire.evaluation.demo.plants import TOPIC
+from thinwire.ledger import COUNTERS, Row
+
+Sums = dict[str, int]
+
+
+class Phases:
+    """The ledger of one publisher: a row for each tolerance that was in force, in their order."""
+
+    def __init__(self, run: str, out: TopicPublisher) -> None:
+        self.run = run
+        self._out = out
+        self._raw = 0
+        self._tolerance = self.tolerance
+        self._begun: Sums = dict.fromkeys(COUNTERS, 0)
+        self._seen = self._sums()
+        self._closed: list[Row] = []
+
+    @property
+    def tolerance(self) -> float:
+        """What is in force now."""
+        return float(self._out.link.config.demand.default_tolerance)
+
+    def look(self) -> None:
+        """Before events are published: has another tolerance come into force since the last ones?"""
+        if self.tolerance != self._tolerance:
+            self._closed.append(self._row(self._seen))
+            self._begun, self._tolerance = self._seen, self.tolerance
+
+    def published(self, raw_bytes: int) -> None:
+        """After events were published, which as plain JSON are so many bytes."""
+        self._raw += raw_bytes
+        self._seen = self._sums()
+
+    def rows(self) -> list[Row]:
+        """What each phase took, the present one up to now."""
+        return [*self._closed, self._row(self._sums())]
+
+    def _row(self, until: Sums) -> Row:
+        taken: dict[str, Any] = {name: until[name] - self._begun[name] for name in until}
+        return Row(self.run, TOPIC, "publishers", f"{self._tolerance:g}", "publisher", **taken)
+
+    def _sums(self) -> Sums:
+        out = self._out
+        return {
+            **{name: getattr(out.counts, name) for name in ("events", "frames", "rejected")},
+            **{name: getattr(out.counts, name) for name in ("data_bytes", "key_bytes", "control_bytes")},
+            **{name: getattr(out.link, name) for name in ("suppressed_events", "suppressed_values")},
+            "messages": out.messages,
+            "raw_bytes": self._raw,
+        }

@@ -1,0 +1,83 @@
+"""What there is to see of a demonstration at one moment; the drawing reads nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from thinwire.ledger import Row, from_document, merge
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One subscriber: what it asked for, what it was handed, and what that took.
+
+    joins_at: seconds after the first event
+    link_bytes: both sockets of the way, the publishers' since it joined and its own, everything on them
+    json_link_bytes: what the same events as one JSON message each would be there, by the text of the broker's protocol
+    """
+
+    tolerance: float
+    joins_at: float
+    row: Row
+    joined: bool = False
+    link_bytes: int = 0
+    json_link_bytes: int = 0
+    checked: int = 0
+    broken: int = 0
+    lost: int = 0
+    early: int = 0
+    breach: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Every event came, and none was off by more than it may."""
+        return not self.broken and not self.lost
+
+    def reported(self, report: dict[str, Any], own_bytes: int, publishers_bytes: int) -> Seat:
+        """The same seat as its process has just told; the ledger's row has the socket that is its own."""
+        facts = {name: report[name] for name in ("json_link_bytes", "checked", "broken", "lost", "early", "breach")}
+        row = replace(from_document(report["row"]), link_bytes=own_bytes)
+        return replace(self, row=row, joined=True, link_bytes=own_bytes + publishers_bytes, **facts)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What all publishers together spent while one tolerance was the strictest."""
+
+    tolerance: float
+    row: Row
+
+
+@dataclass(frozen=True)
+class View:
+    """A moment.
+
+    seats: in the order in which they join; phases: in the order in which they came; stored_bytes: in the broker's log
+    """
+
+    elapsed: float
+    seats: tuple[Seat, ...]
+    phases: tuple[Phase, ...] = ()
+    stored_messages: int = 0
+    stored_bytes: int = 0
+
+    @property
+    def events(self) -> int:
+        """Events published."""
+        return sum(phase.row.events for phase in self.phases)
+
+    @property
+    def kept(self) -> bool:
+        return all(seat.kept for seat in self.seats)
+
+
+def phases_of(reports: Iterable[dict[str, Any]]) -> tuple[Phase, ...]:
+    """The phases of all publishers together: they go over to another tolerance at nearly the same moment."""
+    grouped: dict[str, list[Row]] = {}
+    for report in reports:
+        for document in report["rows"]:
+            row = from_document(document)
+            grouped.setdefault(row.class_, []).append(row)
+    return tuple(Phase(float(name), merge(rows)) for name, rows in grouped.items())

@@ -1,0 +1,152 @@
+"""The demonstration as its parent sees it: who joins when, and what there is to see meanwhile.
+
+Subscribers join one after another, the loosest first: each time the registry tells the publishers of the tolerance
+that is the strictest now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from types import TracebackType
+from typing import Any
+
+from thinwire.evaluation.demo.children import Child
+from thinwire.evaluation.demo.plants import TOPIC, Pace
+from thinwire.evaluation.demo.seats import Phase, Seat, View, phases_of
+from thinwire.evaluation.demo.stage import Stage
+from thinwire.evaluation.live.measure import micros
+from thinwire.ledger import Row
+
+TOLERANCES = (1.0, 0.5, 0.0)
+"""of the subscribers, in the order in which they join"""
+MAX_RATE = 2_000
+"""events a second: what checking every value of every event leaves time for"""
+AHEAD = 0.3
+"""seconds between the last preparation and the first event"""
+PATIENCE = 20.0
+"""seconds a subscriber is given to catch up after the last event"""
+PULSE = 1.0
+"""seconds between two reports"""
+
+Report = dict[str, Any]
+
+
+class Show:
+    """One demonstration; use it with `async with`.
+
+    run: its name in the ledger; rate: events a second; seconds: how long it plays
+    together: all subscribers from the start
+    """
+
+    def __init__(self, run: str, rate: float, seconds: float, *, together: bool = False) -> None:
+        self.run = run
+        self.rate = rate
+        self.seconds = seconds
+        self._waiting = list(TOLERANCES)
+        self._joins = [0.0 if together else place * seconds / len(TOLERANCES) for place in range(len(TOLERANCES))]
+        seats = (Seat(t, at, _empty_row(run, t)) for t, at in zip(self._waiting, self._joins, strict=True))
+        self.view = View(0.0, tuple(seats))
+        self._before: dict[float, int] = {}
+        self._stage = Stage(run, TOLERANCES)
+
+    async def __aenter__(self) -> Show:
+        await self._stage.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stage.__aexit__(kind, error, trace)
+
+    async def play(self, stopping: asyncio.Event, tell: Callable[[View], Any]) -> None:
+        """Let events flow until the time is over or somebody has seen enough, and tell what there is to see."""
+        await self._begin()
+        while (elapsed := self._elapsed()) < self.seconds and not stopping.is_set():
+            if self._joins and elapsed >= self._joins[0]:
+                await self._join(whole=False)
+                await self._stage.ask(self._joined()[-1:], do="begin", **self._pace.to_document())
+            await self._look()
+            tell(self.view)
+            moments = [elapsed + PULSE, self.seconds, *self._joins]
+            await _wait(stopping, min(moments) - self._elapsed())
+        await self._end()
+
+    @property
+    def rows(self) -> list[Row]:
+        """What the ledger keeps: the publishers' phases, the subscribers, the broker."""
+        view = self.view
+        broker = Row(
+            self.run, TOPIC, "log", role="broker", messages=view.stored_messages, stored_bytes=view.stored_bytes
+        )
+        return [*(phase.row for phase in view.phases), *(seat.row for seat in view.seats), broker]
+
+    async def _begin(self) -> None:
+        """Subscribers first, then the publishers: from the first event on somebody asks for it."""
+        while self._joins and self._joins[0] <= 0:
+            await self._join(whole=True)
+        await self._stage.in_force(min(self._before))
+        await self._stage.ask(self._stage.publishers, do="connect")
+        self._pace = Pace.of(self.rate, micros() + round(AHEAD * 1e6))
+        await self._stage.ask([*self._joined(), *self._stage.publishers], do="begin", **self._pace.to_document())
+
+    async def _join(self, whole: bool) -> None:
+        """The next subscriber."""
+        self._joins.pop(0)
+        tolerance = self._waiting.pop(0)
+        self._before[tolerance] = self._stage.publishers_bytes
+        await self._stage.ask([self._stage.subscribers[tolerance]], do="join", whole=whole)
+
+    async def _look(self) -> None:
+        """What everybody reports."""
+        sent = await self._stage.ask(self._stage.publishers, do="report")
+        taken = await self._stage.ask(self._joined(), do="report")
+        self._see(self._elapsed(), sent, taken)
+
+    async def _end(self) -> None:
+        """No more events; everybody takes what is on its way, and tells the last of it."""
+        elapsed = self._elapsed()
+        sent = await self._stage.ask(self._stage.publishers, do="stop")
+        last = {name: ordinal for report in sent for name, ordinal in report["last"].items()}
+        taken = await self._stage.ask(self._joined(), do="end", last=last, patience=PATIENCE)
+        self._see(elapsed, sent, taken)
+        span = await self._stage.span()
+        self.view = replace(self.view, stored_messages=span.messages, stored_bytes=span.stored_bytes)
+
+    def _joined(self) -> list[Child]:
+        return [self._stage.subscribers[tolerance] for tolerance in self._before]
+
+    def _elapsed(self) -> float:
+        return max(0.0, (micros() - self._pace.start) / 1e6)
+
+    def _see(self, elapsed: float, sent: Sequence[Report], taken: Sequence[Report]) -> None:
+        reports = dict(zip(self._before, taken, strict=True))
+        seats = (self._seat(seat, reports.get(seat.tolerance)) for seat in self.view.seats)
+        self.view = View(elapsed, tuple(seats), self._with_links(phases_of(sent)))
+
+    def _seat(self, seat: Seat, report: Report | None) -> Seat:
+        if report is None:
+            return seat
+        own = self._stage.subscriber_bytes(seat.tolerance)
+        return seat.reported(report, own, self._stage.publishers_bytes - self._before[seat.tolerance])
+
+    def _with_links(self, phases: Sequence[Phase]) -> tuple[Phase, ...]:
+        """The same with the bytes of the publishers' sockets, from the joining that began each phase to the next."""
+        begun = [0, *(self._before[phase.tolerance] for phase in phases[1:]), self._stage.publishers_bytes]
+        return tuple(
+            replace(phase, row=replace(phase.row, link_bytes=end - begin))
+            for phase, (begin, end) in zip(phases, pairwise(begun), strict=True)
+        )
+
+
+def _empty_row(run: str, tolerance: float) -> Row:
+    return Row(run, TOPIC, "subscriber", f"{tolerance:g}", "subscriber")
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, so many seconds at most."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), max(0.0, seconds))

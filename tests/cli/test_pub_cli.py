@@ -1,0 +1,119 @@
+"""`thinwire pub`: lines in, and a clear word about every one that is not an event."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+from verb_processes import PATIENCE, start
+
+from thinwire.cli.main import main
+from thinwire.events import Property, Schema, to_turtle
+from thinwire.events.turtle import from_turtle
+
+
+def rooms(topic):
+    return Schema(topic, [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+
+
+def lines(count, start=0):
+    return [json.dumps({"room": f"R{i % 2}", "t": 20 + i / 10}) for i in range(start, start + count)]
+
+
+def run(capsys, *args, code=0):
+    assert main([*args]) == code, capsys.readouterr()
+    return capsys.readouterr()
+
+
+@pytest.fixture
+def feed(tmp_path):
+    """A file with these lines."""
+
+    def write(*given):
+        path = tmp_path / "events.jsonl"
+        path.write_text("\n".join(given) + "\n")
+        return str(path)
+
+    return write
+
+
+def test_bad_lines_are_named_and_the_rest_goes_on(url, feed, tmp_path, capsys):
+    schema = tmp_path / "rooms.ttl"
+    schema.write_text(to_turtle(rooms("pub.bad")))
+    good = lines(6)
+    path = feed(
+        *good[:2], "{half", "[1, 2]", "", '{"room": "R1", "t": "warm"}', '{"room": "R1", "t": 1, "x": 2}', *good[2:]
+    )
+    args = ("pub", "pub.bad", path, "--to", url, "--schema", str(schema), "--retain", "--name", "p1")
+    said = run(capsys, *args, "--json", code=1)
+    summary = json.loads(said.out)
+    assert (summary["events"], summary["rejected"], summary["publisher"]) == (6, 4, "p1")
+    assert summary["raw_bytes"] == sum(len(line) - line.count(" ") for line in good)
+    reported = [line for line in said.err.splitlines() if line.startswith("line ")]
+    assert [line.split(":")[0] for line in reported] == ["line 3", "line 4", "line 6", "line 7"]
+    assert "not JSON" in reported[0]
+    assert "unknown property" in reported[3]
+    printed = run(capsys, "sub", "pub.bad", "--to", url, "--start", "earliest", "-n", "6").out.splitlines()
+    assert [json.loads(line) for line in printed] == [json.loads(line) for line in good]
+
+
+def test_a_schema_is_inferred_once(url, feed, capsys):
+    args = ("--to", url, "--infer", "--dimensions", "room", "--retain")
+    assert "8" in run(capsys, "pub", "pub.found", feed(*lines(8)), *args).out
+    found = from_turtle(run(capsys, "registry", "get", "pub.found", "--turtle", "--to", url).out)
+    assert [p.name for p in found.dimensions] == ["room"]
+    again = run(capsys, "pub", "pub.found", feed(*lines(4)), *args)
+    assert "is registered: its schema counts" in again.err
+    topic = json.loads(run(capsys, "registry", "get", "pub.found", "--to", url).out)
+    assert topic["settings"]["retain"]
+    assert len(topic["versions"]) == 1
+
+
+def test_ctrl_c_stores_what_was_read(url, capsys):
+    args = ("pub", "pub.cut", "-", "--to", url, "--infer", "--dimensions", "room", "--retain", "--json")
+    process = start(*args, stdin=subprocess.PIPE)
+    process.stdin.write("\n".join(lines(100)) + "\n")
+    process.stdin.flush()
+    printed = run(capsys, "sub", "pub.cut", "--to", url, *_known_soon(capsys, url, "pub.cut"), "-n", "100")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, err
+    assert json.loads(out)["events"] == 100
+    assert len(printed.out.splitlines()) == 100
+
+
+def _known_soon(capsys, url, topic):
+    """The options to read from the beginning, once the topic is known."""
+    while main(["registry", "get", topic, "--to", url]) != 0:
+        pass
+    capsys.readouterr()
+    return "--start", "earliest"
+
+
+def test_without_subscribers_it_says_that_nothing_was_kept(url, feed, capsys):
+    args = ("pub", "pub.alone", "--to", url, "--infer", "--dimensions", "room")
+    run(capsys, *args[:2], feed(*lines(2)), *args[2:])
+    again = run(capsys, *args[:2], feed(*lines(2)), *args[2:], "--tolerance", "t=0.5")
+    assert "Nobody subscribes" in again.out
+    assert "--tolerance does not count" in again.err
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("pub.no", "/no/such/file"), "No such file"),
+        (("pub.no", "{file}"), "unknown topic"),
+        (("pub.no", "{file}", "--tolerance", "t"), "write NAME=VALUE"),
+        (("pub.no", "{file}", "--tolerance", "t=far"), "a tolerance is a number"),
+        (("pub.no", "{file}", "--infer", "--schema", "x.ttl"), "not both"),
+        (("pub no", "{file}", "--infer"), "a topic is words"),
+        (("pub.no", "{file}", "--to", "nats://127.0.0.1:1"), "nobody listens there"),
+        (("pub.no", "{file}", "--to", "http://ada:secret@here"), "bad URL"),
+    ],
+)
+def test_bad_requests_are_refused(url, feed, args, complaint, capsys):
+    path = feed(*lines(1))
+    given = [arg.replace("{file}", path) for arg in args]
+    said = run(capsys, "pub", *given, *(() if "--to" in args else ("--to", url)), code=2)
+    assert complaint in said.err
+    assert "secret" not in said.err

@@ -1,0 +1,71 @@
+"""`thinwire registry`: the same answers with and without a registry that runs, where that is possible."""
+
+import json
+
+import pytest
+from verb_processes import running
+
+from thinwire.cli.main import main
+from thinwire.transports.embedded import EmbeddedServer
+
+TOPIC = "registry.rooms"
+NAMES = "SELECT ?name WHERE { ?schema a tw:EventSchema ; tw:name ?name }"
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A broker without a registry, with a topic that was published to."""
+    path = tmp_path_factory.mktemp("registry") / "events.jsonl"
+    path.write_text("".join(json.dumps({"room": f"R{i % 2}", "t": 20 + i / 10}) + "\n" for i in range(6)))
+    with EmbeddedServer() as server:
+        assert main(["pub", TOPIC, str(path), "--to", server.url, "--infer", "--dimensions", "room"]) == 0
+        yield server.url
+
+
+def run(capsys, *args, code=0):
+    assert main(["registry", *args]) == code, capsys.readouterr()
+    return capsys.readouterr()
+
+
+def test_without_a_registry_documents_are_read_and_queries_refused(bare, capsys):
+    said = run(capsys, "get", TOPIC, "--to", bare)
+    assert json.loads(said.out)["schema"]["name"] == TOPIC
+    assert "read from its documents" in said.err
+    [topic] = json.loads(run(capsys, "list", "--json", "--to", bare).out)["topics"]
+    assert (topic["topic"], topic["properties"]) == (TOPIC, 2)
+    refused = run(capsys, "query", NAMES, "--to", bare, code=3)
+    assert refused.err == f"thinwire: no registry answers: start it with `thinwire up --to {bare}`\n"
+
+
+def test_a_registry_on_a_broker_that_runs_answers(bare, tmp_path, capsys):
+    with running("up", "--to", bare, "--json") as (_, line):
+        assert (line["url"], line["dir"]) == (bare, None)
+        said = run(capsys, "get", TOPIC, "--to", bare)
+        assert json.loads(said.out)["topic"] == TOPIC
+        assert said.err == ""
+        assert json.loads(run(capsys, "get", f"topic.{TOPIC}", "--to", bare).out)["document"]["topic"] == TOPIC
+        [key] = json.loads(run(capsys, "list", "schema", "--json", "--to", bare).out)["keys"]
+        assert key.startswith(f"schema.{TOPIC}.")
+        assert TOPIC in run(capsys, "list", "--to", bare).out
+        asked = tmp_path / "names.rq"
+        asked.write_text(NAMES)
+        answer = json.loads(run(capsys, "query", f"@{asked}", "--json", "--to", bare).out)
+        assert answer["rows"] == [[TOPIC]]
+        assert "yes" in run(capsys, "query", "ASK { ?s a tw:EventSchema }", "--to", bare).out
+        graph = "CONSTRUCT { ?s tw:name ?n } WHERE { ?s a tw:EventSchema ; tw:name ?n }"
+        assert f'"{TOPIC}"' in run(capsys, "query", graph, "--turtle", "--to", bare).out
+        assert "leave out --turtle" in run(capsys, "query", NAMES, "--turtle", "--to", bare, code=2).err
+        assert "not a SPARQL query" in run(capsys, "query", "SELECT", "--to", bare, code=2).err
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("get", "registry.nothing"), "unknown topic"),
+        (("get", "topic.registry.nothing"), "no document under this key"),
+        (("list", "things"), "no such kind of document"),
+        (("query", "@/no/such/file"), "No such file"),
+    ],
+)
+def test_bad_requests_are_refused(url, args, complaint, capsys):
+    assert complaint in run(capsys, *args, "--to", url, code=2).err

@@ -1,0 +1,107 @@
+"""`thinwire sub`: what was published comes out, within the tolerance, and no line twice."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+from verb_processes import PATIENCE, start
+
+from thinwire.cli.main import main
+from thinwire.cli.notices import in_words
+from thinwire.client import Coarser, Skewed, Unreadable
+from thinwire.link import Missed, Watermark
+
+TOPIC = "sub.rooms"
+EVENTS = [{"room": f"R{i % 2}", "floor": i % 2, "t": 20 + i / 10} for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def filled(url, tmp_path_factory):
+    """The URL of a broker that keeps forty events."""
+    path = tmp_path_factory.mktemp("sub") / "events.jsonl"
+    path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
+    args = ["--infer", "--dimensions", "room,floor", "--retain", "--name", "p1", "--rate", "400"]
+    assert main(["pub", TOPIC, str(path), "--to", url, *args]) == 0
+    return url
+
+
+def sub(capsys, url, *args, code=0):
+    assert main(["sub", TOPIC, "--to", url, *args]) == code, capsys.readouterr()
+    said = capsys.readouterr()
+    return [json.loads(line) for line in said.out.splitlines()]
+
+
+def test_everything_comes_from_the_beginning_or_an_offset(filled, capsys):
+    assert sub(capsys, filled, "--start", "earliest", "--count", "40") == EVENTS
+    later = sub(capsys, filled, "--start", "3", "--seconds", "1")
+    assert later == EVENTS[-len(later) :]
+
+
+def test_bounds_tell_how_far_to_trust(filled, capsys):
+    [first] = sub(capsys, filled, "--start", "earliest", "-n", "1", "--bounds", "--exact", "all")
+    assert {name: first[name] for name in EVENTS[0]} == EVENTS[0]
+    about = {"_virtual": False, "_source": ["R0", 0], "_ordinal": 1, "_publisher": "p1"}
+    assert {name: first[name] for name in about} == about
+    assert first["_bound"]["t"] == 0
+
+
+def test_sources_and_properties_are_chosen(filled, capsys):
+    some = sub(capsys, filled, "--start", "earliest", "-n", "5", "--sources", "floor=1", "--properties", "t")
+    assert some == [event for event in EVENTS if event["floor"] == 1][:5]
+
+
+def test_a_durable_one_goes_on_where_it_stopped(filled, capsys):
+    args = ("--durable", "archive", "--start", "earliest")
+    first = sub(capsys, filled, *args, "-n", "7")
+    second = sub(capsys, filled, *args, "-n", "13")
+    assert first + second + sub(capsys, filled, *args, "--seconds", "1") == EVENTS
+
+
+def test_ctrl_c_and_a_reader_that_leaves_lose_nothing(filled, capsys):
+    args = ("sub", TOPIC, "--to", filled, "--durable", "pipe", "--start", "earliest")
+    first = start(*args)
+    seen = [first.stdout.readline() for _ in EVENTS]
+    first.send_signal(signal.SIGINT)
+    rest, complaint = first.communicate(timeout=PATIENCE)
+    assert (first.returncode, rest, complaint) == (130, "", "")
+    assert [json.loads(line) for line in seen] == EVENTS
+    assert sub(capsys, filled, "--durable", "pipe", "--seconds", "0.5") == []
+    gone = start("sub", TOPIC, "--to", filled, "--durable", "head", "--start", "earliest", stdin=subprocess.DEVNULL)
+    gone.stdout.close()
+    assert (gone.wait(PATIENCE), gone.stderr.read()) == (1, "")
+    gone.stderr.close()
+    assert sub(capsys, filled, "--durable", "head", "-n", "40") == EVENTS
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("--start", "soon"), "start is latest, earliest"),
+        (("--start", "2024-05-01T10:00:00"), "time zone"),
+        (("--tolerance", "x=1"), "property='x'"),
+        (("--properties", "x"), "properties names a property"),
+        (("--sources", "floor=up"), "whole number"),
+        (("--sources", "t=1"), "sources are chosen by dimensions"),
+        (("--emit", "some"), "--emit"),
+        (("--durable", "a.b"), "durable"),
+    ],
+)
+def test_bad_requests_are_refused(filled, args, complaint, capsys):
+    assert main(["sub", TOPIC, "--to", filled, *args]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_an_unknown_topic_says_what_to_do(url, capsys):
+    assert main(["sub", "sub.nothing", "--to", url]) == 2
+    assert "`thinwire pub TOPIC --infer` registers one" in capsys.readouterr().err
+
+
+def test_notices_are_sentences():
+    assert in_words(Missed("p1", None, None, None, "restart")).startswith(
+        "some events of every source from publisher p1"
+    )
+    assert "is +7.0 s off" in in_words(Skewed("p1", 7.0))
+    assert "message 12" in in_words(Unreadable("p1", 12, "too short"))
+    assert "nobody promises" in in_words(Coarser("p1", "t", None, 0.5))
+    assert in_words(Watermark("p1", 3.0)) == ""

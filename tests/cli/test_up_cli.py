@@ -1,0 +1,72 @@
+"""`thinwire up`: everything comes up with one command, and nothing of it stays behind."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from verb_processes import PATIENCE, children, gone, running
+
+from thinwire.cli.main import main
+
+
+@pytest.fixture
+def up(tmp_path):
+    with running("up", "--port", "0", "--dir", str(tmp_path / "data"), "--json") as (process, line):
+        yield process, line
+
+
+def test_ctrl_c_stops_it_and_leaves_no_process(up, tmp_path, capsys):
+    process, line = up
+    assert line["pid"] == process.pid
+    assert Path(line["dir"]) == tmp_path / "data"
+    assert main(["up", "--port", "0", "--dir", line["dir"]]) == 2
+    assert "another embedded server works in this directory" in capsys.readouterr().err
+    started = children(process)
+    assert any("nats-server" in child.name() for child in started)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, said
+    assert "Traceback" not in said[1]
+    assert gone(started)
+    assert (tmp_path / "data").is_dir()
+
+
+def test_killed_it_takes_its_broker_along(up):
+    process, _ = up
+    started = children(process)
+    assert started
+    process.kill()
+    process.wait(PATIENCE)
+    assert gone(started)
+
+
+def test_a_broker_that_dies_is_not_kept_secret(up):
+    process, _ = up
+    [broker] = children(process)
+    broker.kill()
+    said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2
+    assert "the broker ended by itself" in said[1]
+
+
+def test_a_port_in_use_is_named_with_the_way_out(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["up", "--port", str(taken.getsockname()[1])]) == 2
+    complaint = capsys.readouterr().err
+    assert "The port is taken" in complaint
+    assert "Traceback" not in complaint
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("--to", "memory://here"), "name a broker that runs"),
+        (("--to", "nats://127.0.0.1:1"), "nobody listens there"),
+        (("--to", "nats://127.0.0.1:1", "--dir", "here"), "leave out --dir"),
+        (("--port", "70000"), "--port"),
+    ],
+)
+def test_bad_requests_are_refused(args, complaint, capsys):
+    assert main(["up", *args]) == 2
+    assert complaint in capsys.readouterr().err

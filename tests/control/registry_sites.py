@@ -1,0 +1,89 @@
+"""A registry at a broker, and what a client does with it: shared by the tests of the service."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from thinwire.control.names import alive_subject
+from thinwire.control.registry import (
+    RegistryService,
+    SubscriptionDocument,
+    config_key,
+    decode,
+    open_registry,
+    put_subscription,
+)
+from thinwire.events import Property, Schema
+from thinwire.transports.local import LocalBroker, LocalServer
+
+ROOMS = Schema(
+    "building.rooms",
+    [Property("room", "string", "dimension"), Property("t", "number", step="0.1", minimum=0, maximum=50)],
+)
+
+
+async def until(condition, patience=20.0):
+    """Wait for something to become true."""
+    async with asyncio.timeout(patience):
+        while True:
+            found = await condition()
+            if found:
+                return found
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(broker, **options):
+    """A registry as a task."""
+    service = RegistryService(broker, **options)
+    task = asyncio.create_task(service.run())
+    try:
+        await service.ready()
+        yield service
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class Site:
+    """A client of the registry."""
+
+    def __init__(self, broker, bucket):
+        self.broker = broker
+        self.bucket = bucket
+        self.listeners = {}
+
+    async def subscribe(self, identity, t, *, alive=True, **fields):
+        if alive:
+            self.listeners[identity] = await self.broker.listen(alive_subject(identity), _here)
+        await put_subscription(self.bucket, SubscriptionDocument(ROOMS.name, identity, {"t": t}, **fields))
+
+    async def die(self, identity):
+        """Be gone without a word."""
+        await self.listeners.pop(identity).close()
+
+    async def config(self):
+        entry = await self.bucket.get(config_key(ROOMS.name))
+        return None if entry is None else decode(entry.key, entry.value)
+
+    async def told(self, t, patience=20.0):
+        """Wait until publishers are told this tolerance; None for nothing wanted."""
+
+        async def reached():
+            config = await self.config()
+            if config is None or t is None:
+                return config is not None and not config.wanted and config
+            return config.wanted and config.demand.tolerance.get("t", config.demand.default_tolerance) == t and config
+
+        return await until(reached, patience)
+
+
+async def _here(subject, payload):
+    return b"here"
+
+
+@asynccontextmanager
+async def local():
+    """A broker in memory with one client and one more connection for a registry."""
+    server = LocalServer()
+    async with LocalBroker(server) as broker, LocalBroker(server, timeout=0.2) as other:
+        yield server, Site(broker, await open_registry(broker)), other

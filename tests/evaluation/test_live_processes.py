@@ -1,0 +1,90 @@
+"""Processes of a chain: commanded, killed, started again, and never left behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from thinwire.evaluation.live.processes import Crew, Worker, WorkerFailed, environment
+from thinwire.evaluation.live.sampling import Sampler, cores_used
+from thinwire.evaluation.live.stacks import route_to
+from thinwire.events import Property, Schema
+
+ROUTE = route_to("nats://127.0.0.1:1", Schema("rooms", [Property("t", "integer")])).to_document()
+IDLE = {"kind": "json", "route": ROUTE, "feed": "feed", "number": 0, "connections": 0}
+"""a subscriber that has no connections needs no broker"""
+
+
+def test_a_crew_obeys_and_leaves():
+    async def run():
+        async with Crew([Worker(f"subscriber {k}", "subscriber", IDLE) for k in range(2)]) as crew:
+            pids = [worker.pid for worker in crew.workers]
+            async with Sampler({worker.name: worker.pid for worker in crew.workers}) as sampler:
+                answers = await crew.ask("subscriber", 30.0, do="begin", timed_from=0)
+            assert answers == [{"missed": []}] * 2
+            assert set(cores_used(sampler.series)) == {"subscriber 0", "subscriber 1"}
+        return pids
+
+    assert not any(_lives(pid) for pid in asyncio.run(run()))
+
+
+def test_a_killed_process_starts_again():
+    async def run():
+        worker = Worker("subscriber", "subscriber", IDLE)
+        await worker.start()
+        first = worker.pid
+        await worker.kill()
+        with pytest.raises(WorkerFailed, match="does not run"):
+            await worker.tell(do="begin")
+        await worker.start()
+        assert worker.pid != first
+        assert await worker.ask(30.0, do="begin", timed_from=0) == {"missed": []}
+        await worker.leave()
+        return first
+
+    assert not _lives(asyncio.run(run()))
+
+
+def test_a_process_that_fails_says_why():
+    async def run():
+        worker = Worker("subscriber", "subscriber", {"moon": 1})
+        with pytest.raises(WorkerFailed, match="unexpected keyword argument 'moon'"):
+            await worker.start()
+        await worker.leave()
+
+    asyncio.run(run())
+
+
+ORPHAN = f"""
+import asyncio, os, signal
+from thinwire.evaluation.live.processes import Worker
+async def run():
+    worker = Worker("subscriber", "subscriber", {IDLE!r})
+    await worker.start()
+    print(worker.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(run())
+"""
+
+
+def test_a_process_dies_with_its_parent():
+    parent = subprocess.run([sys.executable, "-c", ORPHAN], stdout=subprocess.PIPE, env=environment(), check=False)
+    assert parent.returncode == -signal.SIGKILL
+    pid, deadline = int(parent.stdout), time.monotonic() + 30
+    while _lives(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _lives(pid)
+
+
+def _lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # a process that ended waits as a zombie for whoever adopted it
+    with open(f"/proc/{pid}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] != "Z"

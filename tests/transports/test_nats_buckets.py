@@ -1,0 +1,168 @@
+"""Documents and words on a real NATS server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+pytest.importorskip("nats")
+
+from thinwire.errors import BadSubject, Conflict, NobodyAnswers
+from thinwire.transports.broker import NOTHING, Entry
+from thinwire.transports.embedded import EmbeddedServer
+from thinwire.transports.nats import NatsBroker, connect
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer() as running:
+        yield running
+
+
+def _run(server: EmbeddedServer, scenario: Callable[[NatsBroker], Awaitable[None]]) -> None:
+    """With empty buckets, in bounded time, without a task left behind."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(30), await connect(server.url) as broker:
+            await broker.delete_log("KV_docs")
+            await scenario(broker)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(bounded())
+
+
+def test_a_document_is_written_read_and_deleted(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        docs = await broker.bucket("docs")
+        assert await docs.get("topic.rooms") is None
+        assert await docs.put("topic.rooms", b"one") == 1
+        assert await docs.get("topic.rooms") == Entry("topic.rooms", b"one", 1)
+        await docs.delete("topic.rooms")
+        await docs.delete("topic.rooms")
+        await docs.delete("never.there")
+        assert await docs.get("topic.rooms") is None
+        assert await docs.entries() == []
+        for key in ("", "a..b", ".a", "a b", "a.*", "ä"):
+            with pytest.raises(BadSubject):
+                await docs.put(key, b"")
+
+    _run(server, scenario)
+
+
+def test_a_write_may_insist_on_the_revision_it_has_seen(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        docs = await broker.bucket("docs")
+        first = await docs.put("a", b"1", revision=NOTHING)
+        with pytest.raises(Conflict):
+            await docs.put("a", b"x", revision=NOTHING)
+        second = await docs.put("a", b"2", revision=first)
+        with pytest.raises(Conflict) as error:
+            await docs.put("a", b"x", revision=first)
+        assert (error.value.key, error.value.revision) == ("a", first)
+        with pytest.raises(Conflict):
+            await docs.delete("a", revision=first)
+        assert await docs.get("a") == Entry("a", b"2", second)
+        await docs.delete("a", revision=second)
+        assert await docs.get("a") is None
+        again = await docs.put("a", b"3", revision=NOTHING)  # deleted is as good as never written
+        assert await docs.entries() == [Entry("a", b"3", again)]
+
+    _run(server, scenario)
+
+
+def test_of_two_that_write_at_once_one_wins(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        docs = await broker.bucket("docs")
+        revision = await docs.put("a", b"0")
+        writes = (docs.put("a", b"%d" % number, revision=revision) for number in range(5))
+        results = await asyncio.gather(*writes, return_exceptions=True)
+        assert sorted(type(result).__name__ for result in results) == ["Conflict"] * 4 + ["int"]
+
+    _run(server, scenario)
+
+
+def test_entries_are_those_that_match_in_the_order_of_their_revisions(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        docs = await broker.bucket("docs")
+        for number in range(300):
+            await docs.put(f"many.k{number}", b"%d" % number)
+        await docs.put("other.x", b"x")
+        await docs.put("many.k0", b"again")
+        found = await docs.entries("many.*")
+        assert [entry.key for entry in found] == [f"many.k{number}" for number in range(1, 300)] + ["many.k0"]
+        assert [entry.revision for entry in found] == sorted(entry.revision for entry in found)
+        assert await docs.entries("other.x") == [Entry("other.x", b"x", 301)]
+        assert await docs.entries("none.>") == []
+
+    _run(server, scenario)
+
+
+def test_a_watch_tells_what_is_there_then_what_changes(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        docs = await broker.bucket("docs")
+        await docs.put("a.1", b"one")
+        await docs.put("a.2", b"two")
+        await docs.delete("a.2")
+        await docs.put("b.1", b"not watched")
+        watch, nothing = docs.watch("a.*"), docs.watch("z.*")
+        assert [await anext(watch), await anext(watch)] == [Entry("a.1", b"one", 1), None]
+        assert await anext(nothing) is None
+        await docs.put("a.3", b"three")
+        await docs.delete("a.1")
+        await docs.put("z.1", b"first")
+        assert [await anext(watch), await anext(watch)] == [Entry("a.3", b"three", 5), Entry("a.1", None, 6)]
+        assert await anext(nothing) == Entry("z.1", b"first", 7)
+        await watch.aclose()  # type: ignore[attr-defined]
+        assert [entry async for entry in watch] == []
+        ending = asyncio.create_task(anext(nothing, "ended"))
+        await asyncio.sleep(0.01)
+        await broker.close()
+        assert await ending == "ended"
+
+    _run(server, scenario)
+
+
+def test_a_bucket_is_one_that_other_clients_know(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        import nats
+
+        docs = await broker.bucket("docs", history=3)
+        await docs.put("a", b"ours")
+        client = await nats.connect(server.url)
+        theirs = await client.jetstream().key_value("docs")
+        assert (await theirs.get("a")).value == b"ours"
+        await theirs.put("b", b"theirs")
+        await theirs.delete("a")
+        assert (await theirs.status()).history == 3
+        await client.close()
+        assert await docs.entries() == [Entry("b", b"theirs", 2)]
+
+    _run(server, scenario)
+
+
+def test_a_request_is_answered_by_who_listens(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        heard: list[tuple[str, bytes]] = []
+
+        async def answer(subject: str, payload: bytes) -> bytes | None:
+            heard.append((subject, payload))
+            if payload == b"broken":
+                raise ValueError("a handler that fails")
+            return None if payload == b"silent" else payload.upper()
+
+        listener = await broker.listen("tw.ask.*", answer)
+        async with await connect(server.url) as other:
+            assert await other.request("tw.ask.rooms", b"hello") == b"HELLO"
+            await other.send("tw.ask.rooms", b"silent")
+            for question in (b"silent", b"broken"):
+                with pytest.raises(NobodyAnswers, match="in time"):
+                    await other.request("tw.ask.rooms", question, timeout=0.1)
+            assert await other.request("tw.ask.rooms", b"still there") == b"STILL THERE"
+            assert [payload for _, payload in heard] == [b"hello", b"silent", b"silent", b"broken", b"still there"]
+            with pytest.raises(NobodyAnswers, match="nobody listens"):
+                await other.request("tw.nobody", b"", timeout=60)
+            await listener.close()
+            with pytest.raises(NobodyAnswers, match="nobody listens"):
+                await other.request("tw.ask.rooms", b"", timeout=60)
+
+    _run(server, scenario)

@@ -1,0 +1,220 @@
+"""Who may connect to a NATS server, how, and what a refusal says and does not say."""
+
+import asyncio
+import logging
+import shutil
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nats")
+
+from thinwire.errors import BadUrl, BrokerRefused, BrokerUnavailable, ConfigError, ThinwireError
+from thinwire.transports.embedded import EmbeddedServer
+from thinwire.transports.nats import Options, Tls, connect
+from thinwire.transports.nats.options import read_servers
+
+SECRET = "s3cr3t/word"
+IN_URL = "s3cr3t%2Fword"
+
+
+async def _version(url: str | Sequence[str], options: Options | None = None) -> object:
+    async with asyncio.timeout(20), await connect(url, options) as broker:
+        assert broker.connected
+        assert SECRET not in broker.url
+        return (await broker.describe())["version"]
+
+
+def _refused(url: str | Sequence[str], options: Options | None = None) -> ThinwireError:
+    async def attempt() -> None:
+        await _version(url, options)
+
+    with pytest.raises(ThinwireError) as refused:
+        asyncio.run(attempt())
+    told = f"{refused.value!s} {refused.value!r} {refused.value.__cause__!r} {refused.value.facts!r}"
+    assert SECRET not in told
+    assert IN_URL not in told
+    return refused.value
+
+
+def test_what_a_server_tells_about_itself() -> None:
+    async def scenario(url: str) -> None:
+        async with await connect(url, Options(name="someone")) as broker:
+            facts = await broker.describe()
+        assert facts["jetstream"] is True
+        assert facts["max_payload"] == 1 << 20
+        assert facts["encrypted"] is False
+        assert 0 < float(str(facts["round_trip"])) < 10
+        assert str(facts["version"]).startswith("2.")
+
+    with EmbeddedServer() as server:
+        asyncio.run(scenario(server.url))
+
+
+def test_nobody_there_is_said_at_once_with_the_address() -> None:
+    with socket.socket() as taken:  # bound and not listening: nobody else can listen there
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        error = _refused(f"nats://me:{IN_URL}@127.0.0.1:{port}", Options(connect_timeout=60))
+    assert isinstance(error, BrokerUnavailable)
+    assert f"127.0.0.1:{port}" in str(error)
+
+
+def test_somebody_who_never_answers_is_not_waited_for_longer_than_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        error = _refused(f"nats://127.0.0.1:{silent.getsockname()[1]}", Options(connect_timeout=0.2))
+    assert isinstance(error, BrokerUnavailable)
+
+
+def test_the_first_server_that_is_there_is_taken() -> None:
+    with EmbeddedServer() as server:
+        assert asyncio.run(_version(["nats://127.0.0.1:1", server.url]))
+        assert asyncio.run(_version(f"nats://127.0.0.1:1,{server.url}"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["localhost:4222", "http://localhost", "nats://", "nats://host:port", "nats://host:99999", "nats://host/path", ""],
+)
+def test_what_is_no_address(url: str) -> None:
+    assert isinstance(_refused(url), BadUrl)
+
+
+def test_a_bad_address_does_not_show_its_password() -> None:
+    assert isinstance(_refused(f"nats://me:{SECRET}@host:port"), BadUrl)
+    assert isinstance(_refused([f"mats://me:{IN_URL}@host:1"]), BadUrl)
+    assert isinstance(_refused([]), BadUrl)
+
+
+def test_a_token(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with EmbeddedServer(lines=[f'authorization {{ token: "{SECRET}" }}']) as server:
+        assert asyncio.run(_version(server.url, Options(token=SECRET)))
+        assert asyncio.run(_version(server.url.replace("//", f"//{IN_URL}@")))
+        for url, options in (
+            (server.url, None),
+            (server.url, Options(token="wrong")),
+            (server.url.replace("//", "//wrong@"), None),
+        ):
+            error = _refused(url, options)
+            assert isinstance(error, BrokerRefused)
+            assert "credentials" in str(error)
+    assert SECRET not in caplog.text
+    assert IN_URL not in caplog.text
+
+
+def test_a_user_and_what_it_may_do() -> None:
+    publish = '["tw.open", "$JS.API.>", "_INBOX.>"]'
+    user = f'{{user: ada, password: "{SECRET}", permissions: {{publish: {publish}, subscribe: ["_INBOX.>"]}}}}'
+
+    async def scenario(url: str) -> None:
+        async with asyncio.timeout(20), await connect(url, Options(user="ada", password=SECRET)) as broker:
+            with pytest.raises(BrokerRefused, match="permission") as error:
+                await broker.request("tw.closed", b"", timeout=10)
+            assert error.value.subject == "tw.closed"
+            assert broker.connected
+
+    with EmbeddedServer(lines=[f"authorization {{ users: [{user}] }}"]) as server:
+        asyncio.run(scenario(server.url))
+        assert asyncio.run(_version(server.url.replace("//", f"//ada:{IN_URL}@")))
+        assert isinstance(_refused(server.url, Options(user="ada", password="wrong")), BrokerRefused)
+
+
+def test_a_key_file(tmp_path: Path) -> None:
+    nkeys = pytest.importorskip("nkeys")
+    seed = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER)
+    public = nkeys.from_seed(bytearray(seed)).public_key.decode()
+    (tmp_path / "ada.nk").write_bytes(seed)
+    with EmbeddedServer(lines=[f"authorization {{ users: [{{nkey: {public}}}] }}"]) as server:
+        assert asyncio.run(_version(server.url, Options(nkey=tmp_path / "ada.nk")))
+        assert isinstance(_refused(server.url), BrokerRefused)
+    (tmp_path / "bad.nk").write_text("no seed")
+    with EmbeddedServer() as server:
+        assert isinstance(_refused(server.url, Options(nkey=tmp_path / "bad.nk")), ConfigError)
+
+
+def test_a_server_without_jetstream_is_refused_with_the_remedy() -> None:
+    with EmbeddedServer(jetstream=False) as server:
+        error = _refused(server.url)
+    assert isinstance(error, BrokerRefused)
+    assert "nats-server -js" in str(error)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a certificate for the name `broker`, signed by itself."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the program openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("certificate")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=broker"
+    names = ["-addext", "subjectAltName=DNS:broker", "-keyout", "key.pem", "-out", "cert.pem"]
+    subprocess.run([*command.split(), *names], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def test_tls(certificate: Path) -> None:
+    files = f'cert_file: "{certificate}/cert.pem", key_file: "{certificate}/key.pem"'
+    with EmbeddedServer(lines=[f"tls {{ {files} }}"]) as server:
+        known = Tls(ca=certificate / "cert.pem", hostname="broker")
+        assert asyncio.run(_version(server.url, Options(tls=known)))
+        assert asyncio.run(_version(server.url.replace("nats:", "tls:"), Options(tls=known)))
+        stranger = _refused(server.url.replace("nats:", "tls:"))
+        assert isinstance(stranger, BrokerRefused)
+        assert "certificate" in str(stranger)
+        misnamed = _refused(server.url, Options(tls=Tls(ca=certificate / "cert.pem")))
+        assert "certificate" in str(misnamed)
+
+
+def test_a_client_certificate(certificate: Path) -> None:
+    files = f'cert_file: "{certificate}/cert.pem", key_file: "{certificate}/key.pem", ca_file: "{certificate}/cert.pem"'
+    with EmbeddedServer(lines=[f"tls {{ {files}, verify: true }}"]) as server:
+        pem = certificate / "cert.pem"
+        shown = Tls(ca=pem, hostname="broker", certificate=pem, key=certificate / "key.pem")
+        assert asyncio.run(_version(server.url, Options(tls=shown)))
+        error = _refused(server.url, Options(tls=Tls(ca=pem, hostname="broker"), connect_timeout=2))
+        assert isinstance(error, (BrokerRefused, BrokerUnavailable))
+
+
+def test_credentials_never_go_to_a_server_without_tls_that_was_to_have_it() -> None:
+    received = b""
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal received
+        writer.write(b'INFO {"server_id":"x","version":"2.15.0","max_payload":1000,"headers":true}\r\n')
+        received += await reader.read(1000)
+        writer.close()
+
+    async def scenario() -> None:
+        server = await asyncio.start_server(plain, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(BrokerRefused, match="offers no TLS"):
+                await connect(f"tls://me:{IN_URL}@127.0.0.1:{port}", Options(connect_timeout=2))
+            await asyncio.sleep(0.05)
+
+    asyncio.run(scenario())
+    assert received == b""
+
+
+def test_options_are_checked_and_show_no_secrets(tmp_path: Path) -> None:
+    shown = repr(Options(name="p", token=SECRET, user="ada", password=SECRET))
+    assert shown == "Options(name='p', token='***', user='ada', password='***')"
+    (tmp_path / "empty").touch()
+    for wrong in (
+        {"timeout": 0.0},
+        {"user": "ada"},
+        {"credentials": tmp_path / "none"},
+        {"credentials": tmp_path / "empty"},
+        {"nkey": tmp_path / "none"},
+    ):
+        with pytest.raises(ConfigError):
+            Options(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError):
+        Tls(ca=tmp_path / "none").context()
+    servers, options = read_servers("tls://tok@[::1]:5222", Options())
+    assert servers == ["tls://[::1]:5222"]
+    assert options.token == "tok"
+    assert options.tls == Tls()

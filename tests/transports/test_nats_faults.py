@@ -1,0 +1,276 @@
+"""A broker that is killed, a link that is cut: nothing is lost, nothing comes twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+import pytest
+
+pytest.importorskip("nats")
+
+from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed
+from thinwire.transports.broker import NOTHING, Entry, LogReader
+from thinwire.transports.embedded import EmbeddedServer
+from thinwire.transports.nats import NatsBroker, Options, connect, connection, reading
+from thinwire.transports.proxy import Proxy
+
+LOG, SUBJECT = "tw_log_rooms", "tw.log.rooms.p1.d"
+
+
+@asynccontextmanager
+async def _link() -> AsyncIterator[tuple[EmbeddedServer, Proxy, NatsBroker]]:
+    """A client at the other end of a link that can be cut."""
+    async with asyncio.timeout(40), EmbeddedServer() as server, Proxy("127.0.0.1", server.port) as wire:
+        options = Options(timeout=20, connect_timeout=0.5)
+        async with await connect(f"nats://127.0.0.1:{wire.port}", options) as broker:
+            await broker.open_log(LOG, ["tw.log.rooms.*.*"])
+            yield server, wire, broker
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def _append(broker: NatsBroker, count: int) -> list[int]:
+    return [await broker.append(LOG, SUBJECT, b"%d" % number) for number in range(count)]
+
+
+async def _stored(server: EmbeddedServer) -> list[bytes]:
+    """What the log holds, seen by somebody who had no trouble."""
+    async with await connect(server.url) as broker:
+        reader = await broker.read(LOG, first=1)
+        return [await _payload(reader) for _ in range((await broker.span(LOG)).messages)]
+
+
+async def _payload(reader: LogReader) -> bytes:
+    message = await reader.next(20)
+    assert message is not None
+    reader.done(message.offset)
+    return message.payload
+
+
+def _run(scenario: Callable[[], Coroutine[None, None, None]]) -> None:
+    asyncio.run(scenario())
+
+
+def test_a_broker_killed_between_appends_loses_and_doubles_nothing() -> None:
+    async def scenario() -> None:
+        async with _link() as (server, _, broker):
+            appending = asyncio.create_task(_append(broker, 1500))
+            reader = await broker.read(LOG, first=1, limit=64)
+            reading_on = asyncio.create_task(_all(reader, 1500))
+            for _ in range(3):
+                await asyncio.sleep(0.08)
+                server.kill()
+                await server.restart()
+            offsets = await appending
+            assert offsets == sorted(set(offsets))
+            expected = [b"%d" % number for number in range(1500)]
+            assert await _stored(server) == expected
+            assert await reading_on == expected
+
+    _run(scenario)
+
+
+async def _all(reader: LogReader, count: int) -> list[bytes]:
+    return [await _payload(reader) for _ in range(count)]
+
+
+def test_a_link_cut_again_and_again_loses_and_doubles_nothing() -> None:
+    async def scenario() -> None:
+        async with _link() as (server, wire, broker):
+            reader = await broker.read(LOG, first=1, limit=32)
+            reading_on = asyncio.create_task(_all(reader, 1500))
+            appending = asyncio.create_task(_append(broker, 1500))
+            for cuts in range(1, 5):
+                await asyncio.sleep(0.05)
+                wire.cut()
+                wire.restore()
+                while wire.connections <= cuts:
+                    await asyncio.sleep(0.01)
+            await appending
+            expected = [b"%d" % number for number in range(1500)]
+            assert await _stored(server) == expected
+            assert await reading_on == expected
+
+    _run(scenario)
+
+
+@pytest.mark.parametrize("insist", [False, True])
+def test_an_acknowledgement_that_is_lost_is_looked_up(insist: bool) -> None:
+    """The message arrives and its acknowledgement does not: cut exactly in between."""
+
+    async def scenario() -> None:
+        async with _link() as (server, wire, broker):
+            await broker.append(LOG, SUBJECT, b"before")
+            await broker.append(LOG, SUBJECT, b"the same")
+            wire.deaf = True
+            settings = {"after": 2} if insist else {}
+            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"the same", **settings))
+            while len(await _stored(server)) < 3:
+                await asyncio.sleep(0.01)
+            wire.cut()
+            wire.deaf = False
+            wire.restore()
+            assert await appending == 3
+            assert await broker.append(LOG, SUBJECT, b"after") == 4
+            assert await _stored(server) == [b"before", b"the same", b"the same", b"after"]
+
+    _run(scenario)
+
+
+def test_a_message_that_never_arrived_is_sent_again_and_insists() -> None:
+    async def scenario() -> None:
+        async with _link() as (server, wire, broker):
+            await broker.append(LOG, SUBJECT, b"before")
+            wire.pause()
+            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"once"))
+            await asyncio.sleep(0.02)
+            wire.cut()
+            async with await connect(server.url) as other:
+                await other.append(LOG, SUBJECT, b"somebody else")
+            wire.resume()
+            wire.restore()
+            assert await appending == 3
+            assert await _stored(server) == [b"before", b"somebody else", b"once"]
+
+    _run(scenario)
+
+
+def test_somebody_else_who_wrote_during_a_cut_is_a_conflict() -> None:
+    async def scenario() -> None:
+        async with _link() as (server, wire, broker):
+            await broker.append(LOG, SUBJECT, b"before")
+            wire.pause()
+            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"mine", after=1, within="tw.log.rooms.p1.*"))
+            await asyncio.sleep(0.02)
+            wire.cut()
+            async with await connect(server.url) as other:
+                await other.append(LOG, "tw.log.rooms.p1.k", b"theirs")
+            wire.resume()
+            wire.restore()
+            with pytest.raises(Conflict):
+                await appending
+            assert await _stored(server) == [b"before", b"theirs"]
+
+    _run(scenario)
+
+
+def test_a_caller_who_gave_up_may_ask_again() -> None:
+    async def scenario() -> None:
+        async with _link() as (server, wire, broker):
+            await broker.append(LOG, SUBJECT, b"before")
+            wire.deaf = True
+            with pytest.raises(BrokerUnavailable, match="open whether"):
+                await broker.append(LOG, SUBJECT, b"maybe", timeout=0.3)
+            wire.cut()
+            wire.deaf = False
+            with pytest.raises(BrokerUnavailable):
+                await broker.append(LOG, SUBJECT, b"maybe", timeout=0.1)
+            assert not broker.connected
+            wire.restore()
+            assert await broker.append(LOG, SUBJECT, b"maybe") == 2
+            assert await _stored(server) == [b"before", b"maybe"]
+
+    _run(scenario)
+
+
+def test_a_link_that_swallows_everything_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "ATTEMPT", 0.2)
+    monkeypatch.setattr(connection, "PROBE", 0.2)
+
+    async def scenario() -> None:
+        async with _link() as (server, wire, broker):
+            await broker.append(LOG, SUBJECT, b"before")
+            wire.deaf = True
+            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"once"))
+            while wire.connections < 2:
+                await asyncio.sleep(0.01)
+            wire.deaf = False
+            assert await appending == 2
+            assert await _stored(server) == [b"before", b"once"]
+
+    _run(scenario)
+
+
+def test_a_consumer_that_vanishes_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "HEARTBEAT", 0.15)
+
+    async def scenario() -> None:
+        async with _link() as (_, _, broker):
+            await _append(broker, 3)
+            reader = await broker.read(LOG, first=1)
+            assert await _all(reader, 3) == [b"0", b"1", b"2"]
+            await broker._connection.api(
+                f"CONSUMER.DELETE.{LOG}.{reader._name}", deadline=broker._connection.deadline()
+            )
+            await broker.append(LOG, SUBJECT, b"3")
+            assert await _payload(reader) == b"3"
+
+    _run(scenario)
+
+
+def test_a_reader_that_only_waits_is_kept_by_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "HEARTBEAT", 0.1)
+
+    async def scenario() -> None:
+        async with _link() as (_, _, broker):
+            await _append(broker, 10)
+            full, idle = await broker.read(LOG, first=1, limit=4), await broker.read(LOG)
+            names = full._name, idle._name
+            await asyncio.sleep(1)
+            assert (full._name, idle._name) == names
+            assert await _payload(full) == b"0"
+
+    _run(scenario)
+
+
+def test_a_watch_goes_on_after_a_broker_was_killed() -> None:
+    async def scenario() -> None:
+        async with _link() as (server, wire, broker):
+            docs = await broker.bucket("docs")
+            await docs.put("a", b"1", revision=NOTHING)
+            watch = docs.watch()
+            assert [await anext(watch), await anext(watch)] == [Entry("a", b"1", 1), None]
+            server.kill()
+            waiting = asyncio.create_task(docs.put("b", b"2", revision=NOTHING))
+            await server.restart()
+            assert await waiting == 2
+            assert await anext(watch) == Entry("b", b"2", 2)
+            wire.cut()
+            async with await connect(server.url) as other:
+                await (await other.bucket("docs")).delete("a")
+            wire.restore()
+            assert await anext(watch) == Entry("a", None, 3)
+            assert await docs.get("a") is None
+            await watch.aclose()  # type: ignore[attr-defined]
+
+    _run(scenario)
+
+
+def test_a_listener_hears_again_after_a_cut() -> None:
+    async def scenario() -> None:
+        async with _link() as (server, wire, broker):
+
+            async def answer(subject: str, payload: bytes) -> bytes:
+                return payload[::-1]
+
+            await broker.listen("tw.ask.>", answer)
+            wire.cut()
+            wire.restore()
+            async with await connect(server.url) as other:
+                while not broker.connected:
+                    await asyncio.sleep(0.01)
+                assert await other.request("tw.ask.a", b"abc") == b"cba"
+
+    _run(scenario)
+
+
+def test_closing_while_the_broker_is_away_is_quick_and_ends_who_waits() -> None:
+    async def scenario() -> None:
+        async with _link() as (server, _, broker):
+            server.kill()
+            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"x"))
+            await asyncio.sleep(0.05)
+            await asyncio.wait_for(broker.close(), 5)
+            with pytest.raises(TransportClosed):
+                await appending
+
+    _run(scenario)

@@ -1,0 +1,270 @@
+"""Logs on a real NATS server."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+pytest.importorskip("nats")
+
+from thinwire.errors import (
+    BadSubject,
+    BrokerRefused,
+    ConfigError,
+    Conflict,
+    PayloadTooLarge,
+    TransportClosed,
+    UnknownLog,
+)
+from thinwire.transports.broker import NOTHING, Retention, Span
+from thinwire.transports.embedded import EmbeddedServer
+from thinwire.transports.nats import NatsBroker, connect
+
+SUBJECTS = ["tw.log.rooms.*.*"]
+DATA, KEY = "tw.log.rooms.p1.d", "tw.log.rooms.p1.k"
+LOG = "tw_log_rooms"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(max_payload=20_000) as running:
+        yield running
+
+
+def _run(server: EmbeddedServer, scenario: Callable[[NatsBroker], Awaitable[None]]) -> None:
+    """On an empty log, in bounded time, without a task left behind."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(30), await connect(server.url) as broker:
+            await broker.delete_log(LOG)
+            await broker.open_log(LOG, SUBJECTS)
+            await scenario(broker)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(bounded())
+
+
+async def _fill(broker: NatsBroker, count: int) -> None:
+    for number in range(1, count + 1):
+        assert await broker.append(LOG, DATA, b"%d" % number) == number
+
+
+def test_what_is_appended_is_read_in_order(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        assert await broker.span(LOG) == Span(1, 0, 0, 0)
+        now = await broker.read(LOG)
+        before = time.time()
+        await _fill(broker, 10)
+        for number in range(1, 11):
+            message = await now.next(5)
+            assert message is not None
+            assert (message.offset, message.subject, message.payload) == (number, DATA, b"%d" % number)
+            assert abs(message.time - before) < 60
+        assert await now.next(0.01) is None
+        later = await broker.read(LOG, first=8)
+        assert [(await later.next(5)).offset for _ in range(3)] == [8, 9, 10]  # type: ignore[union-attr]
+        span = await broker.span(LOG)
+        assert (span.first, span.last, span.messages) == (1, 10, 10)
+        assert LOG in await broker.logs()
+
+    _run(server, scenario)
+
+
+def test_a_reader_of_some_subjects_gets_those(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        for number in range(6):
+            await broker.append(LOG, KEY if number % 3 == 0 else DATA, b"%d" % number)
+        await broker.append(LOG, "tw.log.rooms.p2.x", b"other")
+        keys = await broker.read(LOG, first=1, subjects=["tw.log.rooms.*.k"], limit=1)
+        both = await broker.read(LOG, first=1, subjects=[KEY, "tw.log.rooms.p2.x"])
+        for offset in (1, 4):
+            message = await keys.next(5)
+            assert message is not None
+            assert message.offset == offset
+            keys.done(offset)
+        assert await keys.next(0.05) is None
+        assert [(await both.next(5)).offset for _ in range(3)] == [1, 4, 7]  # type: ignore[union-attr]
+
+    _run(server, scenario)
+
+
+def test_a_slow_reader_is_sent_no_more_than_the_limit(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        await _fill(broker, 100)
+        reader = await broker.read(LOG, first=1, limit=8)
+        await asyncio.sleep(0.2)
+        assert len(reader._queue) == 8
+        held = [await reader.next(5) for _ in range(8)]
+        assert await reader.next(0.1) is None, "nothing is worked off, so nothing comes"
+        assert held[2] is not None
+        reader.done(held[2].offset)
+        seen = [message.offset for message in held if message]
+        while (message := await reader.next(0.5)) is not None:
+            seen.append(message.offset)
+            reader.done(message.offset)
+        assert seen == list(range(1, 101))
+
+    _run(server, scenario)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 64])
+def test_a_reader_that_keeps_up_never_stalls(server: EmbeddedServer, limit: int) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        await asyncio.gather(*(broker.append(LOG, f"tw.log.rooms.p{source}.d", b"x") for source in range(150)))
+        reader = await broker.read(LOG, first=1, limit=limit)
+        for offset in range(1, 151):
+            message = await reader.next(5)
+            assert message is not None
+            assert message.offset == offset
+            reader.done(offset)
+
+    _run(server, scenario)
+
+
+def test_after_insists_on_what_was_last(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        mine = "tw.log.rooms.p1.*"
+        assert await broker.append(LOG, KEY, b"key", after=NOTHING, within=mine) == 1
+        assert await broker.append(LOG, DATA, b"data", after=1, within=mine) == 2
+        await broker.append(LOG, "tw.log.rooms.p2.d", b"another publisher does not matter")
+        with pytest.raises(Conflict):
+            await broker.append(LOG, DATA, b"late", after=1, within=mine)
+        with pytest.raises(Conflict):
+            await broker.append(LOG, KEY, b"late", after=NOTHING)
+        assert await broker.append(LOG, DATA, b"more", after=2) == 4
+        assert (await broker.span(LOG)).messages == 4
+
+    _run(server, scenario)
+
+
+def test_the_newest_message_up_to_an_offset(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        for number in range(1, 10):
+            await broker.append(LOG, KEY if number in (2, 6) else DATA, b"%d" % number)
+        found = {up_to: await broker.last(LOG, KEY, up_to=up_to) for up_to in (0, 1, 2, 5, 6, 9, 99)}
+        assert {up_to: message and message.offset for up_to, message in found.items()} == {
+            0: None,
+            1: None,
+            2: 2,
+            5: 2,
+            6: 6,
+            9: 6,
+            99: 6,
+        }
+        newest = await broker.last(LOG, "tw.log.rooms.*.*", up_to=7)
+        assert newest is not None
+        assert (newest.offset, newest.subject, newest.payload) == (7, DATA, b"7")
+        assert (await broker.last(LOG, "tw.log.rooms.>")).payload == b"9"  # type: ignore[union-attr]
+        assert await broker.last(LOG, "tw.log.rooms.p7.k") is None
+        assert await broker.subjects(LOG) == {KEY: 2, DATA: 7}
+        assert await broker.subjects(LOG, "tw.log.rooms.*.k") == {KEY: 2}
+
+    _run(server, scenario)
+
+
+def test_an_offset_is_found_by_time(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        await _fill(broker, 5)
+        reader = await broker.read(LOG, first=1)
+        for offset in range(1, 6):
+            message = await reader.next(5)
+            assert message is not None
+            same = await broker.last(LOG, ">", up_to=offset)
+            assert same == message, "the time is the same however a message is read"
+            assert await broker.offset_at(LOG, message.time) <= offset
+            assert await broker.offset_at(LOG, message.time + 0.000_002) > offset or offset < 5
+        assert await broker.offset_at(LOG, 0.0) == 1
+        assert await broker.offset_at(LOG, time.time() + 3600) == 6
+
+    _run(server, scenario)
+
+
+def test_a_log_keeps_what_its_retention_says_and_stays(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        await broker.delete_log(LOG)
+        await broker.open_log(LOG, SUBJECTS, Retention(messages=3))
+        await _fill(broker, 10)
+        await broker.open_log(LOG, ["tw.log.rooms.p1.*"], Retention(messages=100))  # exists, and covers this
+        span = await broker.span(LOG)
+        assert (span.first, span.last, span.messages) == (8, 10, 3)
+        reader = await broker.read(LOG, first=2)
+        assert (await reader.next(5)).offset == 8  # type: ignore[union-attr]
+        with pytest.raises(ConfigError, match="does not keep") as error:
+            await broker.open_log(LOG, ["tw.log.rooms.>"])
+        assert error.value.missing == ["tw.log.rooms.>"]
+        with pytest.raises(BrokerRefused):
+            await broker.open_log("tw_other", SUBJECTS)  # one subject, one log
+        await broker.delete_log(LOG)
+        await broker.delete_log(LOG)
+        assert LOG not in await broker.logs()
+
+    _run(server, scenario)
+
+
+def test_a_log_that_is_not_there_is_an_error_everywhere(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        for call in (
+            broker.span("tw_none"),
+            broker.last("tw_none", ">"),
+            broker.read("tw_none"),
+            broker.read("tw_none", first=1),
+            broker.append("tw_none", "tw.none.a", b""),
+            broker.append("tw_none", "tw.none.a", b"", after=NOTHING),
+            broker.offset_at("tw_none", 0.0),
+            broker.append("tw_none", DATA, b"a subject of another log"),
+        ):
+            with pytest.raises(UnknownLog):
+                await call
+        for name in ("two words", "a.b", "", "a*"):
+            with pytest.raises(BadSubject):
+                await broker.span(name)
+        with pytest.raises(BadSubject):
+            await broker.append(LOG, "tw.log.rooms.p1.d\r\nPUB x 0\r\n", b"")
+
+    _run(server, scenario)
+
+
+def test_a_payload_above_the_limit_is_refused_and_the_connection_stays(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        limit = broker.capabilities.max_payload
+        assert 15_000 < limit < 20_000, "the server's limit, less room for headers"
+        with pytest.raises(PayloadTooLarge) as error:
+            await broker.append(LOG, DATA, bytes(limit + 1))
+        assert (error.value.size, error.value.limit) == (limit + 1, limit)
+        assert await broker.append(LOG, DATA, bytes(limit), after=NOTHING) == 1
+        assert await broker.append(LOG, DATA, bytes(limit)) == 2
+        assert broker.connected
+
+    _run(server, scenario)
+
+
+def test_closing_ends_who_waits(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        reader = await broker.read(LOG)
+        waiting = asyncio.create_task(reader.next())
+        await asyncio.sleep(0.01)
+        await broker.close()
+        await broker.close()
+        with pytest.raises(TransportClosed):
+            await waiting
+        for call in (reader.next(), broker.append(LOG, DATA, b""), broker.span(LOG), broker.send("a", b"")):
+            with pytest.raises(TransportClosed):
+                await call
+
+    _run(server, scenario)
+
+
+def test_a_reader_of_a_log_that_is_made_again_says_so(server: EmbeddedServer) -> None:
+    async def scenario(broker: NatsBroker) -> None:
+        await _fill(broker, 3)
+        reader = await broker.read(LOG, first=1)
+        for _ in range(3):
+            await reader.next(5)
+        await broker.delete_log(LOG)
+        await broker.open_log(LOG, SUBJECTS)
+        reader._renew()  # as it does when heartbeats are missing
+        with pytest.raises(UnknownLog, match="made again"):
+            await reader.next(5)
+
+    _run(server, scenario)
