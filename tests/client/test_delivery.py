@@ -93,6 +93,23 @@ def test_a_durable_reader_goes_on_after_what_it_worked_off(url: str) -> None:
     run(story)
 
 
+def test_a_durable_that_was_forgotten_begins_anew(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema, retain=True)
+            async with bus.publisher(schema.name, name="p1") as out:
+                for n in range(10):
+                    await out.publish(reading(n))
+                await out.flush()
+                for again in (False, True):
+                    async with bus.subscribe(schema.name, durable="hvac", start="earliest") as events:
+                        assert [event["n"] for event in await take(events, 10)] == list(range(10)), again
+                    await bus.forget(schema.name, "hvac")
+
+    run(story)
+
+
 def test_an_event_whose_loop_body_failed_comes_again(url: str) -> None:
     async def story() -> None:
         schema = rooms()

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
 from thinwire.control.registry import (
@@ -169,6 +170,7 @@ def test_what_is_no_key_is_refused(key):
         decode(key, b"{}")
 
 
+@settings_of(max_examples=60)
 @given(
     st.sampled_from(["schema.r.0011223344556677", "topic.r", "config.r", "subscription.r.a", "publisher.r.p"]),
     st.data(),

@@ -160,3 +160,18 @@ def test_the_process_refuses_as_well(graph, query):
 def test_turtle_of_a_schema_and_of_the_graph_agree(graph):
     assert rows(graph, "SELECT ?n { ?s a tw:EventSchema ; tw:name ?n }") == [["building.rooms"]]
     assert "tw:static true" in to_turtle(ROOMS)
+
+
+def test_a_query_that_breaks_its_process_breaks_nothing_else(graph):
+    nested = "SELECT * { FILTER(" + "(" * 30_000 + "1" + ")" * 30_000 + ") }"
+    with pytest.raises(RegistryError):
+        asyncio.run(ask_graph(graph, nested, timeout=5.0))
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [("1/0.0e0", None), ("xsd:double('INF')", "INF"), ("STRDT('x', xsd:integer)", "x"), ("true", True), ("1.5", 1.5)],
+)
+def test_values_that_json_does_not_know(graph, expression, value):
+    found = rows(graph, f"SELECT ({expression} AS ?v) {{}}")[0][0]
+    assert found == value or value is None

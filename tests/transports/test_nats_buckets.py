@@ -112,7 +112,7 @@ def test_a_watch_tells_what_is_there_then_what_changes(server: EmbeddedServer) -
         await docs.put("z.1", b"first")
         assert [await anext(watch), await anext(watch)] == [Entry("a.3", b"three", 5), Entry("a.1", None, 6)]
         assert await anext(nothing) == Entry("z.1", b"first", 7)
-        await watch.aclose()  # type: ignore[attr-defined]
+        await watch.aclose()
         assert [entry async for entry in watch] == []
         ending = asyncio.create_task(anext(nothing, "ended"))
         await asyncio.sleep(0.01)

@@ -211,7 +211,7 @@ def test_options_are_checked_and_show_no_secrets(tmp_path: Path) -> None:
         {"nkey": tmp_path / "none"},
     ):
         with pytest.raises(ConfigError):
-            Options(**wrong)  # type: ignore[arg-type]
+            Options(**wrong)
     with pytest.raises(ConfigError):
         Tls(ca=tmp_path / "none").context()
     servers, options = read_servers("tls://tok@[::1]:5222", Options())

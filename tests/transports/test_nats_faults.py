@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("nats")
 
 from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed
-from thinwire.transports.broker import NOTHING, Entry, LogReader
+from thinwire.transports.broker import ANY, NOTHING, Entry, LogReader
 from thinwire.transports.embedded import EmbeddedServer
 from thinwire.transports.nats import NatsBroker, Options, connect, connection, reading
 from thinwire.transports.proxy import Proxy
@@ -102,8 +102,7 @@ def test_an_acknowledgement_that_is_lost_is_looked_up(insist: bool) -> None:
             await broker.append(LOG, SUBJECT, b"before")
             await broker.append(LOG, SUBJECT, b"the same")
             wire.deaf = True
-            settings = {"after": 2} if insist else {}
-            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"the same", **settings))
+            appending = asyncio.create_task(broker.append(LOG, SUBJECT, b"the same", after=2 if insist else ANY))
             while len(await _stored(server)) < 3:
                 await asyncio.sleep(0.01)
             wire.cut()
@@ -240,7 +239,7 @@ def test_a_watch_goes_on_after_a_broker_was_killed() -> None:
             wire.restore()
             assert await anext(watch) == Entry("a", None, 3)
             assert await docs.get("a") is None
-            await watch.aclose()  # type: ignore[attr-defined]
+            await watch.aclose()
 
     _run(scenario)
 

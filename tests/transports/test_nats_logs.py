@@ -45,9 +45,9 @@ def _run(server: EmbeddedServer, scenario: Callable[[NatsBroker], Awaitable[None
     asyncio.run(bounded())
 
 
-async def _fill(broker: NatsBroker, count: int) -> None:
+async def _fill(broker: NatsBroker, count: int, more: bytes = b"") -> None:
     for number in range(1, count + 1):
-        assert await broker.append(LOG, DATA, b"%d" % number) == number
+        assert await broker.append(LOG, DATA, b"%d" % number + more) == number
 
 
 def test_what_is_appended_is_read_in_order(server: EmbeddedServer) -> None:
@@ -237,6 +237,19 @@ def test_a_payload_above_the_limit_is_refused_and_the_connection_stays(server: E
         assert broker.connected
 
     _run(server, scenario)
+
+
+def test_a_broker_without_room_says_so() -> None:
+    async def scenario(server: EmbeddedServer) -> None:
+        async with asyncio.timeout(30), await connect(server.url) as broker:
+            await broker.open_log(LOG, SUBJECTS, Retention(size=None))
+            with pytest.raises(BrokerRefused, match="disk space"):
+                await _fill(broker, 100, bytes(50_000))
+            assert 0 < (await broker.span(LOG)).messages < 100
+            assert broker.connected
+
+    with EmbeddedServer(max_store=1 << 20) as small:
+        asyncio.run(scenario(small))
 
 
 def test_closing_ends_who_waits(server: EmbeddedServer) -> None:

@@ -36,7 +36,7 @@ from thinwire.cli.publishing import Feed, Intake, Summary, settle_schema
 from thinwire.client.publication import TopicPublisher
 from thinwire.errors import ConfigError
 
-TopicArgument = Annotated[str, typer.Argument(help="The topic, such as building.rooms.")]
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Such as building.rooms.")]
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object a line; - for stdin.")]
 InferOption = Annotated[
     bool, typer.Option("--infer", help="Find the schema from the first 100 lines and register it, if there is none.")

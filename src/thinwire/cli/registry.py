@@ -34,7 +34,9 @@ QUERY_PATIENCE = 15.0
 registry = typer.Typer(add_completion=False, no_args_is_help=True, help="What the registry knows.")
 
 NameArgument = Annotated[str, typer.Argument(metavar="TOPIC|KEY", help="A topic, or a key such as topic.plant.")]
-KindArgument = Annotated[str | None, typer.Argument(help=f"Keys of one kind: {', '.join(KINDS)}. Else the topics.")]
+KindArgument = Annotated[
+    str | None, typer.Argument(metavar="KIND", help=f"Keys of one kind: {', '.join(KINDS)}. Else the topics.")
+]
 QueryArgument = Annotated[str, typer.Argument(metavar="SPARQL", help="The query, or @FILE.")]
 TurtleOption = Annotated[bool, typer.Option("--turtle", help="The topic's schema as RDF in Turtle.")]
 GraphOption = Annotated[bool, typer.Option("--turtle", help="Insist on Turtle: for CONSTRUCT and DESCRIBE.")]

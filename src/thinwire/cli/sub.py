@@ -53,7 +53,7 @@ class Cadence(StrEnum):
     TICK = "tick"
 
 
-TopicArgument = Annotated[str, typer.Argument(help="The topic, such as building.rooms.")]
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Such as building.rooms.")]
 PropertiesOption = Annotated[
     str | None, typer.Option("--properties", metavar="A,B", help="Only these; dimensions and time always come.")
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json as json_text
 import os
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -66,7 +67,13 @@ def up(
     """
     output = Output(json)
     if to is None:
-        run(_broker_and_registry(output, port, directory))
+        try:
+            run(_broker_and_registry(output, port, directory))
+        except OSError as trouble:
+            where = str(directory or tempfile.gettempdir())
+            raise ConfigError(
+                f"{trouble.strerror}: make room, or choose another directory (--dir)", dir=where
+            ) from None
     elif directory is not None:
         raise ConfigError("a broker that runs has its data elsewhere: leave out --dir, or --to", dir=str(directory))
     else:

@@ -15,8 +15,8 @@ from thinwire.client.subscription import OnNotice, Subscription
 from thinwire.client.topics import Topic
 from thinwire.client.urls import read_url
 from thinwire.clock import Clock, WallClock
-from thinwire.control.names import REGISTRY, check_topic, check_word
-from thinwire.control.registry import Settings, TopicDocument, ping, register_schema
+from thinwire.control.names import CURSORS, REGISTRY, check_topic, check_word
+from thinwire.control.registry import Settings, TopicDocument, ping, register_schema, remove_subscription
 from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed
 from thinwire.events import Schema
 from thinwire.link import LinkConfig
@@ -221,6 +221,11 @@ class Bus:
         )
         self._open.append(made)
         return made
+
+    async def forget(self, topic: str, durable: str) -> None:
+        """End a durable subscription for good: nobody is asked for it any more, and its place is lost."""
+        await remove_subscription(self._registry, check_topic(topic), check_word(durable, "durable"))
+        await (await self.broker.bucket(CURSORS)).delete(f"{topic}.{durable}")
 
     @property
     def _registry(self) -> Bucket:

@@ -40,6 +40,7 @@ class Outbox:
 
     last: the offset of the publisher's last message in the log, 0 where there is none
     messages, payload_bytes: what was stored
+    failure, raised: what stopped it for good, and whether anybody has been told
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Outbox:
         self.messages = 0
         self.payload_bytes = 0
         self.failure: ThinwireError | None = None
+        self.raised = False
         self._trouble: BrokerUnavailable | BrokerRefused | None = None
         self._complained = -COMPLAIN_EVERY
         self._broker = broker
@@ -118,6 +120,7 @@ class Outbox:
     def check(self) -> None:
         """Raise what stopped the outbox, if something did."""
         if self.failure is not None:
+            self.raised = True
             raise self.failure
 
     async def _unless_failed(self, event: asyncio.Event) -> None:

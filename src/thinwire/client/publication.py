@@ -114,6 +114,13 @@ class TopicPublisher:
         """Take the name, find out what it said before, and begin a new life under it."""
         if self._link is not None:
             return
+        try:
+            await self._open()
+        except BaseException:
+            await self._abandon()
+            raise
+
+    async def _open(self) -> None:
         self._view = await self._find_topic()
         self._dead = DeadLetters(self._broker, self._view.schema, self.name)
         self._has_large = any(p.kind in _LARGE for p in self._view.schema.wire)
@@ -179,18 +186,23 @@ class TopicPublisher:
         if self._link is None:
             return
         outbox = self._opened()[1]
+        try:
+            if not outbox.raised:
+                await self.flush(timeout)
+        finally:
+            await self._abandon()
+            await self._view.publisher_ends(self.name)
+
+    async def _abandon(self) -> None:
+        """Stop everything; what waits is given up."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for listener in self._listeners:
             await listener.close()
-        try:
-            if outbox.failure is None:
-                await self.flush(timeout)
-        finally:
-            await outbox.close()
-            self._link = None
-            await self._view.publisher_ends(self.name)
+        if self._outbox is not None:
+            await self._outbox.close()
+        self._link, self._outbox, self._tasks, self._listeners = None, None, [], []
 
     def _opened(self) -> tuple[Publisher, Outbox]:
         if self._link is None or self._outbox is None:

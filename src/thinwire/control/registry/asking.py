@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from typing import Any
 
@@ -14,6 +15,8 @@ from thinwire.errors import RegistryError
 TIMEOUT = 5.0
 MEMORY = 2 << 30 if sys.platform == "linux" else 0
 """bytes a query may take; elsewhere processes cannot be held to it"""
+
+_log = logging.getLogger("thinwire.registry")
 
 
 async def ask_graph(graph: Projection, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
@@ -46,6 +49,6 @@ async def _run(request: bytes, timeout: float) -> bytes:
             process.kill()
             await process.communicate()
     if process.returncode:
-        last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
-        raise RegistryError(f"the query takes too much: make it narrower ({last or process.returncode})")
+        _log.debug("a query ended with %s: %s", process.returncode, complaint.decode(errors="replace"))
+        raise RegistryError("the query takes too much: make it narrower, or add LIMIT", memory=MEMORY)
     return output

@@ -24,6 +24,7 @@ from thinwire.control.registry.settings import Settings, demand_for
 from thinwire.errors import Conflict, RegistryError, SchemaError, UnknownTopic
 from thinwire.events import Schema, compatible, from_turtle
 from thinwire.reduction import Demand, resolve
+from thinwire.reduction.demand import check_names
 from thinwire.transports.broker import NOTHING, Broker, Bucket, Entry
 
 ATTEMPTS = 20
@@ -167,9 +168,9 @@ async def _next_topic(
 def _check_settings(schema: Schema, settings: Settings) -> None:
     """Refuse settings that no publisher of this schema could follow."""
     keys.topic_key(schema.name)
-    on_wire = factored(schema)
     kept = Demand(settings.tolerance or {}, settings.default_tolerance or 0, **settings.way)
-    resolve(on_wire, kept if on_wire is schema else demand_for(on_wire, kept))
+    check_names(schema, kept)
+    resolve(factored(schema), demand_for(factored(schema), kept))
 
 
 def _topic(entry: Entry | None) -> TopicDocument | None:

@@ -178,8 +178,9 @@ class Registry:
     ) -> ConfigDocument:
         share = self._budget(topic, schema, settings, left, now)
         self._conclusions[topic.name] = share.problems
-        demand = share.demand(schema, settings)
-        resolve(factored(schema), demand_for(factored(schema), demand))
+        on_wire = factored(schema)
+        demand = demand_for(on_wire, share.demand(schema, settings))
+        resolve(on_wire, demand)
         return ConfigDocument(topic.name, self._next_version(topic), share.wanted, demand, **settings.link)
 
     def _budget(

@@ -5,7 +5,7 @@ exactly what one document said. Queries see the union of all. Nothing can be wri
 
 The store is pyoxigraph: of the two that hold triples in memory and speak all of SPARQL it is the faster one, six times
 at loading and up to twenty times at the questions asked here (`benchmarks/stores.py` measures it against rdflib,
-docs/registry.md has the table), it gives other threads the processor while it works, and schemas are read with it anyway.
+docs/registry.md has the table), and schemas are read with it anyway.
 
 >>> from thinwire.control.registry.documents import TopicDocument
 >>> graph = Projection()

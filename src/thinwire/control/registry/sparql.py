@@ -8,6 +8,7 @@ nothing of ours, so that it starts in a tenth of a second.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -91,11 +92,20 @@ def _graph(found: Any, prefixes: dict[str, str], rows: int) -> dict[str, Any]:
 
 def _plain(term: Any) -> Any:
     if isinstance(term, Literal):
-        read = _READERS.get(term.datatype.value.removeprefix(_XSD))
-        return read(term.value) if read is not None else term.value
+        return _value(term)
     if term is None or isinstance(term, NamedNode):
         return None if term is None else term.value
     return str(term) if isinstance(term, BlankNode) else repr(term)
+
+
+def _value(literal: Literal) -> Any:
+    """The value of a literal; its text where JSON has no such value, or the text is none of its type."""
+    read = _READERS.get(literal.datatype.value.removeprefix(_XSD), str)
+    try:
+        value = read(literal.value)
+    except ValueError:
+        return literal.value
+    return value if not isinstance(value, float) or math.isfinite(value) else literal.value
 
 
 def main() -> None:
@@ -111,7 +121,7 @@ def main() -> None:
         said = answer(store, request["query"], request["prefixes"], request["rows"])
     except Refused as problem:
         said = {"error": str(problem)}
-    json.dump(said, sys.stdout, allow_nan=True)
+    json.dump(said, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from thinwire.transports.nats.store import Store, check_log
 from thinwire.transports.subjects import check_pattern, check_subject
 
 _REMEMBERED = 4096
+_SILENT = "it answers and does not acknowledge (is its disk full? its log tells); "
 
 
 @dataclass(slots=True)
@@ -76,7 +77,8 @@ class Appender:
             self._open[message.subject] = message.payload
             if isinstance(error, asyncio.CancelledError):
                 raise
-            raise BrokerUnavailable("it is open whether the message was stored", **error.facts) from error
+            why = _SILENT if self._connection.connected else ""
+            raise BrokerUnavailable(f"{why}it is open whether the message was stored", **error.facts) from error
         self._remember(message.subject, offset)
         return offset
 
@@ -92,7 +94,7 @@ class Appender:
             return await self._sent_before(message)
         except NobodyThere:
             message.sent = before
-            await self._store.info(message.log)  # UnknownLog, or it is about to be there
+            await self._store.info(message.log, deadline=message.deadline)  # UnknownLog, or it is about to be there
             await asyncio.sleep(PAUSE)
             return None
         return await self._acknowledged(message, answer.payload, before)
@@ -147,7 +149,7 @@ class Appender:
             except Unanswered:
                 continue
             except NobodyThere:
-                await self._store.info(log)
+                await self._store.info(log, deadline=deadline)
                 await asyncio.sleep(PAUSE)
                 continue
             reply = json.loads(answer.payload)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from thinwire.errors import BadSubject, ConfigError, Conflict, TransportClosed
 from thinwire.transports.broker import ANY, NOTHING, Entry
@@ -98,8 +99,9 @@ class NatsBucket:
         )
         await feed.open()
         try:
-            async for entry in _told(feed):
-                yield entry
+            async with aclosing(_told(feed)) as told:
+                async for entry in told:
+                    yield entry
         except TransportClosed:
             return
         finally:

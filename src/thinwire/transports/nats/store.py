@@ -65,17 +65,18 @@ class Store:
         result: dict[str, Any] = made["config"]
         return result
 
-    async def _config(self, name: str) -> dict[str, Any]:
-        config: dict[str, Any] = (await self.info(name))["config"]
+    async def _config(self, name: str, deadline: float | None = None) -> dict[str, Any]:
+        config: dict[str, Any] = (await self.info(name, deadline=deadline))["config"]
         if not config.get("allow_direct"):
             raise BrokerRefused("the stream was made by somebody else, without allow_direct", log=name)
         return config
 
-    async def info(self, log: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def info(self, log: str, body: dict[str, Any] | None = None, deadline: float | None = None) -> dict[str, Any]:
         """What the server knows of a log."""
         check_log(log)
+        limit = self._connection.deadline() if deadline is None else deadline
         try:
-            return await self._connection.api(f"STREAM.INFO.{log}", body, deadline=self._connection.deadline())
+            return await self._connection.api(f"STREAM.INFO.{log}", body, deadline=limit)
         except Refused as refused:
             raise refused.translated(log=log) from None
 
@@ -170,7 +171,7 @@ class Store:
             except Unanswered:
                 continue
             except NobodyThere:
-                await self._config(log)  # an error if there is none; otherwise it is about to answer
+                await self._config(log, limit)  # an error if there is none; otherwise it is about to answer
                 reason = BrokerRefused("the log does not answer yet", log=log)
                 await asyncio.sleep(PAUSE)
                 continue
