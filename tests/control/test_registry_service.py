@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 
 import pytest
 from registry_sites import ROOMS, Site, local, running, until
@@ -267,8 +268,10 @@ def test_a_schema_is_found_by_what_travels_of_it():
         async with local() as (_, site, _):
             await register_schema(site.bucket, schema)
             assert await find_schema(site.bucket, "plant", factored(schema).fingerprint) == schema
-            with pytest.raises(RegistryError, match="predictor"):
-                await register_schema(site.bucket, schema, Settings(predictor="oracle"))
+            for name, known in (("make", True), ("nobody", False)):
+                settings = Settings(retain=True, tolerance={name: 0})
+                with nullcontext() if known else pytest.raises(DemandError, match="does not travel"):
+                    await register_schema(site.bucket, schema, settings)
 
     asyncio.run(story())
 

@@ -12,7 +12,7 @@ from thinwire.evaluation.live.feed import READINGS, TOLERANCE, Feed, feed_schema
 from thinwire.evaluation.live.measure import Taken, dense, quantile, sparse
 from thinwire.evaluation.live.numbered import judge, numbered, numbered_schema, reading
 from thinwire.evaluation.live.outcome import Outcome, outcome
-from thinwire.evaluation.live.sampling import Sample
+from thinwire.evaluation.live.sampling import Sample, Sampler
 from thinwire.evaluation.live.search import climb, confirm
 from thinwire.events import Event
 from thinwire.link import LinkConfig, Publisher, Subscriber
@@ -61,7 +61,7 @@ def test_plants_publish_at_the_pace_asked_for():
     assert feed.farewell()[0]["timestamp"] > events[-1]["timestamp"]
 
 
-@given(st.floats(60, 1e6), st.floats(60, 1e6), st.floats(1.1, 3.0))
+@given(st.floats(1000, 1e6), st.floats(1000, 1e6), st.floats(1.1, 3.0))
 def test_a_climb_ends_just_below_the_knee(knee, start, stride):
     async def held(rate):
         return rate <= knee
@@ -109,7 +109,7 @@ def test_only_events_that_travelled_are_timed():
 def answers(events=(100, 100), complete=(True, True), missed=(0, 0), late=((5, 200),)):
     taken = {"events": events, "complete": complete, "missed": missed, "latencies": late}
     sent = {"events": 100, "told": 100, "sent": 50}
-    return outcome(10.0, 10.0, [sent], [taken], {})
+    return outcome(10.0, 10.0, [sent], [taken], Sampler({}))
 
 
 @pytest.mark.parametrize(

@@ -239,8 +239,8 @@ def running_proxy(target_host: str, target_port: int, *, delay: float = 0.0) -> 
     try:
         asyncio.run_coroutine_threadsafe(proxy.start(), loop).result()
         yield proxy
-        asyncio.run_coroutine_threadsafe(proxy.stop(), loop).result()
     finally:
+        asyncio.run_coroutine_threadsafe(proxy.stop(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -35,6 +35,7 @@ PROBE_TIMEOUT = 2.0
 PROBES_AT_ONCE = 32
 RETRY = 1.0
 TICK = 0.25
+BREATH = 32
 _MARGIN = 1_024
 """bytes that a broker may add to an answer"""
 
@@ -97,9 +98,12 @@ class RegistryService:
                 await asyncio.sleep(RETRY)
 
     async def _read(self, bucket: Bucket) -> None:
-        registry, graph = self._fresh(), Projection()
+        registry, graph, read = self._fresh(), Projection(), 0
         async with aclosing(bucket.watch()) as changes:
             async for entry in changes:
+                read += 1
+                if read % BREATH == 0:
+                    await asyncio.sleep(0)  # thousands may come at once: others want to be heard as well
                 if entry is None:
                     # what was read so far is all there is: only now conclusions may be drawn from what is missing
                     self.registry, self.graph, self._bucket = registry, graph, bucket

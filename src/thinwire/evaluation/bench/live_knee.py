@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from thinwire.evaluation.bench.bar import Bar, Row, Setting
 from thinwire.evaluation.live.knee import LINGER, QUICK, Knees, Plan, knees
+from thinwire.evaluation.live.outcome import Outcome
 
 OURS, PER_EVENT, BATCHED = "thinwire", "json", "json-batched"
 CALLED = {OURS: "thinwire", PER_EVENT: "JSON, one message an event", BATCHED: "JSON in batches"}
 SENT_SHARE = (0.48, 0.52)
 """frames an event on this stream; anything else would be another measurement (introductions weigh in short runs)"""
+
+BUSY = 0.3
+"""cores used by something else from which on the row says so"""
 
 
 def knee(setting: Setting) -> Iterator[Row]:
@@ -27,18 +31,26 @@ def knee(setting: Setting) -> Iterator[Row]:
 def _rate_row(found: Knees, plan: Plan, low: float | None, judged: bool) -> Row:
     how = f"{plan.how}; 4 publishers, 20 subscriber connections, two cores"
     how += f", linger {1000 * LINGER:g} ms" if found.kind != PER_EVENT else ""
-    how += f"; runs: {_listed(found.rates)}"
-    sound, note = True, ""
+    how += f"; runs: {', '.join(f'{rate:,.0f}' for rate in found.rates)}"
     if found.rounds:
-        last = found.rounds[-1]
-        how += f"; p99 {last.p99:.0f} ms, p50 {last.p50:.0f} ms, {last.sent_share:.2f} frames an event"
-        how += f"; cores: {', '.join(f'{role} {cores:.2f}' for role, cores in last.cpu.items())}"
-        if last.grown is not None:
-            how += f"; memory {100 * last.grown:+.1f} % at most"
-        if judged and found.kind == OURS and not SENT_SHARE[0] <= last.sent_share <= SENT_SHARE[1]:
-            sound, note = False, f"{last.sent_share:.2f} frames an event, not 0.5"
+        how += _in_words(found.rounds[-1])
+    if found.failed is not None:
+        how += f"; at {found.failed.rate:,.0f}: {found.failed.trouble}"
+    share = found.rounds[-1].sent_share if found.rounds else 0.5
+    strange = judged and found.kind == OURS and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
+    notes = [f"{share:.2f} frames an event, not 0.5"] if strange else []
+    if found.others > BUSY:
+        notes.append(f"something else used up to {found.others:.1f} cores meanwhile")
     name = f"knee, {CALLED[found.kind]}: events a second held"
-    return Row(name, "events/s", found.knee, low=low, how=how, note=note, sound=sound)
+    return Row(name, "events/s", found.knee, low=low, how=how, note=", ".join(notes), sound=not strange)
+
+
+def _in_words(round_: Outcome) -> str:
+    cores = ", ".join(f"{role} {used:.2f}" for role, used in round_.cpu.items())
+    text = (
+        f"; p99 {round_.p99:.0f} ms, p50 {round_.p50:.0f} ms, {round_.sent_share:.2f} frames an event; cores: {cores}"
+    )
+    return text + (f"; memory {100 * round_.grown:+.1f} % at most" if round_.grown is not None else "")
 
 
 def _ratio_row(ours: Knees, theirs: Knees, low: float) -> Row:
@@ -47,10 +59,6 @@ def _ratio_row(ours: Knees, theirs: Knees, low: float) -> Row:
     value = ours.knee / theirs.knee if theirs.knee else None
     note = "" if theirs.knee else "nothing was held"
     return Row(name, "times", value, low=low, how=how, note=note, sound=bool(theirs.knee))
-
-
-def _listed(rates: Sequence[float]) -> str:
-    return ", ".join(f"{rate:,.0f}" for rate in rates)
 
 
 BARS = [Bar("knee", knee)]

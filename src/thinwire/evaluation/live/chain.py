@@ -87,7 +87,7 @@ class Chain:
             taken = await self._readers.ask("subscriber", PATIENCE + SLACK, do="end", last=last, patience=PATIENCE)
         for earlier, answer in zip(before, taken, strict=True):
             answer["missed"] = [now - then for then, now in zip(earlier["missed"], answer["missed"], strict=True)]
-        return outcome(rate, seconds, sent, taken, sampler.series)
+        return outcome(rate, seconds, sent, taken, sampler)
 
     async def stored(self) -> int:
         """Bytes the broker keeps."""

@@ -45,12 +45,16 @@ QUICK = Plan(short=3.0, long=5.0, runs=1, precision=1.3, stride=2.0)
 
 @dataclass
 class Knees:
-    """The knees a stack had, one a run, with the round that confirmed each."""
+    """The knees a stack had, one a run.
+
+    rounds: those that confirmed them; failed: the last round that was not held; others: see `Outcome`, the largest
+    """
 
     kind: str
     rates: list[float] = field(default_factory=list)
     rounds: list[Outcome] = field(default_factory=list)
-    tries: int = 0
+    failed: Outcome | None = None
+    others: float = 0.0
 
     @property
     def knee(self) -> float:
@@ -92,13 +96,15 @@ async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitab
     chains: list[Chain] = []
 
     async def attempt(rate: float, seconds: float) -> Outcome:
-        found.tries += 1
         if not chains:
             chain = Chain(Shape(found.kind, linger=LINGER), feed_schema())
             await chain.__aenter__()
             chains.append(chain)
             await chain.round(REHEARSAL, 1.0)
         outcome = await chains[0].round(rate, seconds)
+        found.others = max(found.others, outcome.others)
+        if not outcome.held:
+            found.failed = outcome
         if outcome.lost:
             await chains.pop().__aexit__(None, None, None)
         return outcome

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thinwire.evaluation.live.measure import dense, quantile
-from thinwire.evaluation.live.sampling import Sample, cores_used, growth
+from thinwire.evaluation.live.sampling import Sample, Sampler, cores_used, growth, others
 
 P99 = 250.0
 """milliseconds from the instant an event was meant to be sent to its subscriber"""
@@ -23,6 +23,7 @@ class Outcome:
     rate: events a second of all publishers together
     sent: events that travelled; lost: events that a subscriber should have been handed and was not
     p50, p99: milliseconds, over all subscribers; series: what the processes used meanwhile
+    others: cores that something else on the machine used meanwhile
     """
 
     rate: float
@@ -33,6 +34,7 @@ class Outcome:
     p50: float
     p99: float
     series: Mapping[str, list[Sample]] = field(default_factory=dict, repr=False)
+    others: float = 0.0
 
     @property
     def sent_share(self) -> float:
@@ -74,7 +76,7 @@ def outcome(
     seconds: float,
     sent: Sequence[Mapping[str, Any]],
     taken: Iterable[Mapping[str, Any]],
-    series: Mapping[str, list[Sample]],
+    sampler: Sampler,
 ) -> Outcome:
     """The outcome of a round from what publishers and subscribers say."""
     told = sum(answer["told"] for answer in sent)
@@ -93,7 +95,8 @@ def outcome(
         lost=lost,
         p50=slow if p50 is None else p50,
         p99=slow if p99 is None else p99,
-        series=series,
+        series=sampler.series,
+        others=others(sampler.series, sampler.machine),
     )
 
 

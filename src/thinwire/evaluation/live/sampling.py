@@ -28,11 +28,13 @@ class Sampler:
 
     processes: name -> process id
     series: name -> samples; a process that ends has no more
+    machine: samples of everything that runs on the machine; its memory is not looked at
     """
 
     def __init__(self, processes: Mapping[str, int]) -> None:
         self.processes = dict(processes)
         self.series: dict[str, list[Sample]] = {name: [] for name in processes}
+        self.machine: list[Sample] = []
         self._begun = monotonic()
         self._task: asyncio.Task[None] | None = None
 
@@ -57,6 +59,8 @@ class Sampler:
     def _look(self) -> None:
         import psutil
 
+        every = psutil.cpu_times()
+        self.machine.append(Sample(monotonic() - self._begun, every.user + every.nice + every.system, 0))
         for name, pid in self.processes.items():
             try:
                 process = psutil.Process(pid)
@@ -75,6 +79,16 @@ def cores_used(series: Mapping[str, list[Sample]]) -> dict[str, float]:
     """
     ends = {name: (samples[0], samples[-1]) for name, samples in series.items() if len(samples) > 1}
     return {name: (last.cpu - first.cpu) / (last.at - first.at) for name, (first, last) in ends.items()}
+
+
+def others(series: Mapping[str, list[Sample]], machine: list[Sample]) -> float:
+    """Cores that something else on the machine has used meanwhile.
+
+    >>> others({"broker": [Sample(0.0, 1.0, 10), Sample(2.0, 2.0, 10)]}, [Sample(0.0, 5.0, 0), Sample(2.0, 8.0, 0)])
+    1.0
+    """
+    used = cores_used({"machine": machine}).get("machine", 0.0)
+    return max(0.0, used - sum(cores_used(series).values()))
 
 
 def growth(samples: list[Sample]) -> float:

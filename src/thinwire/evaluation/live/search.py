@@ -19,7 +19,7 @@ from math import sqrt
 STRIDE = 1.5
 PRECISION = 1.05
 """how far the lowest rate that failed may lie above the highest that was held"""
-LOWEST, HIGHEST = 50.0, 2_000_000.0
+LOWEST, HIGHEST = 300.0, 2_000_000.0
 
 Held = Callable[[float], Awaitable[bool]]
 
