@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,9 @@ DefaultToleranceOption = Annotated[
 SchemaFileOption = Annotated[
     Path | None, typer.Option("--schema", metavar="FILE", help="The schema, in Turtle, or JSON if it ends in .json.")
 ]
+
+CLOSING = 5.0
+"""seconds that publishers and subscribers have to close in order after Ctrl-C"""
 
 T = TypeVar("T")
 
@@ -118,10 +122,12 @@ async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
 class Interruptible:
     """Inside, Ctrl-C ends what is being waited for and nothing more: the verb goes on behind it and closes in order.
 
+    patience: seconds that may take; a broker that has gone must not keep anybody
     interrupted: did that happen?
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float | None = None) -> None:
+        self.patience = patience
         self.interrupted = False
 
     def __enter__(self) -> Self:
@@ -134,7 +140,14 @@ class Interruptible:
         if kind is asyncio.CancelledError and task is not None and task.cancelling():
             task.uncancel()
             self.interrupted = True
+            if self.patience is not None:
+                asyncio.get_running_loop().call_later(self.patience, _give_up, task)
         return self.interrupted
+
+
+def _give_up(task: asyncio.Task[Any]) -> None:
+    print("thinwire: the broker does not answer; what it has not stored is lost", file=sys.stderr)
+    task.cancel()
 
 
 def pairs(texts: Iterable[str] | None, option: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from thinwire.cli.live import (
+    CLOSING,
     DEFAULT_URL,
     Access,
     CaOption,
@@ -138,7 +139,7 @@ async def _publish(feed: Feed, intake: Intake, access: Access) -> tuple[bool, Su
             default_tolerance=feed.default_tolerance,
         )
         async with publisher as out:
-            with Interruptible() as ending, _Progress() as progress:
+            with Interruptible(CLOSING) as ending, _Progress() as progress:
                 await _pour(intake, out, feed.rate, progress)
             await out.flush()
             summary = Summary.of(intake, out, feed.topic)

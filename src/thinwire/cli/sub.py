@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.cli.live import (
+    CLOSING,
     DEFAULT_URL,
     Access,
     CaOption,
@@ -142,7 +143,7 @@ async def _subscribe(
         known = asking["schema"] or await schema_of(bus, topic)
         asking["sources"] = chosen_sources(known, sources)
         async with bus.subscribe(topic, **asking, on_notice=_tell) as events:
-            with Interruptible() as ending:
+            with Interruptible(CLOSING) as ending:
                 try:
                     async with asyncio.timeout(seconds):
                         await printer.print_all(events)
