@@ -34,6 +34,8 @@ MAX_NOTICES = 1024
 NEARBY = 4096
 """messages that a new subscriber reads to know where everything stands; beyond that it asks the publishers"""
 REGISTRY_PATIENCE = 2.0
+LONG = 5.0
+"""seconds of other work after which a subscription makes sure that it is still known"""
 PULSE = 0.5
 """seconds without a message after which a subscription looks around: lost links, ticks, cursors"""
 
@@ -87,7 +89,7 @@ class Subscription:
         self._fresh = False
         self._asked_for = False
         self._heard: set[str] = set()
-        self._next_tick = 0.0
+        self._next_tick = self._turned = 0.0
         self._closed = False
 
     async def __aenter__(self) -> Subscription:
@@ -146,6 +148,7 @@ class Subscription:
         first = await self._first_offset()  # before the demand is known: the key frames that answer it lie behind
         self._listener = await self._broker.listen(alive_subject(self.identity), _alive)
         self._asked_for = True
+        self._turned = self._clock.now()
         await self._view.subscription_starts(self._document())
         if not await self._view.wait_for(self.asked.tolerances(self._view.schema), REGISTRY_PATIENCE):
             _log.warning("%s: the registry has not answered; what is asked here counts when it does", self.topic)
@@ -220,6 +223,7 @@ class Subscription:
         if self._closed or self._reader is None:
             raise StopAsyncIteration if self._closed else TransportClosed()
         await self._acknowledge()
+        await self._still_here(self._clock.now())
         stored = await self._reader.next(self._patience())
         now = self._clock.now()
         if stored is not None:
@@ -229,6 +233,12 @@ class Subscription:
         if self.asked.cadence == "tick" and now >= self._next_tick:
             self._next_tick = now + self.asked.tick
             await self._shape(self._watch.expected(self._inlet.links))
+
+    async def _still_here(self, now: float) -> None:
+        """Who did not come back for long may have been taken for gone by the registry."""
+        if now - self._turned > LONG and self.asked.durable is None:
+            await self._view.subscription_starts(self._document())
+        self._turned = now
 
     def _patience(self) -> float:
         if self.asked.cadence == "tick":
