@@ -181,6 +181,7 @@ def test_a_broken_promise_and_a_lost_event_cannot_be_overlooked():
     assert demo_view.verdict(view(broken=1, lost=3, breach="t is off")) == [said]
 
 
-def test_events_before_the_tolerance_was_in_force_are_told():
-    told, _ = demo_view.verdict(view(early=7))
-    assert told.startswith("within 0.5: 7 events came before publishers knew of it")
+def test_what_joining_took_is_told():
+    told, _ = demo_view.verdict(view(early=7, read_back=2_400))
+    assert "7 events came before publishers knew of it" in told
+    assert "read back 2.4 kB" in told

@@ -10,6 +10,7 @@ from verb_processes import PATIENCE, start
 from thinwire.cli.main import main
 from thinwire.events import Property, Schema, to_turtle
 from thinwire.events.turtle import from_turtle
+from thinwire.transports.embedded import EmbeddedServer
 
 
 def rooms(topic):
@@ -80,6 +81,24 @@ def test_ctrl_c_stores_what_was_read(url, capsys):
     assert process.returncode == 130, err
     assert json.loads(out)["events"] == 100
     assert len(printed.out.splitlines()) == 100
+
+
+@pytest.mark.slow
+def test_a_broker_that_has_gone_keeps_nobody():
+    with EmbeddedServer() as server:
+        args = ("pub", "pub.left", "-", "--to", server.url, "--infer", "--sample", "1", "--retain")
+        process = start(*args, stdin=subprocess.PIPE)
+        process.stdin.write(lines(1)[0] + "\n")
+        process.stdin.flush()
+        while main(["registry", "get", "pub.left", "--to", server.url]) != 0:
+            pass
+    process.stdin.write(lines(1)[0] + "\n")
+    process.stdin.flush()
+    process.terminate()
+    _, complaint = process.communicate(timeout=PATIENCE / 2)
+    assert process.returncode in (2, 130)
+    assert "the broker" in complaint
+    assert "Traceback" not in complaint
 
 
 def _known_soon(capsys, url, topic):

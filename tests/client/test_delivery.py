@@ -188,6 +188,30 @@ def test_a_publisher_that_comes_back_is_another_life_and_knows_what_it_told(url:
     run(story)
 
 
+def test_recovery_looks_past_other_publishers_and_lives_that_told_nothing(url: str) -> None:
+    async def story() -> None:
+        schema = rooms()
+        async with bus_on(url) as bus:
+            await bus.register(schema, retain=True)
+            async with bus.publisher(schema.name, name="p1") as out, bus.publisher(schema.name, name="p2") as other:
+                for n in range(5):
+                    await out.publish(reading(n, "11.1"))
+                    await out.flush()
+                    await other.publish(reading(n, "11.9"))
+                    await other.flush()
+                await out.publish(reading(0, "11.2"))
+            async with bus.publisher(schema.name, name="p1") as out:
+                await out.publish(reading(7, "11.2"))
+            for _ in range(3):  # lives that were over before they said anything
+                async with bus.publisher(schema.name, name="p1"):
+                    pass
+            async with bus.publisher(schema.name, name="p1", recover=True) as out:
+                told = {source: event["n"] for source, event in out.told.items()}
+        assert told == {("11.1",): 4, ("11.2",): 7}
+
+    run(story)
+
+
 def test_a_name_belongs_to_one_publisher(url: str) -> None:
     async def story() -> None:
         schema = rooms()

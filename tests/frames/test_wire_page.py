@@ -16,7 +16,7 @@ from thinwire.frames.batch import MAX_FRAMES, MAX_MESSAGE
 from thinwire.frames.control import MAX_SKIP, MAX_TOLD
 from thinwire.frames.frame import MAX_FRAME
 from thinwire.frames.keys import CHUNK_BYTES, MAX_PART, MAX_TOTAL_SOURCES
-from thinwire.link.replica import RECENT
+from thinwire.link.recent import RECENT
 from thinwire.link.silence import MAX_RUNS
 from thinwire.reduction.admission import MAX_KEY, MAX_OBJECTS
 from thinwire.reduction.columns import MAX_COEFFICIENTS, MAX_TREND

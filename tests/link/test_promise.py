@@ -237,4 +237,4 @@ def test_any_stream_under_any_rule(data):
 
 
 def described(item):
-    return (dict(item), item._about) if isinstance(item, dict) else item
+    return (dict(item), item._about, item.ordinal) if isinstance(item, dict) else item

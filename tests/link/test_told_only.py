@@ -69,3 +69,20 @@ def test_a_reader_that_is_told_of_a_loss_starts_from_the_next_key_frame(compiled
     (key,) = writer.start(2)
     (current,) = reader.receive(key, now=2)
     assert (current["n"], current.identity) == (2, ("p", 4, ("a",), 2))
+
+
+@WAYS
+def test_what_is_wanted_may_change_at_any_time(compiled):
+    schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
+    writer = Publisher(schema, LinkConfig(demand=Demand(predictor="linear"), max_silence=1e9), compiled=False)
+    reader = Subscriber([schema], compiled=compiled)
+    seen = []
+    for wanted in (True, False, True, False):
+        reader.passed_over = wanted
+        frames = writer.start(0)
+        for n in (0, 1, 2, 3, 9):
+            frames += writer.publish({"id": "a", "n": n}, 0)
+        frames += writer.heartbeat(1)
+        found = [item for frame in frames for item in reader.receive(frame, now=0) if isinstance(item, Event)]
+        seen.append({event.virtual for event in found})
+    assert seen == [{False, True}, {False}, {False, True}, {False}]

@@ -65,21 +65,24 @@ def line(view: View) -> str:
 
 def verdict(view: View) -> list[str]:
     """What is to be said about the promises."""
-    found = [
-        f"within {seat.tolerance:g}: {seat.early:,} events came before publishers knew of it, within the wider bound "
-        "they carried"
-        for seat in view.seats
-        if seat.early
-    ]
-    checked = sum(seat.checked for seat in view.seats)
+    told = [_joining(seat) for seat in view.seats if seat.early or seat.read_back]
     if view.kept:
-        return [*found, f"every promise was kept and no event was lost: {checked:,} deliveries checked."]
+        checked = sum(seat.checked for seat in view.seats)
+        return [*told, f"every promise was kept and no event was lost: {checked:,} deliveries checked."]
     broken = [
         f"within {seat.tolerance:g}: {seat.broken:,} events beyond their promise, {seat.lost:,} lost; {seat.breach}"
         for seat in view.seats
         if not seat.kept
     ]
-    return [*found, *broken]
+    return [*told, *broken]
+
+
+def _joining(seat: Seat) -> str:
+    """What it took to join a stream that flows."""
+    return (
+        f"within {seat.tolerance:g}: on joining it read back {size(seat.read_back)} of frames to know where the plants "
+        f"stood; {seat.early:,} events came before publishers knew of it, each within the wider bound it carried."
+    )
 
 
 def facts(view: View) -> dict[str, Any]:
@@ -159,7 +162,7 @@ def _seat_facts(seat: Seat) -> dict[str, Any]:
         "joined": seat.joined,
         "events": row.events,
         "virtual_events": row.suppressed_events,
-        **{name: getattr(seat, name) for name in ("checked", "broken", "lost", "early", "breach", "kept")},
+        **{name: getattr(seat, name) for name in ("checked", "broken", "lost", "early", "breach", "kept", "read_back")},
         "raw_bytes": row.raw_bytes,
         "frame_bytes": row.frame_bytes,
         "saved": row.saved,

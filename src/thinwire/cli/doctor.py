@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from thinwire.cli.broker_checks import broker
+from thinwire.cli.ending import run
 from thinwire.cli.live import (
     Access,
     CaOption,
@@ -15,7 +16,6 @@ from thinwire.cli.live import (
     CredentialsOption,
     KeyOption,
     TokenOption,
-    run,
 )
 from thinwire.cli.machine_checks import Check, embedded_broker, machine
 from thinwire.cli.output import JsonOption, Output

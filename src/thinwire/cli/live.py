@@ -1,4 +1,4 @@
-"""What the verbs on a live broker share: where it is and who calls, and an end that is always clean.
+"""What the verbs on a live broker share: where it is, who calls, and what the common options say.
 
 >>> pairs(["temperature=0.5", "humidity=1%"], "--tolerance")
 {'temperature': '0.5', 'humidity': '1%'}
@@ -8,17 +8,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 import os
-import signal
-import sys
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any
 
 import typer
 
@@ -52,11 +47,6 @@ DefaultToleranceOption = Annotated[
 SchemaFileOption = Annotated[
     Path | None, typer.Option("--schema", metavar="FILE", help="The schema, in Turtle, or JSON if it ends in .json.")
 ]
-
-CLOSING = 5.0
-"""seconds that publishers and subscribers have to close in order after Ctrl-C"""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -97,57 +87,6 @@ class Access:
         if not token:
             raise ConfigError("there is no token in it", token_file=str(self.token_file))
         return token
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run it to its end. Ctrl-C and SIGTERM cancel it, so that what is open gets closed; then it is interrupted."""
-    logging.basicConfig(format="thinwire: %(message)s", level=logging.WARNING)
-    try:
-        return asyncio.run(_until_terminated(work))
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-
-
-async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
-    """SIGTERM does what Ctrl-C does by itself; also where a shell has made the process ignore the latter."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        return await work
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
-
-
-class Interruptible:
-    """Inside, Ctrl-C ends what is being waited for and nothing more: the verb goes on behind it and closes in order.
-
-    patience: seconds that may take; a broker that has gone must not keep anybody
-    interrupted: did that happen?
-    """
-
-    def __init__(self, patience: float | None = None) -> None:
-        self.patience = patience
-        self.interrupted = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        task = asyncio.current_task()
-        if kind is asyncio.CancelledError and task is not None and task.cancelling():
-            task.uncancel()
-            self.interrupted = True
-            if self.patience is not None:
-                asyncio.get_running_loop().call_later(self.patience, _give_up, task)
-        return self.interrupted
-
-
-def _give_up(task: asyncio.Task[Any]) -> None:
-    print("thinwire: the broker does not answer; what it has not stored is lost", file=sys.stderr)
-    task.cancel()
 
 
 def pairs(texts: Iterable[str] | None, option: str) -> dict[str, str]:

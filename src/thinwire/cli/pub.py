@@ -12,15 +12,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from thinwire.cli.ending import Interruptible, run
 from thinwire.cli.live import (
-    CLOSING,
     DEFAULT_URL,
     Access,
     CaOption,
     CertificateOption,
     CredentialsOption,
     DefaultToleranceOption,
-    Interruptible,
     KeyOption,
     SchemaFileOption,
     TokenOption,
@@ -28,7 +27,6 @@ from thinwire.cli.live import (
     UrlOption,
     names,
     read_schema,
-    run,
     tolerances,
 )
 from thinwire.cli.main import INTERRUPTED
@@ -40,8 +38,9 @@ from thinwire.errors import ConfigError
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Such as building.rooms.")]
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object a line; - for stdin.")]
 InferOption = Annotated[
-    bool, typer.Option("--infer", help="Find the schema from the first 100 lines and register it, if there is none.")
+    bool, typer.Option("--infer", help="Find the schema from the first lines and register it, if there is none.")
 ]
+SampleOption = Annotated[int, typer.Option("--sample", metavar="N", help="With --infer: from so many lines.", min=1)]
 DimensionsOption = Annotated[
     str | None, typer.Option("--dimensions", metavar="A,B", help="With --infer: what identifies a source.")
 ]
@@ -60,6 +59,7 @@ def pub(
     to: UrlOption = DEFAULT_URL,
     schema: SchemaFileOption = None,
     infer: InferOption = False,
+    sample: SampleOption = 100,
     dimensions: DimensionsOption = None,
     time: TimeOption = None,
     name: NameOption = "",
@@ -92,7 +92,7 @@ def pub(
     feed = Feed(
         topic=topic,
         schema=read_schema(schema),
-        infer=infer,
+        infer=sample if infer else 0,
         dimensions=names(dimensions),
         time=time,
         retain=retain,
@@ -139,7 +139,7 @@ async def _publish(feed: Feed, intake: Intake, access: Access) -> tuple[bool, Su
             default_tolerance=feed.default_tolerance,
         )
         async with publisher as out:
-            with Interruptible(CLOSING) as ending, _Progress() as progress:
+            with Interruptible() as ending, _Progress() as progress:
                 await _pour(intake, out, feed.rate, progress)
             await out.flush()
             summary = Summary.of(intake, out, feed.topic)

@@ -16,19 +16,17 @@ from thinwire.control.registry import TopicDocument, open_registry, topic_docume
 from thinwire.errors import ConfigError, EventRejected, PayloadTooLarge, SchemaError
 from thinwire.events import Schema, infer
 
-SAMPLE = 100
-"""lines a schema is inferred from"""
 MAX_COMPLAINTS = 100
 """bad lines that are reported one by one"""
 
 
 @dataclass(frozen=True)
 class Feed:
-    """What is published, and how."""
+    """What is published, and how; `infer`: from how many lines a schema is found, 0 for none."""
 
     topic: str
     schema: Schema | None = None
-    infer: bool = False
+    infer: int = 0
     dimensions: list[str] | None = None
     time: str | None = None
     retain: bool = False
@@ -176,7 +174,7 @@ async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str
 
 
 async def _inferred(feed: Feed, intake: Intake) -> Schema:
-    sample = await intake.sample(SAMPLE)
+    sample = await intake.sample(feed.infer)
     if not sample:
         raise SchemaError("there is no event to infer a schema from", topic=feed.topic)
     return infer(sample, feed.topic, dimensions=feed.dimensions, time=feed.time)

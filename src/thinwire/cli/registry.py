@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from thinwire.cli.ending import run
 from thinwire.cli.live import (
     DEFAULT_URL,
     Access,
@@ -19,7 +20,6 @@ from thinwire.cli.live import (
     KeyOption,
     TokenOption,
     UrlOption,
-    run,
 )
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output, plain

@@ -12,15 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
+from thinwire.cli.ending import Interruptible, run
 from thinwire.cli.live import (
-    CLOSING,
     DEFAULT_URL,
     Access,
     CaOption,
     CertificateOption,
     CredentialsOption,
     DefaultToleranceOption,
-    Interruptible,
     KeyOption,
     SchemaFileOption,
     TokenOption,
@@ -29,7 +28,6 @@ from thinwire.cli.live import (
     names,
     pairs,
     read_schema,
-    run,
     tolerances,
 )
 from thinwire.cli.main import INTERRUPTED
@@ -143,7 +141,7 @@ async def _subscribe(
         known = asking["schema"] or await schema_of(bus, topic)
         asking["sources"] = chosen_sources(known, sources)
         async with bus.subscribe(topic, **asking, on_notice=_tell) as events:
-            with Interruptible(CLOSING) as ending:
+            with Interruptible() as ending:
                 try:
                     async with asyncio.timeout(seconds):
                         await printer.print_all(events)

@@ -13,15 +13,14 @@ from typing import Annotated, Any
 
 import typer
 
+from thinwire.cli.ending import Interruptible, run
 from thinwire.cli.live import (
     Access,
     CaOption,
     CertificateOption,
     CredentialsOption,
-    Interruptible,
     KeyOption,
     TokenOption,
-    run,
 )
 from thinwire.cli.output import Output
 from thinwire.client.opening import open_broker
@@ -32,6 +31,8 @@ from thinwire.transports.embedded import EmbeddedServer
 
 PULSE = 0.5
 """seconds between two looks at whether the broker still runs"""
+STOPPING = 15.0
+"""seconds that a broker with much in hand may need to stop"""
 
 PortOption = Annotated[int, typer.Option("--port", help="Where it listens; 0 for a free port.", min=0, max=65535)]
 DirectoryOption = Annotated[
@@ -68,7 +69,7 @@ def up(
     output = Output(json)
     if to is None:
         try:
-            run(_broker_and_registry(output, port, directory))
+            run(_broker_and_registry(output, port, directory), patience=STOPPING)
         except OSError as trouble:
             where = str(directory or tempfile.gettempdir())
             raise ConfigError(

@@ -17,19 +17,21 @@ class Inlet:
 
     only_changes: spare the events passed over in silence where the publisher holds values, for they show no change;
     where it predicts, the expected value moves in silence too, and they are needed to see how far
+    whole: every message of the log comes here, so a jump of its numbers is a loss
     offset: of the last message received
     """
 
-    def __init__(self, lookup: Lookup, *, only_changes: bool = False) -> None:
+    def __init__(self, lookup: Lookup, *, only_changes: bool = False, whole: bool = True) -> None:
         self.links: dict[str, Subscriber] = {}
         self.offset: int | None = None
         self._lookup = lookup
         self._only_changes = only_changes
+        self._whole = whole
 
     def receive(self, stored: Stored, now: float) -> list[Delivery]:
         """What a message brings. A jump of the log means that messages were not kept for us: every link is told."""
         out: list[Delivery] = []
-        if self.offset is not None and stored.offset > self.offset + 1:
+        if self._whole and self.offset is not None and stored.offset > self.offset + 1:
             for link in self.links.values():
                 out += link.lose("gap")
         self.offset = stored.offset
@@ -53,4 +55,4 @@ class Inlet:
 
     def afresh(self) -> Inlet:
         """The same without any memory."""
-        return Inlet(self._lookup, only_changes=self._only_changes)
+        return Inlet(self._lookup, only_changes=self._only_changes, whole=self._whole)

@@ -10,9 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from thinwire.client.dead_letters import DeadLetters
-from thinwire.client.inlet import Inlet
 from thinwire.client.outbox import Outbox
-from thinwire.client.seeking import rewind
+from thinwire.client.recovery import what_was_told
 from thinwire.client.topics import Topic
 from thinwire.clock import Clock
 from thinwire.control.factoring import Factoring
@@ -127,7 +126,7 @@ class TopicPublisher:
         await self._view.open_log()
         await self._claim()
         if self._recover:
-            self.told = await self._what_was_told()
+            self.told = await what_was_told(self._broker, self.topic, self.name, self._view.lookup)
         config = await self._view.configuration()
         if config is not None:
             self.wanted = config.wanted
@@ -236,12 +235,6 @@ class TopicPublisher:
             incarnation=place.incarnation + 1 if place is not None else 1,
             now=self._clock.now(),
         )
-
-    async def _what_was_told(self) -> dict[tuple[Any, ...], Event]:
-        span = await self._broker.span(log_of(self.topic))
-        inlet = await rewind(self._broker, self.topic, span.last + 1, Inlet(self._view.lookup), publisher=self.name)
-        link = inlet.links.get(self.name)
-        return {event.source: event for event in link.present()} if link is not None else {}
 
     def _check_size(self, event: Mapping[str, Any]) -> None:
         """A value no message can hold must be refused before the link takes it."""

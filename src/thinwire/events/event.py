@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-About = tuple[Mapping[str, float | None], tuple[Any, ...], int, str, int, bool, bool, tuple[str, ...]]
-"""bound, source, ordinal, publisher, incarnation, virtual, provisional, flags"""
+About = tuple[Mapping[str, float | None], tuple[Any, ...], str, int, bool, bool, tuple[str, ...]]
+"""bound, source, publisher, incarnation, virtual, provisional, flags: most events of a source share it"""
 
 Identity = tuple[str, int, tuple[Any, ...], int]
 """publisher, incarnation, source, ordinal: what makes an event the same one when it comes again"""
@@ -30,8 +30,9 @@ class Event(dict[str, Any]):
     ('', 0, ('T1',), 3)
     """
 
-    __slots__ = ("_about",)
+    __slots__ = ("_about", "ordinal")
     _about: About
+    ordinal: int
 
     def __init__(
         self,
@@ -47,19 +48,21 @@ class Event(dict[str, Any]):
         flags: tuple[str, ...] = (),
     ) -> None:
         super().__init__(values)
-        self._about = (bound, source, ordinal, publisher, incarnation, virtual, provisional, flags)
+        self._about = (bound, source, publisher, incarnation, virtual, provisional, flags)
+        self.ordinal = ordinal
 
     @classmethod
-    def of(cls, values: dict[str, Any], about: About) -> Event:
-        """The same, for those who make a million: everything beside the values in one tuple, in the order above."""
+    def of(cls, values: dict[str, Any], about: About, ordinal: int) -> Event:
+        """The same, for those who make a million: what most events of a source share is in one tuple."""
         event = cls.__new__(cls, values)
         event.update(values)
         event._about = about
+        event.ordinal = ordinal
         return event
 
     def like(self, values: dict[str, Any], bound: Mapping[str, float | None] | None = None) -> Event:
         """The same event with other values, and other bounds where given."""
-        return Event.of(values, self._about if bound is None else (bound, *self._about[1:]))
+        return Event.of(values, self._about if bound is None else (bound, *self._about[1:]), self.ordinal)
 
     @property
     def bound(self) -> Mapping[str, float | None]:
@@ -70,30 +73,26 @@ class Event(dict[str, Any]):
         return self._about[1]
 
     @property
-    def ordinal(self) -> int:
+    def publisher(self) -> str:
         return self._about[2]
 
     @property
-    def publisher(self) -> str:
+    def incarnation(self) -> int:
         return self._about[3]
 
     @property
-    def incarnation(self) -> int:
-        return self._about[4]
-
-    @property
     def identity(self) -> Identity:
-        _, source, ordinal, publisher, incarnation, *_ = self._about
-        return publisher, incarnation, source, ordinal
+        _, source, publisher, incarnation, *_ = self._about
+        return publisher, incarnation, source, self.ordinal
 
     @property
     def virtual(self) -> bool:
-        return self._about[5]
+        return self._about[4]
 
     @property
     def provisional(self) -> bool:
-        return self._about[6]
+        return self._about[5]
 
     @property
     def flags(self) -> tuple[str, ...]:
-        return self._about[7]
+        return self._about[6]

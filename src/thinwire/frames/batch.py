@@ -33,6 +33,12 @@ def join(frames: Sequence[bytes]) -> bytes:
     return b"".join(parts)
 
 
+def room_for(frame: bytes) -> int:
+    """The bytes that a frame takes in a batch: its own, and those of its length."""
+    size = len(frame)
+    return size + max(1, (size.bit_length() + 6) // 7)
+
+
 def split(message: bytes) -> list[bytes]:
     """The frames of a message. A batch inside a batch is refused."""
     if len(message) > MAX_MESSAGE:

@@ -10,19 +10,18 @@ from thinwire.formats import LinkState
 from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, WIDE
 from thinwire.frames import Frame, KeyFrame
 from thinwire.frames.control import MAX_SKIP
+from thinwire.link.deliveries import Delivery
+from thinwire.link.recent import Recent
 from thinwire.reduction import Expander, rules
 
 if TYPE_CHECKING:
-    from thinwire.reduction.fast import FastDecoder
-
-RECENT = 256
-"""frames remembered, to know a duplicate by"""
+    from thinwire.reduction.fast_decoder import FastDecoder
 
 
 class Replica:
     """What a key frame started, kept in step by every frame after it.
 
-    passed_over: are events that were passed over in silence made and handed out?
+    passed_over: are events that were passed over in silence made and handed out? It may change at any time
     """
 
     def __init__(
@@ -36,7 +35,7 @@ class Replica:
         self.expander = Expander(rules.decode(key.rules, schema), publisher, key.incarnation)
         self.link = LinkState(schema, incarnation=key.incarnation, wide=wide)
         self.fast = _fast(self.expander, self.link) if compiled else None
-        self._recent: dict[int, int] = {}
+        self.recent = Recent()
 
     @property
     def sequence(self) -> int:
@@ -59,8 +58,8 @@ class Replica:
         self.link.restart(key.scales, key.total_sources)
         self.link.cells[SEQUENCE] = key.sequence + 1
         self.link.cells[CHAIN] = chain
-        self._recent.clear()
-        self.remember(frame.raw)
+        self.recent.clear()
+        self.recent.add(key.sequence, frame.raw)
         self.expander.make_room(key.first + len(key.sources))
 
     def same_life(self, frame: Frame) -> bool:
@@ -75,33 +74,41 @@ class Replica:
         chain = frame.chain_after(cells[CHAIN])
         if not self.same_life(frame) or frame.sequence != low or chain & 0xFF != frame.check:
             return False
+        self.recent.add(cells[SEQUENCE], frame.raw)
         cells[SEQUENCE] += 1
         cells[CHAIN] = chain
-        self.remember(frame.raw)
         return True
 
     def has_seen(self, frame: Frame) -> bool:
         """Is this one of the last frames again?"""
-        return self.same_life(frame) and self._recent.get(frame.sequence & (RECENT - 1)) == hash(frame.raw)
+        return self.same_life(frame) and self.recent.holds(frame.sequence, frame.raw)
 
-    def remember(self, raw: bytes) -> None:
-        """The frame just taken may come again."""
-        self._recent[(self.link.cells[SEQUENCE] - 1) & (RECENT - 1)] = hash(raw)
+    def take_ordinary(self, message: bytes, at: int, out: list[Delivery]) -> tuple[int, int, int]:
+        """The compiled way, for frames that come next and are nothing but data; answers as `FastDecoder.take`."""
+        if self.fast is None:
+            return at, 0, 0
+        sequence = self.sequence
+        end, frames, size = self.fast.take(message, at, out, passed_over=self.passed_over)
+        if frames:
+            whole = at <= 1 and end == len(message)
+            self.recent.add(sequence, message if whole else message[:1] + message[at or 1 : end], frames)
+        return end, frames, size
 
     def pass_over(self, alias: int, skip: int) -> list[Event]:
         """The source moves on by events that were passed over in silence; those of them that are handed out."""
-        if not self.passed_over:
-            self.expander.move_on(alias, skip)
-            return []
-        way = self.fast if self.fast is not None and skip <= MAX_SKIP else self.expander
-        return way.pass_over(alias, skip)
+        fast = self.fast if skip <= MAX_SKIP else None
+        if self.passed_over:
+            return (fast or self.expander).pass_over(alias, skip)
+        moves = self.expander.columns.moving[alias]
+        (fast if fast is not None and moves else self.expander).move_on(alias, skip)
+        return []
 
 
 def _fast(expander: Expander, link: LinkState) -> FastDecoder | None:
     """The compiled way, where it is installed and the rules are simple enough."""
     if find_spec("numba") is None:
         return None
-    from thinwire.reduction.fast import FastDecoder
+    from thinwire.reduction.fast_decoder import FastDecoder
     from thinwire.reduction.kernels.plan import compilable
 
     return FastDecoder(expander, link) if compilable(expander.columns) else None

@@ -18,6 +18,7 @@ from typing import Literal
 from thinwire.errors import CorruptFrame, PeerFault, UnknownSchema
 from thinwire.events import Event, Schema
 from thinwire.frames import Frame, FrameKind, KeyFrame, Request, SourceState, read, split
+from thinwire.frames.batch import room_for
 from thinwire.frames.kinds import is_known
 from thinwire.link import reading
 from thinwire.link.counts import Counts
@@ -46,7 +47,7 @@ class Subscriber:
     resync: "request" asks for a key frame when lost, "wait" waits for the next one
     max_sources: a key frame that tells of more is refused
     passed_over: hand out the events that were passed over in silence as well. Without them only what was told comes:
-        the numbers of events and the state move on all the same, at hardly any cost
+        the numbers of events and the state move on all the same, at hardly any cost. It may change at any time
 
     >>> from thinwire.events import Property
     >>> from thinwire.link import Publisher
@@ -71,7 +72,7 @@ class Subscriber:
         self.publisher = publisher
         self.resync = resync
         self.max_sources = max_sources
-        self.passed_over = passed_over
+        self._passed_over = passed_over
         self.counts = Counts()
         self.state = State.WAITING
         self._schemas = _by_fingerprint(schemas)
@@ -81,6 +82,17 @@ class Subscriber:
         self._position: int | None = None
         self._held_back: list[Delivery] = []
         self._next_request = _LONG_AGO
+
+    @property
+    def passed_over(self) -> bool:
+        """Are events that were passed over in silence handed out?"""
+        return self._passed_over
+
+    @passed_over.setter
+    def passed_over(self, wanted: bool) -> None:
+        self._passed_over = wanted
+        if self.replica is not None:
+            self.replica.passed_over = wanted
 
     @property
     def bound(self) -> Mapping[str, float | None]:
@@ -103,13 +115,7 @@ class Subscriber:
         if position is not None and not self._in_place(position, out):
             return out
         try:
-            frames = split(message)
-        except CorruptFrame:
-            self._lose("corrupt", out)
-            return out
-        try:
-            for frame in frames:
-                self._take(frame, out)
+            self._take_message(message, out)
         except PeerFault:
             self._held_back = out  # an error takes nothing with it: what was found before comes with the next message
             raise
@@ -131,17 +137,53 @@ class Subscriber:
         expander = self.replica.expander
         return [expander.current(alias) for alias in expander.known()]
 
+    def peek(self) -> list[Event]:
+        """The event expected next of every known source, provisional and without bounds; nothing is taken from it."""
+        if self.replica is None:
+            return []
+        expander = self.replica.expander
+        return [expander.next(alias) for alias in expander.known()]
+
     def lose(self, reason: str) -> list[Delivery]:
         """The caller knows that messages are missing: nothing counts until the next key frame, and a request is due."""
         out, self._held_back = self._held_back, []
         self._lose(reason, out)
         return out
 
-    def _take(self, raw: bytes, out: list[Delivery]) -> None:
+    def _take_message(self, message: bytes, out: list[Delivery]) -> None:
+        """Ordinary frames in runs, and whatever stands between them one by one."""
+        at, number = self._take_ordinary(message, 0, out)
+        if number and at == len(message):
+            return
         try:
-            if not self._take_ordinary(raw, out):
-                self.counts.add(raw)
-                self._take_any(read(raw), out)
+            frames = split(message)
+        except CorruptFrame:
+            self._lose("corrupt", out)
+            return
+        at = at or 1
+        while number < len(frames):
+            self._take(frames[number], out)
+            at += room_for(frames[number])
+            number += 1
+            if number < len(frames) and frames[number][0] & 0x0F == FrameKind.DATA:
+                at, taken = self._take_ordinary(message, at, out)
+                number += taken
+
+    def _take_ordinary(self, message: bytes, at: int, out: list[Delivery]) -> tuple[int, int]:
+        """As many frames as the compiled way takes from byte `at` on; where it stopped, and how many they were."""
+        if self.state is not State.READY or self.replica is None:
+            return at, 0
+        before = len(out)
+        at, frames, size = self.replica.take_ordinary(message, at, out)
+        self.counts.frames += frames
+        self.counts.data_bytes += size
+        self.counts.events += len(out) - before
+        return at, frames
+
+    def _take(self, raw: bytes, out: list[Delivery]) -> None:
+        self.counts.add(raw)
+        try:
+            self._take_any(read(raw), out)
         except UnknownSchema:
             self._lose("unknown schema", out)
             raise
@@ -150,20 +192,6 @@ class Subscriber:
         except PeerFault:
             self._lose("refused", out)
             raise
-
-    def _take_ordinary(self, raw: bytes, out: list[Delivery]) -> bool:
-        """The compiled way, for the frame that comes next and is nothing but data."""
-        replica = self.replica
-        if self.state is not State.READY or replica is None or replica.fast is None:
-            return False
-        events = replica.fast.decode(raw, replica.pass_over)
-        if events is None:
-            return False
-        replica.remember(raw)
-        self.counts.add_data(raw)
-        self.counts.events += len(events)
-        out.extend(events)
-        return True
 
     def _take_any(self, frame: Frame, out: list[Delivery]) -> None:
         replica = self.replica
@@ -229,7 +257,7 @@ class Subscriber:
             publisher=self.publisher,
             wide=wide,
             compiled=self._compiled,
-            passed_over=self.passed_over,
+            passed_over=self._passed_over,
         )
         if self.replica is not None:
             self._memory.keep(self.replica.expander, self.replica.incarnation)

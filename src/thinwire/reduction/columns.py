@@ -73,7 +73,10 @@ class Columns:
         """A new row, without any value yet."""
         row = self.rows
         self._view = None  # an array that is looked at cannot grow
-        self.table.extend(self.blank)
+        try:
+            self.table.extend(self.blank)
+        except BufferError:  # compiling a kernel leaves views behind that only the garbage collector finds
+            self.table = self.table + self.blank
         for index in self._object_indexes:
             self.objects[index].append(None)
         self.rows = row + 1

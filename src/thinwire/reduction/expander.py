@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from thinwire.errors import CorruptFrame, EventRejected
 from thinwire.events import Event
+from thinwire.events.event import About
 from thinwire.formats.lanes import Lane
 from thinwire.formats.partial import Given, Partial
 from thinwire.frames.control import MAX_SKIP, Switch
@@ -31,8 +32,11 @@ class Expander:
         self.incarnation = incarnation
         self.columns = Columns(rules)
         self.keys: list[Key | None] = []
+        self.abouts: list[About | None] = []
+        """per row, what its events share: first those that were told, then those passed over in silence"""
         self.bounds = rules.bounds
         self.thinned_bounds = dict.fromkeys(self.bounds) if rules.min_interval else self.bounds
+        self._no_bounds = dict.fromkeys(self.bounds)
         self.materialise = materialiser(rules, self.columns)
         self._converters = [converter(p) for p in rules.schema.wire]
         self._told: dict[int, tuple[int, Exacts]] = {}
@@ -135,6 +139,8 @@ class Expander:
         self.make_room(alias + 1)
         snapshots.restore(self.columns, alias, state, ordinal)
         self.keys[alias] = key
+        self.abouts[2 * alias] = self._about(key, self.bounds, virtual=False)
+        self.abouts[2 * alias + 1] = self._about(key, self.thinned_bounds, virtual=True)
         self._told.pop(alias, None)
 
     def make_room(self, sources: int) -> None:
@@ -142,6 +148,7 @@ class Expander:
         while len(self.keys) < sources:
             self.columns.add()
             self.keys.append(None)
+            self.abouts += (None, None)
 
     def forget(self) -> None:
         """Trust no source until it is told again."""
@@ -171,9 +178,20 @@ class Expander:
         event = self._event(alias, virtual=True)
         if not self.columns.is_near(alias):
             return event
-        unbound = dict.fromkeys(self.bounds)
-        about = (unbound, event.source, event.ordinal, self.publisher, self.incarnation, True, False, ())
-        return Event.of(event, about)
+        return event.like(event, self._no_bounds)
+
+    def next(self, alias: int) -> Event:
+        """What is expected to come next of a source, if it comes: nothing is claimed, and the state stays as it is."""
+        key, columns = self.keys[alias], self.columns
+        assert key is not None
+        start, end = alias * columns.width, (alias + 1) * columns.width
+        before = columns.table[start:end]
+        columns.advance(alias)
+        about = self._about(key, self._no_bounds, virtual=True, provisional=True)
+        event = Event.of(self.materialise(alias, key), about, columns.ordinal(alias))
+        for cell, value in enumerate(before, start):
+            columns.table[cell] = value
+        return event
 
     def known(self) -> Iterator[int]:
         """The aliases of all sources whose state is known."""
@@ -190,9 +208,12 @@ class Expander:
             value = value_of_exact(self.rules.rules[index], exact)
             self._put(values, p.name, value)
             flags += (p.name,) * exceptions.outside(p, value)
-        bound = self.thinned_bounds if virtual else self.bounds
-        about = (bound, key, self.columns.ordinal(row), self.publisher, self.incarnation, virtual, False, flags)
-        return Event.of(values, about)
+        about = self.abouts[2 * row + virtual]
+        assert about is not None
+        return Event.of(values, (*about[:-1], flags) if flags else about, self.columns.ordinal(row))
+
+    def _about(self, key: Key, bound: Mapping[str, float | None], *, virtual: bool, provisional: bool = False) -> About:
+        return bound, key, self.publisher, self.incarnation, virtual, provisional, ()
 
     def _told_event(self, row: int, told: Exacts) -> Event:
         """An event that was told, remembered as far as the state does not."""

@@ -1,4 +1,4 @@
-"""The live path at speed: one event, one call into a compiled kernel.
+"""Publishing at speed: one event, one call into a compiled kernel.
 
 A few lines made for the schema pick the values, check that their types have been seen to be good, and hand them over
 in one packed record. Whatever is not ordinary comes back as None and takes the per-event code instead; both move the
@@ -13,15 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.errors import CorruptFrame
-from thinwire.events import Event, Kind, Property
-from thinwire.events.timestamps import reader, writer
-from thinwire.formats.link_state import ATTENTION, LAST_ALIAS, LinkState
+from thinwire.events import Kind, Property
+from thinwire.events.timestamps import reader
+from thinwire.formats.link_state import ATTENTION, LinkState
 from thinwire.frames.frame import MAX_FRAME
-from thinwire.reduction.convert import step_of
-from thinwire.reduction.expander import Expander
-from thinwire.reduction.generate import event_literal
-from thinwire.reduction.kernels.decode import NOT_ORDINARY, REGULAR, SKIPPED, decode_frame, pass_over
 from thinwire.reduction.kernels.encode import encode_event
 from thinwire.reduction.kernels.plan import is_whole, plan_of
 from thinwire.reduction.reducer import Reducer
@@ -121,97 +116,6 @@ class FastEncoder:
             names[f"read{i}"] = reader(p.form or "")
             return f"read{i}(v{i})"
         return f"v{i}"
-
-
-class FastDecoder:
-    """Frame in, events out; None where the per-event code must take it."""
-
-    def __init__(self, expander: Expander, link: LinkState) -> None:
-        self.expander = expander
-        self.link = link
-        self._plan = plan_of(expander.columns)
-        self._cells = np.frombuffer(link.cells, dtype=np.int64)
-        self._work = np.zeros((2, self._plan.shape[1]), dtype=np.int64)
-        self._raw = bytearray(_OUT)
-        self._bytes = np.frombuffer(self._raw, dtype=np.uint8)
-        self._record = bytearray(8 * max(2, self._plan.shape[1]))  # kernels leave skip and row in the first two
-        self._out = np.frombuffer(self._record, dtype=np.int64)
-        self._width = expander.columns.width
-        self._assemble = self._compile()
-
-    def decode(self, frame: bytes, pass_over: Callable[[int, int], list[Event]]) -> list[Event] | None:
-        """The events of an ordinary frame: those passed over before it, as far as they are wanted, and its own."""
-        size = len(frame)
-        if size > _OUT or self.expander.columns.rows == 0:
-            return None
-        self._raw[:size] = frame
-        answer = self._read(size, False)
-        if answer == NOT_ORDINARY:
-            return None
-        events: list[Event] = []
-        if answer == SKIPPED:
-            skip, row = int(self._out[0]), int(self._out[1])
-            start, table = row * self._width, self.expander.columns.table
-            before = table[start : start + self._width]
-            events = pass_over(row, skip)
-            answer = self._read(size, True)
-            if answer == NOT_ORDINARY:
-                for cell, value in enumerate(before):
-                    table[start + cell] = value
-                raise CorruptFrame("a residual on no value, or beyond all limits")
-        events.append(self._event(self.link.cells[LAST_ALIAS], answer, False))
-        return events
-
-    def pass_over(self, row: int, skip: int) -> list[Event]:
-        """The source's next events, which were as expected."""
-        table = self.expander.columns.view()
-        return [
-            self._event(row, pass_over(self._plan, table, self._width, row, self._work, self._out), True)
-            for _ in range(skip)
-        ]
-
-    def _read(self, size: int, passed_over: bool) -> int:
-        table = self.expander.columns.view()
-        return decode_frame(
-            self._plan, self._cells, table, self._width, self._bytes, size, passed_over, self._work, self._out
-        )
-
-    def _event(self, row: int, answer: int, virtual: bool) -> Event:
-        expander = self.expander
-        key = expander.keys[row]
-        assert key is not None
-        values = self._assemble(row, key) if answer == REGULAR else expander.materialise(row, key)
-        ordinal = expander.columns.table[row * self._width]
-        about = (expander.bounds, key, ordinal, expander.publisher, expander.incarnation, virtual, False, ())
-        return Event.of(values, about)
-
-    def _compile(self) -> Callable[[int, tuple[Any, ...]], dict[str, Any]]:
-        """The function that makes the event's dict from the kernel's record."""
-        schema = self.expander.rules.schema
-        names: dict[str, Any] = {
-            "unpack_from": struct.Struct("<" + "".join(_code(p) for p in schema.wire)).unpack_from,
-            "record": self._record,
-        }
-        shown: dict[str, str] = {p.name: f"key[{k}]" for k, p in enumerate(schema.dimensions)}
-        for i, p in enumerate(schema.wire):
-            shown[p.name] = self._show(i, p, names)
-        unpacked = "".join(f"v{i}, " for i in range(len(schema.wire)))
-        event = event_literal(schema.tree, shown)
-        source = f"def assemble(row, key):\n    {unpacked}= unpack_from(record)\n    return {event}\n"
-        exec(compile(source, "<assemble>", "exec"), names)
-        code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = names["assemble"]
-        return code
-
-    def _show(self, i: int, p: Property, names: dict[str, Any]) -> str:
-        if p.kind in (Kind.ENUM, Kind.STRING):
-            names[f"objects{i}"] = self.expander.columns.objects[i]
-            return f"objects{i}[row]"
-        if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
-            names[f"write{i}"] = writer(p.form or "")
-            return f"write{i}(v{i})"
-        if p.kind is Kind.BOOLEAN:
-            return f"v{i} == 1"
-        return f"int(v{i})" if p.kind is Kind.NUMBER and step_of(p).denominator == 1 else f"v{i}"
 
 
 def _code(p: Property) -> str:

@@ -73,6 +73,11 @@ def _expression(index: int, rule: Rule, lines: list[str], names: dict[str, Any])
     lines.append(f"    s{index} = table[base + {rule.first_slot * FIELDS}]")
     if rule.lane is Lane.GEO:
         return f"None if s{index} == ABSENT else geo_value(s{index}, table[base + {(rule.first_slot + 1) * FIELDS}])"
+    return from_ticks(index, rule, names)
+
+
+def from_ticks(index: int, rule: Rule, names: dict[str, Any]) -> str:
+    """The value of a property whose ticks are in `s<index>`, as an expression; what it needs is put among `names`."""
     counted = rule.property.kind is Kind.TIMESTAMP and rule.property.form in (None, "epoch")
     if counted or rule.property.kind in (Kind.NUMBER, Kind.INTEGER):
         return f"None if s{index} == ABSENT else {restore_expression(rule.property, f's{index}')}"

@@ -133,6 +133,7 @@ class SubscribingRole:
         bus = await self._opened.enter_async_context(tw.connect(self.url))
         asked = bus.subscribe(TOPIC, default_tolerance=self.tolerance, on_notice=self._note)
         self._subscription: Subscription = await self._opened.enter_async_context(asked)
+        self._read_back = sum(counts.frame_bytes for counts in self._subscription.counts.values())
 
     async def _take_all(self, pace: Pace) -> None:
         begun = micros()
@@ -177,6 +178,7 @@ class SubscribingRole:
         return {
             "row": to_document(self._row()),
             "json_link_bytes": self._json_link_bytes,
+            "read_back": self._read_back,
             **{name: getattr(self._witness, name) for name in facts},
         }
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from thinwire.ledger import Row, from_document, merge
 
+REPORTED = ("json_link_bytes", "read_back", "checked", "broken", "lost", "early", "breach")
+
 
 @dataclass(frozen=True)
 class Seat:
@@ -15,6 +17,7 @@ class Seat:
 
     joins_at: seconds after the first event
     link_bytes: both sockets of the way, the publishers' since it joined and its own, everything on them
+    read_back: frame bytes from before it joined, read to know where every plant stood
     json_link_bytes: what the same events as one JSON message each would be there, by the text of the broker's protocol
     """
 
@@ -24,6 +27,7 @@ class Seat:
     joined: bool = False
     link_bytes: int = 0
     json_link_bytes: int = 0
+    read_back: int = 0
     checked: int = 0
     broken: int = 0
     lost: int = 0
@@ -37,7 +41,7 @@ class Seat:
 
     def reported(self, report: dict[str, Any], own_bytes: int, publishers_bytes: int) -> Seat:
         """The same seat as its process has just told; the ledger's row has the socket that is its own."""
-        facts = {name: report[name] for name in ("json_link_bytes", "checked", "broken", "lost", "early", "breach")}
+        facts = {name: report[name] for name in REPORTED}
         row = replace(from_document(report["row"]), link_bytes=own_bytes)
         return replace(self, row=row, joined=True, link_bytes=own_bytes + publishers_bytes, **facts)
 

@@ -1,7 +1,10 @@
 """Frames to values, compiled: check, read, move the state on.
 
-Takes ordinary DATA frames in sequence. Everything else is left alone, with nothing changed, and the per-event code
-takes it: it knows how to resync, and how to name what is wrong.
+Takes ordinary DATA frames in sequence, as many as a message holds. Everything else is left alone, with nothing changed,
+and the per-event code takes it: it knows how to resync, and how to name what is wrong.
+
+An event leaves a record: twice its row and one more if it was passed over in silence, its ordinal, whether it is
+irregular, and its values. Those of an irregular event, which has absent or very large ones, are left as ticks.
 """
 
 from __future__ import annotations
@@ -23,114 +26,36 @@ from thinwire.formats.link_state import (
     WIDE,
 )
 from thinwire.formats.scales import adapt
+from thinwire.frames.batch import MAX_FRAMES
 from thinwire.frames.control import MAX_SKIP
+from thinwire.frames.frame import MAX_FRAME
 from thinwire.frames.kinds import FrameKind
 from thinwire.reduction import residual
 from thinwire.reduction.columns import FIELDS, HEAD, MODE, ORDINAL
-from thinwire.reduction.kernels.bits import bit_length, crc, get, zeros_at
+from thinwire.reduction.kernels.bits import crc
+from thinwire.reduction.kernels.codes import BROKEN, NOTHING, padded, take_code, take_codes, take_mask
 from thinwire.reduction.kernels.compiled import compiled, part
 from thinwire.reduction.kernels.plan import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WHOLE
 from thinwire.reduction.kernels.slots import expected_at, settle_at
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.predictors.steps import FINE
 
-NOT_ORDINARY, REGULAR, IRREGULAR, SKIPPED = -1, 1, 2, 3
-"""left alone; an event whose values are all numbers; an event with absent or very large values; left alone because
-events were passed over before it: how many is in the first place of `out`, of which row in the second"""
+AT, FRAMES, BYTES, EVENTS, CELLS_OF_RUN = range(5)
+"""cells of a run: the byte it goes on from, and how many frames, bytes of frames and events it has taken"""
 
-NOTHING = -1
-"""in place of a code: the property does not travel; a float's code uses all 64 bits, so its nothing is zero"""
+RECORD = 3
+"""cells of a record before the values"""
 
-_FLAG, _TICK, _FLOAT = int(Lane.FLAG), int(Lane.TICK), int(Lane.FLOAT)
-_DATA = int(FrameKind.DATA)
+TAKEN, FULL, NOT_ORDINARY = range(3)
+"""how a run ends, or what becomes of a frame: there is no room for its events, or the per-event code must see it"""
+
+_TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
+_DATA, _BATCH = int(FrameKind.DATA), int(FrameKind.BATCH)
 _WIDE_BIT = 0x10
-_FLOAT_FIELD = 6
-_LONGEST = 60
 _EXACT = 1 << 53
-_BROKEN = -1
 _INFINITE = 0x7FF
 
 decode_residual = residual.decode
-
-
-@part
-def take_code(raw: Any, at: int, end: int, level: int) -> tuple[int, int]:
-    """A code at the scale of its field, and the bit after it; _BROKEN where the bits run out or it is too long."""
-    order = bit_length(level >> 5)
-    zeros = zeros_at(raw, at, end)
-    width = zeros + 1 + order
-    if width > _LONGEST or at + zeros + width > end:
-        return _BROKEN, at
-    at += zeros
-    return get(raw, at, width) - (1 << order), at + width
-
-
-@part
-def take_mask(raw: Any, at: int, end: int, count: int, codes: Any) -> int:
-    """Marks what travels with 0, the rest with NOTHING; answers with the bit after the mask or _BROKEN."""
-    groups = (count + 7) // 8
-    first = at
-    if count > 8:
-        at += groups
-    if at > end:
-        return _BROKEN
-    for g in range(groups):
-        size = min(8, count - 8 * g)
-        used = count <= 8 or get(raw, first + g, 1) == 1
-        if used and at + size > end:
-            return _BROKEN
-        for k in range(size):
-            codes[8 * g + k] = NOTHING
-            if used:
-                if get(raw, at, 1):
-                    codes[8 * g + k] = 0
-                at += 1
-    return at
-
-
-@part
-def take_float(raw: Any, at: int, end: int) -> tuple[int, int]:
-    """The XOR of two bit patterns; 0, which never travels, where it is broken."""
-    if at + 2 * _FLOAT_FIELD > end:
-        return 0, at
-    zeros = get(raw, at, _FLOAT_FIELD)
-    width = get(raw, at + _FLOAT_FIELD, _FLOAT_FIELD) + 1
-    at += 2 * _FLOAT_FIELD
-    if zeros + width > 64 or at + width > end:
-        return 0, at
-    high = get(raw, at, width - 32) if width > 32 else 0
-    low = get(raw, at + width - 32, 32) if width > 32 else get(raw, at, width)
-    return ((high << 32) | low) << zeros, at + width
-
-
-@part
-def take_codes(plan: Any, cells: Any, raw: Any, at: int, end: int, codes: Any) -> int:
-    """The codes of all that travels; answers with the bit after them or _BROKEN. The scales stay as they are."""
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
-        if codes[j] == NOTHING:
-            if lane == _FLOAT:
-                codes[j] = 0
-            continue
-        if lane == _FLAG:
-            continue
-        if lane > _FLOAT:
-            return _BROKEN
-        if lane == _FLOAT:
-            codes[j], at = take_float(raw, at, end)
-            if codes[j] == 0:
-                return _BROKEN
-        else:
-            codes[j], at = take_code(raw, at, end, cells[FIRST + j])
-            if codes[j] == _BROKEN:
-                return _BROKEN
-    return at
-
-
-@part
-def padded(raw: Any, at: int, end: int) -> bool:
-    """Are there fewer than eight bits left, all of them zero?"""
-    return end - at < 8 and (end == at or get(raw, at, end - at) == 0)
 
 
 @part
@@ -182,82 +107,8 @@ def commit(plan: Any, cells: Any, table: Any, start: int, codes: Any, values: An
 
 
 @part
-def show(plan: Any, values: Any, out: Any) -> int:
-    """Values as they are handed out: numbers as doubles, the rest as ticks."""
-    doubles = out.view(np.float64)
-    answer = REGULAR
-    for j in range(plan.shape[1]):
-        if plan[LANE, j] > _FLOAT:
-            continue
-        x = values[j]
-        if x == ABSENT:
-            answer = IRREGULAR
-        elif plan[WHOLE, j]:
-            out[j] = x
-        elif abs(x) < _EXACT // plan[UP, j]:
-            doubles[j] = x * plan[UP, j] / plan[DOWN, j]
-        else:
-            answer = IRREGULAR
-    return answer
-
-
-@compiled
-def decode_frame(
-    plan: Any, cells: Any, table: Any, width: int, raw: Any, size: int, passed_over: bool, work: Any, out: Any
-) -> int:
-    """One frame of `size` bytes; its row is left in `cells[LAST_ALIAS]`, its values in `out`.
-
-    Where events were passed over before it, the caller sees to them first and calls again with `passed_over`.
-    """
-    wide = cells[WIDE]
-    body = 3 + wide
-    if size <= body or raw[0] != (_DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)):
-        return NOT_ORDINARY
-    sequence = raw[1] << 8 | raw[2] if wide else np.int64(raw[1])
-    if sequence != cells[SEQUENCE] & ((1 << 8 * (1 + wide)) - 1):
-        return NOT_ORDINARY
-    chain = crc(crc(cells[CHAIN], raw, 0, body - 1), raw, body, size)
-    if chain & 0xFF != raw[body - 1]:
-        return NOT_ORDINARY
-    at, end = body * 8, size * 8
-    row = 0
-    alias_code = 0
-    if cells[SOURCES] > 1:
-        alias_code, at = take_code(raw, at, end, cells[ALIAS])
-        if alias_code == _BROKEN:
-            return NOT_ORDINARY
-        away = -((alias_code + 1) >> 1) if alias_code & 1 else alias_code >> 1
-        row = cells[LAST_ALIAS] + 1 + away
-    skip, at = take_code(raw, at, end, cells[SKIP])
-    known = 0 <= row < cells[SOURCES] and table[row * width + ORDINAL] != 0
-    if not known or skip < 0 or skip > MAX_SKIP:
-        return NOT_ORDINARY
-    values, codes = work[0], work[1]
-    at = take_mask(raw, at, end, plan.shape[1], codes)
-    if at != _BROKEN:
-        at = take_codes(plan, cells, raw, at, end, codes)
-    if at == _BROKEN or not padded(raw, at, end):
-        return NOT_ORDINARY
-    if skip and not passed_over:
-        out[0], out[1] = skip, row
-        return SKIPPED
-    if not reconstruct(plan, table, row * width, codes, values):
-        return NOT_ORDINARY
-    commit(plan, cells, table, row * width, codes, values)
-    if cells[SOURCES] > 1:
-        cells[ALIAS] = adapt(cells[ALIAS], alias_code)
-        cells[LAST_ALIAS] = row
-    cells[SKIP] = adapt(cells[SKIP], skip)
-    cells[CHAIN] = chain
-    cells[SEQUENCE] += 1
-    return show(plan, values, out)
-
-
-@compiled
-def pass_over(plan: Any, table: Any, width: int, row: int, work: Any, out: Any) -> int:
-    """The source's next event, which was as expected in every slot; its values are left in `out`."""
-    start = row * width
-    values = work[0]
+def expect(plan: Any, table: Any, start: int, values: Any) -> None:
+    """The source's next event is as expected in every slot."""
     for j in range(plan.shape[1]):
         lane = plan[LANE, j]
         if lane > _FLOAT:
@@ -268,4 +119,194 @@ def pass_over(plan: Any, table: Any, width: int, row: int, work: Any, out: Any) 
             values[j] = expected_at(plan, table, start, j)
             settle_at(plan, table, start, j, values[j])
     table[start + ORDINAL] += 1
-    return show(plan, values, out)
+
+
+@part
+def rests(plan: Any, table: Any, start: int) -> bool:
+    """Does no slot of a source move by itself?"""
+    for j in range(plan.shape[1]):
+        i = start + HEAD + plan[SLOT, j] * FIELDS
+        if plan[LANE, j] == _TICK and (table[i + MODE] & 15 or plan[PERIOD, j]):
+            return False
+    return True
+
+
+@part
+def record(plan: Any, values: Any, place: int, ordinal: int, out: Any, k: int) -> None:
+    """Leave an event: numbers as doubles, whole ones as integers."""
+    doubles = out.view(np.float64)
+    out[k, 0], out[k, 1], out[k, 2] = place, ordinal, 0
+    for j in range(plan.shape[1]):
+        if plan[LANE, j] > _FLOAT:
+            continue
+        x = values[j]
+        if x == ABSENT or (not plan[WHOLE, j] and abs(x) >= _EXACT // plan[UP, j]):
+            out[k, 2] = 1
+        elif plan[WHOLE, j]:
+            out[k, RECORD + j] = x
+        elif plan[DOWN, j] == 1:
+            out[k, RECORD + j] = x * plan[UP, j]
+        else:
+            doubles[k, RECORD + j] = x * plan[UP, j] / plan[DOWN, j]
+    if out[k, 2]:
+        out[k, RECORD:] = values
+
+
+@part
+def go_on(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, values: Any, out: Any, k: int) -> int:
+    """The source's next `skip` events, which were as expected; answers with the next free record."""
+    start = row * width
+    if not shown and rests(plan, table, start):
+        table[start + ORDINAL] += skip
+        return k
+    for _ in range(skip):
+        expect(plan, table, start, values)
+        if shown:
+            record(plan, values, 2 * row + 1, table[start + ORDINAL], out, k)
+            k += 1
+    return k
+
+
+@part
+def copy_cells(source: Any, start: int, target: Any, place: int, count: int) -> None:
+    """Cells one by one: a slice would hold on to the table, which must be free to grow."""
+    for k in range(count):
+        target[place + k] = source[start + k]
+
+
+@part
+def frame_at(raw: Any, at: int, size: int) -> tuple[int, int]:
+    """Where the frame of a batch whose length stands here begins and ends; it ends before it begins where it cannot."""
+    length = 0
+    shift = 0
+    while at < size and shift < 21:
+        byte = np.int64(raw[at])
+        at += 1
+        length |= int(byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            padding = byte == 0 and shift > 7
+            if padding or length == 0 or length > MAX_FRAME or at + length > size or raw[at] & 0x0F == _BATCH:
+                return at, 0
+            return at, at + length
+    return at, 0
+
+
+@part
+def is_whole(raw: Any, size: int) -> bool:
+    """Is this a batch of whole frames?"""
+    at = 1
+    frames = 0
+    while at < size:
+        start, at = frame_at(raw, at, size)
+        frames += 1
+        if at < start or frames > MAX_FRAMES:
+            return False
+    return True
+
+
+@part
+def chain_after(cells: Any, raw: Any, first: int, last: int) -> int:
+    """The running check after the frame from byte `first` to `last`; BROKEN where it is no data, or not the next."""
+    wide = cells[WIDE]
+    body = first + 3 + wide
+    if last <= body or raw[first] != (_DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)):
+        return BROKEN
+    sequence = raw[first + 1] << 8 | raw[first + 2] if wide else np.int64(raw[first + 1])
+    if sequence != cells[SEQUENCE] & ((1 << 8 * (1 + wide)) - 1):
+        return BROKEN
+    chain = crc(crc(cells[CHAIN], raw, first, body - 1), raw, body, last)
+    return chain if chain & 0xFF == raw[body - 1] else BROKEN
+
+
+@part
+def take_frame(
+    plan: Any,
+    cells: Any,
+    table: Any,
+    width: int,
+    raw: Any,
+    first: int,
+    last: int,
+    shown: bool,
+    work: Any,
+    run: Any,
+    out: Any,
+) -> int:
+    """One frame, from byte `first` to `last`."""
+    body = first + 3 + cells[WIDE]
+    chain = chain_after(cells, raw, first, last)
+    if chain == BROKEN:
+        return NOT_ORDINARY
+    at, end = body * 8, last * 8
+    row = 0
+    alias_code = 0
+    if cells[SOURCES] > 1:
+        alias_code, at = take_code(raw, at, end, cells[ALIAS])
+        if alias_code == BROKEN:
+            return NOT_ORDINARY
+        away = -((alias_code + 1) >> 1) if alias_code & 1 else alias_code >> 1
+        row = cells[LAST_ALIAS] + 1 + away
+    skip, at = take_code(raw, at, end, cells[SKIP])
+    start = row * width
+    if not 0 <= row < cells[SOURCES] or table[start + ORDINAL] == 0 or not 0 <= skip <= MAX_SKIP:
+        return NOT_ORDINARY
+    values, codes = work[0], work[1]
+    at = take_mask(raw, at, end, plan.shape[1], codes)
+    if at != BROKEN:
+        at = take_codes(plan, cells, raw, at, end, codes)
+    if at == BROKEN or not padded(raw, at, end):
+        return NOT_ORDINARY
+    k = run[EVENTS]
+    if k + 1 + (skip if shown else 0) > len(out):
+        return FULL if k else NOT_ORDINARY
+    if skip:
+        before = np.empty(width, dtype=np.int64)
+        copy_cells(table, start, before, 0, width)
+        k = go_on(plan, table, width, row, skip, shown, values, out, k)
+        if not reconstruct(plan, table, start, codes, values):
+            copy_cells(before, 0, table, start, width)
+            return NOT_ORDINARY
+    elif not reconstruct(plan, table, start, codes, values):
+        return NOT_ORDINARY
+    commit(plan, cells, table, start, codes, values)
+    record(plan, values, 2 * row, table[start + ORDINAL], out, k)
+    run[EVENTS] = k + 1
+    if cells[SOURCES] > 1:
+        cells[ALIAS] = adapt(cells[ALIAS], alias_code)
+        cells[LAST_ALIAS] = row
+    cells[SKIP] = adapt(cells[SKIP], skip)
+    cells[CHAIN] = chain
+    cells[SEQUENCE] += 1
+    return TAKEN
+
+
+@compiled
+def take_frames(
+    plan: Any, cells: Any, table: Any, width: int, raw: Any, size: int, shown: bool, work: Any, run: Any, out: Any
+) -> int:
+    """The frames of a message of `size` bytes from `run[AT]` on, as far as they are ordinary and `out` has room.
+
+    shown: do events that were passed over in silence leave a record?
+    """
+    batch = raw[0] & 0x0F == _BATCH
+    if batch and run[AT] == 0:
+        if not is_whole(raw, size):
+            return NOT_ORDINARY
+        run[AT] = 1
+    run[FRAMES] = run[BYTES] = run[EVENTS] = 0
+    while run[AT] < size:
+        first, last = frame_at(raw, run[AT], size) if batch else (0, size)
+        answer = take_frame(plan, cells, table, width, raw, first, last, shown, work, run, out)
+        if answer != TAKEN:
+            return answer
+        run[AT] = last
+        run[FRAMES] += 1
+        run[BYTES] += last - first
+    return TAKEN
+
+
+@compiled
+def pass_over(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, work: Any, out: Any) -> int:
+    """The source's next `skip` events, which were as expected; answers with the number of records."""
+    return go_on(plan, table, width, row, skip, shown, work[0], out, 0)

@@ -1,0 +1,179 @@
+"""Receiving at speed: one message, one call into a compiled kernel, and a few lines of code made for the schema.
+
+The kernel takes the ordinary frames and leaves a record of each event; the code makes events of the records. Whatever
+is not ordinary takes the per-event code instead; both move the same state, so they can take turns.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from thinwire.events import Event, Kind, Property
+from thinwire.events.timestamps import writer
+from thinwire.formats import LinkState
+from thinwire.formats.lanes import Lane
+from thinwire.reduction.convert import step_of
+from thinwire.reduction.expander import Expander
+from thinwire.reduction.generate import event_literal
+from thinwire.reduction.kernels.decode import (
+    AT,
+    BYTES,
+    CELLS_OF_RUN,
+    EVENTS,
+    FRAMES,
+    FULL,
+    RECORD,
+    pass_over,
+    take_frames,
+)
+from thinwire.reduction.kernels.plan import is_whole, plan_of
+from thinwire.reduction.limits import ABSENT
+from thinwire.reduction.materialise import from_ticks
+
+_MESSAGE = 65_536
+_RECORDS = 1 << 18
+_TEXTS = (Kind.ENUM, Kind.STRING)
+
+
+class FastDecoder:
+    """Messages in, events out, as far as their frames are ordinary."""
+
+    def __init__(self, expander: Expander, link: LinkState) -> None:
+        self.expander = expander
+        self._plan = plan_of(expander.columns)
+        self._cells = np.frombuffer(link.cells, dtype=np.int64)
+        self._work = np.zeros((2, self._plan.shape[1]), dtype=np.int64)
+        self._hold(bytearray(_MESSAGE))
+        self._message = b""
+        self._run = array("q", [0] * CELLS_OF_RUN)
+        self._run_cells = np.frombuffer(self._run, dtype=np.int64)
+        self._size = 8 * (RECORD + self._plan.shape[1])
+        self._room = _RECORDS // self._size
+        records = bytearray(self._room * self._size)
+        self._records = memoryview(records)
+        self._out = np.frombuffer(records, dtype=np.int64).reshape(self._room, -1)
+        self._assemble = self._compile()
+
+    def take(self, message: bytes, at: int, out: list[Any], *, passed_over: bool) -> tuple[int, int, int]:
+        """Add the events of the ordinary frames from byte `at` of a message on, those passed over where wanted.
+
+        Answers with the byte that the next frame, or its length, begins at, and with the number of frames taken and
+        of their bytes.
+        """
+        columns, run = self.expander.columns, self._run
+        if not columns.rows or not message:
+            return at, 0, 0
+        if message is not self._message:
+            self._keep(message)
+        run[AT] = at
+        frames = size = 0
+        answer = FULL
+        while answer == FULL:
+            answer = take_frames(
+                self._plan,
+                self._cells,
+                columns.view(),
+                columns.width,
+                self._bytes,
+                len(message),
+                passed_over,
+                self._work,
+                self._run_cells,
+                self._out,
+            )
+            if run[FRAMES]:
+                frames += run[FRAMES]
+                size += run[BYTES]
+                self._assemble(self._records[: run[EVENTS] * self._size], out)
+        return run[AT], frames, size
+
+    def pass_over(self, row: int, skip: int) -> list[Event]:
+        """The source's next events, which were as expected."""
+        events: list[Event] = []
+        while skip:
+            count = self._pass_over(row, min(skip, self._room), shown=True)
+            self._assemble(self._records[: count * self._size], events)
+            skip -= count
+        return events
+
+    def move_on(self, row: int, skip: int) -> None:
+        """The same for a reader who does not want to see them."""
+        self._pass_over(row, skip, shown=False)
+
+    def _pass_over(self, row: int, skip: int, *, shown: bool) -> int:
+        columns = self.expander.columns
+        return pass_over(self._plan, columns.view(), columns.width, row, skip, shown, self._work, self._out)
+
+    def _keep(self, message: bytes) -> None:
+        if len(message) > len(self._raw):
+            self._hold(bytearray(len(message)))
+        self._raw[: len(message)] = message
+        self._message = message
+
+    def _hold(self, room: bytearray) -> None:
+        self._raw = room
+        self._bytes = np.frombuffer(room, dtype=np.uint8)
+
+    def _compile(self) -> Callable[[memoryview, list[Any]], None]:
+        """The function that makes events from the kernel's records."""
+        rules = self.expander.rules
+        names: dict[str, Any] = {
+            "iter_unpack": struct.Struct("<qq?7x" + "".join(_cell(p) for p in rules.schema.wire)).iter_unpack,
+            "unpack_ticks": struct.Struct(f"<{8 * RECORD}x{len(rules.rules)}q").unpack_from,
+            "abouts": self.expander.abouts,
+            "new": Event.__new__,
+            "Event": Event,
+            "ABSENT": ABSENT,
+        }
+        dimensions = {p.name: f"key[{k}]" for k, p in enumerate(rules.schema.dimensions)}
+        regular, irregular = dict(dimensions), dict(dimensions)
+        for i, rule in enumerate(rules.rules):
+            name = rule.property.name
+            regular[name] = self._show(i, rule.property, names)
+            irregular[name] = regular[name] if rule.lane is Lane.TEXT else from_ticks(i, rule, names)
+        values = "".join(f"v{i}, " for i, p in enumerate(rules.schema.wire) if p.kind not in _TEXTS)
+        ticks = "".join(f"s{i}, " for i in range(len(rules.rules)))
+        lines = [
+            "def assemble(records, out):",
+            "    before = len(out)",
+            "    append = out.append",
+            f"    for place, ordinal, irregular, {values} in iter_unpack(records):",
+            "        about = abouts[place]",
+            "        key = about[1]",
+            "        event = new(Event)",
+            "        if irregular:",
+            f"            {ticks} = unpack_ticks(records, (len(out) - before) * {self._size})",
+            f"            event.update({event_literal(rules.schema.tree, irregular)})",
+            "        else:",
+            f"            event.update({event_literal(rules.schema.tree, regular)})",
+            "        event._about = about",
+            "        event.ordinal = ordinal",
+            "        append(event)",
+        ]
+        exec(compile("\n".join(lines), "<assemble>", "exec"), names)
+        code: Callable[[memoryview, list[Any]], None] = names["assemble"]
+        return code
+
+    def _show(self, i: int, p: Property, names: dict[str, Any]) -> str:
+        if p.kind in _TEXTS:
+            names[f"objects{i}"] = self.expander.columns.objects[i]
+            return f"objects{i}[place >> 1]"
+        if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
+            names[f"write{i}"] = writer(p.form or "")
+            return f"write{i}(v{i})"
+        return f"v{i}"
+
+
+def _cell(p: Property) -> str:
+    """How a property's value stands in a record."""
+    if p.kind in _TEXTS:
+        return "8x"
+    if p.kind is Kind.BOOLEAN:
+        return "?7x"
+    whole = is_whole(p) or step_of(p).denominator == 1
+    return "q" if whole and p.kind is not Kind.FLOAT else "d"
