@@ -162,7 +162,7 @@ def test_data_flows_while_the_registry_is_down() -> None:
         schema = rooms()
         async with EmbeddedServer() as server, tw.connect(server.url) as bus:
             async with bus_on(server.url) as served:
-                await served.register(schema, retain=True)
+                await served.register(schema, retain=True, tolerance={"t": 2.0})
             assert not await bus.served()
             async with (
                 bus.publisher(schema.name, name="p1") as out,

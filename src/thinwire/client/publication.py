@@ -28,6 +28,7 @@ from thinwire.errors import (
 from thinwire.events import Event, Kind
 from thinwire.frames import Request, place_in_round, read
 from thinwire.link import Counts, LinkConfig, Publisher
+from thinwire.link.warming import warm_up
 from thinwire.transports.broker import Broker, Listener
 
 CLAIM = b"claim"
@@ -121,6 +122,7 @@ class TopicPublisher:
 
     async def _open(self) -> None:
         self._view = await self._find_topic()
+        await asyncio.to_thread(warm_up)
         self._dead = DeadLetters(self._broker, self._view.schema, self.name)
         self._has_large = any(p.kind in _LARGE for p in self._view.schema.wire)
         await self._view.open_log()

@@ -6,6 +6,7 @@ not the memory. Asking also says that the events handed out before are worked of
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -25,9 +26,10 @@ from thinwire.clock import Clock
 from thinwire.control.factoring import Factoring
 from thinwire.control.names import alive_subject, log_of, publisher_in, publisher_subjects
 from thinwire.control.registry import SubscriptionDocument
-from thinwire.errors import PeerFault, TransportClosed, UnknownSchema
+from thinwire.errors import PeerFault, TransportClosed, UnknownFacts, UnknownSchema
 from thinwire.events import Event, Schema
-from thinwire.link import Counts, Delivery, Missed, Watermark
+from thinwire.link import Counts, Delivery, Missed, Subscriber, Watermark
+from thinwire.link.warming import warm_up
 from thinwire.transports.broker import Broker, Listener, LogReader, Stored
 
 MAX_NOTICES = 1024
@@ -142,6 +144,7 @@ class Subscription:
         if self._reader is not None or self._closed:
             return
         self._view = await self._find_topic()
+        await asyncio.to_thread(warm_up)
         self.asked.check(self._view.schema)
         self._inlet = Inlet(self._view.lookup, only_changes=self.asked.emit == "changes")
         await self._view.open_log()
@@ -199,7 +202,7 @@ class Subscription:
         if not self._inlet.links or any(self._inlet.lost()):
             await self._requests.call()
         for link in self._inlet.links.values():
-            await self._shape(link.present())
+            await self._shape(link, link.present())
 
     async def _open_cursor(self) -> Cursor | None:
         assert self.asked.durable is not None
@@ -232,7 +235,8 @@ class Subscription:
             await self._requests.ask(self._inlet, now)
         if self.asked.cadence == "tick" and now >= self._next_tick:
             self._next_tick = now + self.asked.tick
-            await self._shape(self._watch.expected(self._inlet.links))
+            for link in self._inlet.links.values():
+                await self._shape(link, self._watch.expected(link))
 
     async def _still_here(self, now: float) -> None:
         """Who did not come back for long may have been taken for gone by the registry."""
@@ -259,7 +263,7 @@ class Subscription:
                 if not isinstance(thing, Event) and not self._before_the_beginning(thing):
                     self._tell(thing)
         self._watch.check_bounds(self._inlet.links, self._view)
-        await self._shape(events)
+        await self._shape(self._inlet.link(publisher_in(stored.subject)), events)
         if self._skip:
             for _ in range(min(self._skip, len(self._ready))):
                 self._ready.popleft()
@@ -282,26 +286,32 @@ class Subscription:
             self._tell(Unreadable(publisher_in(stored.subject), stored.offset, str(fault)))
         return []
 
-    async def _shape(self, events: list[Event]) -> None:
-        start = 0
-        for end in range(1, len(events) + 1):
-            if end == len(events) or events[end].publisher != events[start].publisher:
-                shape, factoring = self._shape_of(events[start].publisher)
-                group = events[start:end] if end - start < len(events) else events
-                if factoring is not None:
-                    group = [await self._view.join_facts(factoring, event) for event in group]
-                self._ready.extend(shape(group))
-                start = end
+    async def _shape(self, link: Subscriber, events: list[Event]) -> None:
+        """Make events of one publisher ready to be handed out."""
+        if not events:
+            return
+        shape, factoring = self._shape_of(link)
+        if factoring is not None:
+            events = await self._with_facts(factoring, events)
+        self._ready.extend(shape(events))
 
-    def _shape_of(self, publisher: str) -> tuple[Shape, Factoring | None]:
-        replica = self._inlet.link(publisher).replica
-        assert replica is not None
-        known = self._shapes.get(replica.fingerprint)
+    async def _with_facts(self, factoring: Factoring, events: list[Event]) -> list[Event]:
+        joined: list[Event] = []
+        for event in events:
+            try:
+                joined.append(await self._view.join_facts(factoring, event))
+            except UnknownFacts as unknown:
+                self._tell(Unreadable(event.publisher, self._offset or 0, str(unknown)))
+        return joined
+
+    def _shape_of(self, link: Subscriber) -> tuple[Shape, Factoring | None]:
+        assert link.replica is not None
+        fingerprint = link.replica.fingerprint
+        known = self._shapes.get(fingerprint)
         if known is None:
-            factoring = self._view.factoring_of(replica.fingerprint)
-            schema = factoring.schema if factoring is not None else replica.expander.rules.schema
-            known = Shape(self.asked, schema, self._reader_schema), factoring
-            self._shapes[replica.fingerprint] = known
+            factoring = self._view.factoring_of(fingerprint)
+            schema = factoring.schema if factoring is not None else link.replica.expander.rules.schema
+            known = self._shapes[fingerprint] = Shape(self.asked, schema, self._reader_schema), factoring
         return known
 
     async def _acknowledge(self) -> None:

@@ -65,16 +65,14 @@ class Watch:
                 self._checked[name] = version
                 self._compare(name, link, topic)
 
-    def expected(self, links: Mapping[str, Subscriber]) -> list[Event]:
+    def expected(self, link: Subscriber) -> list[Event]:
         """What is expected next of the sources that said nothing since the last tick; nothing is claimed for these."""
         found: list[Event] = []
-        for link in links.values():
-            if link.state is State.READY:
-                for event in link.peek():
-                    key = (event.publisher, event.incarnation, *event.source)
-                    if self._seen.get(key) == event.ordinal:
-                        found.append(event)
-                    self._seen[key] = event.ordinal
+        for event in link.peek() if link.state is State.READY else ():
+            key = (event.publisher, event.incarnation, *event.source)
+            if self._seen.get(key) == event.ordinal:
+                found.append(event)
+            self._seen[key] = event.ordinal
         return found
 
     def _compare(self, name: str, link: Subscriber, topic: Topic) -> None:
