@@ -4,6 +4,7 @@ import os
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A compiled kernel is kept beside its own file and does not notice a change in the files it takes pieces and constants
@@ -18,3 +19,11 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _compiled_kernels():
+    """Tests with deadlines, in this process and in those they start, find the kernels compiled."""
+    from thinwire.link.warming import warm_up
+
+    warm_up()

@@ -1,7 +1,12 @@
 """The parts of the demonstration that need no processes: the pace, the witness, the phases."""
 
 import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -150,3 +155,45 @@ def test_phases_of_several_publishers_are_one():
             row.count(events=events)
         reports.append({"rows": [to_document(row.row()) for row in rows]})
     assert [(phase.tolerance, phase.row.events) for phase in phases_of(reports)] == [(1.0, 7), (0.5, 7)]
+
+
+STORY = """
+import gc
+from numba.core.dispatcher import Dispatcher
+from thinwire.evaluation.demo.plants import Plant, rehearse
+from thinwire.evaluation.replaying import CheckedLink
+from thinwire.link import LinkConfig
+from thinwire.reduction import Demand
+from thinwire.workload.samples import building
+
+def compiled():
+    found = (thing for thing in gc.get_objects() if isinstance(thing, Dispatcher))
+    return {(kernel.py_func.__name__, str(kind)) for kernel in found for kind in kernel.signatures}
+
+rehearse()
+before = compiled()
+for number in range(3):
+    for tolerance in (1.0, 0.5, 0.0):
+        plant, config = Plant(number), LinkConfig(demand=Demand(default_tolerance=tolerance), max_silence=1.0)
+        link = CheckedLink(building.schema(), config, start=0.0)
+        for ordinal in range(1, 1_501):
+            link.publish(plant.event(ordinal), now=0.015 * ordinal)
+        link.close()
+print(len(before), sorted(compiled() - before))
+"""
+
+
+@pytest.mark.slow
+def test_after_the_rehearsal_nothing_is_left_to_compile():
+    """What is compiled in the middle of a show holds an event up for seconds."""
+    source = str(Path(__file__).parents[2] / "src")
+    told = subprocess.run(
+        [sys.executable, "-c", STORY],
+        env=os.environ | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    kernels, _, left = told.stdout.strip().partition(" ")
+    assert int(kernels) > 0, told.stderr
+    assert left == "[]"

@@ -6,28 +6,31 @@ then the last value delivered stays within the tolerance of the truth until the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any
 
 from thinwire.events import Event, Kind, Property, Role, Schema, flatten
 from thinwire.events.kinds import TOLERANT_KINDS
 from thinwire.reduction.demand import tick_size
 
-_NEVER: Any = object()
+Values = tuple[Any, ...]
+
+MAX_BOUNDS = 64
+"""sets of bounds kept in mind; a link has one at a time"""
 
 
 class Changes:
-    """Remembers the last values that passed, for each source.
+    """Remembers the last values that passed, for each source of each publisher.
 
     schema: of the events; tolerance: per property; those not named do not count
 
-    >>> from thinwire.events import Property
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
     >>> changes = Changes(rooms, {"t": 0.5})
     >>> def seen(t): return Event({"room": "11.1", "t": t}, bound={"t": 0.0}, source=("11.1",), ordinal=1)
-    >>> [changes.admit(seen(t)) for t in (20.0, 20.4, 20.5, 20.6, 20.6)]
-    [True, False, False, True, False]
+    >>> [event["t"] for event in changes.admitted([seen(t) for t in (20.0, 20.4, 20.5, 20.6, 20.6)])]
+    [20.0, 20.6]
     """
 
     def __init__(self, schema: Schema, tolerance: Mapping[str, float]) -> None:
@@ -37,49 +40,62 @@ class Changes:
         self._names = tuple(p.name for p in measured)
         self._steps = tuple(_step(p) for p in measured)
         self._asked = tuple(Fraction(str(tolerance[name])) for name in self._names)
-        self._rooms: dict[int, tuple[Any, ...]] = {}
-        self._last: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._values_of = _getter(schema, self._names)
+        self._limits_of: dict[int, tuple[Any, Values]] = {}
+        self._last: dict[str, dict[Values, Values]] = {}
 
-    def admit(self, event: Event) -> bool:
-        """Has a value moved far enough? Then it is the one to compare with from now on."""
-        flat = flatten(event, self.schema) if self.schema.nested else event
-        values = tuple([flat[name] for name in self._names])
-        key = (event.publisher, *event.source)
-        last = self._last.get(key, _NEVER)
-        if last is not _NEVER and (values == last or not self._moved(event, values, last)):
-            return False
-        self._last[key] = values
-        return True
+    def admitted(self, events: list[Event]) -> list[Event]:
+        """Those events of one publisher that show a change; each is the one to compare with from then on."""
+        if not events:
+            return events
+        last = self._last.setdefault(events[0].publisher, {})
+        values_of, passed = self._values_of, []
+        for event in events:
+            values, source = values_of(event), event.source
+            before = last.get(source)
+            if values != before and (before is None or self._moved(event, values, before)):
+                last[source] = values
+                passed.append(event)
+        return passed
 
     def forget(self) -> None:
         """Let the next event of every source pass."""
         self._last.clear()
 
-    def _moved(self, event: Event, values: tuple[Any, ...], last: tuple[Any, ...]) -> bool:
+    def _moved(self, event: Event, values: Values, last: Values) -> bool:
         limits = self._limits(event.bound)
         for value, before, step, limit in zip(values, last, self._steps, limits, strict=True):
             if value == before:
                 continue
-            if step is None or not isinstance(value, int | float) or not isinstance(before, int | float):
+            if not limit or step is None or not isinstance(value, int | float) or not isinstance(before, int | float):
                 return True
             distance = abs(value - before)
             if (round(distance / float(step)) if step else distance) > limit:
                 return True
         return False
 
-    def _limits(self, bound: Mapping[str, float | None]) -> tuple[Any, ...]:
+    def _limits(self, bound: Mapping[str, float | None]) -> Values:
         """What the bound leaves of each tolerance; made once for the bounds of a link."""
-        known = self._rooms.get(id(bound))
+        known = self._limits_of.get(id(bound))
         if known is not None and known[0] is bound:
-            return known[1]  # type: ignore[no-any-return]
+            return known[1]
         limits = tuple(
             _limit(max(asked - Fraction(str(bound.get(name) or 0)), Fraction(0)), step)
             for name, asked, step in zip(self._names, self._asked, self._steps, strict=True)
         )
-        if len(self._rooms) > 64:
-            self._rooms.clear()
-        self._rooms[id(bound)] = (bound, limits)
+        if len(self._limits_of) >= MAX_BOUNDS:
+            self._limits_of.clear()
+        self._limits_of[id(bound)] = bound, limits
         return limits
+
+
+def _getter(schema: Schema, names: tuple[str, ...]) -> Callable[[Event], Values]:
+    """The function that picks the values that count."""
+    if schema.nested:
+        return lambda event: tuple(map(flatten(event, schema).get, names))
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda event: tuple(event[name] for name in names)
 
 
 def _step(p: Property) -> Fraction | None:

@@ -9,7 +9,7 @@ from thinwire.client.asking import Asked, always_delivered
 from thinwire.client.changes import Changes
 from thinwire.events import Event, Projection, Schema, flatten, nest
 
-Step = Callable[[Event], Event | None]
+Step = Callable[[list[Event]], list[Event]]
 
 
 class Shape:
@@ -23,7 +23,7 @@ class Shape:
     def __call__(self, events: list[Event]) -> list[Event]:
         """The events that are left, in their order."""
         for step in self._steps:
-            events = [shaped for event in events if (shaped := step(event)) is not None]
+            events = step(events)
         return events
 
     def forget(self) -> None:
@@ -36,7 +36,7 @@ class Shape:
         if asked.sources:
             steps.append(_chosen_sources(self.schema, asked.sources))
         if self.changes is not None:
-            steps.append(_changed(self.changes))
+            steps.append(self.changes.admitted)
         if reader is not None and reader.fingerprint != self.schema.fingerprint:
             steps.append(_projected(self.schema, reader))
         if asked.properties is not None:
@@ -47,25 +47,21 @@ class Shape:
 def _chosen_sources(schema: Schema, sources: Mapping[str, frozenset[Any]]) -> Step:
     places = [(place, sources[p.name]) for place, p in enumerate(schema.dimensions) if p.name in sources]
 
-    def step(event: Event) -> Event | None:
+    def chosen(event: Event) -> bool:
         source = event.source
-        return event if all(source[place] in wanted for place, wanted in places) else None
+        return all(source[place] in wanted for place, wanted in places)
 
-    return step
-
-
-def _changed(changes: Changes) -> Step:
-    return lambda event: event if changes.admit(event) else None
+    return lambda events: [event for event in events if chosen(event)]
 
 
 def _projected(writer: Schema, reader: Schema) -> Step:
     project = Projection(writer, reader)
 
-    def step(event: Event) -> Event | None:
+    def projected(event: Event) -> Event:
         flat = project(event.like(flatten(event, writer)))
         return flat.like(nest(flat)) if reader.nested else flat
 
-    return step
+    return lambda events: [projected(event) for event in events]
 
 
 def _chosen_properties(schema: Schema, asked: Asked) -> Step:
@@ -80,10 +76,10 @@ def _chosen_properties(schema: Schema, asked: Asked) -> Step:
             bounds[id(event.bound)] = known
         return known[1]
 
-    def step(event: Event) -> Event | None:
+    def reduced(event: Event) -> Event:
         if schema.nested:
             flat = {name: value for name, value in flatten(event, schema).items() if name in kept}
             return event.like(nest(flat), bound_of(event))
         return event.like({name: value for name, value in event.items() if name in kept}, bound_of(event))
 
-    return step
+    return lambda events: [reduced(event) for event in events]

@@ -46,9 +46,14 @@ def split(message: bytes) -> list[bytes]:
     if not message or message[0] & 0x0F != FrameKind.BATCH:
         return [message]
     frames: list[bytes] = []
-    at = 1
-    while at < len(message):
-        frame, at = varint.read_blob(message, at, MAX_FRAME)
+    at, end = 1, len(message)
+    while at < end:
+        size = message[at]
+        if size < 0x80 and at + size < end:  # nearly all frames are short
+            frame = message[at + 1 : at + 1 + size]
+            at += 1 + size
+        else:
+            frame, at = varint.read_blob(message, at, MAX_FRAME)
         if not frame or frame[0] & 0x0F == FrameKind.BATCH:
             raise CorruptFrame("an empty frame or a batch inside a batch", at=at)
         frames.append(frame)

@@ -47,7 +47,7 @@ class FastDecoder:
         self.expander = expander
         self._plan = plan_of(expander.columns)
         self._cells = np.frombuffer(link.cells, dtype=np.int64)
-        self._work = np.zeros((2, self._plan.shape[1]), dtype=np.int64)
+        self._work = np.zeros((3, expander.columns.width), dtype=np.int64)
         self._hold(bytearray(_MESSAGE))
         self._message = b""
         self._run = array("q", [0] * CELLS_OF_RUN)

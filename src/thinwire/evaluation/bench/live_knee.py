@@ -9,8 +9,13 @@ from thinwire.evaluation.bench.bar import Bar, Row, Setting
 from thinwire.evaluation.live.knee import LINGER, QUICK, Knees, Plan, knees
 from thinwire.evaluation.live.outcome import Outcome
 
-OURS, PER_EVENT, BATCHED = "thinwire", "json", "json-batched"
-CALLED = {OURS: "thinwire", PER_EVENT: "JSON, one message an event", BATCHED: "JSON in batches"}
+OURS, WHOLE, PER_EVENT, BATCHED = "thinwire", "every event", "json", "json-batched"
+CALLED = {
+    OURS: "thinwire, changes delivered",
+    WHOLE: "thinwire, every event delivered",
+    PER_EVENT: "JSON, one message an event",
+    BATCHED: "JSON in batches",
+}
 SENT_SHARE = (0.48, 0.52)
 """frames an event on this stream; anything else would be another measurement (introductions weigh in short runs)"""
 
@@ -19,13 +24,14 @@ BUSY = 0.3
 
 
 def knee(setting: Setting) -> Iterator[Row]:
-    """All three in the same run, in turn."""
+    """All of them in the same run, in turn."""
     plan = QUICK if setting.quick else Plan()
-    found = asyncio.run(knees([OURS, PER_EVENT, BATCHED], plan, setting.progress))
-    for kind in (OURS, PER_EVENT, BATCHED):
+    found = asyncio.run(knees([OURS, WHOLE, PER_EVENT, BATCHED], plan, setting.progress))
+    for kind in (OURS, WHOLE, PER_EVENT, BATCHED):
         yield _rate_row(found[kind], plan, low=12_000.0 if kind == OURS else None, judged=not setting.quick)
     for kind, low in ((PER_EVENT, 2.0), (BATCHED, 1.3)):
         yield _ratio_row(found[OURS], found[kind], low)
+    yield _ratio_row(found[WHOLE], found[BATCHED], None)
 
 
 def _rate_row(found: Knees, plan: Plan, low: float | None, judged: bool) -> Row:
@@ -37,7 +43,7 @@ def _rate_row(found: Knees, plan: Plan, low: float | None, judged: bool) -> Row:
     if found.failed is not None:
         how += f"; at {found.failed.rate:,.0f}: {found.failed.trouble}"
     share = found.rounds[-1].sent_share if found.rounds else 0.5
-    strange = judged and found.kind == OURS and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
+    strange = judged and found.kind in (OURS, WHOLE) and not SENT_SHARE[0] <= share <= SENT_SHARE[1]
     notes = [f"{share:.2f} frames an event, not 0.5"] if strange else []
     if found.others > BUSY:
         notes.append(f"something else used up to {found.others:.1f} cores meanwhile")
@@ -53,8 +59,8 @@ def _in_words(round_: Outcome) -> str:
     return text + (f"; memory {100 * round_.grown:+.1f} % at most" if round_.grown is not None else "")
 
 
-def _ratio_row(ours: Knees, theirs: Knees, low: float) -> Row:
-    name = f"knee, thinwire to {CALLED[theirs.kind]}"
+def _ratio_row(ours: Knees, theirs: Knees, low: float | None) -> Row:
+    name = f"knee, {CALLED[ours.kind]}, to {CALLED[theirs.kind]}"
     how = f"{ours.knee:,.0f} to {theirs.knee:,.0f} events/s, medians of the same run"
     value = ours.knee / theirs.knee if theirs.knee else None
     note = "" if theirs.knee else "nothing was held"

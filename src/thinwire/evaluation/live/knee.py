@@ -14,8 +14,15 @@ from thinwire.evaluation.live.processes import two_cores
 from thinwire.evaluation.live.search import climb, confirm
 
 LINGER = 0.05
-FIRST = {"thinwire": 12_000.0, "json": 2_500.0, "json-batched": 12_000.0}
-"""where the first search of a stack begins; the later ones begin where it ended"""
+FIRST = {"thinwire": 20_000.0, "every event": 16_000.0, "json": 3_000.0, "json-batched": 16_000.0}
+"""where the first search begins; the later ones begin where it ended"""
+SHAPES = {
+    "thinwire": Shape("thinwire", linger=LINGER, emit="changes"),
+    "every event": Shape("thinwire", linger=LINGER, emit="all"),
+    "json": Shape("json", linger=LINGER),
+    "json-batched": Shape("json-batched", linger=LINGER),
+}
+"""what is searched: ours with subscribers that ask for changes or for every event, and the references"""
 REHEARSAL = 500.0
 """events a second of the round that only makes everybody known to everybody"""
 
@@ -97,7 +104,7 @@ async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitab
 
     async def attempt(rate: float, seconds: float) -> Outcome:
         if not chains:
-            chain = Chain(Shape(found.kind, linger=LINGER), feed_schema())
+            chain = Chain(SHAPES[found.kind], feed_schema())
             await chain.__aenter__()
             chains.append(chain)
             await chain.round(REHEARSAL, 1.0)

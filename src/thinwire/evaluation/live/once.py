@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from thinwire.evaluation.live.chain import Chain, Shape
+from thinwire.evaluation.live.chain import Chain
 from thinwire.evaluation.live.feed import feed_schema
-from thinwire.evaluation.live.knee import LINGER, REHEARSAL
+from thinwire.evaluation.live.knee import REHEARSAL, SHAPES
 from thinwire.evaluation.live.outcome import Outcome
 from thinwire.evaluation.live.processes import two_cores
 
@@ -23,7 +23,7 @@ def main(kind: str, arguments: list[str] | None = None) -> None:
 
 async def once(kind: str, rate: float, seconds: float) -> Outcome:
     """One round after a rehearsal."""
-    async with two_cores(), Chain(Shape(kind, linger=LINGER), feed_schema()) as chain:
+    async with two_cores(), Chain(SHAPES[kind], feed_schema()) as chain:
         await chain.round(REHEARSAL, 1.0)
         return await chain.round(rate, seconds)
 

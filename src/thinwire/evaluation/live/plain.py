@@ -157,6 +157,7 @@ class _JsonReceiver:
         self._broker = broker
         self._reader = reader
         self._last = 0
+        self.taken = 0
 
     async def next(self) -> Sequence[dict[str, Any]]:
         # what was handed out last time is worked off now
@@ -165,7 +166,9 @@ class _JsonReceiver:
             pass
         self._last = stored.offset
         found = json.loads(stored.payload)
-        return found if isinstance(found, list) else (found,)
+        events = found if isinstance(found, list) else (found,)
+        self.taken += len(events)
+        return events
 
     def sent(self, events: Sequence[Any]) -> Sequence[Any]:
         return events

@@ -105,6 +105,7 @@ class SubscriberRole:
         self._receivers: list[Receiver] = []
         self._notes: list[Taken] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._before: list[int] = []
 
     async def open(self) -> None:
         for place in range(self.connections):
@@ -128,6 +129,7 @@ class SubscriberRole:
     def _begin(self, timed_from: int) -> dict[str, Any]:
         """`begin`: count from now, and time what arrives from `timed_from` on."""
         loop = asyncio.get_running_loop()
+        self._before = [receiver.taken for receiver in self._receivers]
         for notes in self._notes:
             notes.begin()
             loop.call_later(max(0.0, (timed_from - micros()) / 1e6), notes.forget)
@@ -143,7 +145,7 @@ class SubscriberRole:
         except TimeoutError:
             pass
         return {
-            "events": [notes.events for notes in self._notes],
+            "events": [receiver.taken - then for receiver, then in zip(self._receivers, self._before, strict=True)],
             "complete": [notes.last == last for notes in self._notes],
             "missed": [receiver.missed for receiver in self._receivers],
             "latencies": sparse(sum((notes.latencies for notes in self._notes[1:]), self._notes[0].latencies.copy())),

@@ -45,7 +45,7 @@ class Sender(Protocol):
 
     @property
     def told(self) -> int:
-        """Events a subscriber is handed of those published so far."""
+        """Events that reach a subscriber of those published so far."""
 
     async def publish(self, events: Sequence[dict[str, Any]]) -> None:
         """Take events that are due."""
@@ -58,6 +58,10 @@ class Sender(Protocol):
 
 class Receiver(Protocol):
     """A subscriber's end."""
+
+    @property
+    def taken(self) -> int:
+        """Events that came so far, those left out because they showed no change included."""
 
     @property
     def missed(self) -> int:

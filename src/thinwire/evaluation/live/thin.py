@@ -19,7 +19,8 @@ class Thin:
 
     async def prepare(self, route: Route) -> None:
         async with tw.connect(route.url) as bus:
-            await bus.register(Schema.from_document(route.schema))
+            mode = "hold" if route.emit == "changes" else "predict"
+            await bus.register(Schema.from_document(route.schema), mode=mode)
 
     async def sender(self, route: Route, name: str) -> Sender:
         opened = AsyncExitStack()
@@ -74,6 +75,10 @@ class _ThinReceiver:
         self._opened = opened
         self._subscription = subscription
         self._batches: AsyncIterator[list[Event]] = subscription.batches()
+
+    @property
+    def taken(self) -> int:
+        return sum(counts.events for counts in self._subscription.counts.values())
 
     @property
     def missed(self) -> int:

@@ -132,6 +132,13 @@ def rests(plan: Any, table: Any, start: int) -> bool:
 
 
 @part
+def copy_cells(source: Any, start: int, target: Any, place: int, count: int) -> None:
+    """Cells one by one: a slice would hold on to the table, which must be free to grow."""
+    for k in range(count):
+        target[place + k] = source[start + k]
+
+
+@part
 def record(plan: Any, values: Any, place: int, ordinal: int, out: Any, k: int) -> None:
     """Leave an event: numbers as doubles, whole ones as integers."""
     doubles = out.view(np.float64)
@@ -149,7 +156,7 @@ def record(plan: Any, values: Any, place: int, ordinal: int, out: Any, k: int) -
         else:
             doubles[k, RECORD + j] = x * plan[UP, j] / plan[DOWN, j]
     if out[k, 2]:
-        out[k, RECORD:] = values
+        copy_cells(values, 0, out[k], RECORD, plan.shape[1])
 
 
 @part
@@ -165,13 +172,6 @@ def go_on(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, v
             record(plan, values, 2 * row + 1, table[start + ORDINAL], out, k)
             k += 1
     return k
-
-
-@part
-def copy_cells(source: Any, start: int, target: Any, place: int, count: int) -> None:
-    """Cells one by one: a slice would hold on to the table, which must be free to grow."""
-    for k in range(count):
-        target[place + k] = source[start + k]
 
 
 @part
@@ -251,7 +251,7 @@ def take_frame(
     start = row * width
     if not 0 <= row < cells[SOURCES] or table[start + ORDINAL] == 0 or not 0 <= skip <= MAX_SKIP:
         return NOT_ORDINARY
-    values, codes = work[0], work[1]
+    values, codes, before = work[0], work[1], work[2]
     at = take_mask(raw, at, end, plan.shape[1], codes)
     if at != BROKEN:
         at = take_codes(plan, cells, raw, at, end, codes)
@@ -261,7 +261,6 @@ def take_frame(
     if k + 1 + (skip if shown else 0) > len(out):
         return FULL if k else NOT_ORDINARY
     if skip:
-        before = np.empty(width, dtype=np.int64)
         copy_cells(table, start, before, 0, width)
         k = go_on(plan, table, width, row, skip, shown, values, out, k)
         if not reconstruct(plan, table, start, codes, values):
