@@ -49,11 +49,20 @@ class Changes:
         if not events:
             return events
         last = self._last.setdefault(events[0].publisher, {})
-        values_of, passed = self._values_of, []
+        values_of, bound = self._values_of, events[0].bound
+        limits = self._limits(bound)
+        any_counts = not any(limits)  # nothing is left of any tolerance: whatever differs has moved
+        passed = []
         for event in events:
             values, source = values_of(event), event.source
             before = last.get(source)
-            if values != before and (before is None or self._moved(event, values, before)):
+            if values == before:
+                continue
+            if event.bound is not bound:
+                bound = event.bound
+                limits = self._limits(bound)
+                any_counts = not any(limits)
+            if any_counts or before is None or self._moved(values, before, limits):
                 last[source] = values
                 passed.append(event)
         return passed
@@ -62,8 +71,7 @@ class Changes:
         """Let the next event of every source pass."""
         self._last.clear()
 
-    def _moved(self, event: Event, values: Values, last: Values) -> bool:
-        limits = self._limits(event.bound)
+    def _moved(self, values: Values, last: Values, limits: Values) -> bool:
         for value, before, step, limit in zip(values, last, self._steps, limits, strict=True):
             if value == before:
                 continue
