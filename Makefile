@@ -1,6 +1,7 @@
 # Every target sets up what it needs: a fresh machine needs only make and Python 3.11 or newer.
 
 ARGS ?=
+AREA ?= wire
 BIN := .venv/bin
 READY := .venv/ready
 # Slow tests run in CI; elsewhere ask for them: make test ARGS='-m slow'
@@ -21,8 +22,8 @@ test: lint ## lint, types, room contract, then every test and every documented e
 	@tools/java.sh hint
 	$(BIN)/pytest -n 2 $(MARKS) $(ARGS)
 
-bench: $(READY) ## bytes and time on the wire; ARGS='...' is passed on
-	$(BIN)/thinwire bench wire $(ARGS)
+bench: $(READY) ## bytes and time, ours beside the usual; AREA=wire or live, ARGS='...' is passed on
+	$(BIN)/thinwire bench $(AREA) $(ARGS)
 
 lint: $(READY) ## style, formatting, types and the room contract
 	$(BIN)/ruff check .
