@@ -6,13 +6,14 @@
 'compact'
 """
 
-from thinwire.client import Bus, Coarser, Skewed, Subscription, TopicPublisher, Unreadable, connect
+from thinwire.client import Away, Bus, Coarser, Skewed, Subscription, TopicPublisher, Unreadable, connect
 from thinwire.errors import ThinwireError
 from thinwire.events import Event, Property, Schema, from_class, from_turtle, infer, to_turtle
 from thinwire.link import LinkConfig, Missed, Publisher, Subscriber, Watermark
 from thinwire.reduction import Demand
 
 __all__ = [
+    "Away",
     "Bus",
     "Coarser",
     "Demand",

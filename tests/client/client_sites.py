@@ -62,13 +62,13 @@ async def bus_on(url: str, *, registry: bool = True, **options: Any) -> AsyncIte
             yield bus
 
 
-async def take(events: tw.Subscription, count: int, timeout: float = 10.0) -> list[Event]:
+async def take(events: tw.Subscription, count: int, timeout: float = 30.0) -> list[Event]:
     """The next so many events."""
     async with asyncio.timeout(timeout):
         return [await anext(events) for _ in range(count)]
 
 
-def run(story: Callable[[], Coroutine[Any, Any, None]], timeout: float = 30.0) -> None:
+def run(story: Callable[[], Coroutine[Any, Any, None]], timeout: float = 120.0) -> None:
     async def limited() -> None:
         async with asyncio.timeout(timeout):
             await story()

@@ -336,7 +336,7 @@ async def _fail_at(bad: int, subscription: tw.Subscription, out: tw.TopicPublish
             assert event["n"] < bad or 1 / 0
 
 
-async def _until(condition, timeout: float = 5.0) -> None:  # type: ignore[no-untyped-def]
+async def _until(condition, timeout: float = 30.0) -> None:  # type: ignore[no-untyped-def]
     async with asyncio.timeout(timeout):
         while not condition():
             await asyncio.sleep(0.01)

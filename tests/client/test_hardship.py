@@ -171,7 +171,7 @@ def test_data_flows_while_the_registry_is_down() -> None:
                 await out.publish(reading(0))
                 await out.flush()
                 assert (await take(events, 1))[0]["n"] == 0
-                async with bus_on(server.url), asyncio.timeout(10):  # the registry comes back and sees to the demand
+                async with bus_on(server.url), asyncio.timeout(30):  # the registry comes back and sees to the demand
                     while out.link.config.demand.tolerance.get("t") != 0.5:
                         await asyncio.sleep(0.05)
                 await out.publish(reading(1, t=21.0))

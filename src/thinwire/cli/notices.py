@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from thinwire.client.notices import Coarser, Notice, Skewed, Unreadable
+from thinwire.client.notices import Away, Coarser, Notice, Skewed, Unreadable
 from thinwire.link import Missed
 
 _REASONS = {
@@ -18,6 +18,7 @@ _REASONS = {
     "diverged": "the state did not match the publisher's; it goes on from the next key frame",
     "unknown schema": "their schema is not known here; register it, or give it with --schema",
     "refused": "a message did not fit the link and was refused",
+    "retention": "the log no longer reaches back that far",
 }
 
 
@@ -33,10 +34,14 @@ def in_words(notice: Notice) -> str:
         return f"the clock of publisher {notice.publisher} is {notice.seconds:+.1f} s off the broker's: set it (NTP)"
     if isinstance(notice, Unreadable):
         return f"message {notice.offset} of publisher {notice.publisher} cannot be read: {notice.reason}"
+    if isinstance(notice, Away):
+        return f"the broker has not been reached for {notice.seconds:.0f} s; reading goes on when it is back"
     return ""
 
 
 def _missed(notice: Missed) -> str:
+    if not notice.publisher:
+        return f"events that were due to this subscription are missing: {_REASONS.get(notice.reason, notice.reason)}"
     source = "every source" if notice.source is None else ", ".join(map(str, notice.source)) or "its only source"
     reason = _REASONS.get(notice.reason, notice.reason)
     return f"{_ordinals(notice)} of {source} from publisher {notice.publisher} are missing: {reason}"

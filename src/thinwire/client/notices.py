@@ -31,4 +31,10 @@ class Unreadable(NamedTuple):
     reason: str
 
 
-Notice = Missed | Watermark | Audit | Coarser | Skewed | Unreadable
+class Away(NamedTuple):
+    """The broker has not been reached for so many seconds; reading goes on when it is back."""
+
+    seconds: float
+
+
+Notice = Away | Missed | Watermark | Audit | Coarser | Skewed | Unreadable

@@ -9,38 +9,27 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from thinwire.client.claiming import CLAIM, LastWords, claim
 from thinwire.client.dead_letters import DeadLetters
 from thinwire.client.outbox import Outbox
 from thinwire.client.recovery import what_was_told
+from thinwire.client.sizes import SizeLimit
 from thinwire.client.topics import Topic
 from thinwire.clock import Clock
 from thinwire.control.factoring import Factoring
-from thinwire.control.names import ask_subject, call_subject, key_subject, log_of, publisher_subjects
-from thinwire.errors import (
-    CorruptFrame,
-    EventRejected,
-    IdentityTaken,
-    NobodyAnswers,
-    PayloadTooLarge,
-    PeerFault,
-    TransportClosed,
-)
-from thinwire.events import Event, Kind
-from thinwire.frames import Request, place_in_round, read
+from thinwire.control.names import ask_subject, call_subject
+from thinwire.control.registry import ConfigDocument
+from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault, TransportClosed
+from thinwire.events import Event
+from thinwire.frames import Request, read
 from thinwire.link import Counts, LinkConfig, Publisher
 from thinwire.link.warming import warm_up
 from thinwire.transports.broker import Broker, Listener
 
-CLAIM = b"claim"
-"""asks whether somebody alive has the name"""
-CLAIM_PATIENCE = 1.0
 MAX_PENDING = 8 << 20
 CLOSE_PATIENCE = 10.0
 _PACE = 0.25
 """seconds between two looks at what is due, at most"""
-_LARGE = frozenset({Kind.STRING, Kind.ENUM, Kind.ARRAY, Kind.OPAQUE})
-_MARGIN = 1024
-"""bytes of a message that are not the values of an event"""
 
 _log = logging.getLogger("thinwire.client")
 
@@ -124,16 +113,16 @@ class TopicPublisher:
         self._view = await self._find_topic()
         await asyncio.to_thread(warm_up)
         self._dead = DeadLetters(self._broker, self._view.schema, self.name)
-        self._has_large = any(p.kind in _LARGE for p in self._view.schema.wire)
+        self._sizes = SizeLimit(self._view.schema, self._broker.capabilities.max_payload)
         await self._view.open_log()
-        await self._claim()
+        before = await claim(self._broker, self.topic, self.name)
         if self._recover:
-            self.told = await what_was_told(self._broker, self.topic, self.name, self._view.lookup)
+            self.told = await what_was_told(self._broker, self._view, self.name)
         config = await self._view.configuration()
         if config is not None:
             self.wanted = config.wanted
             self._config = config.link_config(self._view.travelling)
-        link = self._link = await self._new_life(self._config)
+        link = self._link = self._new_life(before)
         await self._view.publisher_starts(self.name, link.incarnation, self._clock.now())
         self._say(link.start(self._clock.now()))
         outbox = self._opened()[1]
@@ -152,8 +141,7 @@ class TopicPublisher:
         if outbox.failure is not None or outbox.full:
             await outbox.room()
         try:
-            if self._has_large:
-                self._check_size(event)
+            self._sizes.check(event)
             if self._factoring is not None:
                 event = await self._view.tell_facts(self._factoring, event)
             frames = link.publish(event, self._clock.now())
@@ -214,45 +202,25 @@ class TopicPublisher:
         if self.wanted:
             self._opened()[1].put(frames)
 
-    async def _claim(self) -> None:
-        with suppress(NobodyAnswers):
-            subject = ask_subject(self.topic, self.name)
-            if await self._broker.request(subject, CLAIM, timeout=CLAIM_PATIENCE) == CLAIM:
-                raise IdentityTaken("a live publisher answers to it", topic=self.topic, name=self.name)
-
-    async def _new_life(self, config: LinkConfig) -> Publisher:
+    def _new_life(self, before: LastWords) -> Publisher:
         """The publishing end, one incarnation after the last that the log knows."""
-        log, within = log_of(self.topic), publisher_subjects(self.topic, self.name)
-        newest = await self._broker.last(log, within)
-        key = await self._broker.last(log, key_subject(self.topic, self.name))
-        place = place_in_round(key.payload) if key is not None else None
-        last = newest.offset if newest is not None else 0
-        self._outbox = Outbox(self._broker, self.topic, self.name, last=last, **self._batching)  # type: ignore[arg-type]
+        self._outbox = Outbox(self._broker, self.topic, self.name, last=before.offset, **self._batching)  # type: ignore[arg-type]
         if self._view.factored:
             self._factoring = Factoring(self._view.schema)
         return Publisher(
             self._view.travelling,
-            config,
+            self._config,
             name=self.name,
-            incarnation=place.incarnation + 1 if place is not None else 1,
+            incarnation=before.incarnation + 1,
             now=self._clock.now(),
         )
-
-    def _check_size(self, event: Mapping[str, Any]) -> None:
-        """A value no message can hold must be refused before the link takes it."""
-        limit = self._broker.capabilities.max_payload - _MARGIN
-        for name, value in event.items():
-            if isinstance(value, str | bytes | list | tuple) and 4 * len(value) > limit:
-                size = len(value.encode()) if isinstance(value, str) else len(value)
-                if size > limit:
-                    raise PayloadTooLarge(property=name, size=size, limit=limit)
 
     async def _hear(self, subject: str, payload: bytes) -> bytes | None:
         if payload == CLAIM:
             return CLAIM
         try:
             request = Request.decode(read(payload).body)
-        except (CorruptFrame, PeerFault):
+        except PeerFault:
             _log.warning("%s: a request that cannot be read was ignored", self.topic)
             return None
         self._owed = request
@@ -276,13 +244,20 @@ class TopicPublisher:
 
     async def _follow_configuration(self) -> None:
         async for config in self._view.configurations():
-            link, now = self.link, self._clock.now()
-            woken = config.wanted and not self.wanted
-            if not config.wanted:
-                self._say(link.heartbeat(now))
-            self.wanted = config.wanted
-            wanted = config.link_config(link.schema)
-            if wanted.version > link.config.version:
-                self._say(link.reconfigure(wanted, now))
-            elif woken:
-                self._say(link.start(now))
+            try:
+                self._follow(config)
+            except LocalFault as problem:
+                _log.warning("%s: configuration %d cannot be followed: %s", self.topic, config.version, problem)
+
+    def _follow(self, config: ConfigDocument) -> None:
+        """Do as the registry says; who falls silent tells first what is untold, who wakes says where things stand."""
+        link, now = self.link, self._clock.now()
+        woken = config.wanted and not self.wanted
+        if not config.wanted:
+            self._say(link.heartbeat(now))
+        self.wanted = config.wanted
+        wanted = config.link_config(link.schema)
+        if wanted.version > link.config.version:
+            self._say(link.reconfigure(wanted, now))
+        elif woken:
+            self._say(link.start(now))

@@ -6,10 +6,17 @@ round was not complete by then, the one before it is tried, and so on.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable, Callable
+
 from thinwire.client.inlet import Inlet
 from thinwire.control.names import key_subject, log_of, publisher_in, publisher_subjects
-from thinwire.errors import UnknownSchema
+from thinwire.errors import PeerFault, UnknownSchema
 from thinwire.transports.broker import Broker, Stored
+
+Learn = Callable[[bytes], Awaitable[bool]]
+
+_log = logging.getLogger("thinwire.client")
 
 PULSE = 1.0
 SILENT = 600.0
@@ -19,10 +26,18 @@ ROUNDS = 8
 
 
 async def rewind(
-    broker: Broker, topic: str, place: int, inlet: Inlet, *, publisher: str = "*", furthest: int | None = None
+    broker: Broker,
+    topic: str,
+    place: int,
+    inlet: Inlet,
+    *,
+    learn: Learn,
+    publisher: str = "*",
+    furthest: int | None = None,
 ) -> Inlet:
     """Bring fresh links to the place before which they know what a reader from the beginning would.
 
+    learn: finds the schema of a fingerprint; False where nobody knows it
     furthest: messages to read at most; where it would take more, the links are left as they are
     """
     names = [publisher] if publisher != "*" else await _speakers(broker, topic, place)
@@ -30,7 +45,7 @@ async def rewind(
     for _ in range(ROUNDS):
         if furthest is not None and place - begun > furthest:
             break
-        await _run_up(broker, topic, begun, place, inlet, publisher)
+        await _run_up(broker, topic, begun, place, inlet, learn, publisher)
         earlier = await _last_keys(broker, topic, [name for name, _ in inlet.lost()], begun)
         if earlier == begun:
             break
@@ -57,7 +72,9 @@ async def _last_keys(broker: Broker, topic: str, publishers: list[str], place: i
     return min((key.offset for key in found if key is not None), default=place)
 
 
-async def _run_up(broker: Broker, topic: str, begun: int, place: int, inlet: Inlet, publisher: str) -> None:
+async def _run_up(
+    broker: Broker, topic: str, begun: int, place: int, inlet: Inlet, learn: Learn, publisher: str
+) -> None:
     """Feed the links everything from `begun` up to `place`, which is not fed itself."""
     last = min(place - 1, (await broker.span(log_of(topic))).last)
     if begun > last:
@@ -73,7 +90,7 @@ async def _run_up(broker: Broker, topic: str, begun: int, place: int, inlet: Inl
             elif stored.offset > last:
                 return
             else:
-                _feed(inlet, stored)
+                await _feed(inlet, stored, learn)
                 offset = stored.offset
                 reader.done(offset)
     finally:
@@ -86,8 +103,12 @@ async def _end(broker: Broker, topic: str, publisher: str, last: int) -> int:
     return found.offset if found is not None else 0
 
 
-def _feed(inlet: Inlet, stored: Stored) -> None:
+async def _feed(inlet: Inlet, stored: Stored, learn: Learn) -> None:
+    """One message; a link that cannot read it is lost, and says so when it next has something to say."""
     try:
         inlet.receive(stored, stored.time)
-    except UnknownSchema:
-        inlet.link(publisher_in(stored.subject)).lose("unknown schema")
+    except UnknownSchema as unknown:
+        if await learn(bytes.fromhex(unknown.fingerprint)):
+            inlet.link(publisher_in(stored.subject)).receive(stored.payload, now=stored.time)
+    except PeerFault as fault:
+        _log.warning("%s: the message at %d cannot be read: %s", stored.subject, stored.offset, fault)

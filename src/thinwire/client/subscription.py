@@ -15,22 +15,19 @@ from types import TracebackType
 
 from thinwire.client.asking import Asked
 from thinwire.client.cursors import Cursor, CursorKeeper
-from thinwire.client.inlet import Inlet
-from thinwire.client.notices import Notice, Unreadable
+from thinwire.client.intake import Intake
+from thinwire.client.notices import Notice
 from thinwire.client.requests import Requests
-from thinwire.client.seeking import rewind
-from thinwire.client.shaping import Shape
 from thinwire.client.topics import Topic
-from thinwire.client.watching import Watch
+from thinwire.client.watching import Absence
 from thinwire.clock import Clock
-from thinwire.control.factoring import Factoring
-from thinwire.control.names import alive_subject, log_of, publisher_in, publisher_subjects
+from thinwire.control.names import alive_subject, log_of, publisher_subjects
 from thinwire.control.registry import SubscriptionDocument
-from thinwire.errors import PeerFault, TransportClosed, UnknownFacts, UnknownSchema
+from thinwire.errors import TransportClosed
 from thinwire.events import Event, Schema
-from thinwire.link import Counts, Delivery, Missed, Subscriber, Watermark
+from thinwire.link import Counts, Missed, Watermark
 from thinwire.link.warming import warm_up
-from thinwire.transports.broker import Broker, Listener, LogReader, Stored
+from thinwire.transports.broker import Broker, Listener, LogReader
 
 MAX_NOTICES = 1024
 NEARBY = 4096
@@ -70,28 +67,25 @@ class Subscription:
         self.asked = asked
         self.identity = identity
         self.notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
-        self._broker = broker
         self._find_topic = find_topic
+        self._broker = broker
         self._clock = clock
         self._reader_schema = reader_schema
         self._ack_every = ack_every
         self._limit = limit
         self._on_notice = on_notice
+        self._requests = Requests(broker, topic)
+        self._absence = Absence(broker.url, self._tell)
         self._ready: deque[Event] = deque()
         self._handed_out = 0
         self._at_once = 0
+        self._skip = 0
         self._offset: int | None = None
-        self._watch = Watch(asked, self._tell)
-        self._requests = Requests(broker, topic)
-        self._shapes: dict[bytes, tuple[Shape, Factoring | None]] = {}
+        self._next_tick = self._turned = 0.0
+        self._intake: Intake | None = None
         self._reader: LogReader | None = None
         self._keeper: CursorKeeper | None = None
         self._listener: Listener | None = None
-        self._skip = 0
-        self._fresh = False
-        self._asked_for = False
-        self._heard: set[str] = set()
-        self._next_tick = self._turned = 0.0
         self._closed = False
 
     async def __aenter__(self) -> Subscription:
@@ -108,21 +102,21 @@ class Subscription:
 
     async def __anext__(self) -> Event:
         while not self._ready:
-            await self._more()
+            if not await self._more():
+                raise StopAsyncIteration
         self._handed_out += 1
         self._at_once = 1
         return self._ready.popleft()
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events as they come, all of a message at once; asking for the next batch says this one is worked off."""
-        while not self._closed:
-            while not self._ready:
-                await self._more()
-            batch = list(self._ready)
-            self._ready.clear()
-            self._handed_out += len(batch)
-            self._at_once = len(batch)
-            yield batch
+        while self._ready or await self._more():
+            if self._ready:
+                batch = list(self._ready)
+                self._ready.clear()
+                self._handed_out += len(batch)
+                self._at_once = len(batch)
+                yield batch
 
     @property
     def offset(self) -> int | None:
@@ -132,33 +126,32 @@ class Subscription:
     @property
     def counts(self) -> dict[str, Counts]:
         """What each publisher's link has done so far."""
-        return {name: link.counts for name, link in self._inlet.links.items()}
+        links = self._intake.inlet.links if self._intake is not None else {}
+        return {name: link.counts for name, link in links.items()}
 
     @property
     def watermark(self) -> float | None:
         """Up to this time (seconds) the events of every publisher heard of are complete; None before it is known."""
-        return self._watch.watermark(self._inlet.links)
+        return self._intake.watermark if self._intake is not None else None
 
     async def open(self) -> None:
         """Say what is asked, and find the place to begin at."""
         if self._reader is not None or self._closed:
             return
         self._view = await self._find_topic()
-        await asyncio.to_thread(warm_up)
         self.asked.check(self._view.schema)
-        self._inlet = Inlet(self._view.lookup, only_changes=self.asked.emit == "changes")
+        await asyncio.to_thread(warm_up)
         await self._view.open_log()
-        first = await self._first_offset()  # before the demand is known: the key frames that answer it lie behind
-        self._listener = await self._broker.listen(alive_subject(self.identity), _alive)
-        self._asked_for = True
-        self._turned = self._clock.now()
-        await self._view.subscription_starts(self._document())
-        if not await self._view.wait_for(self.asked.tolerances(self._view.schema), REGISTRY_PATIENCE):
-            _log.warning("%s: the registry has not answered; what is asked here counts when it does", self.topic)
+        intake = Intake(self._view, self.asked, self._reader_schema, self._tell)
+        # The place first, the demand after it: the key frames that answer the demand then lie behind the place.
+        first, begins = await self._place()
+        await intake.seek(self._broker, first, NEARBY if begins else None)
+        self._intake = intake
+        await self._ask()
         subjects = [publisher_subjects(self.topic)]
         self._reader = await self._broker.read(log_of(self.topic), first=first, subjects=subjects, limit=self._limit)
-        if self._fresh:
-            await self._begin()
+        if begins:
+            await self._hear_where_everything_stands(intake)
 
     async def close(self, *, failed: bool = False) -> None:
         """Stop. What was handed out counts as worked off, but for the last event or batch where the caller failed on
@@ -174,35 +167,23 @@ class Subscription:
                 await self._reader.close()
             if self._listener is not None:
                 await self._listener.close()
-            if self._asked_for and self.asked.durable is None:
-                await self._view.subscription_ends(self.identity)
+                if self.asked.durable is None:
+                    await self._view.subscription_ends(self.identity)
 
-    async def _first_offset(self) -> int:
-        """Where to read from; the links are brought up to it."""
+    async def _place(self) -> tuple[int, bool]:
+        """The offset to begin at, and whether this is a new subscription that begins now."""
         cursor = await self._open_cursor() if self.asked.durable is not None else None
         span = await self._broker.span(log_of(self.topic))
         if cursor is None:
             first = await self._asked_offset(span.first, span.last + 1)
             if self._keeper is not None:
                 await self._keeper.keep(Cursor(first - 1), self._clock.now(), at_once=True)
-        else:
-            first, self._skip = cursor.offset + 1, cursor.within
-        if first < span.first:
+            return first, self.asked.start == "latest"
+        self._skip = cursor.within
+        if cursor.offset + 1 < span.first:
+            self._skip = 0
             self._tell(Missed("", None, None, None, "retention"))
-            first = span.first
-        await self._view.learn(b"")
-        self._fresh = self.asked.start == "latest" and cursor is None
-        furthest = NEARBY if self._fresh else None
-        self._inlet = await rewind(self._broker, self.topic, first, self._inlet, furthest=furthest)
-        self._inlet.offset = first - 1
-        return first
-
-    async def _begin(self) -> None:
-        """A subscriber that begins now first hears where every source stands, from the log or from its publisher."""
-        if not self._inlet.links or any(self._inlet.lost()):
-            await self._requests.call()
-        for link in self._inlet.links.values():
-            await self._shape(link, link.present())
+        return max(cursor.offset + 1, span.first), False
 
     async def _open_cursor(self) -> Cursor | None:
         assert self.asked.durable is not None
@@ -219,24 +200,51 @@ class Subscription:
             return max(first, start)
         return first if start == "earliest" else after_last
 
-    async def _more(self) -> None:
-        """Work for more events: acknowledge, read a message, see to what is due."""
-        if self._reader is None:
+    async def _ask(self) -> None:
+        """Make the demand known, and give the registry a moment to pass it on."""
+        self._listener = await self._broker.listen(alive_subject(self.identity), _alive)
+        self._turned = self._clock.now()
+        await self._view.subscription_starts(self._document())
+        if not await self._view.wait_for(self.asked.tolerances(self._view.schema), REGISTRY_PATIENCE):
+            _log.warning("%s: the registry has not answered; what is asked here counts when it does", self.topic)
+
+    async def _hear_where_everything_stands(self, intake: Intake) -> None:
+        """A subscriber that begins now first hears of every source, from the log or from its publisher."""
+        if not intake.inlet.links or any(intake.inlet.lost()):
+            await self._requests.call()
+        self._ready.extend(await intake.present())
+
+    async def _more(self) -> bool:
+        """Work for more events: acknowledge, read a message, see to what is due. False at the end."""
+        if self._closed:
+            return False
+        if self._reader is None or self._intake is None:
             await self.open()
-        if self._closed or self._reader is None:
-            raise StopAsyncIteration if self._closed else TransportClosed()
-        await self._acknowledge()
+        if self._reader is None or self._intake is None:
+            raise TransportClosed()
+        await self._acknowledge(self._reader)
         await self._still_here(self._clock.now())
-        stored = await self._reader.next(self._patience())
+        stored = await self._reader.next(min(PULSE, self.asked.tick) if self.asked.cadence == "tick" else PULSE)
         now = self._clock.now()
+        self._absence.note(self._broker.connected, now)
         if stored is not None:
-            await self._take(stored, now)
-        if stored is None or any(self._inlet.lost()):
-            await self._requests.ask(self._inlet, now)
+            self._offset, self._handed_out = stored.offset, 0
+            self._ready.extend(await self._intake.take(stored, now))
+            self._leave_out()
+        if stored is None or any(self._intake.inlet.lost()):
+            await self._requests.ask(self._intake.inlet, now)
         if self.asked.cadence == "tick" and now >= self._next_tick:
             self._next_tick = now + self.asked.tick
-            for link in self._inlet.links.values():
-                await self._shape(link, self._watch.expected(link))
+            self._ready.extend(await self._intake.expected())
+        return True
+
+    def _leave_out(self) -> None:
+        """The events of the first message that were worked off before the last end."""
+        while self._skip and self._ready:
+            self._ready.popleft()
+            self._handed_out += 1
+            self._skip -= 1
+        self._skip = 0
 
     async def _still_here(self, now: float) -> None:
         """Who did not come back for long may have been taken for gone by the registry."""
@@ -244,81 +252,11 @@ class Subscription:
             await self._view.subscription_starts(self._document())
         self._turned = now
 
-    def _patience(self) -> float:
-        if self.asked.cadence == "tick":
-            return min(PULSE, self.asked.tick)
-        return PULSE
-
-    async def _take(self, stored: Stored, now: float) -> None:
-        """The events of a message, ready to be handed out."""
-        deliveries = await self._receive(stored, now)
-        self._offset = stored.offset
-        self._handed_out = 0
-        self._watch.stored_at(stored)
-        events = [thing for thing in deliveries if type(thing) is Event]
-        if events:
-            self._heard.add(publisher_in(stored.subject))
-        if len(events) != len(deliveries):
-            for thing in deliveries:
-                if not isinstance(thing, Event) and not self._before_the_beginning(thing):
-                    self._tell(thing)
-        self._watch.check_bounds(self._inlet.links, self._view)
-        await self._shape(self._inlet.link(publisher_in(stored.subject)), events)
-        if self._skip:
-            for _ in range(min(self._skip, len(self._ready))):
-                self._ready.popleft()
-                self._handed_out += 1
-            self._skip = 0
-
-    def _before_the_beginning(self, thing: Delivery) -> bool:
-        """Is it word of events that happened before anything was asked for?"""
-        return isinstance(thing, Missed) and thing.first is None and thing.publisher not in self._heard
-
-    async def _receive(self, stored: Stored, now: float) -> list[Delivery]:
-        """What a message brings; a schema that is not known yet is asked for, once."""
-        try:
-            return self._inlet.receive(stored, now)
-        except UnknownSchema as unknown:
-            if await self._view.learn(bytes.fromhex(unknown.fingerprint)):
-                return self._inlet.link(publisher_in(stored.subject)).receive(stored.payload, now=now)
-            self._tell(Unreadable(publisher_in(stored.subject), stored.offset, str(unknown)))
-        except PeerFault as fault:
-            self._tell(Unreadable(publisher_in(stored.subject), stored.offset, str(fault)))
-        return []
-
-    async def _shape(self, link: Subscriber, events: list[Event]) -> None:
-        """Make events of one publisher ready to be handed out."""
-        if not events:
-            return
-        shape, factoring = self._shape_of(link)
-        if factoring is not None:
-            events = await self._with_facts(factoring, events)
-        self._ready.extend(shape(events))
-
-    async def _with_facts(self, factoring: Factoring, events: list[Event]) -> list[Event]:
-        joined: list[Event] = []
-        for event in events:
-            try:
-                joined.append(await self._view.join_facts(factoring, event))
-            except UnknownFacts as unknown:
-                self._tell(Unreadable(event.publisher, self._offset or 0, str(unknown)))
-        return joined
-
-    def _shape_of(self, link: Subscriber) -> tuple[Shape, Factoring | None]:
-        assert link.replica is not None
-        fingerprint = link.replica.fingerprint
-        known = self._shapes.get(fingerprint)
-        if known is None:
-            factoring = self._view.factoring_of(fingerprint)
-            schema = factoring.schema if factoring is not None else link.replica.expander.rules.schema
-            known = self._shapes[fingerprint] = Shape(self.asked, schema, self._reader_schema), factoring
-        return known
-
-    async def _acknowledge(self) -> None:
+    async def _acknowledge(self, reader: LogReader) -> None:
         """More is asked for, so everything handed out is worked off."""
-        if self._offset is None or self._reader is None:
+        if self._offset is None:
             return
-        self._reader.done(self._offset)
+        reader.done(self._offset)
         if self._keeper is not None:
             await self._keeper.keep(Cursor(self._offset), self._clock.now())
 
@@ -347,9 +285,7 @@ class Subscription:
         )
 
     def _tell(self, notice: Notice) -> None:
-        if isinstance(notice, Watermark):
-            self._watch.marked(notice)
-        else:
+        if not isinstance(notice, Watermark):
             self.notices.append(notice)
         if self._on_notice is not None:
             self._on_notice(notice)

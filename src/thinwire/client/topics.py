@@ -15,11 +15,12 @@ from thinwire.control.registry import (
     ConfigDocument,
     PublisherDocument,
     SubscriptionDocument,
+    check_subscription,
     config_key,
     decode,
+    encode,
     find_schema,
     put_publisher,
-    put_subscription,
     remove_publisher,
     remove_subscription,
     topic_document,
@@ -73,11 +74,10 @@ class Topic:
         return self._schemas.get(fingerprint)
 
     async def learn(self, fingerprint: bytes) -> bool:
-        """Ask the registry for schemas of the topic until this one is known."""
-        for entry in await self._bucket.entries(f"schema.{self.name}.*"):
-            schema = await find_schema(self._bucket, self.name, entry.key.rpartition(".")[2])
-            if schema is not None:
-                self._keep(schema)
+        """Ask the registry for the schema that travels under this fingerprint; False where it is not known there."""
+        schema = await find_schema(self._bucket, self.name, fingerprint)
+        if schema is not None:
+            self._keep(schema)
         return fingerprint in self._schemas
 
     async def open_log(self) -> None:
@@ -98,7 +98,8 @@ class Topic:
     async def subscription_starts(self, document: SubscriptionDocument) -> None:
         """Tell the registry what is asked."""
         if self.managed:
-            await put_subscription(self._bucket, document)
+            check_subscription(self.schema, document)
+            await self._bucket.put(document.key, encode(document))
 
     async def subscription_ends(self, identity: str) -> None:
         """Tell the registry that it is no longer asked."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from thinwire.client.asking import Asked
-from thinwire.client.notices import Coarser, Notice, Skewed
+from thinwire.client.notices import Away, Coarser, Notice, Skewed
 from thinwire.client.topics import Topic
 from thinwire.control.names import publisher_in
 from thinwire.events import Event
@@ -15,12 +15,37 @@ from thinwire.transports.broker import Stored
 
 MAX_SKEW = 5.0
 """seconds by which a publisher's clock may differ from the broker's before it is told"""
+AWAY, AWAY_AGAIN = 5.0, 30.0
+"""seconds without a connection before it is told, and before it is told again"""
 FINER = (
     "%s: the log is finer than the tolerance asked for, and no translator serves a coarser one: "
     "the promise holds, but no bandwidth is saved on the way to this subscriber"
 )
 
 _log = logging.getLogger("thinwire.client")
+
+
+class Absence:
+    """Notices that the broker is away, and says so after a while, again and again."""
+
+    def __init__(self, url: str, tell: Callable[[Notice], None]) -> None:
+        self._url = url
+        self._tell = tell
+        self._since: float | None = None
+        self._said = 0.0
+
+    def note(self, connected: bool, now: float) -> None:
+        """Look whether the connection stands."""
+        if connected:
+            self._since = None
+            return
+        if self._since is None:
+            self._since = self._said = now
+        if now - self._said >= (AWAY if self._said == self._since else AWAY_AGAIN):
+            self._said = now
+            gone = now - self._since
+            _log.warning("%s has been away for %.0f s; reading goes on when it is back", self._url, gone)
+            self._tell(Away(gone))
 
 
 class Watch:

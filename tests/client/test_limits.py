@@ -1,0 +1,87 @@
+"""Limits a client knows before it does harm, and what it says when things do not go on."""
+
+from __future__ import annotations
+
+import pytest
+from client_sites import bus_on, run, take
+
+import thinwire as tw
+from thinwire.client.sizes import SizeLimit
+from thinwire.client.watching import Absence
+from thinwire.control.names import FACTS
+from thinwire.errors import BrokerRefused, PayloadTooLarge
+
+NOTES = tw.Schema(
+    "notes",
+    [
+        tw.Property("n", "integer"),
+        tw.Property("head", "string"),
+        tw.Property("body.text", "string"),
+        tw.Property("scan", "array", step="0.1", length=20_000),
+    ],
+)
+
+
+def note(head: int = 0, text: int = 0, scan: int = 0, letter: str = "x") -> dict[str, object]:
+    return {"n": 1, "head": letter * head, "body": {"text": letter * text}, "scan": [0.5] * scan}
+
+
+@pytest.mark.parametrize(
+    ("event", "fits"),
+    [
+        (note(1000, 1000, 100), True),
+        (note(120_000), True),
+        (note(140_000), False),
+        (note(70_000, 70_000), False),
+        (note(0, 140_000), False),
+        (note(0, 0, 20_000), False),
+        (note(40_000, letter="ü"), False),
+    ],
+)
+def test_the_values_of_an_event_count_together(event: dict[str, object], fits: bool) -> None:
+    limit = SizeLimit(NOTES, max_payload=200_000)
+    if fits:
+        limit.check(event)
+    else:
+        with pytest.raises(PayloadTooLarge) as refused:
+            limit.check(event)
+        assert refused.value.size > refused.value.limit
+
+
+def test_a_broker_whose_messages_are_too_small_is_refused_at_the_start() -> None:
+    with pytest.raises(BrokerRefused, match="max_payload"):
+        SizeLimit(NOTES, max_payload=4096)
+
+
+def test_a_broker_that_is_away_is_told_after_a_while_and_again() -> None:
+    told: list[tw.Away] = []
+    absence = Absence("nats://a:4222", told.append)  # type: ignore[arg-type]
+    for second in range(100):
+        absence.note(connected=second in (0, 50), now=1000.0 + second)
+    assert [notice.seconds for notice in told] == [5.0, 35.0, 5.0, 35.0]
+
+
+def test_facts_that_are_gone_are_told_and_the_stream_goes_on() -> None:
+    async def story() -> None:
+        schema = tw.Schema(
+            "gone",
+            [
+                tw.Property("room", "string", "dimension"),
+                tw.Property("maker", "string", static=True),
+                tw.Property("t", "number", step="0.1"),
+            ],
+        )
+        async with bus_on("memory://gone") as bus:
+            await bus.register(schema, retain=True)
+            async with bus.publisher("gone") as out:
+                await out.publish({"room": "a", "maker": "Acme", "t": 1.0})
+                await out.publish({"room": "b", "maker": "Ember", "t": 2.0})
+                await out.flush()
+                facts = await bus.broker.bucket(FACTS)
+                await facts.delete((await facts.entries())[0].key)
+                async with bus.subscribe("gone", start="earliest") as events:
+                    (event,) = await take(events, 1)
+        assert event["maker"] == "Ember"
+        assert [type(notice) for notice in events.notices] == [tw.Unreadable]
+
+    run(story)
