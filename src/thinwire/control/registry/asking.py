@@ -12,7 +12,7 @@ from thinwire.control.registry import sparql
 from thinwire.control.registry.projection import QUERY_PREFIXES, Projection
 from thinwire.errors import RegistryError
 
-TIMEOUT = 5.0
+TIMEOUT = 15.0
 MEMORY = 2 << 30 if sys.platform == "linux" else 0
 """bytes a query may take; elsewhere processes cannot be held to it"""
 

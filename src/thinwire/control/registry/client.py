@@ -120,7 +120,7 @@ async def ping(broker: Broker, *, timeout: float = 2.0) -> dict[str, Any]:
     return await ask(broker, "ping", timeout=timeout)
 
 
-async def ask(broker: Broker, verb: str, body: Any = None, *, timeout: float = 10.0) -> dict[str, Any]:
+async def ask(broker: Broker, verb: str, body: Any = None, *, timeout: float = 20.0) -> dict[str, Any]:
     """Ask the registry (ping, get, list, query); a refusal comes back as `RegistryError`."""
     answer = await broker.request(service_subject(verb), json.dumps(body or {}).encode(), timeout=timeout)
     try:
