@@ -85,3 +85,20 @@ def test_facts_that_are_gone_are_told_and_the_stream_goes_on() -> None:
         assert [type(notice) for notice in events.notices] == [tw.Unreadable]
 
     run(story)
+
+
+def test_many_events_at_once_are_published_like_one_by_one() -> None:
+    async def story() -> None:
+        schema = tw.Schema("many", [tw.Property("n", "integer"), tw.Property("text", "string")])
+        events = [{"n": n, "text": "x"} if n % 7 else {"n": "none", "text": "x"} for n in range(1000)]
+        async with bus_on("memory://many") as bus:
+            await bus.register(schema)
+            async with bus.subscribe("many") as seen, bus.publisher("many", max_pending=500) as out:
+                assert await out.publish_all(events) == sum(n % 7 > 0 for n in range(1000))
+                await out.flush()
+                taken = await take(seen, sum(n % 7 > 0 for n in range(1000)))
+            dead = await bus.broker.span("tw_dead")
+        assert [event["n"] for event in taken] == [n for n in range(1000) if n % 7]
+        assert dead.messages == sum(n % 7 == 0 for n in range(1000))
+
+    run(story)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import islice
 from types import TracebackType
 from typing import Any
 
@@ -27,6 +28,8 @@ from thinwire.link.warming import warm_up
 from thinwire.transports.broker import Broker, Listener
 
 MAX_PENDING = 8 << 20
+AT_ONCE = 256
+"""events published without giving way to anybody else"""
 CLOSE_PATIENCE = 10.0
 _PACE = 0.25
 """seconds between two looks at what is due, at most"""
@@ -152,7 +155,39 @@ class TopicPublisher:
             outbox.put(frames)
 
     async def publish_all(self, events: Iterable[Mapping[str, Any]]) -> int:
-        """Publish several events; refused ones become dead letters. Returns how many were taken."""
+        """Publish several events, faster than one by one; refused ones become dead letters. How many were taken."""
+        taken = 0
+        remaining = iter(events)
+        while some := list(islice(remaining, AT_ONCE)):
+            if self._factoring is not None:
+                taken += await self._publish_singly(some)
+                continue
+            outbox = self._opened()[1]
+            if outbox.failure is not None or outbox.full:
+                await outbox.room()
+            refused = self._publish_together(some)
+            taken += len(some) - len(refused)
+            for event, problem in refused:
+                await self._dead.keep(event, problem)
+        return taken
+
+    def _publish_together(self, events: list[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], LocalFault]]:
+        """Without a pause in between, in which somebody else could speak; the refused ones, with the reason."""
+        link, outbox = self._opened()
+        now = self._clock.now()
+        frames: list[bytes] = []
+        refused: list[tuple[Mapping[str, Any], LocalFault]] = []
+        for event in events:
+            try:
+                self._sizes.check(event)
+                frames += link.publish(event, now)
+            except (EventRejected, PayloadTooLarge) as problem:
+                refused.append((event, problem))
+        if self.wanted:
+            outbox.put(frames)
+        return refused
+
+    async def _publish_singly(self, events: list[Mapping[str, Any]]) -> int:
         taken = 0
         for event in events:
             with suppress(EventRejected, PayloadTooLarge):

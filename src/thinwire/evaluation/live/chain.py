@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Literal
 
@@ -19,6 +21,8 @@ AHEAD = 0.5
 PATIENCE = 20.0
 """seconds a subscriber is given to catch up after the last event"""
 SLACK = 60.0
+IN_MEMORY = Path("/dev/shm")
+"""where the broker keeps its log if the system has such a place: the pauses of a disk are no stack's merit or fault"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class Chain:
         from thinwire.transports.embedded import EmbeddedServer
 
         try:
-            self._server = await self._open.enter_async_context(EmbeddedServer())
+            folder = self._open.enter_context(TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+            self._server = await self._open.enter_async_context(EmbeddedServer(directory=folder))
             shape = self.shape
             self.route = route_to(
                 self._server.url, self.schema, linger=shape.linger, tolerance=shape.tolerance, emit=shape.emit

@@ -36,7 +36,7 @@ async def climb(held: Held, start: float, stride: float = STRIDE, precision: flo
     return good
 
 
-async def confirm(held: Held, rate: float, step: float = 0.95, tries: int = 4) -> float:
+async def confirm(held: Held, rate: float, step: float = 0.93, tries: int = 6) -> float:
     """The rate, or the next lower one that is held for long; 0 after so many tries."""
     for _ in range(tries):
         if await held(rate):

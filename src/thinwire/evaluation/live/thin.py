@@ -59,9 +59,7 @@ class _ThinSender:
         return self._out.counts.events if self._everything else self.sent
 
     async def publish(self, events: Sequence[dict[str, Any]]) -> None:
-        publish = self._out.publish
-        for event in events:
-            await publish(event)
+        await self._out.publish_all(events)
 
     async def flush(self) -> None:
         await self._out.flush()
