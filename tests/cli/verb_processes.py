@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,8 +24,14 @@ def start(*args, **options):
         stderr=subprocess.PIPE,
         text=True,
         env={**environment, "PYTHONPATH": SOURCE},
+        preexec_fn=_hear_interrupts,
         **options,
     )
+
+
+def _hear_interrupts():
+    """Whoever runs in the background of a script ignores Ctrl-C, and so would all it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager

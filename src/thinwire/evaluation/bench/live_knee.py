@@ -26,7 +26,7 @@ BUSY = 0.3
 def knee(setting: Setting) -> Iterator[Row]:
     """All of them in the same run, in turn."""
     plan = QUICK if setting.quick else Plan()
-    found = asyncio.run(knees([OURS, WHOLE, PER_EVENT, BATCHED], plan, setting.progress))
+    found = asyncio.run(knees([OURS, PER_EVENT, BATCHED, WHOLE], plan, setting.progress, beside=[WHOLE]))
     for kind in (OURS, WHOLE, PER_EVENT, BATCHED):
         yield _rate_row(found[kind], plan, low=12_000.0 if kind == OURS else None, judged=not setting.quick)
     for kind, low in ((PER_EVENT, 2.0), (BATCHED, 1.3)):
@@ -35,7 +35,7 @@ def knee(setting: Setting) -> Iterator[Row]:
 
 
 def _rate_row(found: Knees, plan: Plan, low: float | None, judged: bool) -> Row:
-    how = f"{plan.how}; 4 publishers, 20 subscriber connections, two cores"
+    how = f"{plan.how(len(found.rates))}; 4 publishers, 20 subscriber connections, two cores"
     how += f", linger {1000 * LINGER:g} ms" if found.kind != PER_EVENT else ""
     how += f"; runs: {', '.join(f'{rate:,.0f}' for rate in found.rates)}"
     if found.rounds:

@@ -14,7 +14,7 @@ from thinwire.evaluation.live.processes import two_cores
 from thinwire.evaluation.live.search import climb, confirm
 
 LINGER = 0.05
-FIRST = {"thinwire": 20_000.0, "every event": 16_000.0, "json": 3_000.0, "json-batched": 16_000.0}
+FIRST = {"thinwire": 26_000.0, "every event": 22_000.0, "json": 2_000.0, "json-batched": 22_000.0}
 """where the first search begins; the later ones begin where it ended"""
 SHAPES = {
     "thinwire": Shape("thinwire", linger=LINGER, emit="changes"),
@@ -34,16 +34,16 @@ class Plan:
     short: of a try while searching; long: of the one that confirms; precision: see `climb`
     """
 
-    short: float = 10.0
+    short: float = 8.0
     long: float = 60.0
     runs: int = 3
-    precision: float = 1.06
+    precision: float = 1.08
     stride: float = 1.5
     again: float = 1.15
 
-    @property
-    def how(self) -> str:
-        runs = f"median of {self.runs} runs" if self.runs > 1 else "one run"
+    def how(self, runs_made: int) -> str:
+        """In words, for a stack that was searched so many times."""
+        runs = f"median of {runs_made} runs" if runs_made > 1 else "one run"
         return f"{runs}, tries of {self.short:g} s, confirmed for {self.long:g} s"
 
 
@@ -68,13 +68,19 @@ class Knees:
         return median(self.rates)
 
 
-async def knees(kinds: Sequence[str], plan: Plan, progress: Callable[[float], None]) -> dict[str, Knees]:
-    """The knees of several stacks, run by run in turn, so that a busy hour of the machine meets all of them."""
+async def knees(
+    kinds: Sequence[str], plan: Plan, progress: Callable[[float], None], beside: Sequence[str] = ()
+) -> dict[str, Knees]:
+    """The knees of several stacks, run by run in turn, so that a busy hour of the machine meets all of them.
+
+    beside: those of them that are searched once only
+    """
     found = {kind: Knees(kind) for kind in kinds}
     async with two_cores():
         for run in range(plan.runs):
             for place, kind in enumerate(kinds):
-                await _one(found[kind], plan)
+                if run == 0 or kind not in beside:
+                    await _one(found[kind], plan)
                 progress((run * len(kinds) + place + 1) / (plan.runs * len(kinds)))
     return found
 

@@ -16,6 +16,8 @@ from thinwire.transports.nats.intake import Inlet, log
 from thinwire.transports.nats.options import Options
 from thinwire.transports.nats.refusals import connection_error, is_refusal
 
+HANG_UPS = 4
+"""connections that may be reset before a server counts as tried"""
 PING = 10
 """seconds between signs of life; a connection with three of them missing is cut"""
 PATIENCE = 5
@@ -161,12 +163,20 @@ class Line:
             raise ConfigError("the credentials or nkey file cannot be used", kind=type(error).__name__) from None
 
     async def _hopeless(self) -> None:
-        """Returns when every server has been tried, or one has refused."""
+        """Returns when every server has been tried, or one has refused.
+
+        A server that refuses says so and hangs up, and the second may overtake the first: such a hang-up is tried again.
+        """
         assert self._failures is not None
-        for _ in self.servers:
+        tried = hung_up = 0
+        while tried < len(self.servers):
             self._error = await self._failures.get()
             if is_refusal(self._error):
                 return
+            if isinstance(self._error, ConnectionResetError | BrokenPipeError) and hung_up < HANG_UPS:
+                hung_up += 1
+            else:
+                tried += 1
 
     async def _on_error(self, error: Exception) -> None:
         log.debug("nats: %s", type(error).__name__ if isinstance(error, OSError) else error)
