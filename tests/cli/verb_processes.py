@@ -24,7 +24,7 @@ def start(*args, **options):
         stderr=subprocess.PIPE,
         text=True,
         env={**environment, "PYTHONPATH": SOURCE},
-        preexec_fn=_hear_interrupts,
+        preexec_fn=_hear_interrupts,  # noqa: PLW1509 - it calls nothing but the system
         **options,
     )
 

@@ -165,7 +165,7 @@ class Line:
     async def _hopeless(self) -> None:
         """Returns when every server has been tried, or one has refused.
 
-        A server that refuses says so and hangs up, and the second may overtake the first: such a hang-up is tried again.
+        A server that refuses says so and hangs up, and the second may overtake the first: that is tried again.
         """
         assert self._failures is not None
         tried = hung_up = 0
