@@ -186,9 +186,13 @@ class Line:
             log.warning("the broker does not permit %s to %s", what, subject)
             self._forbidden(what, subject, BrokerRefused(f"no permission for {what}", subject=subject))
             return
-        self._error = error
-        if self._failures is not None:
-            self._failures.put_nowait(error)
+        if self._failures is None:
+            self._error = error
+            return
+        # A server that refuses hangs up after it: that it hung up is not the reason.
+        if not is_refusal(self._error):
+            self._error = error
+        self._failures.put_nowait(error)
 
     async def _on_cut(self) -> None:
         self._up.clear()
