@@ -77,11 +77,3 @@ def test_publishers_do_not_share_their_sources() -> None:
     two = Event({"room": "a", "t": 1.0, "on": True, "x": 0.0}, bound={}, source=("a",), ordinal=1, publisher="p2")
     assert admits(changes, one)
     assert admits(changes, two)
-
-
-def test_after_forgetting_everything_passes_once() -> None:
-    changes = Changes(ROOMS, {"t": 1})
-    assert admits(changes, seen("a", 20.0))
-    changes.forget()
-    assert admits(changes, seen("a", 20.0))
-    assert not admits(changes, seen("a", 20.0))

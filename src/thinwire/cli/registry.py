@@ -29,7 +29,6 @@ from thinwire.transports.broker import Broker
 
 KINDS = (keys.TOPIC, keys.SCHEMA, keys.CONFIG, keys.SUBSCRIPTION, keys.PUBLISHER)
 COLUMNS = ("topic", "version", "properties", "subscriptions", "publishers", "wanted")
-QUERY_PATIENCE = 15.0
 
 registry = typer.Typer(add_completion=False, no_args_is_help=True, help="What the registry knows.")
 
@@ -159,7 +158,7 @@ async def _keys(access: Access, kind: str) -> list[str]:
 async def _query(access: Access, text: str) -> dict[str, Any]:
     async with access.bus() as bus:
         try:
-            return await ask(bus.broker, "query", {"query": text}, timeout=QUERY_PATIENCE)
+            return await ask(bus.broker, "query", {"query": text})
         except NobodyAnswers:
             print(f"thinwire: no registry answers: start it with `thinwire up --to {access.shown}`", file=sys.stderr)
             raise typer.Exit(PEER_FAULT) from None

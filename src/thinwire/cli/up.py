@@ -23,9 +23,9 @@ from thinwire.cli.live import (
     TokenOption,
 )
 from thinwire.cli.output import Output
-from thinwire.client.opening import open_broker
+from thinwire.client.opening import open_broker, run_registry
 from thinwire.client.urls import read_url
-from thinwire.control.registry import RegistryService
+from thinwire.clock import WallClock
 from thinwire.errors import BrokerUnavailable, ConfigError
 from thinwire.transports.embedded import EmbeddedServer
 
@@ -103,14 +103,7 @@ async def _registry(url: str, options: dict[str, Any]) -> AsyncIterator[asyncio.
     """The registry at work, as the task that does it."""
     async with AsyncExitStack() as stack:
         broker, _ = await open_broker(read_url(url), {"name": "registry", **options}, stack)
-        service = RegistryService(broker)
-        task = asyncio.create_task(service.run(), name="registry")
-        try:
-            await service.ready()
-            yield task
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        yield await run_registry(broker, WallClock(), stack)
 
 
 async def _watch(service: asyncio.Task[None], server: EmbeddedServer | None = None) -> None:

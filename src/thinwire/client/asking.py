@@ -48,10 +48,6 @@ class Asked:
         if isinstance(self.start, datetime) and self.start.tzinfo is None:
             raise ConfigError("give the start a time zone, such as timezone.utc", start=self.start)
 
-    def exactly(self, name: str) -> bool:
-        """Must this property be exact?"""
-        return self.exact is True or (self.exact is not False and name in self.exact)
-
     def demand(self) -> Demand:
         """The demand as a publisher's rules know it."""
         exact = self.exact if isinstance(self.exact, tuple) else ()

@@ -67,10 +67,6 @@ class Changes:
                 passed.append(event)
         return passed
 
-    def forget(self) -> None:
-        """Let the next event of every source pass."""
-        self._last.clear()
-
     def _moved(self, values: Values, last: Values, limits: Values) -> bool:
         for value, before, step, limit in zip(values, last, self._steps, limits, strict=True):
             if value == before:

@@ -61,14 +61,15 @@ def _fields(kind: Any) -> set[str]:
     return {item.name for item in fields(kind)}
 
 
-async def run_registry(broker: Broker, clock: Clock, stack: AsyncExitStack) -> None:
-    """The registry's service in this process, as long as the stack lasts."""
+async def run_registry(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
+    """The registry's service in this process, as long as the stack lasts; the task that does it."""
     from thinwire.control.registry.server import RegistryService
 
     service = RegistryService(broker, clock)
     task = asyncio.create_task(service.run(), name="registry")
     stack.push_async_callback(_end, task)
     await service.ready()
+    return task
 
 
 async def _end(task: asyncio.Task[None]) -> None:

@@ -39,7 +39,7 @@ class Outbox:
     """Frames waiting for the broker, at most `max_pending` bytes.
 
     last: the offset of the publisher's last message in the log, 0 where there is none
-    messages, payload_bytes: what was stored
+    messages: how many were stored
     failure, raised: what stopped it for good, and whether anybody has been told
     """
 
@@ -53,7 +53,6 @@ class Outbox:
         self.max_batch = min(max_batch, broker.capabilities.max_payload)
         self.max_pending = max_pending
         self.messages = 0
-        self.payload_bytes = 0
         self.failure: ThinwireError | None = None
         self.raised = False
         self._trouble: BrokerUnavailable | BrokerRefused | None = None
@@ -175,7 +174,6 @@ class Outbox:
         self.last = await self._store(subject, payload)
         self._acknowledged = asyncio.get_running_loop().time()
         self.messages += 1
-        self.payload_bytes += len(payload)
         if not self.full:
             self._room.set()
         if not self._waiting:

@@ -26,11 +26,6 @@ class Shape:
             events = step(events)
         return events
 
-    def forget(self) -> None:
-        """Let the next event of every source pass as a change."""
-        if self.changes is not None:
-            self.changes.forget()
-
     def _make_steps(self, asked: Asked, reader: Schema | None) -> list[Step]:
         steps: list[Step] = []
         if asked.sources:

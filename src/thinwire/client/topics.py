@@ -15,12 +15,11 @@ from thinwire.control.registry import (
     ConfigDocument,
     PublisherDocument,
     SubscriptionDocument,
-    check_subscription,
     config_key,
     decode,
-    encode,
     find_schema,
     put_publisher,
+    put_subscription,
     remove_publisher,
     remove_subscription,
     topic_document,
@@ -98,8 +97,7 @@ class Topic:
     async def subscription_starts(self, document: SubscriptionDocument) -> None:
         """Tell the registry what is asked."""
         if self.managed:
-            check_subscription(self.schema, document)
-            await self._bucket.put(document.key, encode(document))
+            await put_subscription(self._bucket, document, self.schema)
 
     async def subscription_ends(self, identity: str) -> None:
         """Tell the registry that it is no longer asked."""

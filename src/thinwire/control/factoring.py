@@ -129,17 +129,8 @@ class Factoring:
         # a reference is never off; where nothing is claimed of it, nothing is claimed of what it stands for
         claimed = bound.pop(FACTS_PROPERTY, None)
         bound |= dict.fromkeys(self._names, claimed)
-        return Event(
-            nest({p.name: flat[p.name] for p in self.schema if p.name in flat}),
-            bound=bound,
-            source=event.source,
-            ordinal=event.ordinal,
-            publisher=event.publisher,
-            incarnation=event.incarnation,
-            virtual=event.virtual,
-            provisional=event.provisional,
-            flags=tuple(name for name in event.flags if name != FACTS_PROPERTY),
-        )
+        values = nest({p.name: flat[p.name] for p in self.schema if p.name in flat})
+        return event.like(values, bound, tuple(name for name in event.flags if name != FACTS_PROPERTY))
 
     def _key(self, facts: dict[str, Any]) -> str:
         values = tuple((type(facts[name]), facts[name]) for name, _ in self._converters)

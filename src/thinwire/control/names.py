@@ -44,11 +44,6 @@ def log_of(topic: str) -> str:
     return "tw_log_" + topic.replace(".", "~")
 
 
-def topic_of(log: str) -> str:
-    """The topic of a log."""
-    return log.removeprefix("tw_log_").replace("~", ".")
-
-
 def data_subject(topic: str, publisher: str) -> str:
     """Where a publisher's frames go."""
     return f"tw.log.{topic}.{publisher}.d"

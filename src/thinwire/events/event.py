@@ -60,9 +60,15 @@ class Event(dict[str, Any]):
         event.ordinal = ordinal
         return event
 
-    def like(self, values: dict[str, Any], bound: Mapping[str, float | None] | None = None) -> Event:
-        """The same event with other values, and other bounds where given."""
-        return Event.of(values, self._about if bound is None else (bound, *self._about[1:]), self.ordinal)
+    def like(
+        self,
+        values: dict[str, Any],
+        bound: Mapping[str, float | None] | None = None,
+        flags: tuple[str, ...] | None = None,
+    ) -> Event:
+        """The same event with other values, and other bounds and flags where given."""
+        about = self._about if bound is None else (bound, *self._about[1:])
+        return Event.of(values, about if flags is None else (*about[:-1], flags), self.ordinal)
 
     @property
     def bound(self) -> Mapping[str, float | None]:

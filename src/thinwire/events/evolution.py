@@ -74,17 +74,8 @@ class Projection:
                 bound[view.name] = None
             elif view.name in event.bound:
                 bound[view.name] = _grown(event.bound[view.name], value, values[view.name])
-        return Event(
-            values,
-            bound=bound,
-            source=event.source,
-            ordinal=event.ordinal,
-            publisher=event.publisher,
-            incarnation=event.incarnation,
-            virtual=event.virtual,
-            provisional=event.provisional,
-            flags=tuple(view.name for view in self._views if view.flagged(values[view.name], event)),
-        )
+        flags = tuple(view.name for view in self._views if view.flagged(values[view.name], event))
+        return event.like(values, bound, flags)
 
 
 @dataclass(frozen=True)

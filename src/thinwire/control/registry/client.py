@@ -94,9 +94,9 @@ async def current_schema(bucket: Bucket, topic: str) -> Schema:
     return schema
 
 
-async def put_subscription(bucket: Bucket, asked: SubscriptionDocument) -> int:
-    """Ask; refused by name where the topic's schema cannot honour it. Returns the revision."""
-    check_subscription(await current_schema(bucket, asked.topic), asked)
+async def put_subscription(bucket: Bucket, asked: SubscriptionDocument, schema: Schema | None = None) -> int:
+    """Ask; refused by name where the schema, the topic's current one by default, cannot honour it. The revision."""
+    check_subscription(schema or await current_schema(bucket, asked.topic), asked)
     return await bucket.put(asked.key, encode(asked))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
+from thinwire.client.opening import open_broker, run_registry
+from thinwire.client.urls import read_url
 from thinwire.clock import WallClock
-from thinwire.control.registry import RegistryService
-from thinwire.transports.broker import Broker
-from thinwire.transports.nats import connect
 
 
 class RegistryRole:
@@ -16,21 +15,14 @@ class RegistryRole:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._broker: Broker | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._stack = AsyncExitStack()
 
     async def open(self) -> None:
-        self._broker = await connect(self.url)
-        service = RegistryService(self._broker, WallClock())
-        self._task = asyncio.create_task(service.run())
-        await service.ready()
+        broker, _ = await open_broker(read_url(self.url), {}, self._stack)
+        await run_registry(broker, WallClock(), self._stack)
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
         return {}
 
     async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        if self._broker is not None:
-            await self._broker.close()
+        await self._stack.aclose()
