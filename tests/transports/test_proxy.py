@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from thinwire.transports.proxy import Proxy, running_proxy
+from thinwire.transports.proxy import Proxy
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -143,18 +143,5 @@ def test_a_server_that_is_gone_ends_the_connection() -> None:
             with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
                 await reader.readexactly(1)
             writer.close()
-
-    _run(scenario)
-
-
-def test_it_runs_in_a_thread_for_callers_without_a_loop() -> None:
-    async def scenario() -> None:
-        async with _server() as port:
-            with running_proxy("127.0.0.1", port) as wire:
-                reader, writer = await _client(wire)
-                writer.write(b"hello")
-                assert await reader.readexactly(5) == b"hello"
-                assert wire.to_broker == 5
-                await _leave(writer)
 
     _run(scenario)

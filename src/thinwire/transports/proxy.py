@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Thread
 from types import TracebackType
 from typing import Self, cast
 
@@ -227,20 +224,3 @@ class _End(asyncio.Protocol):
         for end in (self._other, self):
             if end is not None and end._transport is not None:
                 end._transport.close()
-
-
-@contextmanager
-def running_proxy(target_host: str, target_port: int, *, delay: float = 0.0) -> Iterator[Proxy]:
-    """A proxy in a thread of its own, for callers without an event loop, who may read its counters."""
-    proxy = Proxy(target_host, target_port, delay=delay)
-    loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever, name="proxy", daemon=True)
-    thread.start()
-    try:
-        asyncio.run_coroutine_threadsafe(proxy.start(), loop).result()
-        yield proxy
-    finally:
-        asyncio.run_coroutine_threadsafe(proxy.stop(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
