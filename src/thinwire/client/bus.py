@@ -12,11 +12,11 @@ from thinwire.client.asking import Start, asked
 from thinwire.client.opening import open_broker, run_registry
 from thinwire.client.publication import MAX_PENDING, TopicPublisher
 from thinwire.client.subscription import OnNotice, Subscription
-from thinwire.client.topics import Topic
 from thinwire.client.urls import read_url
 from thinwire.clock import Clock, WallClock
 from thinwire.control.names import CURSORS, REGISTRY, check_topic, check_word
 from thinwire.control.registry import Settings, TopicDocument, ping, register_schema, remove_subscription
+from thinwire.control.topics import Topic
 from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed
 from thinwire.events import Schema
 from thinwire.link import LinkConfig

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from thinwire.client.asking import Asked
-from thinwire.client.inlet import Inlet
 from thinwire.client.notices import Notice, Unreadable
-from thinwire.client.seeking import rewind
 from thinwire.client.shaping import Shape
-from thinwire.client.topics import Topic
 from thinwire.client.watching import Watch
 from thinwire.control.factoring import Factoring
+from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.seeking import rewind
 from thinwire.control.names import publisher_in
+from thinwire.control.topics import Topic
 from thinwire.errors import PeerFault, UnknownFacts, UnknownSchema
 from thinwire.events import Event, Schema
 from thinwire.link import Delivery, Missed, Subscriber, Watermark

@@ -15,11 +15,11 @@ from thinwire.client.dead_letters import DeadLetters
 from thinwire.client.outbox import Outbox
 from thinwire.client.recovery import what_was_told
 from thinwire.client.sizes import SizeLimit
-from thinwire.client.topics import Topic
 from thinwire.clock import Clock
 from thinwire.control.factoring import Factoring
 from thinwire.control.names import ask_subject, call_subject
 from thinwire.control.registry import ConfigDocument
+from thinwire.control.topics import Topic
 from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault, TransportClosed
 from thinwire.events import Event
 from thinwire.frames import Request, read

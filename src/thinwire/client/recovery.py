@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from thinwire.client.claiming import incarnation_of
-from thinwire.client.inlet import Inlet
-from thinwire.client.seeking import rewind
-from thinwire.client.topics import Topic
+from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.seeking import rewind
 from thinwire.control.names import key_subject, log_of
+from thinwire.control.topics import Topic
 from thinwire.events import Event
 from thinwire.link import Subscriber
 from thinwire.transports.broker import Broker

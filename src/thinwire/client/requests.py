@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from thinwire.client.inlet import Inlet
+from thinwire.control.logs.inlet import Inlet
 from thinwire.control.names import ask_subject, call_subject
 from thinwire.errors import BrokerUnavailable
 from thinwire.frames import FrameKind, Request

@@ -18,11 +18,11 @@ from thinwire.client.cursors import Cursor, CursorKeeper
 from thinwire.client.intake import Intake
 from thinwire.client.notices import Notice
 from thinwire.client.requests import Requests
-from thinwire.client.topics import Topic
 from thinwire.client.watching import Absence
 from thinwire.clock import Clock
 from thinwire.control.names import alive_subject, log_of, publisher_subjects
 from thinwire.control.registry import SubscriptionDocument
+from thinwire.control.topics import Topic
 from thinwire.errors import TransportClosed
 from thinwire.events import Event, Schema
 from thinwire.link import Counts, Missed, Watermark

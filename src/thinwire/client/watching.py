@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from thinwire.client.asking import Asked
 from thinwire.client.notices import Away, Coarser, Notice, Skewed
-from thinwire.client.topics import Topic
 from thinwire.control.names import publisher_in
+from thinwire.control.topics import Topic
 from thinwire.events import Event
 from thinwire.link import State, Subscriber, Watermark
 from thinwire.transports.broker import Stored

@@ -19,6 +19,12 @@ CURSORS = "tw_cursors"
 FACTS = "tw_facts"
 """the bucket of facts that are told once"""
 DEAD_LOG = "tw_dead"
+CHANNELS = "tw_channels"
+"""the bucket that says how each class of a topic is served"""
+LEASES = "tw_leases"
+"""the bucket of who translates which topic, and of the translators there are"""
+CHECKPOINTS = "tw_checkpoints"
+"""the bucket of checkpoints, in parts"""
 
 MAX_TOPIC = 200
 _WORD = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -67,6 +73,41 @@ def publisher_in(subject: str) -> str:
 def is_key(subject: str) -> bool:
     """Does a round of key frames begin with a message under this subject?"""
     return subject.endswith(".k")
+
+
+def channel_log_of(topic: str) -> str:
+    """The log of a topic's channels."""
+    return "tw_chan_" + topic.replace(".", "~")
+
+
+def channel_data_subject(topic: str, class_id: str, publisher: str) -> str:
+    """Where the frames of a class go that tell of one publisher."""
+    return f"tw.chan.{topic}.{class_id}.{publisher}.d"
+
+
+def channel_key_subject(topic: str, class_id: str, publisher: str) -> str:
+    """Where the rounds of key frames of a class begin."""
+    return f"tw.chan.{topic}.{class_id}.{publisher}.k"
+
+
+def channel_subjects(topic: str, class_id: str = "*", publisher: str = "*") -> str:
+    """All subjects of a class; of every class by default."""
+    return f"tw.chan.{topic}.{class_id}.{publisher}.*"
+
+
+def class_in(subject: str) -> str:
+    """The class a channel subject belongs to."""
+    return subject.rsplit(".", 3)[1]
+
+
+def channel_ask_subject(topic: str, class_id: str = "*") -> str:
+    """Where the translator of a topic listens for subscribers that lost their way in a channel."""
+    return f"tw.chask.{topic}.{class_id}"
+
+
+def translator_subject(topic: str) -> str:
+    """Where the translator of a topic answers that it is there."""
+    return f"tw.translator.{topic}"
 
 
 def ask_subject(topic: str, publisher: str = "*") -> str:

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any
 
 import thinwire as tw
-from thinwire.client.topics import Topic
 from thinwire.control.names import REGISTRY, log_of
+from thinwire.control.topics import Topic
 from thinwire.errors import BrokerUnavailable
 from thinwire.evaluation.demo.children import Child
 from thinwire.evaluation.demo.plants import PLANTS, TOPIC

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from thinwire.client.inlet import Inlet
+from thinwire.control.logs.inlet import Inlet
 from thinwire.control.names import key_subject, log_of, publisher_in, publisher_subjects
 from thinwire.errors import PeerFault, UnknownSchema
 from thinwire.transports.broker import Broker, Stored
 
 Learn = Callable[[bytes], Awaitable[bool]]
 
-_log = logging.getLogger("thinwire.client")
+_log = logging.getLogger("thinwire.control")
 
 PULSE = 1.0
 SILENT = 600.0

@@ -32,7 +32,7 @@ from thinwire.transports.broker import Broker, Bucket, Retention
 
 MAX_FACTS = 65_536
 
-_log = logging.getLogger("thinwire.client")
+_log = logging.getLogger("thinwire.control")
 
 
 class Topic:
