@@ -149,6 +149,13 @@ class CorruptFrame(PeerFault):
     retriable = True
 
 
+class CorruptCheckpoint(PeerFault):
+    """Bytes that are not a checkpoint of a link, or not the one that was written."""
+
+    summary = "corrupt checkpoint"
+    advice = "Start from key frames instead."
+
+
 class UnsupportedVersion(PeerFault):
     summary = "unsupported wire version"
     advice = "Upgrade the older side: a reader reads the versions it was built with."
@@ -288,3 +295,18 @@ class UnknownFacts(PeerFault):
     summary = "unknown facts"
     advice = "Read the facts under this key from their bucket, then join the event again."
     retriable = True
+
+
+class Superseded(TransportError):
+    """Somebody else has taken over what this translator was doing."""
+
+    summary = "another translator has taken over"
+    advice = "Look at the lease again: it says who translates the topic now."
+    retriable = True
+
+
+class TooManyClasses(LocalFault):
+    """A topic has as many classes of subscriptions as a translator takes."""
+
+    summary = "too many classes of subscriptions on one topic"
+    advice = "Round tolerances to fewer levels, use emit='changes', or read the log."

@@ -217,12 +217,15 @@ class Decoder:
         self.scales = dict(zip(["alias", "skip", *range(len(self.wire))], levels, strict=True))
         self.tables = {i: [] for i, p in enumerate(self.wire) if p["lane"] == "text"}
         self.told = dict.fromkeys(self.tables, 0)
-        _flags, _min_interval, self.tolerances = rules.varint(), rules.varint(), {}
+        flags, _min_interval, self.tolerances = rules.varint(), rules.varint(), {}
+        assert flags < 8
         for i, p in enumerate(self.wire):
             if p["lane"] == "tick":
                 self.tolerances[i] = rules.varint(), rules.varint(), rules.varint()
+                _upstream = rules.varint() if flags & 4 else 0
             elif p["lane"] == "float":
-                rules.take(8)
+                rules.take(16 if flags & 4 else 8)
+        assert not rules.more()
 
     def slots(self, columns):
         columns = Bytes(columns)

@@ -42,6 +42,7 @@ DEMANDS = [
     Demand(predictor="auto", default_tolerance=0.5),
     Demand(predictor={"level": "trend", "count": "linear"}, tolerance={"level": 0.3}),
     Demand(mode="hold", tolerance={"level": 1, "count": 2}),
+    Demand(mode="hold", tolerance={"level": 1, "count": 2}, changes=True),
 ]
 
 # Absent, off the grid, out of range, not finite and unwritable values are all in the bag.

@@ -128,7 +128,7 @@ def is_the_reference(schema, asked, events, loop):
     for event in loop.events:
         must = expected[event.source][event.ordinal - 1]
         assert event == must.values
-        assert event.virtual == (not must.told)
+        assert event.virtual == must.virtual
         assert set(event.flags) == must.flags
 
 

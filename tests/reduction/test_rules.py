@@ -1,9 +1,13 @@
 """What a schema and a demand come to: precedence, units, and the seed's rule of when to send."""
 
+import struct
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thinwire.errors import CorruptFrame, DemandError
 from thinwire.events import Property, Schema
 from thinwire.formats.partial import Partial
 from thinwire.reduction import Demand, Reducer, resolve, rules
@@ -112,3 +116,61 @@ def test_every_predictor_has_a_name_a_docstring_and_a_description():
         assert predictor.name == name
         assert type(predictor).__doc__
         assert 0 <= predictor.coefficients < 1 << 27
+
+
+@given(schemas(), st.sampled_from([0, 0.5, 1e9]), st.sampled_from([0, 0.5, 3]), st.booleans())
+def test_rules_over_others_travel_too_and_add_up(schema, before, tolerance, changes):
+    demand = Demand(default_tolerance=tolerance, mode="hold" if changes else "predict", changes=changes)
+    told = resolve(schema, Demand(default_tolerance=before))
+    over = resolve(schema, demand, over=told)
+    read = rules.decode(over.encode(), schema)
+    assert (read.encode(), read.changes, read.bounds) == (over.encode(), changes, over.bounds)
+    assert read.silent_bounds == over.silent_bounds
+    for p, bound in over.bounds.items():
+        assert told.bounds[p] <= bound <= before + tolerance + (schema[p].idle_band or 0)
+    if not any(told.bounds.values()):
+        assert over.encode() == resolve(schema, demand).encode()
+
+
+def test_a_float_over_another_is_never_further_off_than_its_bound_says():
+    schema = Schema("s", [LEVEL])
+    for p in range(1, 30):
+        for c in range(1, 30):
+            told = resolve(schema, Demand(default_tolerance=p / 100))
+            (rule,) = resolve(schema, Demand(default_tolerance=c / 100), over=told).rules
+            assert Fraction(rule.distance) + Fraction(rule.upstream) <= Fraction(rule.bound)
+            assert rule.bound == (p + c) / 100
+
+
+def test_an_idle_band_counts_once():
+    schema = Schema("s", [POWER])
+    told = resolve(schema, Demand(default_tolerance=1))
+    (rule,) = resolve(schema, Demand(default_tolerance=0.5), over=told).rules
+    assert (rule.tolerance, rule.band, rule.upstream, rule.bound) == (1, 0, 6, 3.5)
+    (rule,) = resolve(schema, Demand(), over=resolve(schema, Demand(tolerance={"power": 1}))).rules
+    assert (rule.tolerance, rule.band, rule.upstream, rule.bound) == (0, 4, 2, 3)
+
+
+def test_positions_do_not_add_up():
+    schema = Schema("s", [PLACE])
+    exact, loose = (resolve(schema, Demand(default_tolerance=metres)) for metres in (0, 3))
+    assert resolve(schema, Demand(default_tolerance=3), over=exact).bounds == loose.bounds
+    assert resolve(schema, Demand(default_tolerance=3), over=loose).bounds == loose.bounds
+
+
+def test_rules_over_another_property_are_refused():
+    told = resolve(Schema("s", [Property("x", "number", step="0.1")]), Demand())
+    with pytest.raises(DemandError, match="another kind"):
+        resolve(Schema("s", [Property("x", "number", step="0.2")]), Demand(), over=told)
+
+
+@pytest.mark.parametrize("body", ["0800", "0400000000", "0400000000" + "ff" * 8 + "7f"])
+def test_rules_of_a_later_day_or_cut_off_are_refused(body):
+    with pytest.raises(CorruptFrame):
+        rules.decode(bytes.fromhex(body), Schema("s", [HEAT]))
+
+
+@pytest.mark.parametrize("upstream", [float("nan"), float("inf"), -1.0])
+def test_an_upstream_that_is_no_number_is_refused(upstream):
+    with pytest.raises(CorruptFrame):
+        rules.decode(b"\x04\x00" + struct.pack(">2d", 0.5, upstream), Schema("s", [LEVEL]))

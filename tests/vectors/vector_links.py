@@ -219,6 +219,25 @@ def reconfiguration() -> Example:
 
 
 @example
+def upstream() -> Example:
+    e = Example(
+        "upstream", "rules over others: bounds add up, a source begins late, and a watermark of somebody else",
+        [ROOM, temperature(maximum=50), Property("f", "float"), Property("on", "boolean")],
+        over={"tolerance": {"t": 0.5, "f": 0.25}}, demand={"predictor": "last", "tolerance": {"t": 0.3, "f": 0.5}},
+    )  # fmt: skip
+    e.start()
+    e.hand(e.told_frames(7, t=20.0, f=1.0, on=True), "the first event has number 7")
+    e.hand(e.told_frames(8, t=20.3, f=1.5, on=True))
+    e.hand(e.told_frames(9, t=20.4, f=1.5, on=True))
+    e.hand(e.told_frames(10, t=50.2, f=1.5, on=True), "beyond the range, but the truth may not be: no exception")
+    e.hand(e.told_frames(11, "t", t=50.3, f=1.5, on=True), "the truth is: told exactly, flagged")
+    e.hand(e.told_frames(12, t=50.3, f=1.5, on=True))
+    e.hand(e.publisher.heartbeat(9.0, watermark=4.5))
+    e.hand(e.publisher.audit(("11.1",), {"t": 500, "f": 1.25, "on": True}), "an audit passed on")
+    return e
+
+
+@example
 def audits() -> Example:
     e = Example(
         "audits", "AUDIT frames between others",

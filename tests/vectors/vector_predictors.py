@@ -113,6 +113,30 @@ def hold() -> Example:
 
 
 @example
+def changes() -> Example:
+    headers = [Property("time", "timestamp", "header"), Property("batch", "string", "header")]
+    e = Example(
+        "changes", "hold, changes only: headers never make an event travel, and travel exactly with one that does",
+        [*headers, ROOM, temperature(maximum=50), Property("on", "boolean")],
+        demand={"mode": "hold", "tolerance": {"t": 0.5}, "changes": True},
+    )  # fmt: skip
+    e.start()
+    e.publish(time=1000, batch="a", t=20.0, on=True)
+    e.publish("within the tolerance: no frame, whatever the headers are", time=2007, batch="b", t=20.4, on=True)
+    e.publish("the same", time=3001, batch="c", t=20.1, on=True)
+    e.publish("a measurement fires: of the two before, no bound of a header", time=4000, batch="c", t=20.6, on=True)
+    e.publish("a flag fires", time=5900, batch="c", t=20.6, on=False)
+    e.publish("an absence fires", time=6000, batch="d", t=None, on=False)
+    e.publish("out of range fires, again and again", time=7000, batch="d", t=50.1, on=False)
+    e.publish(time=8000, batch="d", t=50.1, on=False)
+    e.publish("silent", time=9500, batch="e", t=50.0, on=False)
+    e.heartbeat(1.0)
+    e.key_frames(5.0)
+    e.publish(time=9900, batch="e", t=20.0, on=False)
+    return e
+
+
+@example
 def switches() -> Example:
     e = Example(
         "switches", "SWITCH to every predictor, fine and in bins", [ROOM, temperature(period=4)],

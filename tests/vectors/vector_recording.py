@@ -10,7 +10,7 @@ from thinwire.errors import PeerFault
 from thinwire.events import Event, Property, Schema
 from thinwire.frames import Change, FrameKind, Request, Switch
 from thinwire.link import Audit, Delivery, LinkConfig, Missed, Publisher, Subscriber, Watermark
-from thinwire.reduction import Demand
+from thinwire.reduction import Demand, resolve
 from thinwire.reduction.predictors import by_name
 
 QUIET = {"max_silence": 1e6, "key_frame_interval": 1e6}
@@ -30,7 +30,8 @@ def plain(delivery: Delivery) -> dict[str, Any]:
         }
     if isinstance(delivery, Watermark):
         return {"watermark": delivery.time}
-    facts = {name: _value(value) for name, value in delivery._asdict().items() if name != "publisher"}
+    told = delivery._asdict().items()
+    facts = {name: _value(value) for name, value in told if name not in ("publisher", "exacts")}
     assert isinstance(delivery, Missed | Audit)
     return {type(delivery).__name__.lower(): facts}
 
@@ -57,7 +58,17 @@ class Example:
     def new_publisher(self, incarnation: int) -> Publisher:
         given = {**self.config, "demand": Demand(**self.config["demand"])}
         wide = given.pop("wide", False)
-        return Publisher(self.schema, LinkConfig(**given), name="p", incarnation=incarnation, wide=wide, compiled=False)
+        over = resolve(self.schema, Demand(**given.pop("over"))) if "over" in given else None
+        return Publisher(
+            self.schema,
+            LinkConfig(**given),
+            name="p",
+            incarnation=incarnation,
+            wide=wide,
+            compiled=False,
+            over=over,
+            trusting=over is not None,
+        )
 
     def hand(self, messages: Iterable[bytes], note: str = "", position: int | None = None) -> None:
         """Messages as they reach the subscriber."""
@@ -82,6 +93,11 @@ class Example:
         """The frames of an event that has not been handed over yet."""
         given = {name: values[name] for name in values if name in self.schema}
         return self.publisher.publish({"room": room, **given}, now)
+
+    def told_frames(self, ordinal: int, *flags: str, room: str = "11.1", **values: Any) -> list[bytes]:
+        """The frames of an event that came from a decoder."""
+        event = Event({"room": room, **values}, bound={}, source=(room,), ordinal=ordinal, flags=flags)
+        return self.publisher.publish(event, 0.0)
 
     def heartbeat(self, now: float, note: str = "") -> None:
         self.hand(self.publisher.heartbeat(now), note)

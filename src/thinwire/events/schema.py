@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from hashlib import sha256
@@ -90,6 +90,19 @@ class Schema:
     def fingerprint(self) -> bytes:
         """Eight bytes that name this schema on the wire."""
         return sha256(self.to_json().encode()).digest()[:8]
+
+    def select(self, names: Iterable[str]) -> Schema:
+        """The same schema with these properties alone, in its own order; itself where none is left out.
+
+        >>> rooms = Schema("rooms", [Property("id", "string", "dimension"), Property("oil.level", "float"),
+        ...                          Property("oil.heat", "float")])
+        >>> [p.name for p in rooms.select(["oil.heat", "id"])]
+        ['id', 'oil.heat']
+        """
+        chosen = {self[name].name for name in names}
+        if len(chosen) == len(self.properties):
+            return self
+        return Schema(self.name, [p for p in self.properties if p.name in chosen], self.version)
 
     def to_document(self) -> dict[str, Any]:
         """As plain JSON values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 from thinwire.errors import CorruptFrame
 from thinwire.events import Schema
@@ -16,6 +17,11 @@ publisher's life, whether sequences are wide, what a kernel asks for, and how ma
 
 ALIAS, SKIP, FIRST = 8, 9, 10
 """cells that hold scales: of the alias, of the skip, then one for each wire property"""
+
+_MAX_SEQUENCE = 1 << 62
+
+TableState = tuple[list[str], int]
+"""the texts of a table, and which of them the next one takes the place of"""
 
 
 class LinkState:
@@ -58,3 +64,30 @@ class LinkState:
     def level_bytes(self) -> bytes:
         """The scales for a key frame."""
         return bytes(scales.to_byte(level) for level in self.cells[ALIAS:])
+
+    def state(self) -> tuple[list[int], list[TableState | None]]:
+        """All cells, as a reader has them, and all text tables."""
+        cells = self.cells.tolist()
+        cells[ATTENTION] = cells[VALUES] = 0  # notes of a writer to itself
+        return cells, [None if table is None else table.state() for table in self.tables]
+
+    def restore(self, cells: Sequence[int], tables: Sequence[TableState | None]) -> None:
+        """Stand where another state of the same schema and life stood; refuses what none can be."""
+        if len(cells) != len(self.cells) or not _is_place(cells):
+            raise CorruptFrame("a place in the stream that does not fit the schema", cells=len(cells))
+        if (cells[INCARNATION], cells[WIDE]) != (self.cells[INCARNATION], self.cells[WIDE]):
+            raise CorruptFrame("a place in another stream", incarnation=cells[INCARNATION], wide=cells[WIDE])
+        if [table is None for table in self.tables] != [state is None for state in tables]:
+            raise CorruptFrame("text tables do not fit the schema", tables=len(tables), expected=len(self.tables))
+        for table, state in zip(self.tables, tables, strict=True):
+            if table is not None and state is not None:
+                table.restore(*state)
+        self.cells[:] = array("q", cells)
+
+
+def _is_place(cells: Sequence[int]) -> bool:
+    """Can a reader have these numbers in its cells?"""
+    limits = {SEQUENCE: _MAX_SEQUENCE, CHAIN: 0xFFFF_FFFF, SOURCES: _MAX_SEQUENCE, INCARNATION: 3, WIDE: 1}
+    limits[LAST_ALIAS] = max(cells[SOURCES] - 1, 0)
+    limits[ATTENTION] = limits[VALUES] = 0
+    return all(0 <= cell <= limits.get(place, scales.MAX_LEVEL) for place, cell in enumerate(cells))

@@ -8,6 +8,9 @@ table is full, and all leave at a key frame, so that a reader who starts there h
 (1, None)
 >>> table.remember("fault 7"); table.place("fault 7"), table.text(2)
 (2, 'fault 7')
+>>> other = TextTable(("off", "on"))
+>>> other.restore(*table.state()); other.text(2)
+'fault 7'
 """
 
 from __future__ import annotations
@@ -58,3 +61,20 @@ class TextTable:
             del self._places[text]
         self._ring.clear()
         self._next = 0
+
+    def state(self) -> tuple[list[str], int]:
+        """The texts beside the declared members, and which of them the next one takes the place of."""
+        return list(self._ring), self._next
+
+    def restore(self, texts: list[str], following: int) -> None:
+        """Hold what another table of the same members held; refuses what none can."""
+        full = len(texts) == CAPACITY
+        if len(texts) > CAPACITY or not (0 <= following < CAPACITY if full else following == len(texts)):
+            raise CorruptFrame("a table of texts beyond its capacity", texts=len(texts), following=following)
+        known = {*self.members, *texts}
+        if len(known) < len(self.members) + len(texts) or any(len(text) > LONGEST for text in texts):
+            raise CorruptFrame("a table with a text twice, or one too long", texts=len(texts), limit=LONGEST)
+        self.forget()
+        self._ring += texts
+        self._next = following
+        self._places.update((text, place) for place, text in enumerate(texts, start=len(self.members)))

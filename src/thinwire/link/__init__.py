@@ -1,5 +1,6 @@
 """Publisher and subscriber ends of a link: events in, frames out, and back. No I/O."""
 
+from thinwire.link import checkpoints
 from thinwire.link.config import LinkConfig
 from thinwire.link.counts import Counts
 from thinwire.link.deliveries import Audit, Delivery, Missed, Watermark
@@ -16,4 +17,5 @@ __all__ = [
     "State",
     "Subscriber",
     "Watermark",
+    "checkpoints",
 ]

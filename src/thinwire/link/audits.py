@@ -76,7 +76,8 @@ def _distance(rule: Rule, seen: Any, told: Any) -> float:
     if rule.lane is Lane.TICK and isinstance(told, int):
         return _tick_distance(rule, seen, told)
     truth = value_of_exact(rule, told)
-    if seen is None or truth is None or not isinstance(truth, int | float | list):
+    counted = rule.lane is not Lane.OPAQUE and isinstance(truth, int | float | list)
+    if seen is None or truth is None or not counted:
         return 0.0 if seen == truth else math.inf
     if rule.lane is Lane.GEO:
         return _metres(seen, truth, rule)

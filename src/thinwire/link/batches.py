@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from thinwire.errors import EventRejected
 from thinwire.events import Kind
+from thinwire.formats.lanes import Lane
 from thinwire.link.encoder import Encoder
 from thinwire.link.publisher import Publisher
 from thinwire.reduction.arrow import Ints, Rows
@@ -50,9 +51,15 @@ class Batch(NamedTuple):
 def publish_batch(publisher: Publisher, batch: pa.RecordBatch, now: float) -> Batch:
     """The frames of all events of a batch, all published at the same time."""
     fast = publisher.encoder.fast
-    if fast is None or publisher.config.audit_every or publisher.schema.nested:
+    if fast is None or publisher.config.audit_every or publisher.schema.nested or _texts_wait(publisher):
         return _one_by_one(publisher, batch.to_pylist(), now)
     return _Run(publisher, fast, batch, now).run()
+
+
+def _texts_wait(publisher: Publisher) -> bool:
+    """Can the state keep a text although a row had another? Then a row cannot be compared with the one before."""
+    rules = publisher.encoder.reducer.rules
+    return any(rule.lane is Lane.TEXT and not rules.fires(rule) for rule in rules.rules)
 
 
 def _one_by_one(publisher: Publisher, events: list[dict[str, object]], now: float) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from thinwire.events import Event
@@ -30,13 +31,17 @@ class Watermark(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """How far each property of an event was from the truth."""
+    """How far each property of an event was from the truth.
+
+    exacts: the truth by property, as it travelled: whole numbers count ticks
+    """
 
     publisher: str
     source: tuple[Any, ...]
     ordinal: int
     errors: dict[str, float]
     bound: dict[str, float | None]
+    exacts: Mapping[str, Any]
 
 
 Delivery = Event | Missed | Watermark | Audit

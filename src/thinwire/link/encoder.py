@@ -27,7 +27,8 @@ class Encoder:
         self.counts = counts
         self.spell_out = spell_out
         self.fast = _fast(reducer, link) if compiled and not spell_out else None
-        self._nested = reducer.schema.nested
+        self._nested = reducer.schema.nested and not reducer.trusting
+        self._reduce = reducer.reduce_told if reducer.trusting else reducer.reduce_flat
 
     def encode(self, event: Mapping[str, Any]) -> list[bytes]:
         """The frames of one event: none, its own, and a switch where a predictor changes after it."""
@@ -77,7 +78,7 @@ class Encoder:
         return SourceState(self.reducer.dimensions(row), columns.ordinal(row), snapshots.take(columns, row))
 
     def _encode_slowly(self, event: Mapping[str, Any]) -> bytes:
-        answer = self.reducer.reduce_flat(event)
+        answer = self._reduce(event)
         if self.fast is not None:
             self.fast.learn(event)
         if answer is None:
@@ -98,7 +99,7 @@ class Encoder:
     def _introduce(self, introduction: Introduction) -> bytes:
         self.link.sources += 1
         self.link.cells[VALUES] += len(self.link.lanes)
-        state = SourceState(introduction.dimensions, 1, introduction.columns)
+        state = SourceState(introduction.dimensions, introduction.ordinal, introduction.columns)
         parts = [state.encode()]
         for index, value in introduction.exceptions:
             parts += (varint.write(index), exact.encode(value))

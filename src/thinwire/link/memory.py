@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Any
 
 from thinwire.reduction import Expander
@@ -29,3 +30,11 @@ class Memory:
     def last(self, key: Key) -> tuple[int | None, int]:
         """Life and ordinal of the source's last event delivered; (None, 0) for one never seen."""
         return self._last.get(key, (None, 0))
+
+    def entries(self, known: Container[Key | None]) -> list[tuple[Key, int, int]]:
+        """Source, life and ordinal of all that is remembered, but for sources whose state is `known`."""
+        return [(key, *last) for key, last in self._last.items() if key not in known]
+
+    def restore(self, entries: Iterable[tuple[Key, int, int]]) -> None:
+        """Remember these as well."""
+        self._last.update((key, (life, ordinal)) for key, life, ordinal in entries)

@@ -11,7 +11,8 @@ What a publisher owes its readers, and when:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from thinwire.errors import ConfigError, EventRejected
@@ -25,7 +26,7 @@ from thinwire.link import audits, silence
 from thinwire.link.config import LinkConfig
 from thinwire.link.counts import Counts
 from thinwire.link.encoder import Encoder
-from thinwire.reduction import Reducer, RuleSet, resolve
+from thinwire.reduction import Expander, Reducer, RuleSet, resolve
 from thinwire.reduction.convert import converter
 
 REQUEST_PAUSE = 1.0
@@ -37,6 +38,11 @@ class Publisher:
     name, incarnation: who speaks, and which life of it; a restarted publisher counts its incarnation up
     wide: 16-bit sequences, for transports that do not number their messages gaplessly
     compiled: use the compiled kernels where they apply
+    over: the rules under which its events were told, where they come from a decoder; bounds add up
+    sequence: the number of its first frame
+    trusting: its events come from a decoder. They are known to be good, may carry properties that the schema does not
+        have, and a source begins with the number its first event has. Heartbeats and audits are the decoder's to pass
+        on: none is made here
 
     >>> from thinwire.events import Property
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
@@ -58,14 +64,18 @@ class Publisher:
         wide: bool = False,
         now: float = 0.0,
         compiled: bool = True,
+        over: RuleSet | None = None,
+        sequence: int = 0,
+        trusting: bool = False,
     ) -> None:
         self.schema = schema
         self.name = name
         self.incarnation = incarnation
+        self.trusting = trusting
         self.counts = Counts()
         self._compiled = compiled
         self._wide = wide
-        self._next_heartbeat = now
+        self._next_heartbeat = math.inf if trusting else now
         self._next_key = now
         self._cursor = 0
         self._watermark = 0
@@ -74,7 +84,15 @@ class Publisher:
         self._last_round = -1e300
         self._audit_in = 0
         config = config or LinkConfig()
-        self._configure(config, resolve(schema, config.demand), sequence=0)
+        self._configure(config, resolve(schema, config.demand, over), sequence)
+
+    def adopt(self, expander: Expander, chosen: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
+        """Before anything is told: take over the sources an expander knows, with the values and numbers it has.
+
+        chosen: which sources; all of them where it is not given. Properties are found by their names.
+        """
+        self._encoder.reducer.adopt(expander, chosen)
+        self._link.sources = len(self._encoder.reducer.keys)
 
     def start(self, now: float) -> list[bytes]:
         """What readers need before the first event."""
@@ -88,11 +106,11 @@ class Publisher:
             self.counts.rejected += 1
             raise
         self.counts.events += 1
-        if self.config.audit_every:
+        if self._audit_every:
             self._audit_in -= 1
             if self._audit_in < 0:
-                self._audit_in = self.config.audit_every - 1
-                frames.append(self._audit(event))
+                self._audit_in = self._audit_every - 1
+                frames.append(self._self_audit(event))
         if self.is_due(now):
             frames += self.poll(now)
         return frames
@@ -110,30 +128,41 @@ class Publisher:
             frames.append(self._next_chunk(now))
         return frames
 
-    def heartbeat(self, now: float) -> list[bytes]:
-        """All events up to now are told: what was passed over in silence, and that nothing else happened."""
-        self._next_heartbeat = now + self.config.max_silence
+    def heartbeat(self, now: float, watermark: float | None = None) -> list[bytes]:
+        """All events up to now are told: what was passed over in silence, and that nothing else happened.
+
+        watermark: the time (seconds) up to which sources are complete, where that is not now. A trusting publisher
+            knows of none but those it is given
+        """
+        if not self.trusting:
+            self._next_heartbeat = now + self.config.max_silence
+        reached = self._reached(now, watermark)
         parts = silence.parts(silence.tell(self._encoder.reducer.columns))
         frames = []
         for number, part in enumerate(parts, start=1):
             if number == len(parts):
-                self._watermark = int(now * 1000)
+                self._watermark = reached
             body = Heartbeat(self._link.cells[SEQUENCE], self._watermark, part).encode()
             frames.append(self._encoder.frame(FrameKind.HEARTBEAT, body, packed=True))
         return frames
 
-    def reconfigure(self, config: LinkConfig, now: float) -> list[bytes]:
+    def audit(self, source: tuple[Any, ...], exacts: Mapping[str, Any]) -> list[bytes]:
+        """The truth about a source's last event, by property and as it travels; nothing where the source is unknown."""
+        row = self._encoder.reducer.rows.get(source)
+        return [] if row is None else [self._audit(row, tuple(exacts.get(p.name) for p in self.schema.wire))]
+
+    def reconfigure(self, config: LinkConfig, now: float, over: RuleSet | None = None) -> list[bytes]:
         """Go over to another configuration without a gap: tell what is untold, then start from the same state."""
         if config.version <= self.config.version:
             raise ConfigError(
                 "a new configuration needs a higher version", version=config.version, present=self.config.version
             )
-        rules = resolve(self.schema, config.demand)
+        rules = resolve(self.schema, config.demand, over)
         frames = self.heartbeat(now)
         old = self._encoder.reducer
         self._suppressed_before += old.suppressed
         self._values_before += self._link.cells[VALUES]
-        self._configure(config, rules, sequence=self._link.cells[SEQUENCE])
+        self._configure(config, rules, self.sequence)
         self._encoder.reducer.take_over(old)
         self._link.sources = len(old.keys)
         return frames + self._round(now)
@@ -143,6 +172,11 @@ class Publisher:
         if now - self._last_round < REQUEST_PAUSE:
             return []
         return self._round(now)
+
+    @property
+    def sequence(self) -> int:
+        """The number of the next frame."""
+        return self._link.cells[SEQUENCE]
 
     @property
     def untold(self) -> bool:
@@ -167,7 +201,13 @@ class Publisher:
 
     def _configure(self, config: LinkConfig, rules: RuleSet, sequence: int) -> None:
         self.config = config
-        reducer = Reducer(rules, late_policy=config.late_policy, max_sources=config.max_sources)
+        self._audit_every = 0 if self.trusting else config.audit_every
+        reducer = Reducer(
+            rules,
+            late_policy="accept" if self.trusting else config.late_policy,
+            max_sources=config.max_sources,
+            trusting=self.trusting,
+        )
         self._link = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
         self._link.cells[SEQUENCE] = sequence
         self._encoder = Encoder(
@@ -216,9 +256,18 @@ class Publisher:
         link.restart(levels, total)
         return raw
 
-    def _audit(self, event: Mapping[str, Any]) -> bytes:
+    def _reached(self, now: float, watermark: float | None) -> int:
+        """The watermark of the next heartbeat, in milliseconds."""
+        if watermark is not None:
+            return round(watermark * 1000)
+        return self._watermark if self.trusting else int(now * 1000)
+
+    def _self_audit(self, event: Mapping[str, Any]) -> bytes:
         reducer = self._encoder.reducer
         flat = flatten(event, self.schema) if self.schema.nested else event
         row = reducer.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
-        exacts = audits.exacts_of(flat, reducer.rules.rules, self._converters)
+        return self._audit(row, audits.exacts_of(flat, reducer.rules.rules, self._converters))
+
+    def _audit(self, row: int, exacts: audits.Exacts) -> bytes:
+        reducer = self._encoder.reducer
         return self._encoder.frame(FrameKind.AUDIT, audits.encode(row, reducer.skipped(row), exacts), packed=True)

@@ -89,4 +89,5 @@ def _audit(replica: Replica, body: bytes, out: list[Delivery]) -> None:
         out += replica.pass_over(source, skip)
         seen = expander.current(source)
         found = audits.errors(seen, exacts, expander.rules)
-        out.append(Audit(expander.publisher, seen.source, seen.ordinal, found, dict(seen.bound)))
+        truth = dict(zip(found, exacts, strict=True))
+        out.append(Audit(expander.publisher, seen.source, seen.ordinal, found, dict(seen.bound), truth))

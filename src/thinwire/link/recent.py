@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from hashlib import blake2b
 
 from thinwire.frames import split
 
@@ -11,6 +13,8 @@ RECENT = 256
 
 _HELD = 1 << 20
 """bytes of messages held on to, before their frames are looked at"""
+
+HASH_BYTES = 8
 
 
 class Recent:
@@ -25,7 +29,7 @@ class Recent:
     """
 
     def __init__(self) -> None:
-        self._hashes: dict[int, int] = {}
+        self._hashes: dict[int, bytes] = {}
         self._waiting: deque[tuple[int, bytes, int]] = deque()
         self._frames = 0
         self._bytes = 0
@@ -44,7 +48,7 @@ class Recent:
     def holds(self, sequence: int, frame: bytes) -> bool:
         """Is this one of the last frames? `sequence` may be cut to its low byte."""
         self._look()
-        return self._hashes.get(sequence & (RECENT - 1)) == hash(frame)
+        return self._hashes.get(sequence & (RECENT - 1)) == _hash(frame)
 
     def clear(self) -> None:
         """Forget them all."""
@@ -52,14 +56,29 @@ class Recent:
         self._waiting.clear()
         self._frames = self._bytes = 0
 
+    def hashes(self) -> dict[int, bytes]:
+        """The frames remembered: their hashes by the low byte of their sequence."""
+        self._look()
+        return dict(self._hashes)
+
+    def restore(self, hashes: Mapping[int, bytes]) -> None:
+        """Remember what another memory of the same link remembered."""
+        self.clear()
+        self._hashes.update(hashes)
+
     def _look(self) -> None:
         while self._waiting:
             sequence, message, _ = self._waiting[0]
             for number, frame in enumerate(split(message), start=sequence):
-                self._hashes[number & (RECENT - 1)] = hash(frame)
+                self._hashes[number & (RECENT - 1)] = _hash(frame)
             self._drop()
 
     def _drop(self) -> None:
         _, message, frames = self._waiting.popleft()
         self._frames -= frames
         self._bytes -= len(message)
+
+
+def _hash(frame: bytes) -> bytes:
+    """The same in every process, so that it can be kept."""
+    return blake2b(frame, digest_size=HASH_BYTES).digest()

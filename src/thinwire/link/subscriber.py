@@ -7,6 +7,10 @@
     READY      checked             events                      duplicate: dropped, else -> WAITING
 
 WAITING ends with a key frame, which the subscriber asks for (resync="request") or waits for (resync="wait").
+
+When somebody else goes on telling a publisher's events, the caller says so (`succeed`). The key frames that follow are
+the successor's: they tell how far the silence went that the former one left behind, and its events are handed out
+before the successor's state counts.
 """
 
 from __future__ import annotations
@@ -19,10 +23,12 @@ from thinwire.errors import CorruptFrame, PeerFault, UnknownSchema
 from thinwire.events import Event, Schema
 from thinwire.frames import Frame, FrameKind, KeyFrame, Request, SourceState, read, split
 from thinwire.frames.batch import room_for
+from thinwire.frames.control import MAX_SKIP
 from thinwire.frames.kinds import is_known
 from thinwire.link import reading
 from thinwire.link.counts import Counts
 from thinwire.link.deliveries import Delivery, Missed
+from thinwire.link.former import Former
 from thinwire.link.memory import Memory
 from thinwire.link.replica import Replica
 from thinwire.reduction import snapshots
@@ -78,8 +84,11 @@ class Subscriber:
         self._schemas = _by_fingerprint(schemas)
         self._compiled = compiled
         self.replica: Replica | None = None
-        self._memory = Memory()
-        self._position: int | None = None
+        self.memory = Memory()
+        self.position: int | None = None
+        """the transport's number of the last message, where it has one"""
+        self._former = Former()
+        self._succeeded = False
         self._held_back: list[Delivery] = []
         self._next_request = _LONG_AGO
 
@@ -150,6 +159,35 @@ class Subscriber:
         self._lose(reason, out)
         return out
 
+    def succeed(self) -> None:
+        """The caller knows that somebody else goes on from here: the next round of key frames is theirs, and no loss.
+
+        What was passed over in silence before is handed out within the bounds it was passed over under; then the
+        successor's state counts, and is no event in itself. A subscriber that is lost waits for a key frame anyway.
+        """
+        self._succeeded = self.state is not State.WAITING
+
+    def begin(self, key: KeyFrame, *, wide: bool) -> Replica:
+        """A replica that starts with this key frame and holds nothing yet. Raises UnknownSchema."""
+        schema = self._schemas(key.fingerprint)
+        if schema is None:
+            raise UnknownSchema(fingerprint=key.fingerprint.hex(), publisher=self.publisher)
+        return Replica(
+            key,
+            schema,
+            publisher=self.publisher,
+            wide=wide,
+            compiled=self._compiled,
+            passed_over=self._passed_over,
+        )
+
+    def stand_at(self, replica: Replica, memory: Memory, position: int | None) -> None:
+        """Go on from a complete state that came some other way than by frames. Only before the first key frame."""
+        if self.replica is not None:
+            raise ValueError("this subscriber stands somewhere already: make a new one")
+        self.replica, self.memory, self.position = replica, memory, position
+        self.state = State.READY
+
     def _take_message(self, message: bytes, out: list[Delivery]) -> None:
         """Ordinary frames in runs, and whatever stands between them one by one."""
         at, number = self._take_ordinary(message, 0, out)
@@ -201,6 +239,7 @@ class Subscriber:
             self.counts.unknown_frames += 1
         elif replica.goes_on_with(frame):
             self.counts.unknown_frames += not is_known(frame.kind)
+            self._former.clear()  # the successor has gone on: its silence is another one from here
             before = len(out)
             try:
                 reading.take(replica, frame, self.max_sources, out)
@@ -219,6 +258,9 @@ class Subscriber:
             return
         if replica is not None and key.incarnation != replica.incarnation:
             self._lose("restart", out)
+        elif replica is not None and self._succeeded and not key.first:
+            self._former.add(replica)
+            replica = None
         elif replica is not None and key.sequence != replica.sequence:
             self._lose("gap", out)
         if replica is None or not replica.fits(key):
@@ -229,9 +271,11 @@ class Subscriber:
             if replica.expander.knows(alias):
                 self._check_source(replica, alias, state, out)
             else:
-                self._resume(replica, alias, state, out)
+                self._learn(replica, alias, state, out)
         self.counts.events += sum(isinstance(thing, Event) for thing in out[before:])
         self.state = State.READY if replica.complete else State.PARTIAL
+        if self.state is State.READY:
+            self._former.clear()
 
     def _checked(self, frame: Frame) -> tuple[KeyFrame, int]:
         """The key frame and the running check after it, once header and body agree."""
@@ -247,21 +291,12 @@ class Subscriber:
         return key, chain
 
     def _start_afresh(self, key: KeyFrame, wide: bool) -> Replica:
-        """Another life, schema or configuration: nothing of the old state can be used."""
-        schema = self._schemas(key.fingerprint)
-        if schema is None:
-            raise UnknownSchema(fingerprint=key.fingerprint.hex(), publisher=self.publisher)
-        replica = Replica(
-            key,
-            schema,
-            publisher=self.publisher,
-            wide=wide,
-            compiled=self._compiled,
-            passed_over=self._passed_over,
-        )
+        """Another life, schema, configuration or teller: nothing of the old state can be used."""
+        replica = self.begin(key, wide=wide)
         if self.replica is not None:
-            self._memory.keep(self.replica.expander, self.replica.incarnation)
+            self.memory.keep(self.replica.expander, self.replica.incarnation)
         self.replica = replica
+        self._succeeded = False
         return replica
 
     def _check_source(self, replica: Replica, alias: int, state: SourceState, out: list[Delivery]) -> None:
@@ -271,22 +306,39 @@ class Subscriber:
         if skip >= 0:
             out += replica.pass_over(alias, skip)
         if skip < 0 or snapshots.take(expander.columns, alias) != state.columns:
-            self._memory.keep_one(expander, alias, replica.incarnation)
+            self.memory.keep_one(expander, alias, replica.incarnation)
             expander.restore(alias, state.dimensions, state.ordinal, state.columns)
             out.append(Missed(self.publisher, expander.keys[alias], None, state.ordinal, "diverged"))
 
-    def _resume(self, replica: Replica, alias: int, state: SourceState, out: list[Delivery]) -> None:
+    def _learn(self, replica: Replica, alias: int, state: SourceState, out: list[Delivery]) -> None:
+        """A source that this replica did not know: it goes on where a former one left it, or begins anew."""
+        expander = replica.expander
+        expander.restore(alias, state.dimensions, state.ordinal, state.columns)
+        source = expander.keys[alias]
+        assert source is not None
+        former = self._former.give_up(source)
+        if former is None or state.ordinal - former.ordinal > MAX_SKIP:
+            self._resume(replica, alias, state.ordinal, out)
+        elif state.ordinal < former.ordinal:
+            out.append(Missed(self.publisher, source, None, state.ordinal, "diverged"))
+        elif self._passed_over:
+            try:
+                out += former.pass_over(state.ordinal - former.ordinal)
+            except CorruptFrame:
+                expander.keys[alias] = None  # events not handed out must not count as delivered
+                raise
+
+    def _resume(self, replica: Replica, alias: int, ordinal: int, out: list[Delivery]) -> None:
         """A source known again: say what was missed since its last event, and deliver where it stands now."""
-        replica.expander.restore(alias, state.dimensions, state.ordinal, state.columns)
         current = replica.expander.current(alias)
-        life, last = self._memory.last(current.source)
+        life, last = self.memory.last(current.source)
         if life != replica.incarnation:
             last = 0
-        if last >= state.ordinal:
+        if last >= ordinal:
             return
-        if life is not None and last + 1 < state.ordinal:
-            self.counts.missed += state.ordinal - last - 1
-            out.append(Missed(self.publisher, current.source, last + 1, state.ordinal - 1, "gap"))
+        if life is not None and last + 1 < ordinal:
+            self.counts.missed += ordinal - last - 1
+            out.append(Missed(self.publisher, current.source, last + 1, ordinal - 1, "gap"))
         out.append(current)
 
     def _lose(self, reason: str, out: list[Delivery]) -> None:
@@ -296,19 +348,21 @@ class Subscriber:
         self.state = State.WAITING
         self.counts.resyncs += 1
         self._next_request = _LONG_AGO
+        self._former.clear()
+        self._succeeded = False
         if self.replica is not None:
-            self._memory.keep(self.replica.expander, self.replica.incarnation)
+            self.memory.keep(self.replica.expander, self.replica.incarnation)
             self.replica.expander.forget()
         out.append(Missed(self.publisher, None, None, None, reason))
 
     def _in_place(self, position: int, out: list[Delivery]) -> bool:
         """Is the transport's number the next one? An old one is a redelivery, a jump is a loss."""
-        if self._position is not None and position <= self._position:
+        if self.position is not None and position <= self.position:
             self.counts.duplicates += 1
             return False
-        if self._position is not None and position > self._position + 1:
+        if self.position is not None and position > self.position + 1:
             self._lose("gap", out)
-        self._position = position
+        self.position = position
         return True
 
 

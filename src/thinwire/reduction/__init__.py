@@ -3,6 +3,7 @@
 from thinwire.reduction.demand import Demand
 from thinwire.reduction.expander import Expander
 from thinwire.reduction.reducer import Introduction, Reducer
-from thinwire.reduction.rules import Rule, RuleSet, resolve
+from thinwire.reduction.resolving import resolve
+from thinwire.reduction.rules import Rule, RuleSet
 
 __all__ = ["Demand", "Expander", "Introduction", "Reducer", "Rule", "RuleSet", "resolve"]

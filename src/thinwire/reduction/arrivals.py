@@ -108,7 +108,7 @@ def _settle_exact(columns: Columns, row: int, rule: Rule, index: int, code: Any)
         ticks, on_grid = (tuple(code), True) if spelled else array_of(rule.property, code)
         columns.objects[index][row] = ticks
         if not on_grid:
-            columns.mark_near(row)
+            columns.mark_near(row, rule)
     else:
         columns.objects[index][row] = code
 

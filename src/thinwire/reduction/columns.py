@@ -18,11 +18,12 @@ from thinwire.formats.lanes import Lane
 from thinwire.frames.control import Change
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT, UNSET
 from thinwire.reduction.predictors import steps
-from thinwire.reduction.rules import RuleSet
+from thinwire.reduction.rules import Rule, RuleSet
 
 ORDINAL, TOLD, DUE, TRIAL, FILLED, LATEST, TRAVELLED, HEAD = range(8)
-"""cells of a source: its last event, the last one told, when its predictors are on trial, the trial and how far it is,
-the latest time seen, the time of the last event that was not held back"""
+"""cells of a source: its last event, the last one told, when its predictors are on trial (under `changes`, when
+nothing is predicted, the event that must be told), the trial and how far it is, the latest time seen, the time of the
+last event that was not held back"""
 
 X1, X2, OFFSET, TREND, COEFFICIENTS, MODE, FIELDS = range(7)
 """cells of a slot"""
@@ -69,6 +70,22 @@ class Columns:
             self._view = np.frombuffer(self.table, dtype=np.int64)
         return self._view
 
+    def by_row(self) -> npt.NDArray[np.int64]:
+        """The same, one line a source. Whoever holds on to it keeps the table from growing."""
+        return self.view().reshape(self.rows, self.width)
+
+    def begin(self, rows: int) -> None:
+        """So many rows at once, in place of none; none of them has a value yet."""
+        self._view = None
+        self.table = self.blank * rows
+        self.rows = rows
+        for index in self._object_indexes:
+            self.objects[index] += [None] * rows
+        if rows:
+            self.moving.append(0)
+            self.note_moving(0)
+            self.moving *= rows
+
     def add(self) -> int:
         """A new row, without any value yet."""
         row = self.rows
@@ -96,9 +113,15 @@ class Columns:
         """The number of the source's last event."""
         return self.table[row * self.width]
 
-    def mark_near(self, row: int) -> None:
-        """The event being taken in has a value that the state cannot hold."""
-        self.near[row] = self.table[row * self.width] + 1
+    def mark_near(self, row: int, rule: Rule) -> None:
+        """The event being taken in has a value of this rule that the state cannot hold.
+
+        Who sees changes only goes on seeing that value, whatever the state expects: the next event must be told.
+        """
+        start = row * self.width
+        self.near[row] = self.table[start] + 1
+        if self.rules.changes and self.rules.fires(rule):
+            self.table[start + DUE] = self.table[start] + 2
 
     def is_near(self, row: int) -> bool:
         """Is the state only near to the source's last event?"""
@@ -170,17 +193,6 @@ class Columns:
                 if expected != ABSENT:
                     self.settle(row, slot, expected)
         self.table[row * self.width] += 1
-
-    def take_over(self, old: Columns, row: int) -> None:
-        """The values of the same row of other columns; its predictors start afresh."""
-        start, old_start = row * self.width, row * old.width
-        for cell in (ORDINAL, TOLD, LATEST, TRAVELLED):
-            self.table[start + cell] = old.table[old_start + cell]
-        for slot in range(self.slots):
-            i, x1 = self.place(row, slot), old.last(row, slot)
-            self.table[i], self.table[i + X2] = x1, x1
-        for index in self._object_indexes:
-            self.objects[index][row] = old.objects[index][row]
 
     def _check(self, change: Change) -> None:
         kind = change.mode & 15

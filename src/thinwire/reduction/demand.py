@@ -33,6 +33,8 @@ class Demand:
     mode: "predict" (any predictor, residuals as coarse as allowed) or "hold" (last value, exact when it fires)
     predictor: one name for all properties, or a name per property; "auto" chooses and changes its mind
     min_interval: seconds between two events of a source that travel; between them nothing is promised
+    changes: with "hold": only what is no header makes an event travel; its headers travel with it. Of the headers of
+        events that were passed over nothing is promised
 
     >>> Demand(tolerance={"temperature": 0.5}).mode
     'predict'
@@ -43,10 +45,13 @@ class Demand:
     mode: Literal["predict", "hold"] = "predict"
     predictor: str | Mapping[str, str] = "auto"
     min_interval: float = 0
+    changes: bool = False
 
     def __post_init__(self) -> None:
         if self.mode not in ("predict", "hold"):
             raise DemandError("mode is 'predict' or 'hold'", mode=self.mode)
+        if self.changes and self.mode != "hold":
+            raise DemandError("changes only are told in mode 'hold'", mode=self.mode)
         for name, value in (("default_tolerance", self.default_tolerance), ("min_interval", self.min_interval)):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise DemandError(f"{name} must be a number, zero or more", value=value)

@@ -38,6 +38,18 @@ def outside(p: Property, value: Any) -> bool:
     return any(isinstance(number, int | float) and not low <= number <= high for number in numbers)
 
 
+def is_outside(rule: Rule, value: Any, flags: tuple[str, ...] = ()) -> bool:
+    """Must a value travel because it lies outside the declared range, as far as its rule's ticks do not show it?
+
+    Where values are off already, that was seen upstream, by those who had the truth: the event's flags tell of it.
+    """
+    if rule.lane not in (Lane.TICK, Lane.FLOAT, Lane.ARRAY):
+        return False
+    if rule.upstream:
+        return rule.property.name in flags
+    return rule.lane is not Lane.TICK and outside(rule.property, value)
+
+
 def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
     """Bring a tick or flag slot into the state that an exact value leads to; `exact` is as it travels."""
     slot = rule.first_slot
@@ -51,7 +63,7 @@ def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
     else:
         ticks = nearest(rule.property, exact)
     if ticks != exact or isinstance(exact, float):  # 3 steps of 0.9 are not 3.0
-        columns.mark_near(row)
+        columns.mark_near(row, rule)
     if ticks is None:
         ticks = columns.expected(row, slot)
     if ticks != ABSENT:
@@ -71,7 +83,7 @@ def settle_geo(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
         return
     north, east, on_grid = geo.to_ticks(exact, rule.property.name)
     if not on_grid:
-        columns.mark_near(row)
+        columns.mark_near(row, rule)
     columns.settle(row, rule.first_slot, north)
     columns.settle(row, rule.first_slot + 1, east)
 

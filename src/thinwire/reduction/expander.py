@@ -35,7 +35,7 @@ class Expander:
         self.abouts: list[About | None] = []
         """per row, what its events share: first those that were told, then those passed over in silence"""
         self.bounds = rules.bounds
-        self.thinned_bounds = dict.fromkeys(self.bounds) if rules.min_interval else self.bounds
+        self.silent_bounds = rules.silent_bounds
         self._no_bounds = dict.fromkeys(self.bounds)
         self.materialise = materialiser(rules, self.columns)
         self._converters = [converter(p) for p in rules.schema.wire]
@@ -140,7 +140,7 @@ class Expander:
         snapshots.restore(self.columns, alias, state, ordinal)
         self.keys[alias] = key
         self.abouts[2 * alias] = self._about(key, self.bounds, virtual=False)
-        self.abouts[2 * alias + 1] = self._about(key, self.thinned_bounds, virtual=True)
+        self.abouts[2 * alias + 1] = self._about(key, self.silent_bounds, virtual=True)
         self._told.pop(alias, None)
 
     def make_room(self, sources: int) -> None:
@@ -237,7 +237,8 @@ class Expander:
             ticks = self._converters[index](value)
         except EventRejected as problem:
             raise CorruptFrame(f"spelled-out value: {problem}") from None
-        return first_value(self.columns, rule, row, index, ticks, value)
+        outside = rule.lane is not Lane.TICK and exceptions.outside(rule.property, value)
+        return first_value(self.columns, rule, row, index, ticks, value, outside)
 
 
 def _check_skip(skip: int) -> None:

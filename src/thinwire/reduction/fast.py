@@ -17,8 +17,10 @@ from thinwire.events import Kind, Property
 from thinwire.events.timestamps import reader
 from thinwire.formats.link_state import ATTENTION, LinkState
 from thinwire.frames.frame import MAX_FRAME
+from thinwire.reduction.defining import define
 from thinwire.reduction.kernels.encode import encode_event
 from thinwire.reduction.kernels.plan import is_whole, plan_of
+from thinwire.reduction.picking import place
 from thinwire.reduction.reducer import Reducer
 
 _OUT = 65_536
@@ -66,7 +68,8 @@ class FastEncoder:
     def learn(self, event: Mapping[str, Any]) -> None:
         """The per-event code found this event good: so are others with the same types."""
         if len(self.good) < 64:
-            self.good.add(tuple(type(event.get(p.name)) for p in self.reducer.schema.wire))
+            values = self.reducer.pick(event) if self.reducer.trusting else event
+            self.good.add(tuple(type(values.get(p.name)) for p in self.reducer.schema.wire))
 
     def attend(self) -> None:
         """See to the trial that a kernel points at."""
@@ -83,15 +86,16 @@ class FastEncoder:
             "rows": self.reducer.rows,
             "pack_into": struct.Struct("<" + "".join(_code(p) for p in schema.wire)).pack_into,
             "record": self._record,
-            "Problem": (struct.error, KeyError, TypeError),
+            "Problem": (struct.error, KeyError, TypeError, AttributeError),
         }
-        key = "".join(f"event[{p.name!r}], " for p in schema.dimensions)
+        trusting = self.reducer.trusting
+        where = {p.name: place(p.name) if trusting else f"event[{p.name!r}]" for p in schema}
+        key = "".join(f"{where[p.name]}, " for p in schema.dimensions)
         lines = [
             "def pack(event):",
             "    try:",
-            f"        if len(event) != {len(schema.properties)}: return None",
-            *(f"        v{i} = event[{p.name!r}]" for i, p in enumerate(schema.wire)),
-            *(f"        event[{p.name!r}]" for p in schema if p.confidential),
+            *(self._distrust() if not trusting else self._heed_flags()),
+            *(f"        v{i} = {where[p.name]}" for i, p in enumerate(schema.wire)),
             f"        if ({''.join(f'v{i}.__class__, ' for i in range(len(schema.wire)))}) not in good: return None",
             f"        row = rows.get(({key}))",
             "        if row is None: return None",
@@ -103,9 +107,21 @@ class FastEncoder:
             "        return None",
             "    return row",
         ]
-        exec(compile("\n".join(lines), "<pack>", "exec"), names)
-        code: Callable[[Mapping[str, Any]], int | None] = names["pack"]
+        code: Callable[[Mapping[str, Any]], int | None] = define("pack", "\n".join(lines), names)
         return code
+
+    def _distrust(self) -> list[str]:
+        """Lines that leave events with too few or too many properties to the per-event code."""
+        schema = self.reducer.schema
+        return [
+            f"        if len(event) != {len(schema.properties)}: return None",
+            *(f"        event[{p.name!r}]" for p in schema if p.confidential),
+        ]
+
+    def _heed_flags(self) -> list[str]:
+        """What is outside its range must travel: where values are off already, only their flags tell."""
+        watched = any(rule.upstream and rule.ranged for rule in self.reducer.rules.rules)
+        return ["        if event.flags: return None"] * watched
 
     def _pack_line(self, i: int, p: Property, lines: list[str], names: dict[str, Any]) -> str:
         if p.kind in (Kind.ENUM, Kind.STRING):

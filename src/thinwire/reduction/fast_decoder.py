@@ -18,6 +18,7 @@ from thinwire.events.timestamps import writer
 from thinwire.formats import LinkState
 from thinwire.formats.lanes import Lane
 from thinwire.reduction.convert import step_of
+from thinwire.reduction.defining import define
 from thinwire.reduction.expander import Expander
 from thinwire.reduction.generate import event_literal
 from thinwire.reduction.kernels.decode import (
@@ -155,8 +156,7 @@ class FastDecoder:
             "        event.ordinal = ordinal",
             "        append(event)",
         ]
-        exec(compile("\n".join(lines), "<assemble>", "exec"), names)
-        code: Callable[[memoryview, list[Any]], None] = names["assemble"]
+        code: Callable[[memoryview, list[Any]], None] = define("assemble", "\n".join(lines), names)
         return code
 
     def _show(self, i: int, p: Property, names: dict[str, Any]) -> str:

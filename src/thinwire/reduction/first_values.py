@@ -11,24 +11,27 @@ from thinwire.reduction.limits import ABSENT
 from thinwire.reduction.rules import Rule
 
 
-def first_value(columns: Columns, rule: Rule, row: int, index: int, ticks: Any, value: Any) -> Any:
-    """Put a property's first value into the state; the exact value where the state cannot hold it or it is flagged."""
+def first_value(columns: Columns, rule: Rule, row: int, index: int, ticks: Any, value: Any, outside: bool) -> Any:
+    """Put a property's first value into the state; the exact value where the state cannot hold it or it is flagged.
+
+    outside: does it lie outside the declared range, as `exceptions.is_outside` has it?
+    """
     if rule.lane in (Lane.TEXT, Lane.OPAQUE):
         columns.objects[index][row] = ticks
     elif rule.lane is Lane.ARRAY:
         columns.objects[index][row] = None if ticks is None else ticks[0]
         if ticks is not None and not ticks[1]:
-            columns.mark_near(row)
-        shown = ticks is None or (ticks[1] and not exceptions.outside(rule.property, value))
+            columns.mark_near(row, rule)
+        shown = ticks is None or (ticks[1] and not outside)
         return None if shown else [float(item) for item in value]
     elif rule.lane is Lane.FLOAT:
         columns.put(row, rule.first_slot, ticks)
-        return float(value) if exceptions.outside(rule.property, value) else None
+        return float(value) if outside else None
     elif rule.lane is Lane.GEO:
         exact_position = None if ticks is None else [float(value[0]), float(value[1])]
         exceptions.settle_geo(columns, rule, row, exact_position)
         return None if ticks is None or ticks[2] else exact_position
-    elif rule.lane is Lane.TICK and ticks != ABSENT and not rule.lowest <= ticks <= rule.highest:
+    elif rule.lane is Lane.TICK and ticks != ABSENT and (outside or not rule.lowest <= ticks <= rule.highest):
         exact = exceptions.told_exactly(ticks, value)
         exceptions.settle_tick(columns, rule, row, exact)
         return exact

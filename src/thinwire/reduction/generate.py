@@ -21,9 +21,14 @@ from thinwire.reduction.predictors.steps import FINE, LAST
 from thinwire.reduction.rules import Rule, RuleSet
 
 
-def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool) -> str:
-    """The source of `reduce(event)`; the names it uses are given by the reducer."""
-    lines = ["def reduce(event):", "    try:", "        get = event.get"]
+def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, trusting: bool) -> str:
+    """The source of `reduce(event)`; the names it uses are given by the reducer.
+
+    trusting: it is `reduce(event, ordinal, flags)` then, for events that a decoder handed out: they are known to be
+        good, have numbers and flags of their own, and may carry more than the schema has
+    """
+    told = ", ordinal, flags" if trusting else ""
+    lines = [f"def reduce(event{told}):", "    try:", "        get = event.get"]
     for index, rule in enumerate(rules.rules):
         lines += (f"        {line}" for line in _convert(index, rule))
     ticks = "".join(f"t{index}, " for index in range(len(rules.rules)))
@@ -36,14 +41,19 @@ def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool) ->
         "    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as problem:",
         "        refuse(event, problem)",
         f"    ticks = ({ticks})",
-        f"    if len(event) != PROPERTIES or ABSENT in ticks or None in ticks{strangers}:",
-        "        check_names(event)",
-        *(["    check_weight(ticks)"] if weigh else []),
-        "    if row is None:",
-        "        return introduce(key, ticks, event)",
     ]
+    if not trusting:
+        lines += [
+            f"    if len(event) != PROPERTIES or ABSENT in ticks or None in ticks{strangers}:",
+            "        check_names(event)",
+            *(["    check_weight(ticks)"] if weigh else []),
+        ]
+    lines += ["    if row is None:", f"        return introduce(key, ticks, event{told})"]
     if late_check:
         lines.append("    check_time(row, ticks)")
+    if rules.changes:
+        flags = ", flags" if trusting else ""
+        lines += [f"    if passes_over(row, ticks, event{flags}):", "        return None"]
     if rules.min_interval:
         lines += ["    if held_back(row, ticks):", "        return None"]
     lines += [
@@ -53,7 +63,7 @@ def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool) ->
         "    codes = []",
     ]
     for index, rule in enumerate(rules.rules):
-        lines += (f"    {line}" for line in _decide(index, rule))
+        lines += (f"    {line}" for line in _decide(index, rule, _outside(index, rule, trusting)))
     lines += ["    return finish(row, mask, exceptions, codes, ticks)", ""]
     return "\n".join(lines)
 
@@ -105,21 +115,31 @@ def _scaled(value: str, step: Fraction) -> str:
     return up if step.numerator == 1 else f"{up} / {step.numerator}"
 
 
-def _decide(index: int, rule: Rule) -> Iterator[str]:
+def _outside(index: int, rule: Rule, trusting: bool) -> str:
+    """Does the value lie outside the declared range? As an expression; of ticks their limits say it in most cases."""
+    if rule.upstream and rule.ranged and trusting:
+        return f"{rule.property.name!r} in flags"
+    if rule.upstream or not rule.ranged or rule.lane is Lane.TICK:
+        return "False"
+    return f"outside(rule{index}.property, v{index})"
+
+
+def _decide(index: int, rule: Rule, outside: str) -> Iterator[str]:
     if rule.lane is Lane.FLAG:
         yield from _decide_flag(index, rule)
     elif rule.lane is Lane.TICK and not rule.auto and rule.mode & ~FINE == LAST and not rule.property.period:
-        yield from _decide_held(index, rule)
+        yield from _decide_held(index, rule, outside)
     elif rule.lane is Lane.TICK:
-        yield from _decide_predicted(index, rule)
+        yield from _decide_predicted(index, rule, outside)
     elif rule.lane in (Lane.TEXT, Lane.OPAQUE):
         yield f"if t{index} != objects{index}[row]:"
         yield from _answer(index, f"object_code(columns, rule{index}, row, t{index}, {index})", "    ")
     elif rule.lane is Lane.ARRAY:
-        yield from _answer(index, f"array_code(columns, rule{index}, row, t{index}, v{index}, {index})")
+        yield from _answer(index, f"array_code(columns, rule{index}, row, t{index}, v{index}, {index}, {outside})")
+    elif rule.lane is Lane.FLOAT:
+        yield from _answer(index, f"float_code(columns, rule{index}, row, t{index}, v{index}, {outside})")
     else:
-        name = "float_code" if rule.lane is Lane.FLOAT else "geo_code"
-        yield from _answer(index, f"{name}(columns, rule{index}, row, t{index}, v{index})")
+        yield from _answer(index, f"geo_code(columns, rule{index}, row, t{index}, v{index})")
 
 
 def _answer(index: int, call: str, indent: str = "") -> Iterator[str]:
@@ -141,12 +161,12 @@ def _decide_flag(index: int, rule: Rule) -> Iterator[str]:
     yield f"        table[base + {rule.first_slot * FIELDS}] = t{index}"
 
 
-def _decide_held(index: int, rule: Rule) -> Iterator[str]:
+def _decide_held(index: int, rule: Rule, outside: str) -> Iterator[str]:
     """The last value is expected: no call, no second column."""
     yield f"x = table[base + {rule.first_slot * FIELDS}]"
     yield f"r = t{index} - x"
-    yield f"if {_must_travel(index, rule)}:"
-    yield from _exception(index, rule, "x")
+    yield f"if {_must_travel(index, rule, outside)}:"
+    yield from _exception(index, rule, outside)
     half = 0 if rule.mode & FINE else rule.half
     yield f"        m = ((r if r > 0 else -r) - {rule.tolerance + 1}) // {2 * half + 1}"
     yield f"        mask |= {1 << index}"
@@ -155,14 +175,14 @@ def _decide_held(index: int, rule: Rule) -> Iterator[str]:
     yield f"        table[base + {rule.first_slot * FIELDS}] = x + m if r > 0 else x - m"
 
 
-def _decide_predicted(index: int, rule: Rule) -> Iterator[str]:
+def _decide_predicted(index: int, rule: Rule, outside: str) -> Iterator[str]:
     """The slot's mode says what is expected."""
     slot = rule.first_slot
     yield f"mode = table[base + {slot * FIELDS + MODE}]"
     yield f"x = table[base + {slot * FIELDS}] if not mode & 15 else expected(row, {slot})"
     yield f"r = t{index} - x"
-    yield f"if {_must_travel(index, rule)}:"
-    yield from _exception(index, rule, "x")
+    yield f"if {_must_travel(index, rule, outside)}:"
+    yield from _exception(index, rule, outside)
     yield f"        half = 0 if mode & {FINE} else {rule.half}"
     yield f"        code = encode_residual(r, {rule.tolerance}, half)"
     yield f"        mask |= {1 << index}"
@@ -175,15 +195,17 @@ def _decide_predicted(index: int, rule: Rule) -> Iterator[str]:
     yield f"    settle(row, {slot}, x)"
 
 
-def _must_travel(index: int, rule: Rule) -> str:
+def _must_travel(index: int, rule: Rule, outside: str) -> str:
     beyond = "r" if not rule.tolerance else f"r > {rule.tolerance} or r < -{rule.tolerance}"
-    declared = rule.property.minimum is not None or rule.property.maximum is not None
-    if not declared:
-        return beyond
-    return f"{beyond} or not {rule.lowest} <= t{index} <= {rule.highest}"
+    return f"{beyond} or {_apart(index, rule, outside)}" if rule.ranged else beyond
 
 
-def _exception(index: int, rule: Rule, expected: str) -> Iterator[str]:
-    yield f"    if {expected} == {ABSENT} or not {rule.lowest} <= t{index} <= {rule.highest}:"
+def _exception(index: int, rule: Rule, outside: str) -> Iterator[str]:
+    yield f"    if x == {ABSENT} or {_apart(index, rule, outside)}:"
     yield from _answer(index, f"tick_exception(columns, rule{index}, row, t{index}, v{index})", "        ")
     yield "    else:"
+
+
+def _apart(index: int, rule: Rule, outside: str) -> str:
+    beyond = f"not {rule.lowest} <= t{index} <= {rule.highest}"
+    return beyond if outside == "False" else f"{beyond} or {outside}"

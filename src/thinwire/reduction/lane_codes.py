@@ -1,7 +1,7 @@
 """Reduction of the lanes that are not plain ticks: one function each, `None` where nothing must travel.
 
 Each takes the columns, the rule, the row, the converted value and the value itself, decides, moves the state on, and
-answers with what travels: `(exceptional, code)`.
+answers with what travels: `(exceptional, code)`. `outside`: does the value lie outside the declared range?
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ def flag_exception(columns: Columns, rule: Rule, row: int, ticks: int, value: An
     return True, value
 
 
-def float_code(columns: Columns, rule: Rule, row: int, bits: int, value: Any) -> Answer:
+def float_code(columns: Columns, rule: Rule, row: int, bits: int, value: Any, outside: bool) -> Answer:
     """The XOR with the last pattern, where the value is further away than the tolerance."""
     last = columns.last(row, rule.first_slot)
-    outside = exceptions.outside(rule.property, value)
     if bits == last and not outside:
         return None
     if outside or ABSENT in (bits, last):
         exact = None if value is None else float(value)
         exceptions.settle_float(columns, rule, row, exact, bits)
         return True, exact
-    if _near(value, float_of(last), rule.distance):
+    if is_near(value, float_of(last), rule.distance):
         return None
     exceptions.settle_float(columns, rule, row, value, bits)
     return False, (bits ^ last) & (1 << 64) - 1
@@ -90,18 +89,18 @@ def object_code(columns: Columns, rule: Rule, row: int, thing: Any, index: int) 
     return thing is None or last is None, thing
 
 
-def array_code(columns: Columns, rule: Rule, row: int, array: Any, value: Any, index: int) -> Answer:
+def array_code(columns: Columns, rule: Rule, row: int, array: Any, value: Any, index: int, outside: bool) -> Answer:
     """A patch of the elements beyond the tolerance; the whole array where its length changed."""
     column = columns.objects[index]
     last = column[row]
-    if array is None or last is None or not array[1] or exceptions.outside(rule.property, value):
+    if array is None or last is None or not array[1] or outside:
         if array is None and last is None:
             return None
         column[row] = None if array is None else array[0]
         if array is None:
             return True, None
         if not array[1]:
-            columns.mark_near(row)
+            columns.mark_near(row, rule)
         return True, list(array[0]) if array[1] else [float(item) for item in value]
     ticks = array[0]
     if len(ticks) != len(last):
@@ -125,7 +124,7 @@ def _patch(column: list[Any], rule: Rule, row: int, ticks: tuple[int, ...], last
     return False, (False, patch)
 
 
-def _near(value: float, last: float, distance: float) -> bool:
+def is_near(value: float, last: float, distance: float) -> bool:
     """Are two doubles at most this far apart? Their difference is rounded, so where it equals the distance it is
     looked at exactly."""
     apart = abs(value - last)

@@ -11,6 +11,7 @@ from thinwire.formats.lanes import Lane
 from thinwire.reduction import geo
 from thinwire.reduction.columns import FIELDS, HEAD, Columns
 from thinwire.reduction.convert import opaque_value, restorer
+from thinwire.reduction.defining import define
 from thinwire.reduction.generate import event_literal, restore_expression
 from thinwire.reduction.limits import ABSENT
 from thinwire.reduction.rules import Rule, RuleSet
@@ -49,8 +50,7 @@ def materialiser(rules: RuleSet, columns: Columns) -> Callable[[int, tuple[Any, 
     wire = {rule.property.name: (index, rule) for index, rule in enumerate(rules.rules)}
     shown = dimensions | {name: _expression(index, rule, lines, names) for name, (index, rule) in wire.items()}
     lines.append(f"    return {event_literal(rules.schema.tree, shown)}")
-    exec(compile("\n".join(lines), "<materialise>", "exec"), names)
-    code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = names["materialise"]
+    code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = define("materialise", "\n".join(lines), names)
     return code
 
 

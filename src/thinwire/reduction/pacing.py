@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from thinwire.errors import LateEvent
 from thinwire.formats.lanes import Lane
 from thinwire.frames.control import MAX_SKIP
@@ -29,12 +31,12 @@ class Pacing:
         start, now = row * self.columns.width, self._instant(ticks)
         self.columns.table[start + LATEST] = self.columns.table[start + TRAVELLED] = ABSENT if now is None else now
 
-    def resume(self, row: int) -> None:
-        """A source taken over from other rules, which may not have looked at the time: its state knows it."""
-        if self.time is not None:
-            latest = row * self.columns.width + LATEST
-            known = self.columns.last(row, self.columns.rules.rules[self.time].first_slot)
-            self.columns.table[latest] = max(self.columns.table[latest], known)
+    def resume(self) -> None:
+        """Sources taken over from others, who may not have looked at the time: their state knows it."""
+        if self.time is not None and self.columns.rows:
+            table = self.columns.by_row()
+            known = table[:, self.columns.place(0, self.columns.rules.rules[self.time].first_slot)]
+            table[:, LATEST] = np.maximum(table[:, LATEST], known)
 
     def check(self, row: int, ticks: tuple[Any, ...], source: tuple[Any, ...]) -> None:
         """Refuse an event older than the latest of its source."""

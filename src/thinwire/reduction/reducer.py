@@ -3,40 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thinwire.errors import TooManySources
+from thinwire.events import Event
 from thinwire.events.paths import flatten
 from thinwire.formats.partial import Partial, indexes
 from thinwire.frames.control import MAX_SKIP, Switch
-from thinwire.reduction import generate, lane_codes, residual, snapshots
+from thinwire.reduction import exceptions, generate, lane_codes, residual, snapshots
 from thinwire.reduction.admission import Admission
-from thinwire.reduction.columns import DUE, TOLD, Columns
+from thinwire.reduction.adoption import take_over
+from thinwire.reduction.columns import DUE, LATEST, TOLD, TRAVELLED, Columns
+from thinwire.reduction.defining import define
 from thinwire.reduction.first_values import first_value
+from thinwire.reduction.gating import Flags, Gate
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.materialise import value_at, value_of_exact
 from thinwire.reduction.pacing import LatePolicy, Pacing
+from thinwire.reduction.picking import picker
 from thinwire.reduction.rules import RuleSet
 
 MAX_SOURCES = 1_000_000
-FIRST_TRIAL = 2
 
 if TYPE_CHECKING:
+    from thinwire.reduction.expander import Expander, Key
     from thinwire.reduction.trials import Trials
 
 
 class Introduction(NamedTuple):
-    """A source never seen before: its dimensions, its state after its first event, and exact values beside it."""
+    """A source never seen before: its dimensions, the number of its first event, its state after that, and exact values
+    beside it."""
 
     source: int
     dimensions: bytes
+    ordinal: int
     columns: bytes
     exceptions: tuple[tuple[int, Any], ...]
 
 
 class Reducer:
     """The publishing end of a link's shared knowledge.
+
+    trusting: events come from a decoder: they are known to be good, have numbers and flags of their own, and may carry
+        properties that the schema does not have
 
     >>> from thinwire.events import Property, Schema
     >>> from thinwire.reduction import Demand, resolve
@@ -55,7 +65,9 @@ class Reducer:
         *,
         late_policy: LatePolicy = "accept",
         max_sources: int = MAX_SOURCES,
+        trusting: bool = False,
     ) -> None:
+        self.trusting = trusting
         self.rules = rules
         self.schema = rules.schema
         self.columns = Columns(rules)
@@ -68,15 +80,25 @@ class Reducer:
         self.sent = 0
         self._admission = Admission(self.schema)
         self._pacing = Pacing(self.columns)
+        self._gate = Gate(self.columns)
+        self.pick = picker(self.schema)
+        """the schema's values by path, of an event that a decoder handed out"""
         self._code = self._compile()
 
     def reduce(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
         """What must travel of this event; None where nothing must. A refused event changes nothing."""
+        if self.trusting:
+            return self.reduce_told(event)
         return self._code(flatten(event, self.schema) if self.schema.nested else event)
 
     def reduce_flat(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
         """The same, for an event that already has one value per path."""
         return self._code(event)
+
+    def reduce_told(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
+        """The same, for a trusting reducer: a new source begins with the number that its event has."""
+        ordinal, flags = (event.ordinal, event.flags) if isinstance(event, Event) else (1, ())
+        return self._code(self.pick(event), ordinal, flags)
 
     def skipped(self, row: int) -> int:
         """Events of a source that nobody has been told about yet; from now on they count as told."""
@@ -99,18 +121,29 @@ class Reducer:
     def take_over(self, old: Reducer) -> None:
         """Begin with the sources of another reducer of the same schema, at the values it has told."""
         pairs = zip(self.rules.rules, old.rules.rules, strict=True)
-        stricter = any(new.bound < former.bound for new, former in pairs)
-        for key in old.keys:
-            row = self.columns.add()
-            self.rows[key] = row
-            self.keys.append(key)
-            self.columns.take_over(old.columns, row)
-            start = row * self.columns.width
-            if stricter or old.columns.is_near(row):
-                self.columns.near[row] = self.columns.table[start]
-            self.columns.table[start + TOLD] = self.columns.table[start]
-            self.columns.table[start + DUE] = self.columns.table[start] + 1
-            self._pacing.resume(row)
+        self._begin_with(old.keys, old.columns, range(len(old.keys)))
+        self._pacing.resume()
+        if any(new.bound < former.bound for new, former in pairs):
+            self.columns.near = {row: self.columns.ordinal(row) for row in range(self.columns.rows)}
+
+    def adopt(self, expander: Expander, chosen: Callable[[Key], bool] | None = None) -> None:
+        """Begin with the sources that an expander knows, those of them that are chosen, at the values it has."""
+        if self.keys:
+            raise ValueError("a reducer that has sources of its own adopts none")
+        found = [(row, key) for row, key in enumerate(expander.keys) if key is not None]
+        if chosen is not None:
+            found = [(row, key) for row, key in found if chosen(key)]
+        if len(found) > self.max_sources:
+            raise TooManySources(limit=self.max_sources)
+        self._begin_with([key for _, key in found], expander.columns, [row for row, _ in found])
+        if found:
+            self.columns.by_row()[:, [LATEST, TRAVELLED]] = ABSENT  # an expander has no clock of its own
+        self._pacing.resume()
+
+    def _begin_with(self, keys: Sequence[Key], columns: Columns, rows: Sequence[int]) -> None:
+        self.keys += keys
+        self.rows.update(zip(keys, range(len(keys)), strict=True))
+        take_over(self.columns, columns, rows)
 
     def drain_switches(self) -> list[Switch]:
         """Changes of predictor that must be told before the next event."""
@@ -122,9 +155,11 @@ class Reducer:
         """The dimension values of a source, as JSON."""
         return json.dumps(list(self.keys[row]), separators=(",", ":"), ensure_ascii=False).encode()
 
-    def _compile(self) -> Callable[[Mapping[str, Any]], Partial | Introduction | None]:
+    def _compile(self) -> Callable[..., Partial | Introduction | None]:
         late = self.late_policy == "reject" and self._pacing.time is not None
-        source = generate.reducer_source(self.rules, self.columns.width, late, self._admission.must_weigh)
+        source = generate.reducer_source(
+            self.rules, self.columns.width, late, self._admission.must_weigh, self.trusting
+        )
         names: dict[str, Any] = {
             "ABSENT": ABSENT,
             "LIMIT": TICK_LIMIT,
@@ -141,6 +176,8 @@ class Reducer:
             "check_weight": self._admission.check_weight,
             "check_time": self._check_time,
             "held_back": self._held_back,
+            "passes_over": self._passes_over,
+            "outside": exceptions.outside,
             "introduce": self._introduce,
             "finish": self._finish,
             **{name: getattr(lane_codes, name) for name in _LANE_FUNCTIONS},
@@ -149,8 +186,7 @@ class Reducer:
             names[f"rule{index}"] = rule
             names[f"convert{index}"] = self._admission.converters[index]
             names[f"objects{index}"] = self.columns.objects[index]
-        exec(compile(source, "<reduce>", "exec"), names)
-        code: Callable[[Mapping[str, Any]], Partial | Introduction | None] = names["reduce"]
+        code: Callable[..., Partial | Introduction | None] = define("reduce", source, names)
         return code
 
     def _finish(
@@ -162,33 +198,41 @@ class Reducer:
         if self.trials is not None and ordinal >= table[start + DUE]:
             self.trials.offer(row, ticks)
         skip = ordinal - table[start + TOLD] - 1
-        if not mask and skip < MAX_SKIP - 1:
+        if not mask and skip < MAX_SKIP - 1 and not self.rules.changes:
             self.suppressed += 1
             return None
         table[start + TOLD] = ordinal
         self.sent += 1
         return Partial(row, skip, mask, exceptional, codes)
 
-    def _introduce(self, key: tuple[Any, ...], ticks: tuple[Any, ...], event: Mapping[str, Any]) -> Introduction:
+    def _introduce(
+        self, key: Key, ticks: tuple[Any, ...], event: Mapping[str, Any], ordinal: int = 1, flags: Flags = ()
+    ) -> Introduction:
         if len(self.keys) >= self.max_sources:
             raise TooManySources(limit=self.max_sources)
-        self._admission.check_key(key)
+        if not self.trusting:
+            self._admission.check_key(key)
         row = self.columns.add()
         self.rows[key] = row
         self.keys.append(key)
-        told = self._first_values(row, ticks, event)
         table, start = self.columns.table, row * self.columns.width
-        table[start] = table[start + TOLD] = 1
-        table[start + DUE] = FIRST_TRIAL
+        table[start] = ordinal - 1
+        told = self._first_values(row, ticks, event, flags)
+        table[start] = table[start + TOLD] = ordinal
+        if not self.rules.changes:
+            table[start + DUE] = ordinal + 1
         self._pacing.begin(row, ticks)
         self.sent += 1
-        return Introduction(row, self.dimensions(row), snapshots.take(self.columns, row), told)
+        return Introduction(row, self.dimensions(row), ordinal, snapshots.take(self.columns, row), told)
 
-    def _first_values(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any]) -> tuple[tuple[int, Any], ...]:
+    def _first_values(
+        self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags
+    ) -> tuple[tuple[int, Any], ...]:
         told: list[tuple[int, Any]] = []
         for index, rule in enumerate(self.rules.rules):
             value = event.get(rule.property.name)
-            answer = first_value(self.columns, rule, row, index, ticks[index], value)
+            outside = exceptions.is_outside(rule, value, flags)
+            answer = first_value(self.columns, rule, row, index, ticks[index], value, outside)
             if answer is not None:
                 told.append((index, answer))
         return tuple(told)
@@ -197,6 +241,11 @@ class Reducer:
         held_back = self._pacing.holds_back(row, ticks)
         self.suppressed += held_back
         return held_back
+
+    def _passes_over(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags = ()) -> bool:
+        passed = self._gate.passes_over(row, ticks, event, flags)
+        self.suppressed += passed
+        return passed
 
     def _check_time(self, row: int, ticks: tuple[Any, ...]) -> None:
         self._pacing.check(row, ticks, self.keys[row])

@@ -1,8 +1,8 @@
 """Bytes nobody should send, by the million: whatever comes in, only errors of a peer come out.
 
-Four ways in turn, all from one seed: any bytes and spoilt messages to the frame reader; spoilt bodies to the parser of
-their kind; spoilt messages to a live subscriber; and spoilt bodies in frames whose checksums were mended, so that they
-are taken for good and everything behind the checks is reached.
+Five ways in turn, all from one seed: any bytes and spoilt messages to the frame reader; spoilt bodies to the parser of
+their kind; spoilt messages to a live subscriber; spoilt bodies in frames whose checksums were mended, so that they are
+taken for good and everything behind the checks is reached; and spoilt checkpoints, mended likewise.
 
 >>> run_fuzz(200, seed=1).failures
 []
@@ -114,4 +114,11 @@ def _hostile(target: Target) -> int:
     return len(target.receive(target.mended(*target.spoilt_body())))
 
 
-_WAYS = (_frames, _bodies, _messages, _hostile, _hostile)
+def _checkpoints(target: Target) -> int:
+    """A spoilt checkpoint to a new subscriber, which takes what comes next if it can."""
+    target.take_up(target.spoilt_checkpoint())
+    return 0
+
+
+_FRAMES = (_frames, _bodies, _messages, _hostile, _hostile)
+_WAYS = (*_FRAMES, *_FRAMES, _checkpoints)

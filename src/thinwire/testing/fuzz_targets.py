@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from functools import cached_property
+from hashlib import blake2b
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -13,7 +15,7 @@ from thinwire.formats import LinkState, compact, exact, plain
 from thinwire.formats.link_state import CHAIN, SEQUENCE
 from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, SourceState, Switch, join, read, seal, split
 from thinwire.frames.packing import DEFLATE_SLOT
-from thinwire.link import LinkConfig, Publisher, State, Subscriber, audits
+from thinwire.link import LinkConfig, Publisher, State, Subscriber, audits, checkpoints, sealed
 from thinwire.reduction import Expander, resolve, rules
 from thinwire.testing.fuzz_mutations import BOMBS, spoil
 from thinwire.testing.world_readings import Sensors, draw_demand, draw_schema
@@ -31,8 +33,8 @@ class Target:
         self.schema = draw_schema(chance, odd=not compiled)
         config = LinkConfig(demand=draw_demand(self.schema, chance), audit_every=4)
         self.wide = chance.random() < 0.5
-        frames = [frame for form in ("compact", "json") for frame in self._valid(config, form)]
-        self.frames = [read(frame) for frame in frames]
+        self._compact = self._valid(config, "compact")
+        self.frames = [read(frame) for frame in self._compact + self._valid(config, "json")]
         self.key = KeyFrame.decode(next(f.body for f in reversed(self.frames) if f.kind == FrameKind.KEY))
         self.compiled = compiled
         self.subscriber = self._subscriber()
@@ -86,6 +88,29 @@ class Target:
         )
         return raw
 
+    def spoilt_checkpoint(self) -> bytes:
+        """A valid checkpoint, spoilt as it is or inside, where its hash fits all the same."""
+        draw = self.chance.random()
+        if draw < 0.2:
+            return spoil(self.checkpoint, self.chance, self.checkpoint)
+        if draw < 0.4:
+            whole = spoil(self.checkpoint[:-16], self.chance, self.checkpoint)
+            return whole + blake2b(whole, digest_size=16).digest()
+        header, packed = sealed.unseal(self.checkpoint)
+        views = sealed.unpack(packed, header.sizes, len(header.sizes), header.sizes[0])
+        sections = [bytes(view) for view in views]
+        place = self.chance.randrange(len(sections))
+        sections[place] = spoil(sections[place], self.chance, self.chance.choice(sections))
+        return sealed.seal(header, sections)
+
+    def take_up(self, checkpoint: bytes) -> None:
+        """Let a new subscriber stand where a checkpoint says; it receives whatever comes next."""
+        subscriber = self._subscriber()
+        checkpoints.into_subscriber(subscriber, checkpoint)
+        self.subscriber = subscriber
+        subscriber.present()
+        subscriber.peek()
+
     def _packed(self, body: bytes) -> tuple[bytes, int | None]:
         """The body as it travels: mostly as it is, now and then deflated, or in its place a bomb."""
         draw = self.chance.random()
@@ -98,6 +123,14 @@ class Target:
         link = LinkState(self.schema, incarnation=LIFE, wide=self.wide)
         link.restart(self.key.scales, SOURCES)
         return link, self._expander
+
+    @cached_property
+    def checkpoint(self) -> bytes:
+        """Where a subscriber stands in the middle of the valid frames."""
+        subscriber = self._subscriber()
+        for frame in self._compact[: len(self._compact) // 2]:
+            subscriber.receive(frame, now=0.0)
+        return checkpoints.of_subscriber(subscriber)
 
     def _subscriber(self) -> Subscriber:
         return Subscriber([self.schema], publisher="p", compiled=self.compiled, max_sources=MAX_SOURCES)

@@ -12,22 +12,35 @@ No bits, no columns, no kernels, no frames. Fixed predictors only: what `auto` c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from thinwire.events import Schema
+from thinwire.events import Role, Schema
 from thinwire.events.paths import flatten, nest
 from thinwire.reduction import Demand
-from thinwire.testing.reference_rules import Memory, memory_of, outside, tolerance_of
+from thinwire.testing.reference_rules import Memory, Told, memory_of, outside, tolerance_of
 
 __all__ = ["Expected", "Reference", "tolerance_of"]
 
 
 class Expected(NamedTuple):
-    """An event as every subscriber must see it: its values, what of it travelled, what is outside its range."""
+    """An event as every subscriber must see it: its values, what of it travelled, what is outside its range, and
+    whether it was passed over in silence."""
 
     values: dict[str, Any]
     told: frozenset[str]
     flags: frozenset[str]
+    virtual: bool
+
+
+@dataclass
+class _Source:
+    """What both ends know of a source; `due`: under changes only, its next event travels whatever it is."""
+
+    memories: dict[str, Memory]
+    ordinal: int = 0
+    due: bool = True
 
 
 class Reference:
@@ -36,19 +49,37 @@ class Reference:
     def __init__(self, schema: Schema, demand: Demand) -> None:
         self.schema = schema
         self.demand = demand
-        self._sources: dict[tuple[Any, ...], tuple[list[int], dict[str, Memory]]] = {}
+        self._firing = [p.name for p in schema.wire if p.role is not Role.HEADER]
+        self._sources: dict[tuple[Any, ...], _Source] = {}
 
     def publish(self, event: Mapping[str, Any]) -> Expected:
         """What arrives of an event."""
         flat = flatten(event, self.schema)
-        source = tuple(flat[p.name] for p in self.schema.dimensions)
-        fresh = ([0], {p.name: memory_of(p, self.demand) for p in self.schema.wire})
-        ordinals, memories = self._sources.setdefault(source, fresh)
-        ordinals[0] += 1
-        told = {name: memory.take(flat.get(name), ordinals[0]) for name, memory in memories.items()}
+        key = tuple(flat[p.name] for p in self.schema.dimensions)
+        if key not in self._sources:
+            self._sources[key] = _Source({p.name: memory_of(p, self.demand) for p in self.schema.wire})
+        source = self._sources[key]
+        source.ordinal += 1
+        waits = self.demand.changes and not source.due and not self._fires(source, flat)
+        told = self._pass_over(source) if waits else self._take(source, flat)
         seen = {
             p.name: told[p.name].value if p.name in told else flat[p.name] for p in self.schema if not p.confidential
         }
         travelled = frozenset(name for name, part in told.items() if part.travelled)
         flags = frozenset(p.name for p in self.schema.wire if told[p.name].travelled and outside(p, flat.get(p.name)))
-        return Expected(nest(seen), travelled, flags)
+        virtual = waits or (not self.demand.changes and not travelled)
+        return Expected(nest(seen), travelled, flags, virtual)
+
+    def _fires(self, source: _Source, flat: Mapping[str, Any]) -> bool:
+        """Would something that may make an event travel do so?"""
+        tried = deepcopy(source.memories)
+        return any(tried[name].take(flat.get(name), source.ordinal).travelled for name in self._firing)
+
+    def _pass_over(self, source: _Source) -> dict[str, Told]:
+        return {name: memory.expect(source.ordinal) for name, memory in source.memories.items()}
+
+    def _take(self, source: _Source, flat: Mapping[str, Any]) -> dict[str, Told]:
+        """Under changes only, a value that cannot be kept in mind makes the next event travel as well."""
+        told = {name: memory.take(flat.get(name), source.ordinal) for name, memory in source.memories.items()}
+        source.due = any(told[name].odd for name in self._firing)
+        return told

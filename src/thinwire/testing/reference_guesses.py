@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from thinwire.events import Kind, Property
+from thinwire.events import Kind, Property, Role
 from thinwire.reduction import Demand
 from thinwire.reduction.predictors import Trend, by_name
 
@@ -65,7 +65,8 @@ def guess_of(p: Property, demand: Demand) -> Guess:
     named = not isinstance(demand.predictor, str) and p.name in demand.predictor
     name = demand.predictor if isinstance(demand.predictor, str) else demand.predictor.get(p.name, "last")
     if demand.mode == "hold":
-        name = "cadence" if p.kind is Kind.TIMESTAMP else "last"
+        goes_on = p.kind is Kind.TIMESTAMP and (p.role is Role.HEADER or not demand.changes)
+        name = "cadence" if goes_on else "last"
     elif p.kind is Kind.TIMESTAMP and not named:
         name = "cadence"
     if name in _FORMULAS:

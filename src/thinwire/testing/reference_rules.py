@@ -16,16 +16,21 @@ NOTHING = object()
 
 
 class Told(NamedTuple):
-    """One property: the value seen at the other end, and whether it travelled."""
+    """One property: the value seen at the other end, whether it travelled, and whether it is more than can be kept."""
 
     value: Any
     travelled: bool
+    odd: bool = False
 
 
 class Memory(Protocol):
     """The rule of a property, and what both ends know of it for one source."""
 
     def take(self, value: Any, ordinal: int) -> Told: ...
+
+    def expect(self, ordinal: int) -> Told:
+        """The value was as expected, whatever it was."""
+        ...
 
 
 def memory_of(p: Property, demand: Demand) -> Memory:
@@ -63,6 +68,9 @@ class _Held:
         self.last = value
         return Told(value, changed)
 
+    def expect(self, ordinal: int) -> Told:
+        return Told(self.last, False)
+
 
 class _Float:
     """The last value, until the new one is further away than the tolerance."""
@@ -80,6 +88,9 @@ class _Float:
         if travelled:
             self.last = value
         return Told(self.last, travelled)
+
+    def expect(self, ordinal: int) -> Told:
+        return Told(self.last, False)
 
 
 class _Number:
@@ -110,6 +121,9 @@ class _Number:
             return self._settle(expected, ordinal, False)
         return self._settle(self._binned(ticks, expected), ordinal, True)
 
+    def expect(self, ordinal: int) -> Told:
+        return self._settle(self.guess.predict(ordinal), ordinal, False) if self.known else Told(None, False)
+
     def _binned(self, ticks: int, expected: int) -> int:
         """The middle of the bin, counted from the first value that had to travel."""
         width = 2 * self.half + 1
@@ -121,7 +135,7 @@ class _Number:
         near = expected if isinstance(value, str) and not on_grid else max(-LARGEST, min(LARGEST, ticks))
         if near is not None:
             self._settle(near, ordinal, True)
-        return Told(self._show(ticks) if on_grid else value, True)
+        return Told(self._show(ticks) if on_grid else value, True, not on_grid or near != ticks)
 
     def _settle(self, ticks: int, ordinal: int, travelled: bool) -> Told:
         self.guess.observe(ticks, ordinal, not self.known)
@@ -175,7 +189,7 @@ class _Position:
         north, east, on_grid = geo.to_ticks(value, "position")
         if not self.known or not on_grid:
             self._settle(north, east, ordinal)
-            return Told(value, True)
+            return Told(value, True, not on_grid)
         up, across = (guess.predict(ordinal) for guess in self.guesses)
         travelled = not geo.within(north - up, geo.wrap(east - across), north, self.tolerance)
         if travelled:
@@ -184,6 +198,13 @@ class _Position:
             up, across = geo.on_globe(up, across)
         self._settle(up, across, ordinal)
         return Told(geo.from_ticks(up, across), travelled)
+
+    def expect(self, ordinal: int) -> Told:
+        if not self.known:
+            return Told(None, False)
+        north, east = (guess.predict(ordinal) for guess in self.guesses)
+        self._settle(north, east, ordinal)
+        return Told(geo.from_ticks(north, east), False)
 
     def _binned(self, away: int) -> int:
         width = 2 * self.half + 1
@@ -208,12 +229,15 @@ class _Array:
             travelled, self.last = self.last is not None or ordinal == 1, None
             return Told(None, travelled)
         ticks = [self.one._ticks(item) for item in value]
-        odd = not all(on_grid for _, on_grid in ticks) or outside(self.p, value)
+        odd = not all(on_grid for _, on_grid in ticks)
         before, self.last = self.last, [t for t, _ in ticks]
-        if odd or before is None or len(before) != len(value):
-            return Told(value, True)
+        if odd or outside(self.p, value) or before is None or len(before) != len(value):
+            return Told(value, True, odd)
         self.last = [self._element(t, last) for t, last in zip(self.last, before, strict=True)]
         return Told([self.one._show(t) for t in self.last], self.last != before)
+
+    def expect(self, ordinal: int) -> Told:
+        return Told(None if self.last is None else [self.one._show(t) for t in self.last], False)
 
     def _element(self, ticks: int, last: int) -> int:
         return last if abs(ticks - last) <= self.one.tolerance else self.one._binned(ticks, last)

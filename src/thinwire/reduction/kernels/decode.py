@@ -288,12 +288,12 @@ def take_frames(
 
     shown: do events that were passed over in silence leave a record?
     """
+    run[FRAMES] = run[BYTES] = run[EVENTS] = 0
     batch = raw[0] & 0x0F == _BATCH
     if batch and run[AT] == 0:
         if not is_whole(raw, size):
             return NOT_ORDINARY
         run[AT] = 1
-    run[FRAMES] = run[BYTES] = run[EVENTS] = 0
     while run[AT] < size:
         first, last = frame_at(raw, run[AT], size) if batch else (0, size)
         answer = take_frame(plan, cells, table, width, raw, first, last, shown, work, run, out)

@@ -20,6 +20,8 @@ from thinwire.reduction.kernels.plan import (
     AUTO,
     BAND,
     DOWN,
+    FIRES,
+    GATE,
     HALF,
     HIGHEST,
     LANE,
@@ -29,7 +31,7 @@ from thinwire.reduction.kernels.plan import (
     UP,
     WHOLE,
 )
-from thinwire.reduction.kernels.slots import expected_at, settle_at
+from thinwire.reduction.kernels.slots import advance_at, expected_at, settle_at
 from thinwire.reduction.kernels.writing import put_frame
 from thinwire.reduction.limits import ABSENT
 from thinwire.reduction.predictors.steps import FINE
@@ -156,6 +158,35 @@ def note_trial(plan: Any, cells: Any, table: Any, start: int, ticks: Any, blocks
     cells[ATTENTION] = row + 1
 
 
+@part
+def is_quiet(plan: Any, table: Any, start: int, ticks: Any) -> bool:
+    """Is every property that may make an event travel within its tolerance of what is expected? Nothing changes."""
+    i = start + HEAD
+    for j in range(plan.shape[1]):
+        lane = plan[LANE, j]
+        if lane > _FLOAT:
+            continue
+        if plan[GATE, j] == FIRES:
+            if lane != _TICK:
+                if ticks[j] != table[i]:
+                    return False
+            elif abs(ticks[j] - expected_at(plan, table, start, j)) > plan[TOLERANCE, j]:
+                return False
+        i += FIELDS
+    return True
+
+
+@part
+def passes_over(plan: Any, table: Any, start: int, ticks: Any) -> bool:
+    """Let an event pass in silence where nothing in it makes it travel; `Gate` does the same for per-event code."""
+    ordinal = table[start + ORDINAL]
+    due = table[start + DUE] == ordinal + 1 or ordinal - table[start + TOLD] >= MAX_SKIP - 1
+    if due or not is_quiet(plan, table, start, ticks):
+        return False
+    advance_at(plan, table, start)
+    return True
+
+
 @woven
 def tell(
     plan: Any,
@@ -171,13 +202,15 @@ def tell(
     at: int,
 ) -> int:
     """Decide about an event, and write its frame where one is needed."""
+    if plan[GATE, 0] and passes_over(plan, table, start, ticks):
+        return at
     count, bits = decide(plan, table, start, ticks, codes, sent)
     ordinal = table[start + ORDINAL] + 1
     table[start + ORDINAL] = ordinal
     if blocks.shape[0] and ordinal >= table[start + DUE]:
         note_trial(plan, cells, table, start, ticks, blocks, row)
     skip = ordinal - table[start + TOLD] - 1
-    if count == 0 and skip < MAX_SKIP - 1:
+    if count == 0 and skip < MAX_SKIP - 1 and not plan[GATE, 0]:
         return at
     table[start + TOLD] = ordinal
     cells[VALUES] += count

@@ -11,9 +11,13 @@ from thinwire.reduction.columns import Columns
 from thinwire.reduction.convert import step_of
 from thinwire.reduction.rules import Rule
 
-LANE, SLOT, TOLERANCE, HALF, BAND, LOWEST, HIGHEST, UP, DOWN, WHOLE, AUTO, PERIOD, RING, FIELDS_OF_PLAN = range(14)
+LANE, SLOT, TOLERANCE, HALF, BAND, LOWEST, HIGHEST, UP, DOWN, WHOLE, AUTO, PERIOD, RING, GATE = range(14)
 """of a property: its lane, first slot, tolerance, half bin, idle band, range, numerator and denominator of its step,
-whether its values are given as integers, its place in trials or -1, its period and where its season begins"""
+whether its values are given as integers, its place in trials or -1, its period and where its season begins, and what
+it can do at the gate"""
+
+OPEN, FIRES, WAITS = range(3)
+"""at the gate: there is none and every property of the link makes events travel; this one does; it waits for others"""
 
 _MAX_FRACTION = 1 << 30
 _MAX_PROPERTIES = 384
@@ -31,7 +35,9 @@ def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
         autos += auto >= 0
         period, ring = (columns.period[slot], columns.ring_start[slot]) if rule.lane is Lane.TICK else (0, 0)
         judged = (rule.tolerance, rule.half, rule.band, rule.lowest, rule.highest)
-        rows.append([int(rule.lane), slot, *judged, step.numerator, step.denominator, is_whole(p), auto, period, ring])
+        gate = (FIRES if columns.rules.fires(rule) else WAITS) if columns.rules.changes else OPEN
+        counted = (step.numerator, step.denominator, is_whole(p))
+        rows.append([int(rule.lane), slot, *judged, *counted, auto, period, ring, gate])
     return np.ascontiguousarray(np.array(rows, dtype=np.int64).T)
 
 
@@ -54,14 +60,8 @@ def is_whole(p: Property) -> bool:
 
 def _simple(rule: Rule) -> bool:
     step = step_of(rule.property)
-    if rule.lane in (Lane.GEO, Lane.ARRAY, Lane.OPAQUE) or (
-        rule.lane is Lane.FLOAT and (rule.distance or _ranged(rule))
-    ):
+    if rule.lane in (Lane.GEO, Lane.ARRAY, Lane.OPAQUE) or (rule.lane is Lane.FLOAT and (rule.distance or rule.ranged)):
         return False
     if rule.property.kind is Kind.INTEGER and step != 1:
         return False
     return step.numerator < _MAX_FRACTION and step.denominator < _MAX_FRACTION
-
-
-def _ranged(rule: Rule) -> bool:
-    return rule.property.minimum is not None or rule.property.maximum is not None

@@ -1,14 +1,17 @@
-"""What is expected of a slot, and how it takes a value: `Columns.expected` and `Columns.settle`, for kernels."""
+"""What is expected of a slot, and how it takes a value: `Columns.expected`, `settle` and `advance`, for kernels."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from thinwire.formats.lanes import Lane
 from thinwire.reduction.columns import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
 from thinwire.reduction.kernels.compiled import part, woven
-from thinwire.reduction.kernels.plan import PERIOD, RING, SLOT
+from thinwire.reduction.kernels.plan import LANE, PERIOD, RING, SLOT
 from thinwire.reduction.predictors.steps import SEASONAL, observe_trend, predict
 from thinwire.reduction.predictors.steps import TREND as TREND_MODE
+
+_TICK = int(Lane.TICK)
 
 
 @part
@@ -41,3 +44,14 @@ def settle_at(plan: Any, table: Any, start: int, j: int, x: int) -> None:
     table[i] = x
     if plan[PERIOD, j]:
         table[season_place(plan, table, start, j)] = x
+
+
+@part
+def advance_at(plan: Any, table: Any, start: int) -> None:
+    """The source's next event is as expected in every slot, all of which have values."""
+    for j in range(plan.shape[1]):
+        if plan[LANE, j] != _TICK:
+            continue
+        if table[start + HEAD + plan[SLOT, j] * FIELDS + MODE] & 15 or plan[PERIOD, j]:
+            settle_at(plan, table, start, j, expected_at(plan, table, start, j))
+    table[start + ORDINAL] += 1

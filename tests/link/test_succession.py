@@ -1,0 +1,365 @@
+"""Somebody else goes on telling a publisher's events: nothing is lost, nothing comes twice, every bound holds."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.events import Event, Property, Schema
+from thinwire.frames import FrameKind
+from thinwire.link import LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.reduction import Demand, snapshots
+from thinwire.testing.histories import histories, moves, small
+
+WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
+SCHEMA = Schema(
+    "rooms",
+    [
+        Property("time", "timestamp", "header"),
+        Property("id", "string", "dimension"),
+        Property("t", "number", step="0.1", period=3),
+        Property("n", "integer"),
+        Property("x", "float"),
+        Property("on", "boolean"),
+        Property("note", "string"),
+    ],
+)
+PREDICTORS = st.sampled_from(["last", "linear", "trend", "auto", {"t": "seasonal"}])
+QUIET = {"max_silence": 1e12, "key_frame_interval": 1e9}
+EPOCH = 1 << 32
+
+
+def teller(number, demand=None, events=(), name="p"):
+    """A link of the publisher's life 7 in its epoch `number`, which has seen these events."""
+    config = LinkConfig(demand=demand or Demand(predictor="last"), **QUIET)
+    publisher = Publisher(SCHEMA, config, name=name, incarnation=7, sequence=number * EPOCH, compiled=False)
+    publisher.heartbeat(0)
+    for event in events:
+        publisher.publish(event, 0)
+    return publisher
+
+
+def event_of(name="a", n=0, **values):
+    return {"time": 5, "id": name, "t": 20.0, "n": n, "x": 0.5, "on": False, "note": "calm"} | values
+
+
+def beginning(publisher):
+    """What readers of a link need first, in chunks of one source each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thinwire.link.publisher.CHUNK_BYTES", 1)
+        return publisher.start(0)
+
+
+def reader_of(compiled=False, **settings):
+    return Subscriber([SCHEMA], publisher="p", compiled=compiled, **settings)
+
+
+def pass_on(reader, frames):
+    return [item for frame in frames for item in reader.receive(frame, now=0)]
+
+
+def numbers(found):
+    return [(event.source[0], event.ordinal) for event in found if isinstance(event, Event)]
+
+
+def exactly(number):
+    return Fraction(str(number))
+
+
+def keeps_its_promise(event, actual):
+    for name in ("time", "t", "n", "x"):
+        seen, truth = event[name], actual[name]
+        if seen is None or truth is None or event.bound[name] == 0:
+            assert seen == truth
+        else:
+            assert abs(exactly(seen) - exactly(truth)) <= exactly(event.bound[name]) * (1 + Fraction(1, 10**9))
+    assert (event["on"], event["note"]) == (actual["on"], actual["note"])
+
+
+def is_everything_once(found, events):
+    """All events of every source came once and in order, each within its bound; and nothing else did."""
+    truth, heard = {}, {}
+    for event in events:
+        truth.setdefault((event["id"],), []).append(event)
+    for event in found:
+        assert isinstance(event, Event)
+        heard[event.source] = heard.get(event.source, 0) + 1
+        assert event.ordinal == heard[event.source]
+        keeps_its_promise(event, truth[event.source][event.ordinal - 1])
+    assert heard == {source: len(happened) for source, happened in truth.items()}
+
+
+def without_watermarks(found):
+    return [item for item in found if isinstance(item, Event | Missed)]
+
+
+@WAYS
+@settings(max_examples=25)
+@given(data=st.data())
+def test_nothing_is_lost_and_nothing_doubled_whoever_tells_it(compiled, data):
+    kind = data.draw(st.sampled_from([small, moves.filter(lambda move: move not in ("odd", "huge"))]))
+    events = data.draw(histories(SCHEMA, kind, max_size=50))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), min_size=1, max_size=3)))
+    reader, found, before = reader_of(compiled), [], 0
+    for epoch, cut in enumerate([*cuts, len(events)]):
+        demand = Demand(default_tolerance=data.draw(st.sampled_from([0, 3, 40])), predictor=data.draw(PREDICTORS))
+        writer = teller(epoch, demand, events[:before])
+        reader.succeed()
+        found += pass_on(reader, beginning(writer) if data.draw(st.booleans()) else writer.start(0))
+        assert reader.state is State.READY
+        found += [item for event in events[before:cut] for item in pass_on(reader, writer.publish(event, 0))]
+        before = cut
+    found += pass_on(reader, writer.heartbeat(1))
+    is_everything_once(without_watermarks(found), events)
+    assert reader.counts.resyncs == reader.counts.missed == 0
+    assert reader.counts.events == len(events)
+    here, there = writer.encoder.reducer, reader.replica.expander
+    for row, key in enumerate(here.keys):
+        assert snapshots.take(here.columns, row) == snapshots.take(there.columns, there.keys.index(key))
+
+
+@WAYS
+@settings(max_examples=15)
+@given(data=st.data())
+def test_a_successor_that_knows_only_what_was_told(compiled, data):
+    """The real chain: events reach the tellers through a decoder, and a fresh one adopts what the decoder knows."""
+    events = data.draw(histories(SCHEMA, small, max_size=40))
+    cut = data.draw(st.integers(0, len(events)))
+    log = Demand(default_tolerance=data.draw(st.sampled_from([0, 2])), predictor=data.draw(PREDICTORS))
+    own = LinkConfig(demand=Demand(default_tolerance=3, predictor=data.draw(PREDICTORS)), **QUIET)
+    origin = Publisher(SCHEMA, LinkConfig(demand=log, **QUIET), name="p", incarnation=7, compiled=False)
+    decoder, reader, found = reader_of(), reader_of(compiled), []
+    pass_on(decoder, origin.start(0))
+    for epoch, part in enumerate([events[:cut], events[cut:]]):
+        over = decoder.replica.expander.rules
+        link = Publisher(
+            SCHEMA, own, name="p", incarnation=7, compiled=False, over=over, sequence=epoch * EPOCH, trusting=True
+        )
+        link.adopt(decoder.replica.expander)
+        reader.succeed()
+        found += pass_on(reader, link.start(0))
+        frames = [frame for event in part for frame in origin.publish(event, 0)] + origin.heartbeat(1)
+        for event in pass_on(decoder, frames):
+            if isinstance(event, Event):
+                found += pass_on(reader, link.publish(event, 0))
+    found += pass_on(reader, link.heartbeat(1))
+    is_everything_once(without_watermarks(found), events)
+
+
+@WAYS
+@settings(max_examples=20)
+@given(data=st.data())
+def test_a_successor_that_dies_before_it_has_told_every_source(compiled, data):
+    events = data.draw(histories(SCHEMA, small, sources=5, max_size=40))
+    cut = data.draw(st.integers(1, len(events)))
+    first, second, third = (teller(epoch, Demand(default_tolerance=2), events[: epoch and cut]) for epoch in range(3))
+    reader = reader_of(compiled)
+    found = pass_on(reader, first.start(0))
+    found += [item for event in events[:cut] for item in pass_on(reader, first.publish(event, 0))]
+    chunks = beginning(second)
+    reader.succeed()
+    found += pass_on(reader, chunks[: data.draw(st.integers(0, len(chunks) - 1))])
+    reader.succeed()
+    found += pass_on(reader, beginning(third))
+    found += [item for event in events[cut:] for item in pass_on(reader, third.publish(event, 0))]
+    found += pass_on(reader, third.heartbeat(1))
+    is_everything_once(without_watermarks(found), events)
+
+
+@WAYS
+def test_the_silence_is_told_within_the_bounds_it_was_kept_under(compiled):
+    wide, narrow = (Demand(tolerance={"n": bound}, predictor="last") for bound in (5, 1))
+    events = [event_of(n=n) for n in (10, 12, 14)]
+    first, second = teller(0, wide), teller(1, narrow, events)
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0))
+    told = [item for event in events for item in pass_on(reader, first.publish(event, 0))]
+    reader.succeed()
+    silent = pass_on(reader, second.start(0))
+    assert [(e.ordinal, e["n"], e.bound["n"], e.virtual) for e in told + silent] == [
+        (1, 10, 5, False),
+        (2, 10, 5, True),
+        (3, 10, 5, True),
+    ]
+    assert reader.bound["n"] == 1
+    (after,) = pass_on(reader, second.publish(event_of(n=16), 0))
+    assert (after.ordinal, after["n"], after.bound["n"]) == (4, 16, 1)
+
+
+@WAYS
+def test_readers_of_what_was_told_see_no_silence(compiled):
+    events = [event_of(n=1)] * 4
+    first, second = teller(0), teller(1, events=events)
+    reader = reader_of(compiled, passed_over=False)
+    assert numbers(pass_on(reader, first.start(0) + first.publish(events[0], 0))) == [("a", 1)]
+    reader.succeed()
+    assert pass_on(reader, second.start(0)) == []
+    assert numbers(pass_on(reader, second.publish(event_of(n=2), 0))) == [("a", 5)]
+
+
+@WAYS
+def test_a_source_that_was_not_known_before_shows_where_it_stands(compiled):
+    events = [event_of("a"), event_of("b"), event_of("b")]
+    first, second = teller(0), teller(1, events=events)
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0) + first.publish(events[0], 0))
+    reader.succeed()
+    assert numbers(pass_on(reader, second.start(0))) == [("b", 2)]
+    assert reader.state is State.READY
+
+
+@WAYS
+def test_a_successor_that_is_behind_has_diverged(compiled):
+    first, second = teller(0), teller(1, events=[event_of(n=0)])
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0) + [f for n in range(3) for f in first.publish(event_of(n=n), 0)])
+    reader.succeed()
+    assert pass_on(reader, second.start(0)) == [Missed("p", ("a",), None, 1, "diverged")]
+
+
+@WAYS
+def test_more_silence_than_any_link_keeps_is_a_loss(compiled):
+    first, second = teller(0), teller(1, events=[event_of()])
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0) + first.publish(event_of(), 0))
+    second.encoder.reducer.columns.table[0] = 70_001
+    reader.succeed()
+    missed, current = pass_on(reader, second.start(0))
+    assert missed == Missed("p", ("a",), 2, 70_000, "gap")
+    assert current.ordinal == 70_001
+
+
+@WAYS
+def test_events_told_before_the_round_is_complete_end_it(compiled):
+    """A source whose state is still unknown moves on: what the former one expected says nothing of that."""
+    events = [event_of(name, n=1) for name in "abab"]
+    first, second = teller(0), teller(1, events=events)
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0) + [frame for event in events[:2] for frame in first.publish(event, 0)])
+    reader.succeed()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("thinwire.link.publisher.CHUNK_BYTES", 1)
+        assert numbers(pass_on(reader, second.poll(1e9))) == [("a", 2)]
+        assert pass_on(reader, second.publish(event_of("b", n=9), 1e9)) == []
+        missed, current = pass_on(reader, second.poll(2e9))
+    assert missed == Missed("p", ("b",), 2, 2, "gap")
+    assert (current.ordinal, current["n"]) == (3, 9)
+    assert reader.state is State.READY
+
+
+@WAYS
+def test_one_that_is_lost_already_waits_for_a_key_frame_as_ever(compiled):
+    events = [event_of(n=n) for n in range(4)]
+    first, second = teller(0), teller(1, events=events)
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0) + first.publish(events[0], 0))
+    reader.lose("gap")
+    reader.succeed()
+    missed, current = pass_on(reader, second.start(0))
+    assert missed == Missed("p", ("a",), 2, 3, "gap")
+    assert current.ordinal == 4
+    assert pass_on(reader, teller(2, events=events).start(0))[0].reason == "gap"
+
+
+@WAYS
+def test_another_life_is_a_restart_as_ever(compiled):
+    first = teller(0)
+    second = Publisher(SCHEMA, LinkConfig(**QUIET), name="p", incarnation=8, compiled=False)
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0) + first.publish(event_of(), 0))
+    reader.succeed()
+    assert pass_on(reader, second.start(0)) == [Missed("p", None, None, None, "restart")]
+
+
+@WAYS
+def test_a_frame_that_does_not_belong_is_a_gap_as_ever(compiled):
+    first, second = teller(0), teller(1, events=[event_of()])
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0) + first.publish(event_of(), 0))
+    second.start(0)
+    reader.succeed()
+    (stray,) = second.publish(event_of(n=3), 0)
+    assert pass_on(reader, [stray]) == [Missed("p", None, None, None, "gap")]
+    assert reader.state is State.WAITING
+
+
+def test_a_round_that_does_not_begin_is_a_gap():
+    first, second = teller(0), teller(1, events=[event_of("a"), event_of("b")])
+    reader = reader_of()
+    pass_on(reader, first.start(0) + first.publish(event_of("a"), 0))
+    reader.succeed()
+    found = pass_on(reader, beginning(second)[1:])
+    assert found[0] == Missed("p", None, None, None, "gap")
+    assert numbers(found) == [("b", 1)]
+
+
+def test_an_old_key_frame_is_not_the_successors():
+    first, second = teller(1), teller(2, events=[event_of()])
+    old = teller(0).start(0)
+    reader = reader_of()
+    pass_on(reader, first.start(0) + first.publish(event_of(), 0))
+    reader.succeed()
+    assert pass_on(reader, old) == []
+    assert reader.counts.duplicates == 1
+    assert pass_on(reader, second.start(0)) == []
+    assert reader.state is State.READY
+
+
+def test_what_a_cut_off_successor_did_not_tell_is_remembered():
+    """It is lost in the middle of its round: sources it had not told go on counting from their own last event."""
+    events = [event_of(name) for name in "ab"]
+    first, second = teller(0), teller(1, events=events)
+    reader = reader_of()
+    pass_on(reader, first.start(0) + [frame for event in events for frame in first.publish(event, 0)])
+    reader.succeed()
+    assert pass_on(reader, beginning(second)[:1]) == []
+    assert reader.state is State.PARTIAL
+    reader.lose("gap")
+    third = teller(2, events=[*events, *events])
+    found = pass_on(reader, third.start(0))
+    assert numbers(found) == [("a", 2), ("b", 2)]
+    assert [item for item in found if isinstance(item, Missed)] == []
+
+
+def test_silence_that_cannot_be_shown_does_not_count_as_delivered():
+    schema = Schema("s", [Property("id", "string", "dimension"), Property("extra", "opaque")])
+    config = LinkConfig(demand=Demand(predictor="last"), **QUIET)
+    tellers = [Publisher(schema, config, name="p", sequence=k * EPOCH, compiled=False) for k in range(3)]
+    for number, publisher in enumerate(tellers):
+        for _ in range(3 if number else 0):
+            publisher.publish({"id": "a", "extra": [1]}, 0)
+    reader = Subscriber([schema], publisher="p", compiled=False)
+    pass_on(reader, tellers[0].start(0) + tellers[0].publish({"id": "a", "extra": [1]}, 0))
+    reader.replica.expander.columns.objects[0][0] = b"\x01{"
+    reader.succeed()
+    assert pass_on(reader, tellers[1].start(0)) == [Missed("p", None, None, None, "corrupt")]
+    missed, current = pass_on(reader, tellers[2].start(0))
+    assert missed == Missed("p", ("a",), 2, 2, "gap")
+    assert (current.ordinal, current["extra"]) == (3, [1])
+
+
+@WAYS
+def test_one_succession_excuses_one_gap(compiled):
+    events = [event_of(n=n) for n in range(4)]
+    first, second, third = teller(0), teller(1, events=events[:1]), teller(2, events=events)
+    reader = reader_of(compiled)
+    pass_on(reader, first.start(0) + first.publish(events[0], 0))
+    reader.succeed()
+    assert pass_on(reader, second.start(0)) == []
+    lost, missed, current = pass_on(reader, third.start(0))
+    assert lost == Missed("p", None, None, None, "gap")
+    assert missed == Missed("p", ("a",), 2, 3, "gap")
+    assert current.ordinal == 4
+
+
+def test_sources_may_have_other_places():
+    events = [event_of("a", n=1), event_of("b", n=2)]
+    first, second = teller(0), teller(1, events=events[::-1])
+    reader = reader_of()
+    frames = first.start(0) + [frame for event in events for frame in first.publish(event, 0)]
+    assert frames[0][0] & 0x0F == FrameKind.KEY
+    pass_on(reader, frames)
+    reader.succeed()
+    assert pass_on(reader, second.start(0)) == []
+    assert {event.source: event["n"] for event in reader.present()} == {("a",): 1, ("b",): 2}
