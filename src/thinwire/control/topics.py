@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
+from thinwire.control.classes import DemandClass
 from thinwire.control.factoring import Factoring, decode_facts, encode_facts, factored, facts_key
 from thinwire.control.names import FACTS, check_topic, log_of, publisher_subjects
 from thinwire.control.registry import (
@@ -22,6 +23,7 @@ from thinwire.control.registry import (
     put_subscription,
     remove_publisher,
     remove_subscription,
+    schema_key,
     topic_document,
 )
 from thinwire.control.registry.settings import demand_for
@@ -31,17 +33,22 @@ from thinwire.reduction.demand import tolerance_of
 from thinwire.transports.broker import Broker, Bucket, Retention
 
 MAX_FACTS = 65_536
+_ANY = "any"
 
 _log = logging.getLogger("thinwire.control")
 
 
 class Topic:
-    """A topic. `managed` says whether the registry has a document of it; without one a schema must be given."""
+    """A topic. `managed` says whether the registry has a document of it; without one a schema must be given.
 
-    def __init__(self, broker: Broker, bucket: Bucket, schema: Schema, *, managed: bool) -> None:
+    current: the fingerprint (hex) of the schema that the registry has for it now; "" where it is not managed
+    """
+
+    def __init__(self, broker: Broker, bucket: Bucket, schema: Schema, *, managed: bool, current: str = "") -> None:
         self.name = schema.name
         self.schema = schema
         self.managed = managed
+        self.current = current
         self.factored = managed and any(p.static for p in schema)
         self.travelling = factored(schema) if self.factored else schema
         self.retention: Retention | None = None
@@ -49,6 +56,7 @@ class Topic:
         self._bucket = bucket
         self._schemas: dict[bytes, Schema] = {}
         self._originals: dict[bytes, Schema] = {}
+        self._classes: list[DemandClass] = []
         self._facts: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
         self._keep(schema)
 
@@ -66,7 +74,7 @@ class Topic:
         current = schema or await find_schema(bucket, name, document.fingerprint)
         if current is None:
             raise RegistryError("the schema of a topic is missing", topic=name, fingerprint=document.fingerprint)
-        return cls(broker, bucket, current, managed=True)
+        return cls(broker, bucket, current, managed=True, current=document.fingerprint)
 
     def lookup(self, fingerprint: bytes) -> Schema | None:
         """The schema that travels under this fingerprint, if it has been learnt."""
@@ -75,9 +83,16 @@ class Topic:
     async def learn(self, fingerprint: bytes) -> bool:
         """Ask the registry for the schema that travels under this fingerprint; False where it is not known there."""
         schema = await find_schema(self._bucket, self.name, fingerprint)
-        if schema is not None:
-            self._keep(schema)
+        versions = [schema] if schema is not None else await self._versions() if self._classes else []
+        for version in versions:
+            self._keep(version)
         return fingerprint in self._schemas
+
+    def know_class(self, demand: DemandClass) -> None:
+        """Know the schemas under which a class's events travel as well: what it leaves of every version."""
+        self._classes.append(demand)
+        for schema in list(self._schemas.values()):
+            self._keep(schema)
 
     async def open_log(self) -> None:
         """Make sure that the topic has a log."""
@@ -160,12 +175,19 @@ class Topic:
         told = {p.name: tolerance_of(self.schema, p, demand) for p in self.schema.wire if p.name in tolerances}
         return all(tolerance <= tolerances[name] for name, tolerance in told.items())
 
+    async def _versions(self) -> list[Schema]:
+        """All versions of the topic's schema that the registry has."""
+        entries = await self._bucket.entries(schema_key(self.name, _ANY).removesuffix(_ANY) + "*")
+        found = [decode(entry.key, entry.value) for entry in entries if entry.value is not None]
+        return [version for version in found if isinstance(version, Schema)]
+
     def _keep(self, schema: Schema) -> None:
+        on_wire = factored(schema)
         self._schemas[schema.fingerprint] = schema
-        if any(p.static for p in schema):
-            on_wire = factored(schema)
-            self._schemas[on_wire.fingerprint] = on_wire
-            self._originals[on_wire.fingerprint] = schema
+        for travelling in (on_wire, *(demand.schema(on_wire) for demand in self._classes)):
+            self._schemas[travelling.fingerprint] = travelling
+            if on_wire is not schema:
+                self._originals[travelling.fingerprint] = schema
 
     async def _learn_facts(self, key: str) -> None:
         bucket = await self._broker.bucket(FACTS)

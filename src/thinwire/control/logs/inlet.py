@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Self
 
 from thinwire.control.names import publisher_in
 from thinwire.events import Schema
@@ -19,11 +20,13 @@ class Inlet:
     where it predicts, the expected value moves in silence too, and they are needed to see how far
     whole: every message of the log comes here, so a jump of its numbers is a loss
     offset: of the last message received
+    restless: publishers whose silent events are wanted for now, although only changes are
     """
 
     def __init__(self, lookup: Lookup, *, only_changes: bool = False, whole: bool = True) -> None:
         self.links: dict[str, Subscriber] = {}
         self.offset: int | None = None
+        self.restless: set[str] = set()
         self._lookup = lookup
         self._only_changes = only_changes
         self._whole = whole
@@ -35,11 +38,19 @@ class Inlet:
             for link in self.links.values():
                 out += link.lose("gap")
         self.offset = stored.offset
-        link = self.link(publisher_in(stored.subject))
-        if self._only_changes and link.replica is not None:
-            link.passed_over = not link.replica.expander.rules.hold
-        found = link.receive(stored.payload, now=now)
+        found = self.pass_on(stored, now)
         return out + found if out else found
+
+    def pass_on(self, stored: Stored, now: float) -> list[Delivery]:
+        """What a message brings to its link, and nothing more: a second time, once its schema is known."""
+        return self.read(publisher_in(stored.subject), stored.payload, now)
+
+    def read(self, publisher: str, message: bytes, now: float) -> list[Delivery]:
+        """What a link makes of a message."""
+        link = self.link(publisher)
+        if self._only_changes and link.replica is not None:
+            link.passed_over = publisher in self.restless or not link.replica.expander.rules.hold
+        return link.receive(message, now=now)
 
     def link(self, publisher: str) -> Subscriber:
         """The link of a publisher."""
@@ -53,6 +64,6 @@ class Inlet:
         """The links that do not know where they are."""
         return ((name, link) for name, link in self.links.items() if link.state is not State.READY)
 
-    def afresh(self) -> Inlet:
+    def afresh(self) -> Self:
         """The same without any memory."""
-        return Inlet(self._lookup, only_changes=self._only_changes, whole=self._whole)
+        return type(self)(self._lookup, only_changes=self._only_changes, whole=self._whole)

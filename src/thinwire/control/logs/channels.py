@@ -1,0 +1,83 @@
+"""The receiving ends of a class: messages of its channel in, the same out as from a log."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Self
+
+from thinwire.control.logs.inlet import Inlet, Lookup
+from thinwire.control.logs.positions import Positions
+from thinwire.control.names import is_key, publisher_in
+from thinwire.control.translating.envelope import Position, unseal
+from thinwire.errors import CorruptFrame
+from thinwire.frames import read
+from thinwire.link import Delivery, State
+from thinwire.transports.broker import Stored
+
+
+class ChannelInlet(Inlet):
+    """One link per publisher that the channel tells of.
+
+    positions: how far in the log of the topic each publisher is told; one whose link is lost stays where it was
+    told: the position of the last message; before: its publisher, and where that one was before it
+    """
+
+    def __init__(self, lookup: Lookup, *, only_changes: bool = False, positions: Positions | None = None) -> None:
+        # Several classes share a log, so its numbers jump: what is lost shows in the links' own sequences.
+        super().__init__(lookup, only_changes=only_changes, whole=False)
+        self.positions = positions or Positions()
+        self.told: Position | None = None
+        self.before: tuple[str, Position] | None = None
+        self._began = self.positions.by_publisher
+        self._epochs: dict[str, int] = {}
+        self._reached: dict[str, Position] = {}
+        self._successions: set[str] = set()
+
+    def pass_on(self, stored: Stored, now: float) -> list[Delivery]:
+        """What a message brings. One from a translator that slept through its successor brings nothing."""
+        epoch, position, message = unseal(stored.payload)
+        publisher = publisher_in(stored.subject)
+        known = self._epochs.get(publisher, epoch)
+        if epoch < known:
+            return []
+        link = self.link(publisher)
+        if epoch > known and position == self._reached.get(publisher):
+            # Who takes over begins where the last one ended. Where that is not where this reader is, it has read
+            # something else, such as words of one who had been replaced before: the link finds a gap, and says so.
+            link.succeed()
+            self._successions.add(publisher)
+        self._epochs[publisher] = epoch
+        self._reached[publisher] = position
+        self.told, self.before = position, (publisher, self.positions.of(publisher))
+        deliveries = self.read(publisher, message, now)
+        if link.state is State.READY:
+            self.positions.note(publisher, position)
+        return deliveries
+
+    def leaps(self, stored: Stored) -> bool:
+        """Does the channel begin anew here, in the same epoch, without having told what came before?
+
+        The log had a gap there, or nobody was served for a while; whatever there is to know, the log knows it.
+        """
+        link = self.links.get(publisher_in(stored.subject))
+        if link is None or link.state is not State.READY or link.replica is None or not is_key(stored.subject):
+            return False
+        with suppress(CorruptFrame):
+            epoch, _, message = unseal(stored.payload)
+            frame = read(message)
+            expected = link.replica.sequence & (0xFFFF if frame.wide else 0xFF)
+            same = epoch == self._epochs.get(link.publisher) and link.replica.same_life(frame)
+            return same and frame.sequence != expected
+        return False
+
+    def was_succeeded(self, publisher: str) -> bool:
+        """Has another translator told where this publisher stands? True once, when it has told it all."""
+        if publisher not in self._successions or self.link(publisher).state is not State.READY:
+            return False
+        self._successions.discard(publisher)
+        return True
+
+    def afresh(self) -> Self:
+        """The same without any memory but of where it began."""
+        positions = Positions(self.positions.since, self._began)
+        return type(self)(self._lookup, only_changes=self._only_changes, positions=positions)

@@ -1,0 +1,249 @@
+"""One channel: the frames of a class that tell of one publisher, and how far they tell.
+
+    link    what it does with a message of the publisher
+    none    nothing; it begins with key frames once the state of every source is known, or where its predecessor ended
+    mute    encodes the events that its predecessor told, keeps none of the frames, then begins with key frames
+    else    encodes
+
+The time of a channel is the log's: the same messages give the same bytes, whoever translates them, and whenever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from thinwire.control.classes import DemandClass, Source
+from thinwire.control.translating.cutting import Outgoing, Pending, cut
+from thinwire.control.translating.envelope import Position
+from thinwire.control.translating.told import Told
+from thinwire.events import Event
+from thinwire.frames import Request
+from thinwire.link import Audit, Counts, LinkConfig, Publisher, Watermark
+from thinwire.link.replica import Replica
+from thinwire.reduction.reducer import MAX_SOURCES
+
+_ANYBODY = Request(0, 0)
+
+
+class _Choice(dict[Source, bool]):
+    """Which sources a class takes; each is asked about once."""
+
+    def __init__(self, choose: Callable[[Source], bool]) -> None:
+        self._choose = choose
+
+    def __missing__(self, source: Source) -> bool:
+        answer = self[source] = self._choose(source)
+        return answer
+
+
+@dataclass
+class Habits:
+    """What all channels of a translation have in common.
+
+    epoch: of the translator; key_frame_interval, max_sources: as in `LinkConfig`
+    speaking: those that have something to say; waiting: how many bytes that is
+    """
+
+    epoch: int
+    key_frame_interval: float = 3600.0
+    max_sources: int = MAX_SOURCES
+    speaking: list[Channel] = field(default_factory=list)
+    waiting: int = 0
+
+
+class Channel:
+    """The frames of one class that tell of one publisher.
+
+    begins: the position it waits for, where a predecessor ended; sequence: of its first frame
+    """
+
+    def __init__(
+        self, asked: DemandClass, publisher: str, habits: Habits, counts: Counts, sequence: int, begins: Position | None
+    ) -> None:
+        self.asked = asked
+        self.publisher = publisher
+        self.begins = begins
+        self.link: Publisher | None = None
+        self.counts = counts
+        self._habits = habits
+        self._sequence = sequence
+        self._choice: _Choice | None = None
+        self._mute = 0
+        self._offset, self._within = begins or Position(0)
+        self._told = Told(0, 0.0, [], -1)
+        self._cut_off = False
+        self._owed = False
+        self._pending = Pending()
+
+    @property
+    def speaks(self) -> Publisher | None:
+        """The link, once it has begun."""
+        return None if self._mute else self.link
+
+    @property
+    def sequence(self) -> int:
+        """The sequence that a link which begins anew starts with: one is left out, so that readers see a gap."""
+        return self._sequence if self.link is None else self.link.sequence + 1
+
+    def begin(self, replica: Replica, position: Position, now: float) -> None:
+        """Take over the state of all sources, and begin with key frames; later, where the position is in a message."""
+        rules = replica.expander.rules
+        schema = self.asked.schema(rules.schema)
+        choose = self.asked.chooser(schema)
+        self._choice = _Choice(choose) if choose is not None else None
+        link = Publisher(
+            schema,
+            self._config(replica),
+            name=self.publisher,
+            incarnation=replica.incarnation,
+            now=math.inf,
+            over=rules,
+            sequence=self._sequence,
+            trusting=True,
+        )
+        link.adopt(replica.expander, self._choice.__getitem__ if self._choice is not None else None)
+        self.link, self.begins = link, None
+        self._offset, self._within, self._mute = position.offset, 0, position.within
+        self._owed = False
+        self._pending.turn()
+        if self._cut_off:  # a frame that goes on with nothing: readers of the predecessor learn that events are missing
+            self._cut_off = False
+            self._put(link.heartbeat(now), position)
+        if not self._mute:
+            self._put(link.start(now), position)
+
+    def miss(self) -> None:
+        """The state at the position it waits for cannot be had: it begins elsewhere, as after a loss."""
+        self.begins, self._cut_off = None, True
+
+    def lose(self, now: float) -> None:
+        """The log has a gap here: what was passed over in silence is told, and nothing more until it begins anew."""
+        if self.link is None:
+            return
+        if self.speaks is not None and self.speaks.untold:
+            self._put(self.speaks.heartbeat(now), Position(self._offset, self._within))
+        self._sequence = self.sequence
+        self.link = None
+        self._mute = 0
+
+    def take_in(self, told: Told) -> None:
+        """What a message brings. Raises EventRejected where the link refuses an event: then it must begin anew."""
+        self._told, self._within = told, 0
+        self._pending.turn()
+        for step in told.steps:
+            if isinstance(step, list):
+                self._encode(step)
+            elif isinstance(step, Replica):
+                self._follow(step)
+            elif not self._mute:
+                self._pass_on(step)
+        if told.whole:
+            self._end()
+
+    def answer(self, now: float) -> None:
+        """Somebody has lost the way: key frames, now or, soon after others, when the log's time has gone on."""
+        if self.speaks is None:
+            return  # it begins with key frames anyway
+        frames = self.speaks.answer(_ANYBODY, now)
+        self._owed = not frames
+        self._pending.turn()
+        self._put(frames, Position(self._offset))
+
+    def tell_silence(self, now: float) -> None:
+        """Tell what was passed over, though the publisher has said nothing that would make it due."""
+        if self.speaks is not None and self.speaks.untold:
+            self._pending.turn()
+            self._put(self.speaks.heartbeat(now), Position(self._offset))
+
+    def take(self, limit: int) -> Iterator[Outgoing]:
+        """What waits, as messages of at most so many bytes."""
+        self._habits.waiting -= self._pending.size
+        for key, payload in cut(self._pending.take(), limit, self._habits.epoch):
+            yield Outgoing(self.asked.id, self.publisher, key, payload)
+
+    def drop(self) -> None:
+        """What waits is nobody's business any more."""
+        self._habits.waiting -= self._pending.size
+        self._pending.take()
+
+    def _encode(self, events: list[Event]) -> None:
+        if self._mute:
+            events = self._encode_mutely(events)
+        assert self.link is not None
+        publish, choice, now = self.link.publish, self._choice, self._told.time
+        at, encoded = self._within, 0
+        try:
+            for event in events:
+                if choice is None or choice[event.source]:
+                    frames = publish(event, now)
+                    encoded += 1
+                    if frames:
+                        self._put(frames, self._position(at + 1))
+                at += 1
+        finally:
+            self._within = at
+            self.counts.events += encoded
+
+    def _encode_mutely(self, events: list[Event]) -> list[Event]:
+        """The events that the predecessor told move the state on; those that are left come back."""
+        assert self.link is not None
+        known = events[: self._mute]
+        for event in known:
+            if self._choice is None or self._choice[event.source]:
+                self.link.publish(event, self._told.time)
+        self._within += len(known)
+        self._mute -= len(known)
+        if not self._mute:
+            self._put(self.link.start(self._told.time), Position(self._offset, self._within))
+        return events[len(known) :]
+
+    def _follow(self, replica: Replica) -> None:
+        """The publisher was told to do otherwise: what is left of the tolerance is another share of it now."""
+        assert self.link is not None
+        frames = self.link.reconfigure(self._config(replica), self._told.time, over=replica.expander.rules)
+        if not self._mute:
+            self._put(frames, self._position(self._within))
+
+    def _pass_on(self, step: Watermark | Audit) -> None:
+        assert self.link is not None
+        if isinstance(step, Watermark):
+            frames = self.link.heartbeat(self._told.time, step.time)
+        else:
+            frames = self.link.audit(step.source, step.exacts)
+        self._put(frames, self._position(self._within))
+
+    def _end(self) -> None:
+        """The message is told to its end."""
+        assert self.link is not None
+        self._offset, self._within = self._told.offset, 0
+        if self._mute:  # fewer events than the predecessor told of: it saw another log
+            self._mute = 0
+            self._put(self.link.start(self._told.time), Position(self._offset))
+        elif self._owed:
+            self.answer(self._told.time)
+
+    def _position(self, within: int) -> Position:
+        """Where so many events of the present message are told."""
+        return Position(self._told.offset) if within == self._told.events else Position(self._offset, within)
+
+    def _config(self, replica: Replica) -> LinkConfig:
+        rules = replica.expander.rules
+        demand = self.asked.share(self.asked.schema(rules.schema), rules)
+        return LinkConfig(
+            replica.config_version,
+            demand,
+            key_frame_interval=self._habits.key_frame_interval,
+            max_sources=self._habits.max_sources,
+        )
+
+    def _put(self, frames: list[bytes], position: Position) -> None:
+        if not frames:
+            return
+        if not self._pending.size:
+            self._habits.speaking.append(self)
+        for frame in frames:
+            self.counts.add(frame)
+            self._habits.waiting += len(frame)
+        self._pending.put(frames, position)

@@ -1,0 +1,130 @@
+"""One publisher's messages, on their way from its decoder to the channels of all classes.
+
+    before                  the message brings               its channels
+    going                   nothing but events and word      encode
+    going                   other rules, in the same life    encode what was told under the old ones, then go over
+    going                   a loss, or another life          encode what came before it; then as if not going
+    not going               whatever it brings               begin with key frames, once every source is known
+
+What one channel cannot take in is no matter of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from thinwire.control.translating.channel import Channel
+from thinwire.control.translating.envelope import Position
+from thinwire.control.translating.told import Told, told
+from thinwire.errors import DemandError, EventRejected
+from thinwire.link import Delivery, State, Subscriber
+from thinwire.link.replica import Replica
+from thinwire.transports.broker import Stored
+
+Complain = Callable[[str], None]
+
+
+class Feed:
+    """The channels of one publisher.
+
+    link: its decoder; complain: is told what goes wrong; last: the offset of its last message, as far as it is known
+    """
+
+    def __init__(self, publisher: str, link: Subscriber, complain: Complain, last: int = 0) -> None:
+        self.publisher = publisher
+        self.link = link
+        self.last = last
+        self.channels: dict[str, Channel] = {}
+        self._complain = complain
+        self._replica = link.replica if link.state is State.READY else None
+        self._waiting: list[Channel] = []
+        self._unbegun = False
+
+    def open(self, channel: Channel, offset: int, now: float) -> None:
+        """Another class; offset: up to which the decoder has read the log."""
+        self.channels[channel.asked.id] = channel
+        if channel.begins is not None and channel.begins.offset < self.last:
+            channel.miss()
+        if channel.begins is not None:
+            self._waiting.append(channel)
+        elif self._ready is not None:
+            self._begin(channel, self._ready, Position(self.last or offset), now)
+        else:
+            self._unbegun = True
+
+    def close(self, class_id: str) -> Channel:
+        """A class that is not wanted any more; what it has to say is not either."""
+        channel = self.channels.pop(class_id)
+        self._waiting = [other for other in self._waiting if other is not channel]
+        channel.drop()
+        return channel
+
+    def go_on(self, offset: int, now: float) -> None:
+        """Before a message is decoded: channels whose predecessor ended just before it take over the state."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        for channel in waiting:
+            assert channel.begins is not None
+            if channel.begins.offset >= offset:
+                self._waiting.append(channel)
+            elif self._replica is not None and self._ready is not None:
+                self._begin(channel, self._ready, channel.begins, now)
+            else:
+                channel.miss()
+                self._unbegun = True
+
+    def take_in(self, stored: Stored, found: Iterable[Delivery]) -> int:
+        """What the decoder made of a message, for every channel; how many events it brought."""
+        events = 0
+        if self._replica is not None:
+            brought = told(stored, found, self._replica, self.link.replica)
+            self._encode_all(brought)
+            events = brought.encoded
+            self._unbegun |= self._replica is not self.link.replica  # who was refused may be served under other rules
+            if not brought.whole:
+                self.lose(stored.time)
+        self.last = stored.offset
+        self._replica = self.link.replica if self._replica is not None else self._ready
+        if self._unbegun and self._ready is not None:
+            self._begin_all(self._ready, stored)
+        return events
+
+    def lose(self, now: float) -> None:
+        """Messages are missing, or cannot be read: nothing counts until the next key frames."""
+        self._replica, self._unbegun = None, True
+        for channel in self.channels.values():
+            channel.lose(now)
+
+    @property
+    def _ready(self) -> Replica | None:
+        """The decoder's state, where it is whole."""
+        return self.link.replica if self.link.state is State.READY else None
+
+    def _encode_all(self, brought: Told) -> None:
+        for channel in self.channels.values():
+            if channel.link is None:
+                continue
+            try:
+                channel.take_in(brought)
+            except (DemandError, EventRejected) as problem:
+                self._refused(channel, problem)
+                channel.lose(brought.time)
+                self._unbegun = True
+
+    def _begin_all(self, ready: Replica, stored: Stored) -> None:
+        self._unbegun = False
+        for channel in self.channels.values():
+            if channel.link is None and channel.begins is None:
+                self._begin(channel, ready, Position(stored.offset), stored.time)
+
+    def _begin(self, channel: Channel, replica: Replica, position: Position, now: float) -> None:
+        try:
+            channel.begin(replica, position, now)
+        except (DemandError, EventRejected) as problem:  # it waits for another life of the publisher, or other rules
+            channel.miss()
+            self._refused(channel, problem)
+
+    def _refused(self, channel: Channel, problem: DemandError | EventRejected) -> None:
+        channel.counts.rejected += 1
+        self._complain(f"class {channel.asked.id}, publisher {self.publisher}: {problem}")

@@ -1,0 +1,221 @@
+"""Where a translator goes on: after what its channels tell already, with decoders that know what came before.
+
+The last message of every channel says how far it has told. The decoders are brought to the first message that some
+channel has not told: from the nearest checkpoint, or from key frames where there is none or key frames are nearer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from thinwire.control.checkpoints import Checkpoint, CheckpointStore
+from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.seeking import rewind
+from thinwire.control.names import (
+    channel_key_subject,
+    channel_log_of,
+    channel_subjects,
+    class_in,
+    key_subject,
+    log_of,
+    publisher_in,
+    publisher_subjects,
+)
+from thinwire.control.topics import Topic
+from thinwire.control.translating.documents import ChannelDocument
+from thinwire.control.translating.envelope import Position, unseal
+from thinwire.errors import CorruptCheckpoint, PeerFault, UnknownSchema
+from thinwire.link.checkpoints import into_subscriber
+from thinwire.transports.broker import Broker, Span, Stored
+
+AT_ONCE = 64
+"""questions to the broker at the same time"""
+NEARBY = 65_536
+"""messages to read for classes that begin now; beyond that publishers are asked for key frames"""
+MAX_STALE = 256
+"""messages of an earlier epoch to look behind, at most"""
+STALE_KEYS = 4
+"""rounds of key frames that one who had slept may have written, at most"""
+LOG_PART = "log/"
+"""how the part of a checkpoint begins that holds the state of a publisher's link"""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_log = logging.getLogger("thinwire.translator")
+
+
+class End(NamedTuple):
+    """The end of a channel: the offset of its last message, and of the last that counts who wrote it and how far it
+    tells; None where nobody can read it."""
+
+    offset: int
+    epoch: int
+    position: Position | None
+
+
+Ends = Mapping[str, Mapping[str, End]]
+"""where channels end, by class and publisher"""
+
+
+async def channel_ends(
+    broker: Broker, topic: str, classes: Collection[str], epochs: Mapping[str, int] | None = None
+) -> dict[str, dict[str, End]]:
+    """Where the channels of these classes end; a class that was never told anything has none.
+
+    epochs: in which each class was last served, as far as that is known
+    """
+    log = channel_log_of(topic)
+    pattern = channel_subjects(topic, next(iter(classes))) if len(classes) == 1 else channel_subjects(topic)
+    subjects = await broker.subjects(log, pattern) if classes else {}
+    channels = sorted({(class_in(one), publisher_in(one)) for one in subjects if class_in(one) in classes})
+
+    async def end(channel: tuple[str, str]) -> End | None:
+        return await _end(broker, topic, *channel, (epochs or {}).get(channel[0], 0))
+
+    found: dict[str, dict[str, End]] = {name: {} for name in classes}
+    for (class_id, publisher), last in zip(channels, await _asked(end, channels), strict=True):
+        if last is not None:
+            found[class_id][publisher] = last
+    return found
+
+
+async def _end(broker: Broker, topic: str, class_id: str, publisher: str, epoch: int) -> End | None:
+    """Where a channel ends: what one that had slept wrote behind its successor's key frames tells nothing.
+
+    epoch: one that has served the class; where the last key frames are older, those before them are looked at as well,
+    for they may have been written by one that had slept
+    """
+    log, subjects = channel_log_of(topic), channel_subjects(topic, class_id, publisher)
+    newest = await broker.last(log, subjects)
+    if newest is None:
+        return None
+    begun = 0
+    before: int | None = None
+    for _ in range(1 + STALE_KEYS):
+        key = await broker.last(log, channel_key_subject(topic, class_id, publisher), up_to=before)
+        if key is None:
+            break
+        begun, before = max(begun, _read(key).epoch), key.offset - 1
+        if begun >= epoch:
+            break
+    told: Stored | None = newest
+    for _ in range(MAX_STALE):
+        if told is None or _read(told).epoch >= begun:
+            break
+        told = await broker.last(log, subjects, up_to=told.offset - 1)
+    return _read(told or newest)._replace(offset=newest.offset)
+
+
+class Publishers:
+    """What the log of a topic has of each publisher: its last message, and its last round of key frames."""
+
+    def __init__(self, newest: Mapping[str, int], keys: Mapping[str, int]) -> None:
+        self.newest = newest
+        self.keys = keys
+
+    @classmethod
+    async def find(cls, broker: Broker, topic: str) -> Publishers:
+        log = log_of(topic)
+        names = sorted({publisher_in(subject) for subject in await broker.subjects(log, publisher_subjects(topic))})
+        newest = await _asked(lambda name: broker.last(log, publisher_subjects(topic, name)), names)
+        keys = await _asked(lambda name: broker.last(log, key_subject(topic, name)), names)
+        return cls(_offsets(names, newest), _offsets(names, keys))
+
+
+def first_untold(ends: Ends, documents: Mapping[str, ChannelDocument], publishers: Publishers, after_last: int) -> int:
+    """The offset of the first message that some channel has not told, as far as that can be known from outside.
+
+    A publisher that appeared in the last moment of the translator before has no channel yet: it begins at its key
+    frames, if they are newer than the class.
+    """
+    first = after_last
+    for class_id, by_publisher in ends.items():
+        since = documents[class_id].since if class_id in documents else after_last
+        for publisher, newest in publishers.newest.items():
+            end = by_publisher.get(publisher)
+            key = publishers.keys.get(publisher, 0)
+            if end is not None and end.position is not None:
+                first = min(first, end.position.offset + 1) if newest > end.position.offset else first
+            elif key > since:
+                first = min(first, key)
+    return first
+
+
+class Decoders(NamedTuple):
+    """Links that know what came before `first`, the offset to read from; `how` says where from, in words."""
+
+    inlet: Inlet
+    first: int
+    how: str
+
+
+async def bring_decoders(
+    broker: Broker,
+    view: Topic,
+    store: CheckpointStore,
+    inlet: Inlet,
+    place: int,
+    publishers: Publishers,
+    span: Span,
+    furthest: int | None,
+) -> Decoders:
+    """Fresh links, brought to a place of the log or before it, whatever costs less reading.
+
+    furthest: messages to read from key frames at most; where it would take more, the links know nothing
+    """
+    keys = min((key for key in publishers.keys.values() if key < place), default=place)
+    for checkpoint in reversed(await store.all(view.name)):
+        if not span.first - 1 <= checkpoint.offset < place or checkpoint.offset < keys - 1:
+            continue
+        try:
+            await _restore(store, checkpoint, inlet, view)
+        except (CorruptCheckpoint, UnknownSchema) as problem:
+            _log.warning("%s: the checkpoint at %d is left aside: %s", view.name, checkpoint.offset, problem)
+            inlet = inlet.afresh()
+            continue
+        inlet.offset = checkpoint.offset
+        how = f"from the checkpoint at {checkpoint.offset}, {place - 1 - checkpoint.offset} messages before"
+        return Decoders(inlet, checkpoint.offset + 1, how)
+    inlet = await rewind(broker, view.name, place, inlet, learn=view.learn, furthest=furthest)
+    inlet.offset = place - 1
+    return Decoders(inlet, place, f"from key frames, {place - keys} messages before")
+
+
+async def _restore(store: CheckpointStore, checkpoint: Checkpoint, inlet: Inlet, view: Topic) -> None:
+    """Every link as it was at a checkpoint."""
+    for name in checkpoint.parts:
+        if name.startswith(LOG_PART):
+            link, data = inlet.link(name.removeprefix(LOG_PART)), await store.part(checkpoint, name)
+            try:
+                await asyncio.to_thread(into_subscriber, link, data)
+            except UnknownSchema as unknown:
+                await view.learn(bytes.fromhex(unknown.fingerprint))
+                await asyncio.to_thread(into_subscriber, link, data)
+
+
+async def _asked(ask: Callable[[T], Awaitable[R]], things: Iterable[T]) -> list[R]:
+    """The answers to many questions, some at a time."""
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(thing: T) -> R:
+        async with places:
+            return await ask(thing)
+
+    return await asyncio.gather(*(one(thing) for thing in things))
+
+
+def _read(stored: Stored) -> End:
+    try:
+        epoch, position, _ = unseal(stored.payload)
+    except PeerFault as fault:
+        _log.warning("%s: the last message cannot be read: %s", stored.subject, fault)
+        return End(stored.offset, 0, None)
+    return End(stored.offset, epoch, position)
+
+
+def _offsets(names: list[str], found: list[Stored | None]) -> dict[str, int]:
+    return {name: stored.offset for name, stored in zip(names, found, strict=True) if stored is not None}

@@ -1,0 +1,237 @@
+"""One topic being translated: read, translate, write, until nobody needs it or another translator does it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+
+from thinwire.clock import Clock
+from thinwire.control.leases import Lease
+from thinwire.control.logs.asking import Requests
+from thinwire.control.names import channel_ask_subject, log_of, publisher_in, publisher_subjects, translator_subject
+from thinwire.control.translating.checkpointing import Checkpoints
+from thinwire.control.translating.core import Translation
+from thinwire.control.translating.planning import Served
+from thinwire.control.translating.resuming import resume
+from thinwire.control.translating.serving import Serving
+from thinwire.errors import UnknownSchema
+from thinwire.link.warming import warm_up
+from thinwire.transports.broker import Broker, Stored
+
+MAX_BATCH = 65_536
+"""bytes of a message, at most"""
+MAX_WAITING = 8 << 20
+"""bytes that wait to be stored before reading stops"""
+PULSE = 0.5
+"""seconds between two looks at lost links and checkpoints"""
+QUIET = 60.0
+"""seconds without a word, heartbeats included, after which a publisher counts as gone"""
+TICK = 0.25
+"""seconds after which the classes are looked at although nothing else was asked"""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a topic is worked on: see `TranslatorService`."""
+
+    linger: float = 0.005
+    checkpoint_messages: int = 20_000
+    checkpoint_seconds: float = 60.0
+    grace: float = 10.0
+
+
+class TopicWork:
+    """The translation of one topic under one lease; `run` it once.
+
+    stored: up to this message of the log, everything that channels tell is stored
+    """
+
+    _translation: Translation
+
+    def __init__(self, broker: Broker, clock: Clock, lease: Lease, pace: Pace, asked: Mapping[str, Served]) -> None:
+        self.topic = lease.topic
+        self.lease = lease
+        self.clock = clock
+        self.pace = pace
+        self.stored = 0
+        self._broker = broker
+        self._asked = asked
+        self._requests = Requests(broker, self.topic)
+        self._still = asyncio.Lock()
+        self._some, self._room, self._wake = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._room.set()
+        self._stopping = self._ending = False
+
+    @property
+    def translation(self) -> Translation | None:
+        """What is done; None before the predecessor's work is taken up."""
+        return getattr(self, "_translation", None)
+
+    def ask(self, asked: Mapping[str, Served]) -> None:
+        """What is asked now."""
+        if asked != self._asked:
+            self._asked = asked
+            self._wake.set()
+
+    def stop(self) -> None:
+        """End at a clean place: everything read is stored."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until nobody needs it, or it is stopped.
+
+        Raises `Superseded` where another translator writes, `UnknownLog` where the topic has no log any more.
+        """
+        await asyncio.to_thread(warm_up)
+        resumed = await resume(self._broker, self.lease, self._asked)
+        self._view, self._writer = resumed.view, resumed.writer
+        self._translation = resumed.translation
+        self._serving = Serving(self._broker, self.lease, resumed, self._still, self.pace.grace)
+        self._checkpoints = Checkpoints(
+            self._broker,
+            resumed.store,
+            self.topic,
+            epoch=self.lease.epoch,
+            messages=self.pace.checkpoint_messages,
+            seconds=self.pace.checkpoint_seconds,
+        )
+        inlet = resumed.translation.inlet
+        if not inlet.links or any(inlet.lost()):
+            await self._requests.call()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._checkpoints.close)
+            for subject, handler in (
+                (channel_ask_subject(self.topic), self._answer),
+                (translator_subject(self.topic), self._present),
+            ):
+                stack.push_async_callback((await self._broker.listen(subject, handler)).close)
+            await self._work(resumed.first)
+
+    async def _work(self, first: int) -> None:
+        reading, writing, following = tasks = [
+            asyncio.create_task(work, name=f"translator {self.topic} {name}")
+            for name, work in (("reads", self._read(first)), ("writes", self._write()), ("serves", self._follow()))
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if following.done() and following.exception() is None and not writing.done():
+                reading.cancel()
+                await asyncio.wait([reading])
+                self._ending = True
+                self._some.set()
+                await writing  # which ends when everything is stored
+            for task in tasks:
+                if task.done() and not task.cancelled():
+                    task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        """Serve the classes that are asked for; ends when there is nothing left to do."""
+        while not self._stopping:
+            self._wake.clear()
+            await self._serving.follow(self._asked)
+            self._some.set()
+            if self._serving.idle:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK):
+                    await self._wake.wait()
+
+    async def _read(self, first: int) -> None:
+        subjects = [publisher_subjects(self.topic)]
+        reader = await self._broker.read(log_of(self.topic), first=first, subjects=subjects)
+        loop, looked = asyncio.get_running_loop(), 0.0
+        heard: dict[str, float] = {}
+        try:
+            while True:
+                stored = await reader.next(PULSE)
+                if stored is not None:
+                    async with self._still:
+                        await self._receive(stored)
+                    reader.done(stored.offset)
+                    heard[publisher_in(stored.subject)] = loop.time()
+                    await asyncio.sleep(0)  # while messages wait nobody else would come to word, leases among them
+                    await self._room.wait()
+                if loop.time() - looked >= PULSE:
+                    looked = loop.time()
+                    await self._requests.ask(self._translation.inlet, self.clock.now())
+                    await self._tell_silence(heard, looked - QUIET)
+        finally:
+            await reader.close()
+
+    async def _tell_silence(self, heard: dict[str, float], before: float) -> None:
+        """A publisher that is gone tells no heartbeat any more: its classes learn what was passed over before."""
+        for publisher in [name for name, at in heard.items() if at <= before]:
+            del heard[publisher]
+            async with self._still:
+                self._translation.tell_silence(publisher=publisher)
+            self._some.set()
+
+    async def _receive(self, stored: Stored) -> None:
+        """One message; a schema that is not known yet is asked for."""
+        try:
+            self._translation.receive(stored)
+        except UnknownSchema as unknown:
+            if await self._view.learn(bytes.fromhex(unknown.fingerprint)):
+                self._translation.receive(stored)
+        self._checkpoints.note()
+        self._some.set()
+        if self._translation.waiting > MAX_WAITING:
+            self._room.clear()
+
+    async def _write(self) -> None:
+        """Store what the translation brings, round by round; frames gather for a moment, and while others travel."""
+        while True:
+            await self._some.wait()
+            if self.pace.linger and not self._ending:
+                await asyncio.sleep(self.pace.linger)
+            await self._write_round()
+            if self._ending and not self._some.is_set():
+                return
+
+    async def _write_round(self) -> None:
+        checkpoints, translation = self._checkpoints, self._translation
+        async with self._still:
+            self._some.clear()
+            copying = checkpoints.is_due() and not self._ending
+            if copying:
+                checkpoints.begin(translation, self._offset, translation.time)
+            messages = translation.take(min(MAX_BATCH, self._broker.capabilities.max_payload))
+            offset = self._offset
+            beginning = self._serving.cut()
+            if copying:
+                await asyncio.to_thread(checkpoints.copy, translation)
+        self._room.set()
+        await self._writer.write(messages)
+        self.stored = offset
+        if copying:
+            checkpoints.stored(self._writer)
+            self._some.set()  # there may be more to copy
+        for one in beginning:
+            one.cut = True
+            self._wake.set()
+
+    @property
+    def _offset(self) -> int:
+        """The last message worked off."""
+        return self._translation.inlet.offset or 0
+
+    async def _answer(self, subject: str, payload: bytes) -> bytes | None:
+        """A subscriber that lost its way in a channel asks for key frames."""
+        with suppress(UnicodeDecodeError):
+            async with self._still:
+                self._translation.answer(subject.rpartition(".")[2], payload.decode(), self.clock.now())
+            self._some.set()
+        return None
+
+    async def _present(self, subject: str, payload: bytes) -> bytes | None:
+        """Who translates the topic, how far it has read, and up to where everything it told is stored."""
+        who = {"name": self.lease.document.holder, "epoch": self.lease.epoch}
+        return json.dumps({**who, "offset": self._offset, "stored": self.stored}).encode()

@@ -1,0 +1,185 @@
+"""Checkpoints in a bucket: what comes back is what was stored, or it is said that it is not."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.control.checkpoints import KEEP, Checkpoint, CheckpointStore, thinned
+from thinwire.errors import CorruptCheckpoint, RegistryError
+from thinwire.transports.local import LocalBroker, LocalServer
+
+TOPIC = "building.rooms"
+PARTS = {"log/p1": b"a" * 2_500, "log/p2": b"", "class/00ff/p1": bytes(range(256)) * 4}
+
+
+def story(tell):
+    async def told():
+        async with LocalBroker(LocalServer()) as broker:
+            bucket = await broker.bucket("checkpoints")
+            await tell(CheckpointStore(bucket, piece=1_000), bucket)
+
+    asyncio.run(told())
+
+
+async def pieces(bucket):
+    return {entry.key for entry in await bucket.entries("part.>")}
+
+
+def test_what_was_stored_comes_back():
+    async def tell(store, bucket):
+        made = await store.put(TOPIC, 120, PARTS, epoch=3, time=7.5, places={"class/00ff/p1": 44})
+        found = await store.nearest(TOPIC, 500)
+        assert found == made
+        assert (found.offset, found.epoch, found.time) == (120, 3, 7.5)
+        assert {name: await store.part(found, name) for name in found.parts} == PARTS
+        assert [found.parts[name].pieces for name in PARTS] == [3, 0, 2]
+        assert found.parts["class/00ff/p1"].place == 44
+
+    story(tell)
+
+
+def test_the_nearest_is_the_last_one_at_or_before_the_place():
+    async def tell(store, bucket):
+        for offset in (100, 300, 200):
+            await store.put(TOPIC, offset, PARTS, epoch=1)
+        found = {place: await store.nearest(TOPIC, place) for place in (99, 100, 299, 300, 10_000)}
+        assert {place: one and one.offset for place, one in found.items()} == {
+            99: None,
+            100: 100,
+            299: 200,
+            300: 300,
+            10_000: 300,
+        }
+        assert await store.nearest("another", 300) is None
+
+    story(tell)
+
+
+@pytest.mark.parametrize("harm", ["missing", "other", "longer", "swapped"])
+def test_what_is_not_what_was_stored_is_refused(harm):
+    async def tell(store, bucket):
+        made = await store.put(TOPIC, 120, PARTS, epoch=3)
+        first, second, _ = made.keys(made.parts["log/p1"])
+        if harm == "missing":
+            await bucket.delete(first)
+        elif harm == "swapped":
+            first, second = (made.keys(made.parts["class/00ff/p1"])[n] for n in (0, 1))
+            values = [(await bucket.get(key)).value for key in (first, second)]
+            await bucket.put(first, values[1])
+            await bucket.put(second, values[0])
+        else:
+            await bucket.put(first, b"b" * (1_000 if harm == "other" else 100_000))
+        harmed = "class/00ff/p1" if harm == "swapped" else "log/p1"
+        with pytest.raises(CorruptCheckpoint):
+            await store.part(made, harmed)
+        with pytest.raises(CorruptCheckpoint):
+            await store.part(made, "log/nobody")
+
+    story(tell)
+
+
+def test_pruned_is_what_no_reader_of_the_log_can_use():
+    async def tell(store, bucket):
+        for offset in (100, 200, 300, 400):
+            await store.put(TOPIC, offset, PARTS, epoch=1)
+        await store.prune(TOPIC, 350)
+        assert [one.offset for one in await store.all(TOPIC)] == [300, 400]
+        assert {key.split(".")[3].split("-")[0] for key in await pieces(bucket)} == {"300", "400"}
+        await store.prune(TOPIC, 350)
+        await store.forget(TOPIC)
+        assert await store.all(TOPIC) == []
+        assert await pieces(bucket) == set()
+
+    story(tell)
+
+
+def test_however_many_are_taken_only_some_are_kept_and_no_piece_without_them():
+    async def tell(store, bucket):
+        for offset in range(10, 600, 10):
+            await store.put(TOPIC, offset, {"log/p1": b"state"}, epoch=1)
+        kept = [one.offset for one in await store.all(TOPIC)]
+        assert len(kept) == KEEP
+        assert (kept[0], kept[-1]) == (10, 590)
+        assert len(await pieces(bucket)) == KEEP
+
+    story(tell)
+
+
+def test_one_that_was_begun_and_never_completed_does_not_count_and_goes():
+    async def tell(store, bucket):
+        await store.put(TOPIC, 100, PARTS, epoch=1)
+        whole = await pieces(bucket)
+
+        class Full(Exception):
+            pass
+
+        put, left = bucket.put, [3]
+
+        async def failing(key, value, **options):
+            left[0] -= 1
+            if not left[0]:
+                raise Full
+            return await put(key, value, **options)
+
+        bucket.put = failing
+        with pytest.raises(Full):
+            await store.put(TOPIC, 200, PARTS, epoch=1)
+        del bucket.put
+        assert (await store.nearest(TOPIC, 250)).offset == 100
+        assert await pieces(bucket) - whole
+        await store.put(TOPIC, 300, PARTS, epoch=2)
+        assert [one.offset for one in await store.all(TOPIC)] == [100, 300]
+        assert {key.split(".")[3] for key in await pieces(bucket)} == {"100-1", "300-2"}
+
+    story(tell)
+
+
+def test_two_who_write_at_once_both_get_theirs():
+    async def tell(store, bucket):
+        await asyncio.gather(*(store.put(TOPIC, offset, PARTS, epoch=1) for offset in (10, 20)))
+        found = await store.nearest(TOPIC, 10_000)
+        assert found is not None
+        assert {name: await store.part(found, name) for name in found.parts} == PARTS
+
+    story(tell)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        b"\xff",
+        b"[]",
+        b'{"checkpoints": 7}',
+        b'{"checkpoints": [7]}',
+        b'{"checkpoints": [{"offset": -1, "epoch": 0}]}',
+        b'{"checkpoints": [{"offset": 1, "epoch": 0, "parts": {"log/p1": {"number": 0, "pieces": 1e9}}}]}',
+    ],
+)
+def test_an_index_that_nobody_can_read_is_begun_again(index):
+    async def tell(store, bucket):
+        await bucket.put(f"index.{TOPIC}", index)
+        assert await store.nearest(TOPIC, 10_000) is None
+        await store.put(TOPIC, 100, PARTS, epoch=1)
+        assert (await store.nearest(TOPIC, 10_000)).offset == 100
+
+    story(tell)
+
+
+def test_too_many_parts_are_refused():
+    async def tell(store, bucket):
+        with pytest.raises(RegistryError, match="too many parts"):
+            await store.put(TOPIC, 1, {f"log/p{n}": b"" for n in range(2_000)}, epoch=1)
+
+    story(tell)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60, unique=True), st.integers(2, 20))
+def test_thinned_the_ends_stay_and_old_ones_stand_further_apart(offsets, limit):
+    known = [Checkpoint(TOPIC, offset, 1) for offset in sorted(offsets)]
+    kept = thinned(known, limit)
+    assert len(kept) == min(len(known), limit)
+    assert (kept[0], kept[-1]) == (known[0], known[-1])
+    assert all(one.offset < other.offset for one, other in pairwise(kept))

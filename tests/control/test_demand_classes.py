@@ -1,0 +1,245 @@
+"""Classes: who asks for the same is found to, and what is left of a tolerance keeps the promise to the last tick."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.control.classes import DemandClass
+from thinwire.control.factoring import factored
+from thinwire.control.registry import SubscriptionDocument, check_subscription
+from thinwire.errors import DemandError
+from thinwire.events import Property, Schema
+from thinwire.formats.lanes import Lane
+from thinwire.reduction import Demand, resolve
+from thinwire.reduction.demand import tick_size, tolerance_of
+
+PLANT = Schema(
+    "plant",
+    [
+        Property("time", "timestamp", "header", form="iso:T3"),
+        Property("site", "integer", "dimension"),
+        Property("machine", "string", "dimension"),
+        Property("t", "number", step="0.1", minimum=-20, maximum=130),
+        Property("n", "integer", minimum=0, maximum=1000),
+        Property("thirds", "number", step="1/3"),
+        Property("f", "float", minimum=0, maximum=0.3),
+        Property("power", "number", step="0.1", idle_band=2.5),
+        Property("current", "number", step="0.5", idle_band=1),
+        Property("place", "geo"),
+        Property("scan", "array", step="0.25"),
+        Property("state", "enum"),
+        Property("health", "integer", domain="status"),
+        Property("batch", "string", "header"),
+        Property("serial", "string", static=True),
+        Property("secret", "number", step=1, confidential=True),
+    ],
+)
+TRAVELLING = factored(PLANT)
+amounts = st.sampled_from([0, 0.1, "0.25", 0.30000000000000004, 1, 2.5, 10, "1e-3", 1e-7, "33.3", 7e5])
+percents = st.sampled_from(["0%", "0.1%", "1 %", "33.3%"])
+NUMBERS = ("t", "n", "thirds", "f", "power", "current", "place", "scan", "time")
+tolerances = st.fixed_dictionaries(
+    {}, optional={name: amounts | percents if name in ("t", "n", "f") else amounts for name in NUMBERS}
+)
+defaults = st.sampled_from([0, 0.1, 0.5, 2.5, 1e-9])
+
+
+def asked(tolerance=None, **others):
+    return SubscriptionDocument("plant", others.pop("identity", "a"), tolerance or {}, **others)
+
+
+def of(tolerance=None, **others):
+    return DemandClass.of(asked(tolerance, **others))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (of({"t": 0.50, "n": 3}), of({"n": "3.0", "t": "0.5"}, identity="b", durable="d", since=7.0)),
+        (of({"t": "1%"}), of({"t": "1.0 %"})),
+        (of(default_tolerance=2.0), of(default_tolerance=2)),
+        (of(exact=("n", "t")), of(exact=("t", "n", "t"))),
+        (of(exact=("t",)), of({"t": 0}, exact=("t",))),
+        (of(exact=True), of({"t": "0", "n": "0%"}, exact=True)),
+        (of(exact=False), of(exact=())),
+        (of(properties=("n", "t")), of(properties=("t", "n"))),
+        (of(sources={"machine": "m1"}), of(sources={"machine": ["m1", "m1"]})),
+        (of(sources={"machine": ["m2", "m1"], "site": 1}), of(sources={"site": [1], "machine": ["m1", "m2"]})),
+        (of(sources={}), of()),
+    ],
+)
+def test_who_asks_for_the_same_is_in_the_same_class(one, other):
+    assert one == other
+    assert (one.id, hash(one)) == (other.id, hash(other))
+    assert len(one.id) == 16
+
+
+def test_who_asks_for_something_else_is_not():
+    different = [
+        of(),
+        of({"t": 0}),
+        of({"t": 0.5}),
+        of({"t": "0.5%"}),
+        of({"n": 0.5}),
+        of(default_tolerance=0.5),
+        of(exact=True),
+        of(exact=("t",)),
+        of(properties=("t",)),
+        of(properties=()),
+        of(sources={"machine": "1"}),
+        of(sources={"machine": 1}),
+        of(sources={"machine": []}),
+        of(emit="changes"),
+    ]
+    assert len({one.id for one in different}) == len(different)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        (asked({"t": 0.5}, exact=True), "t"),
+        (asked({"t": "1%"}, exact=("t",)), "t"),
+        (asked({"t": 0.5}, properties=("n",)), "t"),
+        (asked({"t": "much"}), "t"),
+        (asked({"t": -1}), "t"),
+        (asked({"t": "1e999999999"}), "t"),
+    ],
+)
+def test_a_demand_that_contradicts_itself_is_refused_by_name_whatever_the_schema(wrong, name):
+    with pytest.raises(DemandError) as found:
+        DemandClass.of(wrong).check()
+    assert found.value.property == name
+    with pytest.raises(DemandError):
+        check_subscription(PLANT, wrong)
+
+
+def test_with_a_schema_a_class_is_refused_as_its_subscriptions_are():
+    of({"t": 0.5, "power": 0}, exact=("n",), properties=("t", "n", "power", "serial"), sources={"site": 1}).check(PLANT)
+    for wrong in (of({"x": 1}), of(sources={"t": 1}), of({"state": 1}), of({"secret": 1}), of({"thirds": "1%"})):
+        with pytest.raises(DemandError):
+            wrong.check(PLANT)
+    with pytest.raises(DemandError):
+        of(default_tolerance=0.5, exact=True).check()
+
+
+def test_a_class_keeps_whose_an_event_is_its_header_and_the_reference_to_its_facts():
+    found = of(properties=("t", "serial")).schema(TRAVELLING)
+    assert [p.name for p in found] == ["time", "site", "machine", "t", "batch", "facts"]
+    everything = tuple(p.name for p in TRAVELLING)
+    assert of().schema(TRAVELLING) is of(properties=everything).schema(TRAVELLING) is TRAVELLING
+    assert [p.name for p in of(properties=("later",)).schema(PLANT)] == ["time", "site", "machine", "batch"]
+
+
+def test_sources_are_chosen_by_their_dimensions():
+    some = of(sources={"machine": ["m1", "m2"], "site": 1})
+    assert some.chooses((1, "m2"), PLANT)
+    assert not some.chooses((2, "m2"), PLANT)
+    assert not some.chooses((1, "m3"), PLANT)
+    assert of().chooser(PLANT) is None
+    assert not of(sources={"machine": []}).chooses((1, "m1"), PLANT)
+
+
+def allowed(schema, p, one):
+    """What a subscription lets a property be off, its idle band included where it did not name it."""
+    if one.exact is True or (one.exact and p.name in one.exact):
+        return Fraction(0)
+    amount = tolerance_of(schema, p, one.demand)
+    named = p.name in one.tolerance
+    banded = p.idle_band is not None and not named
+    return amount + Fraction(str(p.idle_band)) if banded else amount
+
+
+@given(
+    tolerances, defaults, st.sampled_from([False, True, ("t", "f", "power")]), tolerances, defaults, st.booleans(),
+    st.sampled_from(["predict", "hold"]), st.sampled_from(["all", "changes"]),
+)  # fmt: skip
+def test_what_is_left_and_what_the_log_is_off_are_never_more_than_the_tolerance(
+    wish, default, exact, told, told_default, some, mode, emit
+):
+    if exact:
+        wish = {name: value for name, value in wish.items() if exact is not True and name not in exact}
+        default = 0 if exact is True else default
+    one = asked(wish, default_tolerance=default, exact=exact, emit=emit)
+    check_subscription(PLANT, one)
+    over = resolve(TRAVELLING, Demand(told, told_default, mode=mode))
+    demand_class = DemandClass.of(one)
+    schema = TRAVELLING.select(["time", "site", "machine", *NUMBERS[:6]]) if some else TRAVELLING
+    share = demand_class.share(schema, over)
+    assert (share.mode, share.changes) == (("hold", True) if emit == "changes" else ("predict", False))
+    rules = resolve(schema, share, over)
+    for rule in rules.rules:
+        p = rule.property
+        off = next(before for before in over.rules if before.property is p)
+        wanted = allowed(PLANT, p, one)
+        assert rule.bound <= max(float(wanted), off.bound), p.name
+        if rule.lane is Lane.TICK and p.idle_band is None:
+            room = max(Fraction(0), wanted - off.tolerance * tick_size(p))
+            assert rule.tolerance == room // tick_size(p), p.name
+
+
+def shared(one, told, mode="predict"):
+    """Tolerances of the class's own link, in ticks or as a distance, by property."""
+    over = resolve(TRAVELLING, Demand(told, mode=mode))
+    rules = resolve(TRAVELLING, one.share(TRAVELLING, over), over).rules
+    return {rule.property.name: rule for rule in rules}
+
+
+def test_decimals_are_taken_from_decimals():
+    assert shared(of({"t": 0.3}), {"t": 0.1})["t"].tolerance == 2
+    assert shared(of({"t": "0.35"}), {"t": "0.1"})["t"].tolerance == 2
+    assert shared(of({"thirds": 1}), {"thirds": "0.34"})["thirds"].tolerance == 2
+    assert shared(of({"t": "1%"}), {"t": 0.5})["t"].tolerance == 10
+
+
+def test_a_log_that_is_coarser_than_asked_is_told_as_it_is_and_says_how_coarse():
+    rule = shared(of({"t": 0.5}), {"t": 2})["t"]
+    assert (rule.tolerance, rule.bound) == (0, 2.0)
+
+
+@pytest.mark.parametrize("told", [0.1, 0.3, 1 / 3, 1e-17, 0.7])
+def test_floats_add_up_to_no_more_than_the_tolerance(told):
+    rule = shared(of({"f": 0.7}), {"f": told})["f"]
+    assert Fraction(rule.distance) + Fraction(told) <= Fraction(0.7)
+    assert rule.distance >= math.nextafter(math.nextafter(0.7 - told, 0), 0) - 1e-16
+    assert rule.bound <= 0.7
+
+
+def test_positions_are_coarsened_once():
+    assert shared(of({"place": 50}), {"place": 0})["place"].tolerance > 0
+    assert shared(of({"place": 50}), {"place": 10})["place"].tolerance == 0
+
+
+def test_an_idle_band_counts_once_wherever_it_is_applied():
+    idle, busy = of(default_tolerance=1), of({"power": 1})
+    applied = shared(idle, {"power": 0.2, "current": 0})["power"]
+    assert (applied.tolerance, applied.band, applied.bound) == (8, 25, 3.5)
+    passed_on = shared(idle, {"current": 0})["power"]
+    assert (passed_on.tolerance, passed_on.band, passed_on.bound) == (10, 0, 3.5)
+    assert shared(busy, {"power": 0.2})["power"].band == 0
+    # publishers that have not heard of it yet still take readings near zero for zero
+    assert shared(busy, {})["power"].bound == 2.5
+
+
+def test_one_who_is_stricter_does_not_make_an_idle_band_wider():
+    rules = shared(of(default_tolerance=2), {"power": 0.5, "current": 1.5})
+    assert (rules["power"].bound, rules["current"].bound) == (2.5 + 0.5 + 0.5, 1 + 1.5 + 0.5)
+
+
+def test_the_log_serves_who_asks_for_nothing_less():
+    told = Demand({"t": 0.5, "power": 0, "current": 0}, default_tolerance=0.1)
+    over = resolve(TRAVELLING, told)
+    same = {"t": 0.5, "power": 0, "current": 0}
+    for rules in (told, over):
+        assert of(same, default_tolerance=0.1).is_log(TRAVELLING, rules)
+        assert of({**same, "t": 0.4}, default_tolerance=0.1).is_log(TRAVELLING, rules)
+        assert of({**same, "t": 0.55}, default_tolerance=0.1).is_log(TRAVELLING, rules)  # less than a tick more
+        assert of({**same, "place": 0}, default_tolerance=0.1, emit="changes").is_log(TRAVELLING, rules)
+        assert of(exact=True).is_log(TRAVELLING, rules)
+        assert not of({**same, "t": 0.6}, default_tolerance=0.1).is_log(TRAVELLING, rules)
+        assert not of({"t": 0.5, "power": 0}, default_tolerance=0.1).is_log(TRAVELLING, rules)  # it may idle
+        assert not of(same, default_tolerance=0.1, sources={"site": 1}).is_log(TRAVELLING, rules)
+        assert not of(default_tolerance=0.1, properties=("n",)).is_log(TRAVELLING, rules)
+    assert of({"t": 50}, properties=("t",)).is_log(TRAVELLING, Demand(min_interval=5))

@@ -1,0 +1,206 @@
+"""The promise over a log, a channel and translators that die at any place: every event once, within its bound.
+
+A script is a list of moves of two publishers and of incidents. What translators say is written message by message, so a
+crash leaves any beginning of it; what the dead one had on its way may still land after its successor has spoken.
+"""
+
+from collections import defaultdict
+from fractions import Fraction
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from translating_sites import Channels, Log, Reader
+
+from thinwire.control.classes import DemandClass
+from thinwire.control.registry import SubscriptionDocument
+from thinwire.control.translating.envelope import unseal
+from thinwire.events import Kind, Property, Role, Schema
+from thinwire.events.kinds import TOLERANT_KINDS
+from thinwire.reduction import Demand
+from thinwire.reduction.demand import tolerance_of
+
+PLANT = Schema(
+    "plant",
+    [
+        Property("time", "timestamp", "header", form="epoch"),
+        Property("machine", "string", "dimension"),
+        Property("t", "number", step="0.1", minimum=-30, maximum=60),
+        Property("n", "integer"),
+        Property("power", "number", step="0.5", idle_band=2),
+        Property("level", "float"),
+        Property("on", "boolean"),
+        Property("mode", "string"),
+    ],
+)
+MEASURED = ("t", "n", "power", "level")
+amounts = st.sampled_from([0, 0.1, 0.5, 1, "1.5", 3])
+tolerances = st.fixed_dictionaries({}, optional=dict.fromkeys(MEASURED, amounts))
+demands = st.builds(
+    Demand,
+    tolerances,
+    st.sampled_from([0, 0.5, 2]),
+    mode=st.sampled_from(["predict", "hold"]),
+    predictor=st.sampled_from(["auto", "last", "linear"]),
+)
+
+
+@st.composite
+def subscriptions(draw):
+    properties = draw(st.none() | st.lists(st.sampled_from([*MEASURED, "on"]), min_size=1, max_size=3).map(tuple))
+    asked = draw(tolerances)
+    return SubscriptionDocument(
+        "plant",
+        "s",
+        {name: value for name, value in asked.items() if properties is None or name in properties},
+        draw(st.sampled_from([0, 0.5, 2])),
+        properties=properties,
+        sources=draw(st.sampled_from([None, None, {"machine": ["S0", "S2"]}])),
+        emit=draw(st.sampled_from(["all", "changes"])),
+    )
+
+
+crashes = st.lists(st.tuples(st.integers(2, 60), st.integers(0, 30), st.booleans()), max_size=3)
+"""after how many messages of the log; how many of the last messages were not written; do those land late?"""
+
+
+def readings(chance):
+    """Any event of any machine: most values move a little, now and then one is absent, far off or off its grid."""
+    values, times = {}, {}
+    while True:
+        machine = chance.choice(("S0", "S1", "S2"))
+        place = values.setdefault(machine, {"t": 200, "n": 0, "power": 0, "level": 0, "on": True, "mode": "calm"})
+        times[machine] = times.get(machine, 0) + 1000 + chance.choice((0, 0, 0, 7))
+        for name in MEASURED:
+            place[name] += chance.choice((0, 0, 1, -1, 2, -3, chance.randint(-40, 40)))
+        place["on"] ^= chance.random() < 0.1
+        place["mode"] = chance.choice(("storm", "calm")) if chance.random() < 0.1 else place["mode"]
+        event = {"time": times[machine], "machine": machine, **place}
+        event |= {"t": place["t"] / 10, "power": place["power"] / 2, "level": place["level"] * 0.37}
+        if chance.random() < 0.1:
+            event |= chance.choice(({"t": None}, {"n": None}, {"t": 1e6}, {"t": event["t"] + 0.04}, {"level": 1e300}))
+        yield event
+
+
+@st.composite
+def logs(draw):
+    """Up to 80 events of two publishers, many to a message, and now and then other rules or a heartbeat."""
+    chance = Random(draw(st.integers(0, 1 << 32)))
+    log = Log(PLANT, demand=draw(demands))
+    events = {name: readings(chance) for name in log.publishers}
+    others = draw(st.lists(demands, max_size=2))
+    for _ in range(draw(st.integers(1, 80))):
+        name = chance.choice(("p1", "p2"))
+        log.publish(name, next(events[name]), flush=chance.random() < 0.3)
+        if others and chance.random() < 0.05:
+            log.reconfigure(others.pop())
+        elif chance.random() < 0.05:
+            log.heartbeat(name)
+    for name in log.publishers:
+        log.heartbeat(name)
+    return log
+
+
+def run(log, classes, crashes, limit):
+    """Translate the whole log through all crashes; everything that ends up in the channels, in order."""
+    channels = Channels(log)
+    translation, at = channels.successor(classes, epoch=1)
+    epoch, late = 1, []
+    for after, unwritten, lands in sorted(crashes, key=lambda crash: crash[0]):
+        stop = min(after, len(log.messages))
+        at = max(at, 0)
+        for stored in log.messages[at:stop]:
+            translation.receive(stored)
+            if stored.offset % 2:
+                channels.messages += translation.take(limit)
+        channels.messages += translation.take(limit)
+        kept = len(channels.messages) - min(unwritten, spoken(channels.messages, epoch))
+        on_the_way, channels.messages = channels.messages[kept:], channels.messages[:kept]
+        late = on_the_way if lands else []
+        epoch += 1
+        translation, at = channels.successor(classes, epoch)
+        if late and at < len(log.messages):  # the successor speaks first, then the dead one's words arrive
+            translation.receive(log.messages[at])
+            at += 1
+            first = translation.take(limit)
+            told = {(m.class_id, m.publisher) for m in first}
+            channels.messages += first + [m for m in late if (m.class_id, m.publisher) in told]
+    for stored in log.messages[at:]:
+        translation.receive(stored)
+    return channels.messages + translation.take(limit)
+
+
+def spoken(messages, epoch):
+    """How many of the last messages are of this epoch."""
+    return sum(unseal(message.payload)[0] == epoch for message in messages)
+
+
+def allowed(asked, p):
+    """How far off a property may be."""
+    amount = tolerance_of(PLANT, p, asked.demand)
+    idles = p.idle_band is not None and p.name not in asked.tolerance
+    return float(amount + Fraction(str(p.idle_band)) if idles else amount)
+
+
+def distance(p, seen, truth):
+    if p.kind not in TOLERANT_KINDS or seen is None or truth is None:
+        return 0 if seen == truth else float("inf")
+    return abs(Fraction(str(seen)) - Fraction(str(truth)))
+
+
+def check_value(log, asked, event, p):
+    bound, seen, truth = event.bound[p.name], event[p.name], log.truth[event.identity][p.name]
+    told = log.bounds[event.identity][p.name]
+    if bound is None:
+        assert (asked.emit, p.role, event.virtual) == ("changes", Role.HEADER, True)
+        return
+    assert bound <= max(allowed(asked, p), told), p.name
+    slack = Fraction(1, 10**9) if p.kind is Kind.FLOAT else Fraction(1, 10**12)
+    assert distance(p, seen, truth) <= Fraction(bound) + slack, (p.name, seen, truth)
+
+
+@settings(max_examples=25)
+@given(logs(), st.lists(subscriptions(), min_size=1, max_size=3), crashes, st.sampled_from([1, 90, 400, 65_536]))
+def test_every_event_once_and_within_its_bound_whatever_dies(log, asked, crashes, limit):
+    by_class = {DemandClass.of(one).id: one for one in asked}
+    classes = [DemandClass.of(one) for one in by_class.values()]
+    messages = run(log, classes, crashes, limit)
+    for one in classes:
+        reader = Reader(log, one)
+        reader.read(messages)
+        assert reader.missed == []
+        check_all(log, by_class[one.id], one, reader.events)
+        if one.mode == "hold":
+            changes = Reader(log, one, passed_over=False)
+            changes.read(messages)
+            check_held(log, by_class[one.id], one, changes.events)
+
+
+def check_all(log, asked, one, events):
+    heard = defaultdict(list)
+    schema = one.schema(PLANT)
+    for event in events:
+        assert set(event) == {p.name for p in schema}
+        heard[event.identity[:3]].append(event.ordinal)
+        for p in schema.wire:
+            check_value(log, asked, event, p)
+    due = defaultdict(list)
+    for *source, ordinal in log.truth:
+        if one.chooses(source[2], PLANT):
+            due[tuple(source)].append(ordinal)
+    assert dict(heard) == dict(due)
+
+
+def check_held(log, asked, one, events):
+    """At every event of a source, the last one that was told is within the tolerance of it."""
+    told = {event.identity: event for event in events}
+    last = {}
+    for identity, truth in log.truth.items():
+        if not one.chooses(identity[2], PLANT):
+            continue
+        event = last[identity[:3]] = told.get(identity, last.get(identity[:3]))
+        assert event is not None
+        for p in (p for p in one.schema(PLANT).wire if p.role is not Role.HEADER):
+            limit = max(allowed(asked, p), log.bounds[identity][p.name])
+            slack = Fraction(1, 10**9)
+            assert distance(p, event[p.name], truth[p.name]) <= Fraction(limit) + slack, (p.name, event, truth)
