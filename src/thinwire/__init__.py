@@ -6,13 +6,14 @@
 'compact'
 """
 
-from thinwire.client import Away, Bus, Coarser, Skewed, Subscription, TopicPublisher, Unreadable, connect
+from thinwire.client import Away, Bus, Coarser, Skewed, Subscription, TopicPublisher, Unreadable, Unserved, connect
 from thinwire.errors import ThinwireError
 from thinwire.events import Event, Property, Schema, from_class, from_turtle, infer, to_turtle
-from thinwire.link import LinkConfig, Missed, Publisher, Subscriber, Watermark
+from thinwire.link import Audit, LinkConfig, Missed, Publisher, Subscriber, Watermark
 from thinwire.reduction import Demand
 
 __all__ = [
+    "Audit",
     "Away",
     "Bus",
     "Coarser",
@@ -29,6 +30,7 @@ __all__ = [
     "ThinwireError",
     "TopicPublisher",
     "Unreadable",
+    "Unserved",
     "Watermark",
     "connect",
     "from_class",

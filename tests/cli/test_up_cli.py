@@ -50,6 +50,21 @@ def test_a_broker_that_dies_is_not_kept_secret(up):
     assert "the broker ended by itself" in said[1]
 
 
+def test_services_run_beside_a_broker_together_or_alone(up):
+    _, line = up
+    for only, sentence in (
+        ((), "registry and translator run"),
+        (("--only", "translator"), "the translator runs"),
+        (("--only", "registry"), "the registry runs"),
+    ):
+        with running("up", "--to", line["url"], *only, "--json") as (process, said):
+            assert said["url"] == line["url"]
+            process.send_signal(signal.SIGINT)
+            words = process.communicate(timeout=PATIENCE)[1]
+            assert process.returncode == 0, words
+            assert sentence in words
+
+
 def test_a_directory_that_cannot_be_is_named(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(["up", "--port", "0", "--dir", str(tmp_path / "file" / "data")]) == 2
@@ -71,6 +86,7 @@ def test_a_port_in_use_is_named_with_the_way_out(capsys):
         (("--to", "nats://127.0.0.1:1"), "nobody listens there"),
         (("--to", "nats://127.0.0.1:1", "--dir", "here"), "leave out --dir"),
         (("--port", "70000"), "--port"),
+        (("--only", "dashboard"), "--only"),
     ],
 )
 def test_bad_requests_are_refused(args, complaint, capsys):

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from thinwire.client.notices import Away, Coarser, Notice, Skewed, Unreadable
+from thinwire.client.notices import Away, Coarser, Notice, Skewed, Unreadable, Unserved
 from thinwire.link import Missed
 
 _REASONS = {
@@ -36,6 +36,8 @@ def in_words(notice: Notice) -> str:
         return f"message {notice.offset} of publisher {notice.publisher} cannot be read: {notice.reason}"
     if isinstance(notice, Away):
         return f"the broker has not been reached for {notice.seconds:.0f} s; reading goes on when it is back"
+    if isinstance(notice, Unserved):
+        return notice.reason
     return ""
 
 

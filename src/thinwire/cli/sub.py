@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import json as json_text
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -33,9 +33,12 @@ from thinwire.cli.live import (
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.notices import in_words
 from thinwire.cli.places import chosen_sources, read_start, schema_of
+from thinwire.cli.promises import Promises
 from thinwire.client.notices import Notice
 from thinwire.client.subscription import Subscription
-from thinwire.events import Event
+from thinwire.errors import ConfigError
+from thinwire.events import Event, Schema
+from thinwire.link import Audit
 
 
 class Emit(StrEnum):
@@ -77,6 +80,13 @@ SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Leave af
 BoundsOption = Annotated[
     bool, typer.Option("--bounds", help="Add _bound, _virtual, _source, _ordinal and _publisher to every event.")
 ]
+AuditOption = Annotated[
+    bool, typer.Option("--audit", help="At the end, what was promised and how far off values were found.")
+]
+AuditJsonOption = Annotated[
+    bool, typer.Option("--json", help="With --audit: print that as one JSON document, and no events.")
+]
+BROKEN_PROMISE = 1
 
 
 def sub(
@@ -95,6 +105,8 @@ def sub(
     seconds: SecondsOption = None,
     schema: SchemaFileOption = None,
     bounds: BoundsOption = False,
+    audit: AuditOption = False,
+    json: AuditJsonOption = False,
     token_file: TokenOption = None,
     creds: CredentialsOption = None,
     ca: CaOption = None,
@@ -105,7 +117,8 @@ def sub(
 
     What was missed, and why, is said on standard error. With --durable an
     event counts as worked off once it is printed. Leaves with 0 after
-    --count or --seconds, with 130 after Ctrl-C.
+    --count or --seconds, with 130 after Ctrl-C, and with --audit with 1
+    where a value was further off than promised.
 
     \b
     thinwire sub building.rooms --tolerance temperature=0.5 --bounds
@@ -122,9 +135,16 @@ def sub(
         "exact": exact == "all" or names(exact) or False,
         "schema": read_schema(schema),
     }
+    if json and not audit:
+        raise ConfigError("--json goes with --audit: events are printed as JSON already")
     shape = with_bounds if bounds else dict
     access = Access(to, token_file, creds, ca, cert, key)
-    if run(_subscribe(topic, asking, pairs(sources, "--sources"), access, _Printer(shape, count), seconds)):
+    report = _Report(json) if audit else None
+    printer = _Printer(shape, count, quiet=json)
+    interrupted = run(_subscribe(topic, asking, pairs(sources, "--sources"), access, printer, seconds, report))
+    if report is not None and report.promises.broken:
+        raise typer.Exit(BROKEN_PROMISE)
+    if interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
@@ -135,40 +155,65 @@ async def _subscribe(
     access: Access,
     printer: _Printer,
     seconds: float | None,
+    report: _Report | None,
 ) -> bool:
     """Print until enough; was it interrupted?"""
     async with access.bus() as bus:
         known = asking["schema"] or await schema_of(bus, topic)
         asking["sources"] = chosen_sources(known, sources)
-        async with bus.subscribe(topic, **asking, on_notice=_tell) as events:
+        on_notice = report.note if report is not None else _tell
+        async with bus.subscribe(topic, **asking, on_notice=on_notice) as events:
             with Interruptible() as ending:
                 try:
                     async with asyncio.timeout(seconds):
                         await printer.print_all(events)
                 except TimeoutError:
                     pass
+            if report is not None:
+                report.show(events, known)
     return ending.interrupted
 
 
-class _Printer:
-    """Writes events to standard output: a batch is out before the next is asked for, which is what acknowledges it."""
+class _Report:
+    """What audits found, at the end of a subscription."""
 
-    def __init__(self, shape: Callable[[Event], dict[str, Any]], count: int | None) -> None:
+    def __init__(self, json: bool) -> None:
+        self.promises = Promises()
+        self._json = json
+
+    def note(self, notice: Notice) -> None:
+        _tell(notice)
+        if isinstance(notice, Audit):
+            self.promises.note(notice)
+
+    def show(self, events: Subscription, schema: Schema) -> None:
+        self.promises.show(events.topic, events.feed, events.asked.tolerances(schema), json=self._json)
+
+
+class _Printer:
+    """Writes events to standard output: a batch is out before the next is asked for, which is what acknowledges it.
+
+    quiet: events are counted, and not written
+    """
+
+    def __init__(self, shape: Callable[[Event], dict[str, Any]], count: int | None, *, quiet: bool = False) -> None:
         self.shape = shape
         self.count = count
+        self.quiet = quiet
 
     async def print_all(self, events: Subscription) -> None:
         printed = 0
         async with aclosing(_one_by_one(events) if self.count else events.batches()) as batches:
             async for batch in batches:
-                sys.stdout.write("".join(map(self._line, batch)))
-                sys.stdout.flush()
+                if not self.quiet:
+                    sys.stdout.write("".join(map(self._line, batch)))
+                    sys.stdout.flush()
                 printed += len(batch)
                 if printed == self.count:
                     return
 
     def _line(self, event: Event) -> str:
-        return json.dumps(self.shape(event), ensure_ascii=False, default=str) + "\n"
+        return json_text.dumps(self.shape(event), ensure_ascii=False, default=str) + "\n"
 
 
 async def _one_by_one(events: Subscription) -> AsyncGenerator[list[Event], None]:

@@ -1,4 +1,4 @@
-"""`thinwire up`: a broker and the registry, or the registry alone, until somebody stops them."""
+"""`thinwire up`: a broker and the services, or services alone, until somebody stops them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from thinwire.cli.live import (
     TokenOption,
 )
 from thinwire.cli.output import Output
-from thinwire.client.opening import open_broker, run_registry
+from thinwire.client.opening import open_broker, run_registry, run_translator
 from thinwire.client.urls import read_url
 from thinwire.clock import WallClock
 from thinwire.errors import BrokerUnavailable, ConfigError
@@ -34,13 +35,24 @@ PULSE = 0.5
 STOPPING = 15.0
 """seconds that a broker with much in hand may need to stop"""
 
+
+class Service(StrEnum):
+    """What runs beside a broker."""
+
+    REGISTRY = "registry"
+    TRANSLATOR = "translator"
+
+
 PortOption = Annotated[int, typer.Option("--port", help="Where it listens; 0 for a free port.", min=0, max=65535)]
 DirectoryOption = Annotated[
     Path | None,
     typer.Option("--dir", metavar="DIR", help="Where its data stay; else they go when it stops."),
 ]
 RunningOption = Annotated[
-    str | None, typer.Option("--to", metavar="URL", help="Start no broker: only the registry, on the one at URL.")
+    str | None, typer.Option("--to", metavar="URL", help="Start no broker: only the services, on the one at URL.")
+]
+OnlyOption = Annotated[
+    Service | None, typer.Option("--only", help="Run one of the services, not both; translators may be several.")
 ]
 JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON once everything is up.")]
 
@@ -49,6 +61,7 @@ def up(
     port: PortOption = 4222,
     directory: DirectoryOption = None,
     to: RunningOption = None,
+    only: OnlyOption = None,
     token_file: TokenOption = None,
     creds: CredentialsOption = None,
     ca: CaOption = None,
@@ -56,20 +69,24 @@ def up(
     key: KeyOption = None,
     json: JsonLineOption = False,
 ) -> None:
-    """Run a broker on this machine, and the registry, until Ctrl-C or SIGTERM.
+    """Run a broker on this machine, the registry and a translator, until
+    Ctrl-C or SIGTERM.
 
-    The broker listens on 127.0.0.1 alone and dies with this process, even
+    The registry tells publishers what subscribers want; the translator makes
+    channels of the log for those who ask for less than the most demanding
+    one. The broker listens on 127.0.0.1 alone and dies with this process, even
     a killed one. Leaves with 0 when it is stopped, with 2 where it cannot
     start.
 
     \b
     thinwire up --dir ~/thinwire-data
     thinwire up --to nats://broker:4222
+    thinwire up --to nats://broker:4222 --only translator
     """
     output = Output(json)
     if to is None:
         try:
-            run(_broker_and_registry(output, port, directory), patience=STOPPING)
+            run(_broker_and_services(output, port, directory, only), patience=STOPPING)
         except OSError as trouble:
             where = str(directory or tempfile.gettempdir())
             raise ConfigError(
@@ -78,41 +95,53 @@ def up(
     elif directory is not None:
         raise ConfigError("a broker that runs has its data elsewhere: leave out --dir, or --to", dir=str(directory))
     else:
-        run(_registry_alone(output, Access(to, token_file, creds, ca, cert, key)))
+        run(_services_alone(output, Access(to, token_file, creds, ca, cert, key), only))
 
 
-async def _broker_and_registry(output: Output, port: int, directory: Path | None) -> None:
-    async with EmbeddedServer(directory, port=port) as server, _registry(server.url, {}) as service:
+async def _broker_and_services(output: Output, port: int, directory: Path | None, only: Service | None) -> None:
+    async with EmbeddedServer(directory, port=port) as server, _services(server.url, {}, only) as services:
         kept = "stay there" if directory is not None else "go when it stops; --dir DIR keeps them"
-        _announce(output, server.url, server.directory, f"broker and registry run; data in {server.directory} {kept}")
+        running = f"broker{', ' if only is None else ' and '}{_named(only)} run"
+        _announce(output, server.url, server.directory, f"{running}; data in {server.directory} {kept}")
         with Interruptible():
-            await _watch(service, server)
+            await _watch(services, server)
 
 
-async def _registry_alone(output: Output, access: Access) -> None:
+async def _services_alone(output: Output, access: Access, only: Service | None) -> None:
     if read_url(access.url).scheme not in ("nats", "tls"):
         raise ConfigError("name a broker that runs: nats://host:4222 or tls://host:4222", to=access.shown)
-    async with _registry(access.url, access.options()) as service:
-        _announce(output, access.shown, None, "the registry runs")
+    async with _services(access.url, access.options(), only) as services:
+        _announce(output, access.shown, None, f"{_named(only)} {'run' if only is None else 'runs'}")
         with Interruptible():
-            await _watch(service)
+            await _watch(services)
+
+
+def _named(only: Service | None) -> str:
+    return "registry and translator" if only is None else f"the {only}"
 
 
 @asynccontextmanager
-async def _registry(url: str, options: dict[str, Any]) -> AsyncIterator[asyncio.Task[None]]:
-    """The registry at work, as the task that does it."""
+async def _services(url: str, options: dict[str, Any], only: Service | None) -> AsyncIterator[set[asyncio.Task[None]]]:
+    """The services at work, as the tasks that do it."""
+    starts = {Service.REGISTRY: run_registry, Service.TRANSLATOR: run_translator}
     async with AsyncExitStack() as stack:
-        broker, _ = await open_broker(read_url(url), {"name": "registry", **options}, stack)
-        yield await run_registry(broker, WallClock(), stack)
+        tasks: set[asyncio.Task[None]] = set()
+        for service, start in starts.items():
+            if only in (None, service):
+                broker, _ = await open_broker(read_url(url), {"name": str(service), **options}, stack)
+                tasks.add(await start(broker, WallClock(), stack))
+        yield tasks
 
 
-async def _watch(service: asyncio.Task[None], server: EmbeddedServer | None = None) -> None:
-    """Until the registry, or the broker under it, ends by itself."""
-    while not service.done():
-        await asyncio.wait({service}, timeout=PULSE)
+async def _watch(services: set[asyncio.Task[None]], server: EmbeddedServer | None = None) -> None:
+    """Until a service, or the broker under it, ends by itself."""
+    ended: set[asyncio.Task[None]] = set()
+    while not ended:
+        ended, _ = await asyncio.wait(services, timeout=PULSE, return_when=asyncio.FIRST_COMPLETED)
         if server is not None and not server.running:
             raise BrokerUnavailable(f"the broker ended by itself. Its log ends with:\n{server.log_tail()}\n")
-    service.result()
+    for service in ended:
+        service.result()
 
 
 def _announce(output: Output, url: str, directory: Path | None, sentence: str) -> None:

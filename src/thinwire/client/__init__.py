@@ -1,7 +1,7 @@
 """What users call: `connect`, publishers, subscriptions."""
 
 from thinwire.client.bus import Bus, connect
-from thinwire.client.notices import Away, Coarser, Notice, Skewed, Unreadable
+from thinwire.client.notices import Away, Coarser, Notice, Skewed, Unreadable, Unserved
 from thinwire.client.publication import TopicPublisher
 from thinwire.client.subscription import Subscription
 
@@ -14,5 +14,6 @@ __all__ = [
     "Subscription",
     "TopicPublisher",
     "Unreadable",
+    "Unserved",
     "connect",
 ]

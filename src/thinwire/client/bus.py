@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from thinwire.client.asking import Start, asked
-from thinwire.client.opening import open_broker, run_registry
+from thinwire.client.opening import open_broker, run_services
 from thinwire.client.publication import MAX_PENDING, TopicPublisher
 from thinwire.client.subscription import OnNotice, Subscription
 from thinwire.client.urls import read_url
@@ -31,7 +31,7 @@ def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | N
     url: `nats://host:4222` or `tls://...` (several servers joined by commas), `embedded://` (starts a real nats-server
         here, `embedded:///folder` keeps its data there), `memory://name` (in this process)
     name: who connects; the default name of publishers
-    services: run a registry in this process, for a broker that is started here or in memory
+    services: run a registry and a translator in this process, for a broker that is started here or in memory
     options: passed on to the connection: `token`, `user`, `password`, `credentials`, `nkey`, `ca`, `certificate`,
         `key`, `hostname`, `connect_timeout`
 
@@ -73,7 +73,7 @@ class Bus:
         try:
             self._broker, own = await open_broker(self._address, self._options, self._stack)
             if own is not None and self.services:
-                await run_registry(own, self.clock, self._stack)
+                await run_services(own, self.clock, self._stack)
             self._bucket = await self._broker.bucket(REGISTRY)
         except BaseException:
             await self._stack.aclose()
@@ -193,7 +193,8 @@ class Bus:
         schema: of a topic that is not registered; of a registered one, the version to read it as
         ack_every: seconds between two notes of what a durable one has worked off, at most
         limit: messages read ahead, at most
-        on_notice: called with what is told beside events: `Missed`, `Coarser`, `Skewed`, `Unreadable`, `Watermark`
+        on_notice: called with what is told beside events: `Missed`, `Coarser`, `Skewed`, `Unreadable`, `Unserved`,
+            `Audit`, `Watermark`
         """
         wanted = asked(
             tolerance=tolerance,

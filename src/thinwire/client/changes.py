@@ -17,6 +17,12 @@ from thinwire.reduction.demand import tick_size
 
 Values = tuple[Any, ...]
 
+Passed = tuple[Values, tuple[int, int]]
+"""the values of an event that passed, the life of its publisher and its number"""
+
+Memory = dict[tuple[str, ...], dict[str, dict[Values, Passed]]]
+"""what passed last: by the names of the properties, by publisher, by source"""
+
 MAX_BOUNDS = 64
 """sets of bounds kept in mind; a link has one at a time"""
 
@@ -25,6 +31,7 @@ class Changes:
     """Remembers the last values that passed, for each source of each publisher.
 
     schema: of the events; tolerance: per property; those not named do not count
+    memory: what others with the same properties remember, for events that reach the same reader another way
 
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
     >>> changes = Changes(rooms, {"t": 0.5})
@@ -33,7 +40,7 @@ class Changes:
     [20.0, 20.6]
     """
 
-    def __init__(self, schema: Schema, tolerance: Mapping[str, float]) -> None:
+    def __init__(self, schema: Schema, tolerance: Mapping[str, float], memory: Memory | None = None) -> None:
         self.schema = schema
         self.tolerance = tolerance
         measured = [p for p in schema.wire if p.role is Role.MEASUREMENT and p.name in tolerance]
@@ -42,7 +49,7 @@ class Changes:
         self._asked = tuple(Fraction(str(tolerance[name])) for name in self._names)
         self._values_of = _getter(schema, self._names)
         self._limits_of: dict[int, tuple[Any, Values]] = {}
-        self._last: dict[str, dict[Values, Values]] = {}
+        self._last = memory.setdefault(self._names, {}) if memory is not None else {}
 
     def admitted(self, events: list[Event]) -> list[Event]:
         """Those events of one publisher that show a change; each is the one to compare with from then on."""
@@ -56,16 +63,39 @@ class Changes:
         for event in events:
             values, source = values_of(event), event.source
             before = last.get(source)
-            if values == before:
+            if before is not None and values == before[0]:
                 continue
             if event.bound is not bound:
                 bound = event.bound
                 limits = self._limits(bound)
                 any_counts = not any(limits)
-            if any_counts or before is None or self._moved(values, before, limits):
-                last[source] = values
+            if any_counts or before is None or self._moved(values, before[0], limits):
+                last[source] = values, (event.incarnation, event.ordinal)
                 passed.append(event)
         return passed
+
+    def moved_on(self, events: list[Event], *, strictly: bool) -> tuple[list[Event], list[Event]]:
+        """Those events of one publisher, where its sources stand now, that differ from what passed last by more than
+        may be, or strictly: at all. Sources of which nothing has passed yet do not count.
+
+        First the ones that are newer than what passed; then those that are the same event, seen in another way: it
+        must not come twice, and what comes after it has to be looked at.
+        """
+        last = self._last.get(events[0].publisher, {}) if events else {}
+        passed: list[Event] = []
+        again: list[Event] = []
+        for event in events:
+            values, before = self._values_of(event), last.get(event.source)
+            if before is None or values == before[0]:
+                continue
+            if strictly or self._moved(values, before[0], self._limits(event.bound)):
+                number = event.incarnation, event.ordinal
+                if number > before[1]:
+                    last[event.source] = values, number
+                    passed.append(event)
+                else:
+                    again.append(event)
+        return passed, again
 
     def _moved(self, values: Values, last: Values, limits: Values) -> bool:
         for value, before, step, limit in zip(values, last, self._steps, limits, strict=True):

@@ -37,4 +37,10 @@ class Away(NamedTuple):
     seconds: float
 
 
-Notice = Away | Missed | Watermark | Audit | Coarser | Skewed | Unreadable
+class Unserved(NamedTuple):
+    """No translator serves what was asked: the log does, and nothing is lost, but no bandwidth is saved on the way."""
+
+    reason: str
+
+
+Notice = Away | Missed | Watermark | Audit | Coarser | Skewed | Unreadable | Unserved

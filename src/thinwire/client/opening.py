@@ -1,4 +1,4 @@
-"""From a URL to a broker: one that runs, one started here, or one in memory; the last two bring a registry along."""
+"""From a URL to a broker: one that runs, one started here, or one in memory; the last two bring the services along."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import fields
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
 from thinwire.client.urls import Address, read_url
 from thinwire.clock import Clock
@@ -61,12 +61,33 @@ def _fields(kind: Any) -> set[str]:
     return {item.name for item in fields(kind)}
 
 
+async def run_services(broker: Broker, clock: Clock, stack: AsyncExitStack) -> list[asyncio.Task[None]]:
+    """The registry and a translator in this process, as long as the stack lasts; the tasks that do it."""
+    return [await run_registry(broker, clock, stack), await run_translator(broker, clock, stack)]
+
+
 async def run_registry(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
     """The registry's service in this process, as long as the stack lasts; the task that does it."""
     from thinwire.control.registry.server import RegistryService
 
-    service = RegistryService(broker, clock)
-    task = asyncio.create_task(service.run(), name="registry")
+    return await _run(RegistryService(broker, clock), "registry", stack)
+
+
+async def run_translator(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
+    """A translator in this process, as long as the stack lasts; the task that does it."""
+    from thinwire.control.translating.service import TranslatorService
+
+    return await _run(TranslatorService(broker, clock), "translator", stack)
+
+
+class _Service(Protocol):
+    async def run(self) -> None: ...
+
+    async def ready(self) -> None: ...
+
+
+async def _run(service: _Service, name: str, stack: AsyncExitStack) -> asyncio.Task[None]:
+    task = asyncio.create_task(service.run(), name=name)
     stack.push_async_callback(_end, task)
     await service.ready()
     return task

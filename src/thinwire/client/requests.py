@@ -1,32 +1,33 @@
-"""Asking publishers for key frames: all of a topic at the start, one whose link is lost later."""
+"""Asking the translator of a topic for key frames of a class: of all publishers at the start, of one that is lost."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 from thinwire.control.logs.inlet import Inlet
-from thinwire.control.names import ask_subject, call_subject
+from thinwire.control.names import channel_ask_subject
 from thinwire.errors import BrokerUnavailable
-from thinwire.frames import FrameKind, Request
 from thinwire.transports.broker import Broker
 
 
-class Requests:
-    """The requests of one subscription."""
+class ChannelRequests:
+    """The requests of one reader of a channel."""
 
-    def __init__(self, broker: Broker, topic: str) -> None:
+    def __init__(self, broker: Broker, topic: str, class_id: str) -> None:
         self._broker = broker
-        self._topic = topic
+        self._subject = channel_ask_subject(topic, class_id)
 
     async def call(self) -> None:
-        """Ask every publisher that is there to say where it stands."""
-        frame = bytes((FrameKind.REQUEST, 0, 0)) + Request(0, 0).encode()
-        with suppress(BrokerUnavailable):
-            await self._broker.send(call_subject(self._topic), frame)
+        """Ask for where every publisher stands."""
+        await self.ask_for("")
 
     async def ask(self, inlet: Inlet, now: float) -> None:
-        """Ask the publishers whose links are lost, not too often."""
+        """Ask for the publishers whose links are lost, not too often."""
         for publisher, link in inlet.lost():
-            for frame in link.poll(now):
-                with suppress(BrokerUnavailable):
-                    await self._broker.send(ask_subject(self._topic, publisher), frame)
+            if link.poll(now):
+                await self.ask_for(publisher)
+
+    async def ask_for(self, publisher: str) -> None:
+        """Ask for where one publisher stands."""
+        with suppress(BrokerUnavailable):
+            await self._broker.send(self._subject, publisher.encode())

@@ -6,32 +6,48 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thinwire.client.asking import Asked, always_delivered
-from thinwire.client.changes import Changes
+from thinwire.client.changes import Changes, Memory
 from thinwire.events import Event, Projection, Schema, flatten, nest
 
 Step = Callable[[list[Event]], list[Event]]
 
 
 class Shape:
-    """What is done to the events of one schema, step by step; nothing where everything was asked for."""
+    """What is done to the events of one schema, step by step; nothing where everything was asked for.
 
-    def __init__(self, asked: Asked, schema: Schema, reader: Schema | None = None) -> None:
+    memory: of what has passed as a change, shared by all shapes of a subscription
+    """
+
+    def __init__(
+        self, asked: Asked, schema: Schema, reader: Schema | None = None, memory: Memory | None = None
+    ) -> None:
         self.schema = schema
-        self.changes = Changes(schema, asked.tolerances(schema)) if asked.emit == "changes" else None
-        self._steps = tuple(self._make_steps(asked, reader))
+        self.changes = Changes(schema, asked.tolerances(schema), memory) if asked.emit == "changes" else None
+        self._first = (_chosen_sources(schema, asked.sources),) if asked.sources else ()
+        self._then = tuple(self._make_steps(asked, reader))
 
     def __call__(self, events: list[Event]) -> list[Event]:
         """The events that are left, in their order."""
-        for step in self._steps:
+        for step in self._first:
+            events = step(events)
+        if self.changes is not None:
+            events = self.changes.admitted(events)
+        for step in self._then:
             events = step(events)
         return events
 
+    def moved_on(self, events: list[Event], *, strictly: bool) -> tuple[list[Event], list[Event]]:
+        """Where sources stand now, as far as that is a change nobody has told, or strictly: any difference; and apart,
+        where it is seen in another way although nothing has happened since. See `Changes.moved_on`."""
+        if self.changes is None:
+            return [], []
+        passed, again = self.changes.moved_on(events, strictly=strictly)
+        for step in self._then:
+            passed = step(passed)
+        return passed, again
+
     def _make_steps(self, asked: Asked, reader: Schema | None) -> list[Step]:
         steps: list[Step] = []
-        if asked.sources:
-            steps.append(_chosen_sources(self.schema, asked.sources))
-        if self.changes is not None:
-            steps.append(self.changes.admitted)
         if reader is not None and reader.fingerprint != self.schema.fingerprint:
             steps.append(_projected(self.schema, reader))
         if asked.properties is not None:

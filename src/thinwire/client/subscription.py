@@ -1,7 +1,7 @@
 """A topic as its subscriber sees it: an endless series of events, each with its bound.
 
-Nothing runs on its own: asking for the next event reads the log, so a subscriber that is slow holds the log back and
-not the memory. Asking also says that the events handed out before are worked off.
+Nothing is read on its own: asking for the next event reads, so a subscriber that is slow holds the log back and not the
+memory. Asking also says that the events handed out before are worked off.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from types import TracebackType
+from typing import Literal
 
 from thinwire.client.asking import Asked
 from thinwire.client.cursors import Cursor, CursorKeeper
-from thinwire.client.intake import Intake
 from thinwire.client.notices import Notice
-from thinwire.client.requests import Requests
+from thinwire.client.reading import Place, Reading
 from thinwire.client.watching import Absence
 from thinwire.clock import Clock
-from thinwire.control.names import alive_subject, log_of, publisher_subjects
+from thinwire.control.classes import DemandClass
+from thinwire.control.names import alive_subject, log_of
 from thinwire.control.registry import SubscriptionDocument
 from thinwire.control.topics import Topic
 from thinwire.errors import TransportClosed
 from thinwire.events import Event, Schema
 from thinwire.link import Counts, Missed, Watermark
 from thinwire.link.warming import warm_up
-from thinwire.transports.broker import Broker, Listener, LogReader
+from thinwire.transports.broker import Broker, Listener
 
 MAX_NOTICES = 1024
-NEARBY = 4096
-"""messages that a new subscriber reads to know where everything stands; beyond that it asks the publishers"""
 REGISTRY_PATIENCE = 2.0
 LONG = 5.0
 """seconds of other work after which a subscription makes sure that it is still known"""
@@ -74,16 +73,13 @@ class Subscription:
         self._ack_every = ack_every
         self._limit = limit
         self._on_notice = on_notice
-        self._requests = Requests(broker, topic)
         self._absence = Absence(broker.url, self._tell)
         self._ready: deque[Event] = deque()
         self._handed_out = 0
         self._at_once = 0
-        self._skip = 0
         self._offset: int | None = None
         self._next_tick = self._turned = 0.0
-        self._intake: Intake | None = None
-        self._reader: LogReader | None = None
+        self._reading: Reading | None = None
         self._keeper: CursorKeeper | None = None
         self._listener: Listener | None = None
         self._closed = False
@@ -120,38 +116,53 @@ class Subscription:
 
     @property
     def offset(self) -> int | None:
-        """The place in the log of the events handed out last."""
-        return self._offset
+        """The place in the log up to which everything has been received."""
+        return self._reading.feed.log_offset or self._offset if self._reading is not None else None
+
+    @property
+    def feed(self) -> Literal["log", "channel"]:
+        """What it reads now: the log of the topic, or the channel of those who ask for the same."""
+        return "channel" if self._reading is not None and self._reading.on_channel else "log"
 
     @property
     def counts(self) -> dict[str, Counts]:
         """What each publisher's link has done so far."""
-        links = self._intake.inlet.links if self._intake is not None else {}
-        return {name: link.counts for name, link in links.items()}
+        return self._reading.counts if self._reading is not None else {}
 
     @property
     def watermark(self) -> float | None:
         """Up to this time (seconds) the events of every publisher heard of are complete; None before it is known."""
-        return self._intake.watermark if self._intake is not None else None
+        return self._reading.intake.watermark if self._reading is not None else None
 
     async def open(self) -> None:
         """Say what is asked, and find the place to begin at."""
-        if self._reader is not None or self._closed:
+        if self._reading is not None or self._closed:
             return
-        self._view = await self._find_topic()
-        self.asked.check(self._view.schema)
+        self._view = view = await self._find_topic()
+        self.asked.check(view.schema)
         await asyncio.to_thread(warm_up)
-        await self._view.open_log()
-        intake = Intake(self._view, self.asked, self._reader_schema, self._tell)
+        await view.open_log()
         # The place first, the demand after it: the key frames that answer the demand then lie behind the place.
-        first, begins = await self._place()
-        await intake.seek(self._broker, first, NEARBY if begins else None)
-        self._intake = intake
+        place = await self._place()
         await self._ask()
-        subjects = [publisher_subjects(self.topic)]
-        self._reader = await self._broker.read(log_of(self.topic), first=first, subjects=subjects, limit=self._limit)
-        if begins:
-            await self._hear_where_everything_stands(intake)
+        reading = Reading(
+            self._broker,
+            self._clock,
+            view,
+            self.asked,
+            DemandClass.of(self._document()),
+            reader=self._reader_schema,
+            limit=self._limit,
+            tell=self._tell,
+            keep=self._keep,
+        )
+        await reading.begin(place)
+        try:
+            self._ready.extend(await reading.hear_where_everything_stands() if place.begins else ())
+        except BaseException:
+            await reading.close()
+            raise
+        self._reading = reading
 
     async def close(self, *, failed: bool = False) -> None:
         """Stop. What was handed out counts as worked off, but for the last event or batch where the caller failed on
@@ -159,31 +170,31 @@ class Subscription:
         if self._closed:
             return
         self._closed = True
+        reading = self._reading
         try:
-            if self._keeper is not None and self._offset is not None:
-                await self._keeper.keep(self._worked_off(failed), self._clock.now(), at_once=True)
+            if self._keeper is not None and reading is not None and not reading.feed.fresh:
+                await self._keeper.keep(self._worked_off(reading, failed), self._clock.now())
         finally:
-            if self._reader is not None:
-                await self._reader.close()
+            if reading is not None:
+                await reading.close()
             if self._listener is not None:
                 await self._listener.close()
                 if self.asked.durable is None:
                     await self._view.subscription_ends(self.identity)
 
-    async def _place(self) -> tuple[int, bool]:
-        """The offset to begin at, and whether this is a new subscription that begins now."""
+    async def _place(self) -> Place:
+        """Where to begin."""
         cursor = await self._open_cursor() if self.asked.durable is not None else None
         span = await self._broker.span(log_of(self.topic))
         if cursor is None:
             first = await self._asked_offset(span.first, span.last + 1)
             if self._keeper is not None:
-                await self._keeper.keep(Cursor(first - 1), self._clock.now(), at_once=True)
-            return first, self.asked.start == "latest"
-        self._skip = cursor.within
-        if cursor.offset + 1 < span.first:
-            self._skip = 0
+                await self._keeper.keep(Cursor(first - 1), self._clock.now())
+            return Place(first, self.asked.start == "latest")
+        if cursor.channel is None and cursor.offset + 1 < span.first:
             self._tell(Missed("", None, None, None, "retention"))
-        return max(cursor.offset + 1, span.first), False
+            cursor = Cursor(span.first - 1)
+        return Place(cursor.offset + 1, False, cursor)
 
     async def _open_cursor(self) -> Cursor | None:
         assert self.asked.durable is not None
@@ -208,43 +219,44 @@ class Subscription:
         if not await self._view.wait_for(self.asked.tolerances(self._view.schema), REGISTRY_PATIENCE):
             _log.warning("%s: the registry has not answered; what is asked here counts when it does", self.topic)
 
-    async def _hear_where_everything_stands(self, intake: Intake) -> None:
-        """A subscriber that begins now first hears of every source, from the log or from its publisher."""
-        if not intake.inlet.links or any(intake.inlet.lost()):
-            await self._requests.call()
-        self._ready.extend(await intake.present())
-
     async def _more(self) -> bool:
-        """Work for more events: acknowledge, read a message, see to what is due. False at the end."""
+        """Work for more events: acknowledge, go over where that is better, read a message. False at the end."""
         if self._closed:
             return False
-        if self._reader is None or self._intake is None:
+        if self._reading is None:
             await self.open()
-        if self._reader is None or self._intake is None:
+        if self._reading is None:
             raise TransportClosed()
-        await self._acknowledge(self._reader)
+        reading = self._reading
+        await self._acknowledge(reading)
         await self._still_here(self._clock.now())
-        stored = await self._reader.next(min(PULSE, self.asked.tick) if self.asked.cadence == "tick" else PULSE)
+        self._offset = self.offset
+        rest = await reading.go_over(self._clock.now())
+        if rest:
+            self._handed_out = 0
+            self._ready.extend(rest)
+            return True
+        stored, events = await reading.next(min(PULSE, self.asked.tick) if self.asked.cadence == "tick" else PULSE)
         now = self._clock.now()
         self._absence.note(self._broker.connected, now)
         if stored is not None:
-            self._offset, self._handed_out = stored.offset, 0
-            self._ready.extend(await self._intake.take(stored, now))
-            self._leave_out()
-        if stored is None or any(self._intake.inlet.lost()):
-            await self._requests.ask(self._intake.inlet, now)
+            self._handed_out = 0
+            self._ready.extend(events)
+            self._leave_out(reading)
+        if stored is None or any(reading.intake.inlet.lost()):
+            await reading.ask_for_the_lost(now)
         if self.asked.cadence == "tick" and now >= self._next_tick:
             self._next_tick = now + self.asked.tick
-            self._ready.extend(await self._intake.expected())
+            self._ready.extend(await reading.intake.expected())
         return True
 
-    def _leave_out(self) -> None:
+    def _leave_out(self, reading: Reading) -> None:
         """The events of the first message that were worked off before the last end."""
-        while self._skip and self._ready:
+        while reading.skip and self._ready:
             self._ready.popleft()
             self._handed_out += 1
-            self._skip -= 1
-        self._skip = 0
+            reading.skip -= 1
+        reading.skip = 0
 
     async def _still_here(self, now: float) -> None:
         """Who did not come back for long may have been taken for gone by the registry."""
@@ -252,22 +264,26 @@ class Subscription:
             await self._view.subscription_starts(self._document())
         self._turned = now
 
-    async def _acknowledge(self, reader: LogReader) -> None:
+    async def _acknowledge(self, reading: Reading) -> None:
         """More is asked for, so everything handed out is worked off."""
-        if self._offset is None:
+        if reading.feed.fresh:
             return
-        reader.done(self._offset)
-        if self._keeper is not None:
-            await self._keeper.keep(Cursor(self._offset), self._clock.now())
+        reading.feed.done()
+        if self._keeper is not None and self._keeper.is_due(self._clock.now()):
+            await self._keeper.keep(reading.cursor(), self._clock.now())
 
-    def _worked_off(self, failed: bool) -> Cursor:
+    async def _keep(self) -> None:
+        """The feed is about to be left: note what is worked off of it."""
+        if self._keeper is not None and self._reading is not None and not self._reading.feed.fresh:
+            await self._keeper.keep(self._reading.cursor(), self._clock.now())
+
+    def _worked_off(self, reading: Reading, failed: bool) -> Cursor:
         """Where to go on after the end: behind the last message, or within it where events of it are left."""
-        assert self._offset is not None
         if not self._ready and not (failed and self._handed_out):
-            return Cursor(self._offset)
+            return reading.cursor()
         # Which events count as changes depends on what came before; those of a message come again as a whole.
         within = self._handed_out - failed * self._at_once if self.asked.emit == "all" else 0
-        return Cursor(self._offset - 1, max(0, within))
+        return reading.cursor(max(0, within))
 
     def _document(self) -> SubscriptionDocument:
         asked = self.asked

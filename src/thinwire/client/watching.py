@@ -65,9 +65,14 @@ class Watch:
         """The broker stored a message of a publisher at this time."""
         self._stored[publisher_in(stored.subject)] = stored.time
 
-    def marked(self, mark: Watermark) -> None:
-        """A publisher is complete up to a time by its own clock; does that agree with the broker's?"""
+    def marked(self, mark: Watermark, *, on_log: bool = True) -> None:
+        """A publisher is complete up to a time by its own clock; does that agree with the broker's?
+
+        on_log: did it say so itself, just before it was stored? A translator may say it again much later.
+        """
         self._marks[mark.publisher] = mark.time
+        if not on_log:
+            return
         ahead = mark.time - self._stored.get(mark.publisher, mark.time)
         if abs(ahead) <= MAX_SKEW:
             self._skewed.discard(mark.publisher)
@@ -82,13 +87,20 @@ class Watch:
             return None
         return min(self._marks[name] for name in links)
 
-    def check_bounds(self, links: Mapping[str, Subscriber], topic: Topic) -> None:
-        """Once per configuration of a publisher: say where its bounds are above, or below, what was asked."""
+    def start_over(self) -> None:
+        """Events come another way from now on: bounds are looked at anew."""
+        self._checked.clear()
+
+    def check_bounds(self, links: Mapping[str, Subscriber], topic: Topic, *, on_log: bool = True) -> None:
+        """Once per configuration of a publisher: say where its bounds are above, or below, what was asked.
+
+        on_log: do the links read what publishers write, and not what a translator made of it?
+        """
         for name, link in links.items():
             version = (link.incarnation or 0, link.config_version or 0)
             if link.state is State.READY and self._checked.get(name) != version:
                 self._checked[name] = version
-                self._compare(name, link, topic)
+                self._compare(name, link, topic, on_log)
 
     def expected(self, link: Subscriber) -> list[Event]:
         """What is expected next of the sources that said nothing since the last tick; nothing is claimed for these."""
@@ -100,13 +112,15 @@ class Watch:
             self._seen[key] = event.ordinal
         return found
 
-    def _compare(self, name: str, link: Subscriber, topic: Topic) -> None:
+    def _compare(self, name: str, link: Subscriber, topic: Topic, on_log: bool) -> None:
         tolerances = self._asked.tolerances(topic.schema)
         for property, tolerance in tolerances.items():
             bound = link.bound.get(property, 0.0)
             if bound is None or bound > tolerance:
                 self._tell(Coarser(name, property, bound, tolerance))
-        finer = any(tolerance > (link.bound.get(property) or 0.0) for property, tolerance in tolerances.items())
+        finer = on_log and any(
+            tolerance > (link.bound.get(property) or 0.0) for property, tolerance in tolerances.items()
+        )
         if finer and not self._said_finer:
             self._said_finer = True
             _log.info(FINER, topic.name) if topic.managed else _log.warning(FINER, topic.name)

@@ -1,17 +1,19 @@
-"""The registry as a process."""
+"""The services as processes."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
 from typing import Any
 
-from thinwire.client.opening import open_broker, run_registry
+from thinwire.client.opening import open_broker, run_registry, run_translator
 from thinwire.client.urls import read_url
 from thinwire.clock import WallClock
+from thinwire.transports.broker import Broker
 
 
-class RegistryRole:
-    """Runs the registry's service; it takes no commands but to leave."""
+class ServiceRole(ABC):
+    """Runs a service; it takes no commands but to leave."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -19,10 +21,27 @@ class RegistryRole:
 
     async def open(self) -> None:
         broker, _ = await open_broker(read_url(self.url), {}, self._stack)
-        await run_registry(broker, WallClock(), self._stack)
+        await self._start(broker)
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
         return {}
 
     async def close(self) -> None:
         await self._stack.aclose()
+
+    @abstractmethod
+    async def _start(self, broker: Broker) -> None: ...
+
+
+class RegistryRole(ServiceRole):
+    """The registry as a process."""
+
+    async def _start(self, broker: Broker) -> None:
+        await run_registry(broker, WallClock(), self._stack)
+
+
+class TranslatorRole(ServiceRole):
+    """A translator as a process."""
+
+    async def _start(self, broker: Broker) -> None:
+        await run_translator(broker, WallClock(), self._stack)

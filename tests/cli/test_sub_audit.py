@@ -1,0 +1,83 @@
+"""`thinwire sub --audit`: what was promised, and how far off values really were."""
+
+import json
+import math
+
+import pytest
+
+from thinwire.cli.main import main
+from thinwire.cli.promises import Promises
+from thinwire.link import Audit
+
+TOPIC = "audit.rooms"
+
+
+@pytest.fixture(scope="module")
+def filled(url, tmp_path_factory):
+    """The URL of a broker that keeps events of which one in four was audited."""
+    from asyncio import run
+
+    import thinwire as tw
+
+    schema = tw.Schema(
+        TOPIC,
+        [
+            tw.Property("room", "string", "dimension"),
+            tw.Property("t", "number", step="0.1"),
+            tw.Property("n", "integer"),
+        ],
+    )
+
+    async def fill():
+        async with tw.connect(url) as bus:
+            await bus.register(schema, retain=True, tolerance={"t": 0.5}, audit_every=4)
+            async with bus.publisher(TOPIC, name="p1") as out:
+                for n in range(80):
+                    await out.publish({"room": f"R{n % 2}", "t": 20 + (n * 7 % 11) / 10, "n": n})
+                await out.flush()
+
+    run(fill())
+    return url
+
+
+def sub(capsys, url, *args, code=0):
+    assert main(["sub", TOPIC, "--to", url, "--start", "earliest", "-n", "80", "--tolerance", "t=0.5", *args]) == code
+    return capsys.readouterr()
+
+
+def test_a_table_beside_the_events(filled, capsys):
+    said = sub(capsys, filled, "--audit")
+    assert len(said.out.splitlines()) == 80
+    assert "promises and facts" in said.err
+    assert " t " in said.err
+
+
+def test_a_document_in_place_of_the_events(filled, capsys):
+    document = json.loads(sub(capsys, filled, "--audit", "--json").out)
+    rows = {row["property"]: row for row in document["properties"]}
+    assert document["topic"] == TOPIC
+    assert rows["t"]["audits"] >= 15
+    assert 0 < rows["t"]["largest"] <= rows["t"]["bound"] == rows["t"]["tolerance"] == 0.5
+    assert rows["n"]["largest"] == rows["n"]["broken"] == 0
+
+
+def test_json_is_for_audits(filled, capsys):
+    assert main(["sub", TOPIC, "--to", filled, "--json"]) == 2
+    assert "--audit" in capsys.readouterr().err
+
+
+def test_a_broken_promise_counts_and_no_promise_cannot_be_broken():
+    promises = Promises()
+    promises.note(Audit("p1", ("T1",), 1, {"t": 0.4, "u": 9.0}, {"t": 0.5, "u": None}, {}))
+    assert not promises.broken
+    promises.note(Audit("p1", ("T1",), 2, {"t": math.inf, "u": 0.0}, {"t": 0.5, "u": 1.0}, {}))
+    assert promises.broken
+    t, u = promises.rows({"t": 0.5, "u": 1.0})
+    assert (t.audits, t.broken, t.largest) == (2, 1, math.inf)
+    assert (u.bound, u.broken) == (None, 0)
+    assert promises.rows({"u": 1.0}) == [u]
+
+
+def test_no_audits_say_how_to_get_them(capsys):
+    Promises().show("rooms", "log", {}, json=False)
+    assert "audit_every" in capsys.readouterr().err

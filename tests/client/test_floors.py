@@ -1,0 +1,140 @@
+"""What was handed out before: floors, cursors that keep them, and channels that break off."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from client_sites import rooms
+from hypothesis import given
+from hypothesis import strategies as st
+
+import thinwire as tw
+from thinwire.client.cursors import ChannelPlace, Cursor, CursorKeeper
+from thinwire.client.floors import Floor, Last, meet
+from thinwire.control.classes import DemandClass
+from thinwire.control.logs.channels import ChannelInlet
+from thinwire.control.logs.inlet import Inlet
+from thinwire.control.names import CURSORS
+from thinwire.control.translating.core import Translation
+from thinwire.control.translating.envelope import Position
+from thinwire.errors import RegistryError
+from thinwire.events import Event
+from thinwire.frames import join
+from thinwire.link import Missed, Publisher
+from thinwire.transports.broker import Stored
+from thinwire.transports.local import LocalBroker, LocalServer
+
+
+def event(ordinal: int, life: int = 1, source: str = "T1") -> Event:
+    return Event({"t": 1.0}, bound={}, source=(source,), ordinal=ordinal, incarnation=life, publisher="p1")
+
+
+@given(st.integers(1, 3), st.integers(1, 9), st.lists(st.tuples(st.integers(1, 3), st.integers(1, 12)), unique=True))
+def test_only_what_lies_above_the_floor_passes(life: int, ordinal: int, coming: list[tuple[int, int]]) -> None:
+    floor = Floor({"p1": {("T1",): Last(life, ordinal)}})
+    events = [event(number, born) for born, number in sorted(coming)]
+    kept, missed = floor.above("p1", 1, events)
+    above = [each for each in events if (each.incarnation, each.ordinal) > (life, ordinal)]
+    assert kept == above
+    jumps = above and above[0].incarnation == life and above[0].ordinal > ordinal + 1
+    level = (life, ordinal) in coming
+    assert missed == ([Missed("p1", ("T1",), ordinal + 1, above[0].ordinal - 1, "gap")] if jumps and not level else [])
+    assert bool(floor) == (not above and not level)
+    before = floor.before(1)
+    assert before.told == {"p1": {("T1",): Last(life, ordinal)}}
+
+
+def test_a_position_drops_messages_and_then_the_first_events_of_the_next() -> None:
+    floor = Floor(positions={"p1": Position(10, 2)})
+    assert floor.above("p1", 9, [event(1)]) == ([], [])
+    assert floor.above("p2", 9, [event(1)]) == ([event(1)], [])
+    assert [each.ordinal for each in floor.above("p1", 12, [event(2), event(3), event(4)])[0]] == [4]
+    assert not floor
+
+
+def test_the_old_links_hand_out_what_was_silent_and_not_what_was_handed_out() -> None:
+    schema = rooms()
+    teller = Publisher(schema, tw.LinkConfig(demand=tw.Demand({"t": 5})), name="p1")
+    old, new = Inlet({schema.fingerprint: schema}.get), Inlet({schema.fingerprint: schema}.get)
+    key = Stored(1, "tw.log.x.p1.k", join(teller.start(0)), 0.0)
+    told = [teller.publish({"time": 1000 * n, "room": "a", "t": 20.0, "n": n}, 0) for n in range(6)]
+    first = Stored(2, "tw.log.x.p1.d", join([frame for frames in told[:2] for frame in frames]), 0.0)
+    rest = Stored(3, "tw.log.x.p1.d", join([f for frames in told[2:] for f in frames] + teller.heartbeat(0)), 0.0)
+    for inlet, messages in ((old, (key, first)), (new, (key, first, rest))):
+        for message in messages:
+            inlet.receive(message, 0.0)
+    assert meet(new, old, Floor()).floor.told == {"p1": {("a",): Last(old.links["p1"].incarnation or 0, 6)}}
+    stands = max(each.ordinal for each in old.links["p1"].present())
+    pending = Floor({"p1": {("a",): Last(old.links["p1"].incarnation or 0, stands + 1)}})
+    meeting = meet(old, new, pending)
+    assert [each.ordinal for _, events in meeting.rest for each in events] == list(range(stands + 2, 7))
+    assert not meeting.missed
+    assert not meeting.floor
+
+
+def test_a_channel_that_begins_anew_is_noticed_before_it_is_read() -> None:
+    schema = rooms()
+    teller = Publisher(schema, name="p1")
+    asked = DemandClass(tolerance={"t": 1})
+    translation = Translation(schema.name, {schema.fingerprint: schema}.get, epoch=1)
+    inlet = ChannelInlet({schema.fingerprint: schema}.get)
+
+    def messages() -> list[Stored]:
+        return [
+            Stored(offset, f"tw.chan.x.{asked.id}.p1.{'k' if one.key else 'd'}", one.payload, 0.0)
+            for offset, one in enumerate(translation.take(65_536), (inlet.offset or 0) + 1)
+        ]
+
+    translation.open(asked)
+    translation.receive(Stored(1, "tw.log.x.p1.k", join(teller.start(0)), 0.0))
+    frames = teller.publish({"time": 0, "room": "a", "t": 20.0, "n": 0}, 0)
+    translation.receive(Stored(2, "tw.log.x.p1.d", join(frames), 0.0))
+    for message in messages():
+        assert not inlet.leaps(message)
+        inlet.receive(message, 0.0)
+    translation.close(asked.id)
+    frames = teller.publish({"time": 1000, "room": "a", "t": 25.0, "n": 1}, 0)
+    translation.receive(Stored(3, "tw.log.x.p1.d", join(frames), 0.0))
+    translation.open(asked)
+    assert [inlet.leaps(message) for message in messages()] == [True]
+
+
+CURSORS_KEPT = [
+    Cursor(7, 3),
+    Cursor(7, 0, None, {"p1": {("a", 1): Last(2, 9)}}),
+    Cursor(5, 0, ChannelPlace("00ff", 4, 90, 2, 6, {"p1": Position(5, 1)}), {"p1": {("a",): Last(1, 2)}}),
+]
+
+
+@pytest.mark.parametrize("cursor", CURSORS_KEPT)
+def test_a_cursor_is_what_was_kept(cursor: Cursor) -> None:
+    async def story() -> None:
+        async with LocalBroker(LocalServer()) as broker:
+            keeper, found = await CursorKeeper.open(broker, "rooms", "hvac", every=1)
+            assert found is None
+            await keeper.keep(cursor, 0.0)
+            assert (await CursorKeeper.open(broker, "rooms", "hvac", every=1))[1] == cursor
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"no",
+        b"[]",
+        b'{"offset": -1}',
+        b'{"offset": 1, "channel": {"class": "x"}}',
+        b'{"offset": 1, "told": {"p1": [["a", 1]]}}',
+        b'{"offset": 1, "channel": {"class": "x", "opened": 1, "offset": 1, "within": 0}, "since": 1, "positions": []}',
+    ],
+)
+def test_what_is_no_cursor_is_refused(value: bytes) -> None:
+    async def story() -> None:
+        async with LocalBroker(LocalServer()) as broker:
+            await (await broker.bucket(CURSORS)).put("rooms.hvac", value)
+            with pytest.raises(RegistryError, match="not a cursor"):
+                await CursorKeeper.open(broker, "rooms", "hvac", every=1)
+
+    asyncio.run(story())
