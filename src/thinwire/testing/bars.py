@@ -1,4 +1,4 @@
-"""Bars on robustness. The wire area of `thinwire bench` finds them here by name: benches lie below this room."""
+"""Bars on robustness. The areas of `thinwire bench` find them here by name: benches lie below this room."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from thinwire.evaluation.bench import Bar, Row, Setting
+from thinwire.testing import classes_world_runs
 from thinwire.testing.fuzz import run_fuzz
 from thinwire.testing.world_runs import run_seeds
 
@@ -34,4 +35,16 @@ def worlds(setting: Setting) -> Iterator[Row]:
     )
 
 
+def worlds_of_classes(setting: Setting) -> Iterator[Row]:
+    """Seeded worlds in which translators die, pause and wake: no reader of a class may be told wrong, or not at all."""
+    seeds = setting.size(10_000, 200)
+    processes = os.cpu_count() or 1
+    found = classes_world_runs.run_seeds(SEED, seeds, lambda done: setting.progress(done / seeds), processes)
+    how = f"{found.seeds:,} seeds, {found.events:,} events, {found.delivered:,} deliveries"
+    how += f", {found.successions:,} successions, {found.refused:,} writes refused, {found.stale:,} ignored"
+    note = f"replay: python -m thinwire.testing.classes_world {min(found.failed)}" if found.failed else ""
+    yield Row("world: seeds with a broken promise", "failures", len(found.failed), high=0, how=how, note=note)
+
+
 WIRE = [Bar("fuzz", fuzz), Bar("deterministic world", worlds)]
+CLASSES = [Bar("world of classes", worlds_of_classes)]

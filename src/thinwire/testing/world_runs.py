@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
+from typing import TypeVar
 
 from thinwire.testing.world import Report, World
 
@@ -18,6 +20,8 @@ PORTION = 50
 """seeds a process takes at a time"""
 
 Progress = Callable[[int], None]
+
+R = TypeVar("R")
 
 
 @dataclass
@@ -53,7 +57,7 @@ def run_seeds(
     progress: told how many are done; compiled: force the kernels on or off, otherwise each seed decides
     """
     summary = Summary()
-    for reports in _portions(first, count, processes, compiled):
+    for reports in portions(first, count, processes, partial(_run, compiled)):
         for report in reports:
             summary.add(report)
         if progress is not None:
@@ -61,17 +65,18 @@ def run_seeds(
     return summary
 
 
-def _portions(first: int, count: int, processes: int, compiled: bool | None) -> Iterator[list[Report]]:
+def portions(first: int, count: int, processes: int, run: Callable[[int, int], list[R]]) -> Iterator[list[R]]:
+    """What `run` gives of the seeds from one to before another, portion by portion, as they are done."""
     ends = [(start, min(start + PORTION, first + count)) for start in range(first, first + count, PORTION)]
     if processes == 1:
-        yield from (_run(start, end, compiled) for start, end in ends)
+        yield from (run(start, end) for start, end in ends)
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(_run, start, end, compiled) for start, end in ends]):
+        for done in as_completed([pool.submit(run, start, end) for start, end in ends]):
             yield done.result()
 
 
-def _run(start: int, end: int, compiled: bool | None) -> list[Report]:
+def _run(compiled: bool | None, start: int, end: int) -> list[Report]:
     reports = [World(seed, compiled=compiled).run() for seed in range(start, end)]
     for report in reports:
         report.story.clear()  # it is told again by its seed, and costs more to send than to make

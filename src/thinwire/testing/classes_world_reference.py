@@ -1,0 +1,67 @@
+"""What the log of a topic tells a reader that never fails: the measure of what every class is owed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from thinwire.control.logs.inlet import Inlet, Lookup
+from thinwire.control.names import publisher_in
+from thinwire.errors import PeerFault
+from thinwire.events import Event
+from thinwire.link import Missed, State, Subscriber
+from thinwire.testing.classes_world_logs import Log
+from thinwire.testing.world_truth import Source
+
+Identity = tuple[int, Source, int]
+"""incarnation, source, ordinal of an event of one publisher"""
+
+
+class Told(NamedTuple):
+    """An event that the log tells, with the offset of the message that does."""
+
+    offset: int
+    identity: Identity
+
+
+class Reference:
+    """Reads everything, at once.
+
+    told: per publisher, the events of messages that left a link ready which was ready before, in their order: these
+        must reach every class whatever happens to translators
+    lost: per publisher, how often the log itself has been a loss. A round of another configuration in several messages
+        counts as one: between them nobody can take over, and who must is told so
+    """
+
+    def __init__(self, log: Log, lookup: Lookup, publishers: list[str]) -> None:
+        self.told: dict[str, list[Told]] = {name: [] for name in publishers}
+        self.known: dict[str, set[Identity]] = {name: set() for name in publishers}
+        self.lost: Counter[str] = Counter()
+        self._log = log
+        self._inlet = Inlet(lookup)
+        self._inlet.links |= {name: Subscriber(lookup, publisher=name, compiled=False) for name in publishers}
+        self._next = 1
+
+    def read_on(self) -> None:
+        """Read what is new."""
+        for stored in self._log.read(self._next):
+            publisher = publisher_in(stored.subject)
+            link = self._inlet.link(publisher)
+            before = link.state
+            try:
+                found = self._inlet.receive(stored, stored.time)
+            except PeerFault:
+                found = []
+            losses = [thing for thing in found if isinstance(thing, Missed)]
+            self.lost.update(missed.publisher for missed in losses if missed.source is None)
+            if before is State.READY and link.state is State.PARTIAL:
+                self.lost[publisher] += 1
+            if before is link.state is State.READY and not losses:
+                self._keep(publisher, stored.offset, [thing for thing in found if isinstance(thing, Event)])
+        self._next = self._log.end + 1
+
+    def _keep(self, publisher: str, offset: int, events: list[Event]) -> None:
+        for event in events:
+            identity = (event.incarnation, event.source, event.ordinal)
+            self.told[publisher].append(Told(offset, identity))
+            self.known[publisher].add(identity)

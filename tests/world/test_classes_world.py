@@ -1,0 +1,168 @@
+"""The world of classes keeps its promises under every seed tried, and would notice if it did not."""
+
+import math
+
+import pytest
+
+from thinwire.control.classes import DemandClass
+from thinwire.control.logs.channels import ChannelInlet
+from thinwire.control.logs.inlet import Inlet
+from thinwire.control.names import key_subject, publisher_in
+from thinwire.control.translating.channel import Channel
+from thinwire.control.translating.core import Translation
+from thinwire.control.translating.envelope import Position, unseal
+from thinwire.evaluation.bench import Setting
+from thinwire.events import Property, Schema
+from thinwire.frames import Request, join
+from thinwire.link import Missed, Publisher, Subscriber, Watermark
+from thinwire.testing import bars, classes_world_runs, classes_world_translating
+from thinwire.testing.classes_world import World, main
+from thinwire.testing.classes_world_ground import Ground
+from thinwire.testing.classes_world_runs import Summary, run_seeds
+from thinwire.transports.broker import Stored
+
+PORTION = 25
+ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+
+
+@pytest.mark.parametrize("first", range(0, 150, PORTION))
+def test_nothing_is_violated(first):
+    summary = run_seeds(first, PORTION, processes=1)
+    assert summary.failed == {}
+    assert summary.delivered > 0
+
+
+@pytest.mark.slow
+def test_nothing_is_violated_in_many_worlds():
+    summary = run_seeds(10_000, 2_000)
+    assert summary.failed == {}
+    assert min(summary.missed, summary.stale, summary.refused) > 0
+    assert summary.successions > summary.seeds
+
+
+@pytest.mark.parametrize("seed", [3, 11])
+def test_a_seed_replays_exactly(seed):
+    assert World(seed).run() == World(seed).run()
+
+
+def test_the_story_of_a_seed_can_be_told(capsys):
+    assert main(["7"]) == 0
+    told = capsys.readouterr().out
+    assert "p0 starts life" in told
+    assert "begins epoch 1" in told
+    assert "nothing was violated" in told
+
+
+def test_the_bar_points_at_a_broken_seed(monkeypatch):
+    monkeypatch.setattr(classes_world_runs, "run_seeds", lambda *_, **__: Summary(3, failed={2: ["t off by 3"]}))
+    (row,) = bars.CLASSES[0].measure(Setting(quick=True))
+    assert (row.value, row.holds) == (1, False)
+    assert row.note == "replay: python -m thinwire.testing.classes_world 2"
+
+
+def violations(seeds=range(60)):
+    """What is found in a few worlds, until something is."""
+    for seed in seeds:
+        found = World(seed).run().violations
+        if found:
+            return " ".join(found)
+    return ""
+
+
+def test_a_translator_that_forgets_to_tell_silence_is_noticed(monkeypatch):
+    pass_on = Channel._pass_on
+
+    def silent(self, step):
+        if not isinstance(step, Watermark):
+            pass_on(self, step)
+
+    monkeypatch.setattr(Channel, "_pass_on", silent)
+    assert "never came" in violations()
+
+
+def test_a_reader_that_minds_no_epochs_is_noticed(monkeypatch):
+    pass_on = ChannelInlet.pass_on
+
+    def careless(self, stored, now):
+        self._epochs = dict.fromkeys(self._epochs, 0)
+        return pass_on(self, stored, now)
+
+    monkeypatch.setattr(ChannelInlet, "pass_on", careless)
+    assert violations()
+
+
+def test_a_reader_that_knows_no_succession_is_noticed(monkeypatch):
+    monkeypatch.setattr(Subscriber, "succeed", lambda self: None)
+    assert "not one of the log" in violations()
+
+
+def test_a_successor_that_begins_one_message_late_is_noticed(monkeypatch):
+    end_of = Ground._end
+
+    def late(self, class_id, publisher):
+        for end in end_of(self, class_id, publisher):
+            yield end._replace(position=Position(end.position.offset + 1))
+
+    monkeypatch.setattr(Ground, "_end", late)
+    assert violations()
+
+
+def test_a_successor_that_repeats_half_a_message_is_noticed(monkeypatch):
+    begin = Channel.begin
+    monkeypatch.setattr(
+        Channel, "begin", lambda self, replica, position, now: begin(self, replica, Position(position.offset), now)
+    )
+    assert violations()
+
+
+def test_a_translator_that_insists_on_nothing_is_noticed(monkeypatch):
+    monkeypatch.setattr(classes_world_translating, "FENCE_AFTER", math.inf)
+    assert violations((229, 486, 913, 967))
+
+
+def test_a_holding_reader_that_is_not_told_where_a_successor_starts_is_noticed(monkeypatch):
+    monkeypatch.setattr(ChannelInlet, "was_succeeded", lambda self, publisher: False)
+    assert violations(range(730, 760))
+
+
+def test_a_reader_that_takes_anybody_for_a_successor_is_noticed(monkeypatch):
+    pass_on = ChannelInlet.pass_on
+
+    def trusting(self, stored, now):
+        self._reached[publisher_in(stored.subject)] = unseal(stored.payload)[1]
+        return pass_on(self, stored, now)
+
+    monkeypatch.setattr(ChannelInlet, "pass_on", trusting)
+    assert "bound" in violations(range(328, 334))
+
+
+def test_a_loss_nobody_is_told_of_is_noticed(monkeypatch):
+    receive = Subscriber.receive
+
+    def silent(self, message, **place):
+        return [thing for thing in receive(self, message, **place) if not isinstance(thing, Missed)]
+
+    monkeypatch.setattr(Subscriber, "receive", silent)
+    assert "neither delivered nor missed" in violations()
+
+
+def test_a_batch_that_breaks_off_brings_no_event_again():
+    writer, reader = Publisher(ROOMS, name="p"), Subscriber([ROOMS], publisher="p")
+    frames = writer.start(0)
+    for t in (20.0, 20.5, 21.0):
+        frames += writer.publish({"room": "a", "t": t}, 0)
+    for frame in frames:
+        reader.receive(frame, now=0.0)
+    told = reader.receive(join(frames[-2:])[:2], now=0.0)
+    assert [type(thing) for thing in told] == [Missed]
+
+
+def test_a_successor_begins_before_a_gap_of_the_log_not_behind_it():
+    writer, inlet = Publisher(ROOMS, name="p", compiled=False), Inlet({ROOMS.fingerprint: ROOMS}.get)
+    subject = key_subject("rooms", "p")
+    inlet.receive(Stored(1, subject, writer.start(0)[0], 0.0), 0.0)
+    translation = Translation("rooms", {ROOMS.fingerprint: ROOMS}.get, epoch=2, inlet=inlet)
+    translation.open(DemandClass({"t": 0.5}), {"p": Position(1)})
+    translation.receive(Stored(3, subject, writer.answer(Request(0, 0), 5)[0], 5.0))
+    places = [(unseal(message.payload)[1], message.key) for message in translation.take(65_536)]
+    assert places == [(Position(1), True), (Position(3), True)]
