@@ -1,6 +1,7 @@
 """`thinwire reproduce`: published beside ours, and pictures."""
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
@@ -31,6 +32,8 @@ def test_figure_6_with_pictures(capsys, tmp_path):
     shown = figure(6, capsys, tmp_path)
     assert shown["published"] == "JSON falls below one tenth of the raw size"
     assert len(shown["rows"]) == 5
+    live = ["live: thinwire json, last", "live: thinwire compact, last", "live: thinwire compact, auto"]
+    assert [row["format"] for row in shown["live rows"]] == (live if find_spec("nats") else [])
 
 
 @pytest.mark.slow

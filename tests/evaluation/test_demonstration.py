@@ -1,4 +1,4 @@
-"""The parts of the demonstration that need no processes: the pace, the witness, the phases."""
+"""The parts of the demonstration that need no processes: the pace, the guests, the witness, the phases."""
 
 import asyncio
 import os
@@ -11,11 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thinwire as tw
+from thinwire.control.classes import DemandClass
+from thinwire.control.registry.documents import SubscriptionDocument
+from thinwire.evaluation.demo.channels import channel_of, translator_row
+from thinwire.evaluation.demo.guests import GUESTS, TANKS, Guest
 from thinwire.evaluation.demo.phases import Phases
 from thinwire.evaluation.demo.plants import PLANTS, TOPIC, Pace, Plant
-from thinwire.evaluation.demo.seats import phases_of
+from thinwire.evaluation.demo.seats import Seat, phases_of
 from thinwire.evaluation.demo.witness import Witness
-from thinwire.ledger import Tally, to_document
+from thinwire.ledger import Row, Tally, to_document
 from thinwire.workload.samples import building
 
 NUMBERS = {p.name for p in building.schema().wire if p.kind == "number"}
@@ -29,9 +33,9 @@ def delivered(ordinal, plant=0, bound=0.5, off=0.0):
     return tw.Event(seen, bound=bounds, source=(truth["plant"], truth["controller"]), ordinal=ordinal)
 
 
-def witness_of(*events, whole=True, tolerance=0.5):
+def witness_of(*events, whole=True, guest=None):
     tally = Tally("test")
-    witness = Witness(tolerance, tally)
+    witness = Witness(guest or Guest("0.5", 0.5), tally)
     witness.begin(whole=whole)
     for event in events:
         witness.take(event)
@@ -74,7 +78,7 @@ def test_a_value_beyond_its_bound_is_named():
 
 
 def test_an_exact_subscriber_takes_no_error_at_all():
-    witness, row = witness_of(delivered(1, bound=0.0), delivered(2, bound=0.0, off=0.001), tolerance=0.0)
+    witness, row = witness_of(delivered(1, bound=0.0), delivered(2, bound=0.0, off=0.001), guest=Guest("0", 0.0))
     assert witness.broken == 1
     assert row.broken == 1
 
@@ -119,6 +123,98 @@ def test_who_joins_late_is_owed_what_comes_after_its_first_event():
     assert witness.lost == 2
 
 
+CHANGES = Guest("changes", 0.5, emit="changes")
+
+
+def held(ordinal):
+    """How far any number of an event is from where it was in the first."""
+    first, then = Plant(0).event(1), Plant(0).event(ordinal)
+    return max(abs(then[name] - first[name]) for name in NUMBERS)
+
+
+def first_beyond(tolerance):
+    return next(ordinal for ordinal in range(2, 1_000) if held(ordinal) > tolerance)
+
+
+def test_while_no_change_is_handed_out_the_last_one_must_stay_within_the_tolerance():
+    change = first_beyond(0.5)
+    witness, row = witness_of(delivered(1), delivered(change), guest=CHANGES)
+    assert (witness.checked, witness.broken, witness.lost) == (change, 0, 0)
+    assert 0 <= row.error_max <= 1
+
+
+def test_a_change_that_is_not_handed_out_is_named():
+    change = first_beyond(0.5)
+    witness, row = witness_of(delivered(1), delivered(change + 1), guest=CHANGES)
+    assert witness.broken == 1
+    assert f"of event {change} of karlsruhe-solar-cooling-01, which was not handed out" in witness.breach
+    assert row.error_max > 1
+
+
+def test_a_change_that_never_comes_is_seen_at_the_end():
+    change = first_beyond(0.5)
+    witness, _ = witness_of(delivered(1), guest=CHANGES, whole=False)
+    witness.expect({Plant(0).name: change - 1})
+    assert (witness.broken, witness.lost) == (0, 0)
+    witness, _ = witness_of(delivered(1), guest=CHANGES, whole=False)
+    witness.expect({Plant(0).name: change})
+    assert (witness.broken, witness.lost) == (1, 0)
+
+
+def test_events_nobody_said_anything_about_are_lost_to_who_asks_for_changes():
+    witness, _ = witness_of(delivered(1), guest=CHANGES)
+    witness.expect({Plant(0).name: 5, Plant(1).name: 3}, covered=False)
+    assert witness.lost == 7
+
+
+def test_who_asks_for_changes_is_owed_the_first_event_too():
+    witness, _ = witness_of(delivered(3), guest=CHANGES)
+    assert witness.lost == 2
+
+
+def test_a_projection_has_what_was_asked_for_and_no_more():
+    tanks = Guest("tanks", 0.5, properties=TANKS)
+    whole = delivered(1)
+    part = whole.like(tanks.share_of(whole), {name: b for name, b in whole.bound.items() if tanks.wants(name)})
+    witness, row = witness_of(part, guest=tanks)
+    assert witness.broken == 0
+    assert set(row.errors) == {*TANKS, "timestamp"}
+    witness, _ = witness_of(whole, guest=tanks)
+    assert witness.broken == 1
+    assert "which was not asked for" in witness.breach
+
+
+def test_a_timestamp_may_be_off_where_that_was_asked_for_and_nowhere_else():
+    truth = delivered(1)
+    assert truth["timestamp"] == "2018-07-02T05:00:00.003Z"
+    late = truth.like({**truth, "timestamp": "2018-07-02T05:00:00.043Z"}, {**truth.bound, "timestamp": 0.05})
+    witness, row = witness_of(late, guest=Guest("0.5", 0.5, time=0.05))
+    assert (witness.broken, witness.early) == (0, 0)
+    assert row.errors["timestamp"].worst == 0.04
+    later = late.like({**late, "timestamp": "2018-07-02T05:00:00.054Z"})
+    assert "timestamp of event 1" in witness_of(later, guest=Guest("0.5", 0.5, time=0.05))[0].breach
+    assert witness_of(late, guest=Guest("0.5", 0.5))[0].early == 1
+
+
+def test_every_guest_is_a_class_of_its_own_and_the_one_its_subscription_is_in():
+    assert len({guest.class_id for guest in GUESTS}) == len(GUESTS) == 5
+    for guest in GUESTS:
+        asked = SubscriptionDocument(TOPIC, "another", **guest.asks, sources={}, since=7.0)
+        assert DemandClass.of(asked).id == guest.class_id
+
+
+def test_a_class_is_what_the_translator_tells_of_it_beside_what_its_subscriber_read():
+    guest = GUESTS[1]
+    counts = {"events": 100, "frames": 20, "data_bytes": 150, "key_bytes": 40, "control_bytes": 10}
+    report = {"events": 120, "cpu": 0.012, "classes": {guest.class_id: {**counts, "log_bytes": 800}}}
+    seat = Seat(guest, 0.0, Row("r", TOPIC, "channel", guest.name, "subscriber", link_bytes=9_000), joined=True)
+    channel = channel_of(seat, report, subscribers=1)
+    assert (channel.name, channel.reads, channel.log_bytes, channel.link_bytes) == ("1 changes", "channel", 800, 9_000)
+    assert channel.row.bytes_per_event == 2.0
+    assert channel.less == 0.75
+    assert translator_row("r", report).cpu_seconds == {"translator": 0.012}
+
+
 def test_each_tolerance_in_force_has_a_row_of_its_own():
     async def story():
         async with tw.connect("memory://phases") as bus:
@@ -127,7 +223,7 @@ def test_each_tolerance_in_force_has_a_row_of_its_own():
                 phases, plant = Phases("test", out), Plant(0)
                 await _publish(out, phases, plant, range(1, 101))
                 async with bus.subscribe(TOPIC, default_tolerance=0.0):
-                    while phases.tolerance:
+                    while phases.in_force != "0":
                         await asyncio.sleep(0.01)
                     await _publish(out, phases, plant, range(101, 151))
                     await out.flush()
@@ -154,7 +250,7 @@ def test_phases_of_several_publishers_are_one():
         for row in rows:
             row.count(events=events)
         reports.append({"rows": [to_document(row.row()) for row in rows]})
-    assert [(phase.tolerance, phase.row.events) for phase in phases_of(reports)] == [(1.0, 7), (0.5, 7)]
+    assert [(phase.in_force, phase.row.events) for phase in phases_of(reports)] == [("1", 7), ("0.5", 7)]
 
 
 STORY = """

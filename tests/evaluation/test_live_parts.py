@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thinwire.evaluation.live.building_feed import BuildingFeed
 from thinwire.evaluation.live.feed import READINGS, TOLERANCE, Feed, feed_schema
 from thinwire.evaluation.live.measure import Taken, dense, quantile, sparse
-from thinwire.evaluation.live.numbered import judge, numbered, numbered_schema, reading
+from thinwire.evaluation.live.numbered import judge, numbered, numbered_schema, reading, wrong
 from thinwire.evaluation.live.outcome import Outcome, outcome
 from thinwire.evaluation.live.sampling import Sample, Sampler
 from thinwire.evaluation.live.search import climb, confirm
@@ -131,6 +131,20 @@ def test_a_rate_is_held_only_if_nothing_is_wrong(change, trouble):
     assert found.sent_share == 0.5
 
 
+def test_a_class_must_have_what_it_is_told_and_its_auditor_nothing_to_say():
+    sent = {"events": 100, "told": 100, "sent": 50}
+    taken = {"events": (40, 30), "complete": (True, True), "missed": (0, 0), "latencies": ((5, 70),)}
+    for told, faults, lost in (((40, 30), (0,), 0), ((40, 33), (0,), 3), ((40, 30), (2,), 2)):
+        found = outcome(10.0, 10.0, [sent], [taken | {"told": told, "faults": faults}], Sampler({}))
+        assert found.lost == lost
+
+
+def test_processor_time_of_a_role_is_that_of_its_processes():
+    series = {name: [Sample(0.0, 1.0, 1), Sample(4.0, 3.0, 1)] for name in ("translator 0", "translator 1", "broker")}
+    found = Outcome(10.0, 4.0, events=10, sent=5, lost=0, p50=1.0, p99=2.0, series=series)
+    assert (found.seconds_of("translator"), found.seconds_of("broker")) == (4.0, 2.0)
+
+
 @pytest.mark.parametrize(("samples", "grown"), [(60, 0.1), (20, None)])
 def test_memory_that_grows_is_trouble_once_there_is_enough_to_tell(samples, grown):
     series = {"publisher 0": [Sample(float(at), at / 10, 100 if at < samples - 9 else 110) for at in range(samples)]}
@@ -168,3 +182,10 @@ def test_the_judge_finds_what_is_wrong(spoil, fault):
     assert judge(lines, {"a": 4}).faults == 0
     verdict = judge(spoil(lines), {"a": 4})
     assert verdict.faults == getattr(verdict, fault) == 1
+    assert wrong(verdict) == f"1 {fault}"
+
+
+def test_a_coarser_class_is_judged_by_its_own_tolerance():
+    lines = [("a", number, reading(number) + 1.5, 2.0) for number in range(5)]
+    assert judge(lines, {"a": 4}, tolerance=2.0).faults == 0
+    assert judge(lines, {"a": 4}).beyond == 5

@@ -14,6 +14,7 @@ import typer
 from rich.live import Live
 
 from thinwire.cli import demo_view
+from thinwire.cli.demo_facts import facts
 from thinwire.cli.output import JsonOption, Output
 from thinwire.evaluation.demo import MAX_RATE, PLANTS, Show, View, rehearse
 from thinwire.evaluation.ledgers import append
@@ -40,10 +41,10 @@ def demo(
     ledger: LedgerOption = Path("runs/demo/ledger.jsonl"),
     json: JsonOption = False,
 ) -> None:
-    """A real broker, a registry, three plants that publish, subscribers within 1.0, 0.5 and 0: each a process.
+    """A real broker, a registry, a translator, three plants that publish, five subscribers: each a process.
 
-    Every event that arrives is compared with the truth. Subscribers join one after another, the loosest first, and the
-    registry tells the publishers each time what the strictest asks for.
+    Every event that arrives is compared with the truth. Subscribers join one after another, the loosest first: the log
+    becomes as fine as the strictest asks, and the translator makes coarser channels of it for the others.
     """
     output = Output(json)
     run = f"demo-{datetime.now():%Y%m%d-%H%M%S}"
@@ -57,13 +58,13 @@ def demo(
         raise typer.Exit(_lament(output, failure)) from None
     append(ledger, show.rows)
     _summarise(output, show, ledger)
-    output.document({"run": run, "ledger": ledger, "rate": rate, **demo_view.facts(show.view)})
+    output.document({"run": run, "ledger": ledger, "rate": rate, **facts(show.view)})
     if not show.view.kept:
         raise typer.Exit(FAILED)
 
 
 async def _perform(output: Output, show: Show) -> None:
-    status = output.console.status("starting a broker, a registry, three publishers and three subscribers")
+    status = output.console.status("starting a broker, a registry, a translator, three publishers and five subscribers")
     status.start()
     try:
         async with show:
@@ -116,7 +117,7 @@ def _summarise(output: Output, show: Show, ledger: Path) -> None:
     output.console.print(demo_view.tables(view, show.seconds))
     for text in (*demo_view.EXPLANATION, "", *demo_view.verdict(view)):
         output.note(text)
-    output.note(f"the broker keeps {demo_view.size(view.stored_bytes)} in {view.stored_messages:,} messages.")
+    output.note(demo_view.stored(view))
     output.note(f"written down: thinwire ledger show {ledger}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -91,10 +92,33 @@ def _figure_6(output: Output, chosen: Experiment, scale: Scale, out: Path) -> An
     verdict = "it does" if plain.totals[1] < plain.totals[0] / 10 else "it does NOT"
     output.note(f"published: {experiment.STATEMENT}; here {verdict}: 1/{plain.totals[0] / plain.totals[1]:.1f}.")
     output.note("checked on every event: the broker's copy equals the raw event, the subscriber's is within 1.0.")
-    pictures = plots.figure_6(stages, out)
+    live, table = _figure_6_live(output, events)
+    pictures = plots.figure_6([*stages, *live], out)
     _point_at(output, pictures)
     statement = {"published": experiment.STATEMENT, "holds": plain.totals[1] < plain.totals[0] / 10}
-    return {"rows": [dict(zip(columns, row, strict=True)) for row in rows], **statement, "pictures": pictures}
+    table_before = [dict(zip(columns, row, strict=True)) for row in rows]
+    return {"rows": table_before, "live rows": table, **statement, "pictures": pictures}
+
+
+def _figure_6_live(output: Output, events: int) -> tuple[list[Any], list[dict[str, Any]]]:
+    """The same through the running system, for the formats it has."""
+    if find_spec("nats") is None:
+        output.note("not measured through the running system: that needs the extra nats.")
+        return [], []
+    from thinwire.evaluation.reproduce import stages as running
+
+    live = _watched("figure 6, live", lambda progress: running.figure_6_live(events, progress=progress))
+    stored = ("log stored", "channel stored")
+    columns = ("format", *experiment.STAGES, *stored, "first hop to raw", "second hop to raw")
+    rows = [
+        (s.format, *s.per_event, *s.stored_per_event, *(f"1/{s.totals[0] / hop:.1f}" for hop in s.totals[1:3]))
+        for s in live
+    ]
+    title = "figure 6 live: the messages of log and channel, embedded broker with registry and translator"
+    output.table(f"{title} (MB a million events, {live[0].events:,} events)", columns, rows)
+    output.note("format and predictor are the log's: channels are compact and choose their predictors.")
+    output.note("gzip and Avro are no formats of the system: their rows are the ones without a broker.")
+    return live, [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _figure_7(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:

@@ -4,7 +4,7 @@ An area is a list of places where bars are written, so a new area is one file an
 is looked up when the area runs: `thinwire.testing` lies above this room, and this room must not know it.
 
 >>> sorted(AREAS)
-['live', 'wire']
+['classes', 'live', 'wire']
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ AREAS: dict[str, tuple[str, ...]] = {
         "thinwire.evaluation.bench.live_link:BARS",
         "thinwire.evaluation.bench.live_kill:BARS",
         "thinwire.evaluation.bench.live_knee:BARS",
+    ),
+    "classes": (
+        "thinwire.evaluation.bench.classes_kill:BARS",
+        "thinwire.evaluation.bench.classes_recovery:BARS",
+        "thinwire.evaluation.bench.classes_many:BARS",
+        "thinwire.evaluation.bench.classes_knee:BARS",
+        "thinwire.testing.bars:CLASSES",
     ),
 }
 """area -> where its bars are, `module:list`, in the order in which they run"""

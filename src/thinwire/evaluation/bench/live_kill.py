@@ -8,6 +8,7 @@ from functools import partial
 
 from thinwire.evaluation.bench.bar import Bar, Row, Setting
 from thinwire.evaluation.live.chaos import LATEST, PUBLISHERS, SUBSCRIBERS, Victim, havoc
+from thinwire.evaluation.live.numbered import wrong
 
 SEED = 1
 VICTIMS: tuple[Victim, ...] = ("broker", "publisher", "subscriber", "registry")
@@ -19,9 +20,8 @@ def kills(victim: Victim, setting: Setting) -> Iterator[Row]:
     worst = max(found.verdicts, key=lambda verdict: verdict.faults)
     how = f"{found.kills} kills within {LATEST:g} s of each start, seed {SEED}; {PUBLISHERS} publishers,"
     how += f" {SUBSCRIBERS} durable subscribers, {found.events:,} events recorded"
-    note = ", ".join(f"{count:,} {what}" for what, count in worst._asdict().items() if count and what != "events")
     name = f"kill -9 of the {victim}: events missing, repeated, out of order or beyond their bound"
-    yield Row(name, "failures", found.faults, high=0, how=how, note=note)
+    yield Row(name, "failures", found.faults, high=0, how=how, note=wrong(worst))
 
 
 BARS = [Bar(f"kill {victim}", partial(kills, victim)) for victim in VICTIMS]

@@ -15,8 +15,9 @@ from thinwire.evaluation.live import worker
 from thinwire.evaluation.live.processes import Worker, environment
 
 ROLES = {
-    "publishing": "thinwire.evaluation.demo.roles:PublishingRole",
-    "subscribing": "thinwire.evaluation.demo.roles:SubscribingRole",
+    "publishing": "thinwire.evaluation.demo.publishing:PublishingRole",
+    "subscribing": "thinwire.evaluation.demo.subscribing:SubscribingRole",
+    "translating": "thinwire.evaluation.demo.translating:TranslatingRole",
 }
 
 

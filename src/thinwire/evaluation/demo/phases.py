@@ -1,7 +1,7 @@
 """What a publisher spent while each configuration was in force.
 
-The tolerance in force changes between two events, whenever the registry says so. The key frames with which a publisher
-goes over to another one belong to the new phase.
+The tolerances in force change between two events, whenever the registry says so. The key frames with which a publisher
+goes over to others belong to the new phase.
 """
 
 from __future__ import annotations
@@ -9,34 +9,39 @@ from __future__ import annotations
 from typing import Any
 
 from thinwire.client import TopicPublisher
+from thinwire.evaluation.demo.guests import told
 from thinwire.evaluation.demo.plants import TOPIC
 from thinwire.ledger import COUNTERS, Row
+from thinwire.reduction import Demand
 
 Sums = dict[str, int]
 
 
 class Phases:
-    """The ledger of one publisher: a row for each tolerance that was in force, in their order."""
+    """The ledger of one publisher: a row for whatever was in force, in their order."""
 
     def __init__(self, run: str, out: TopicPublisher) -> None:
         self.run = run
         self._out = out
         self._raw = 0
-        self._tolerance = self.tolerance
+        self._known: tuple[Demand, str] = (self._demand, told(self._demand))
+        self._name = self.in_force
         self._begun: Sums = dict.fromkeys(COUNTERS, 0)
         self._seen = self._sums()
         self._closed: list[Row] = []
 
     @property
-    def tolerance(self) -> float:
-        """What is in force now."""
-        return float(self._out.link.config.demand.default_tolerance)
+    def in_force(self) -> str:
+        """The tolerances that are in force now, in words."""
+        if self._known[0] is not self._demand:
+            self._known = self._demand, told(self._demand)
+        return self._known[1]
 
     def look(self) -> None:
-        """Before events are published: has another tolerance come into force since the last ones?"""
-        if self.tolerance != self._tolerance:
+        """Before events are published: have other tolerances come into force since the last ones?"""
+        if self.in_force != self._name:
             self._closed.append(self._row(self._seen))
-            self._begun, self._tolerance = self._seen, self.tolerance
+            self._begun, self._name = self._seen, self.in_force
 
     def published(self, raw_bytes: int) -> None:
         """After events were published, which as plain JSON are so many bytes."""
@@ -47,9 +52,13 @@ class Phases:
         """What each phase took, the present one up to now."""
         return [*self._closed, self._row(self._sums())]
 
+    @property
+    def _demand(self) -> Demand:
+        return self._out.link.config.demand
+
     def _row(self, until: Sums) -> Row:
         taken: dict[str, Any] = {name: until[name] - self._begun[name] for name in until}
-        return Row(self.run, TOPIC, "publishers", f"{self._tolerance:g}", "publisher", **taken)
+        return Row(self.run, TOPIC, "publishers", self._name, "publisher", **taken)
 
     def _sums(self) -> Sums:
         out = self._out

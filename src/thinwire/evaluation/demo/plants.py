@@ -33,6 +33,7 @@ class Plant:
         self.number = number
         plant = building.Plant(SEED, number)
         self.name = plant.name
+        self.publisher = f"plant-{number + 1}"
         self._events = _made(plant)
         self._ordinal = 1
         self._event = next(self._events)

@@ -1,4 +1,4 @@
-"""What there is to see of a demonstration at one moment; the drawing reads nothing else."""
+"""What there is to see of the two ends: the subscribers, each on its seat, and the publishers, phase by phase."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from thinwire.evaluation.demo.guests import Guest
 from thinwire.ledger import Row, from_document, merge
 
 REPORTED = ("json_link_bytes", "read_back", "checked", "broken", "lost", "early", "breach")
@@ -21,7 +22,7 @@ class Seat:
     json_link_bytes: what the same events as one JSON message each would be there, by the text of the broker's protocol
     """
 
-    tolerance: float
+    guest: Guest
     joins_at: float
     row: Row
     joined: bool = False
@@ -33,6 +34,15 @@ class Seat:
     lost: int = 0
     early: int = 0
     breach: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.guest.name
+
+    @property
+    def reads(self) -> str:
+        """The "log" of the publishers, or a "channel" of its class."""
+        return self.row.link
 
     @property
     def kept(self) -> bool:
@@ -48,40 +58,17 @@ class Seat:
 
 @dataclass(frozen=True)
 class Phase:
-    """What all publishers together spent while one tolerance was the strictest."""
+    """What all publishers together spent while the same was asked of them; in_force: the tolerances, in words."""
 
-    tolerance: float
+    in_force: str
     row: Row
 
 
-@dataclass(frozen=True)
-class View:
-    """A moment.
-
-    seats: in the order in which they join; phases: in the order in which they came; stored_bytes: in the broker's log
-    """
-
-    elapsed: float
-    seats: tuple[Seat, ...]
-    phases: tuple[Phase, ...] = ()
-    stored_messages: int = 0
-    stored_bytes: int = 0
-
-    @property
-    def events(self) -> int:
-        """Events published."""
-        return sum(phase.row.events for phase in self.phases)
-
-    @property
-    def kept(self) -> bool:
-        return all(seat.kept for seat in self.seats)
-
-
 def phases_of(reports: Iterable[dict[str, Any]]) -> tuple[Phase, ...]:
-    """The phases of all publishers together: they go over to another tolerance at nearly the same moment."""
+    """The phases of all publishers together: they go over to other tolerances at nearly the same moment."""
     grouped: dict[str, list[Row]] = {}
     for report in reports:
         for document in report["rows"]:
             row = from_document(document)
             grouped.setdefault(row.class_, []).append(row)
-    return tuple(Phase(float(name), merge(rows)) for name, rows in grouped.items())
+    return tuple(Phase(name, merge(rows)) for name, rows in grouped.items())

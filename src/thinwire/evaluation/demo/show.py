@@ -1,7 +1,7 @@
 """The demonstration as its parent sees it: who joins when, and what there is to see meanwhile.
 
-Subscribers join one after another, the loosest first: each time the registry tells the publishers of the tolerance
-that is the strictest now.
+Subscribers join one after another, the loosest first. Whenever one asks for more than those before, the registry tells
+the publishers, the log becomes finer, and the translator opens channels for those who ask for less.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
+from thinwire.evaluation.demo.channels import Translating, channel_of, translator_row
 from thinwire.evaluation.demo.children import Child
+from thinwire.evaluation.demo.guests import GUESTS, Guest, asked_of
 from thinwire.evaluation.demo.plants import TOPIC, Pace
-from thinwire.evaluation.demo.seats import Phase, Seat, View, phases_of
+from thinwire.evaluation.demo.seats import Phase, Seat, phases_of
 from thinwire.evaluation.demo.stage import Stage
+from thinwire.evaluation.demo.views import View
 from thinwire.evaluation.live.measure import micros
 from thinwire.ledger import Row
 
-TOLERANCES = (1.0, 0.5, 0.0)
-"""of the subscribers, in the order in which they join"""
 MAX_RATE = 1_000
 """events a second: what checking every value of every event leaves time for"""
+JOINING = 0.5
+"""the share of the time in which subscribers join; in the rest all are there"""
 AHEAD = 0.3
 """seconds between the last preparation and the first event"""
 PATIENCE = 20.0
@@ -46,12 +49,14 @@ class Show:
         self.run = run
         self.rate = rate
         self.seconds = seconds
-        self._waiting = list(TOLERANCES)
-        self._joins = [0.0 if together else place * seconds / len(TOLERANCES) for place in range(len(TOLERANCES))]
-        seats = (Seat(t, at, _empty_row(run, t)) for t, at in zip(self._waiting, self._joins, strict=True))
-        self.view = View(0.0, tuple(seats))
-        self._before: dict[float, int] = {}
-        self._stage = Stage(run, TOLERANCES)
+        self._waiting = list(GUESTS)
+        apart = 0.0 if together else JOINING * seconds / (len(GUESTS) - 1)
+        self._joins = [place * apart for place in range(len(GUESTS))]
+        seats = (Seat(guest, at, _empty_row(run, guest)) for guest, at in zip(GUESTS, self._joins, strict=True))
+        self.view = View(0.0, tuple(seats), Translating(translator_row(run)))
+        self._before: dict[Guest, int] = {}
+        self._begun: dict[str, int] = {}
+        self._stage = Stage(run)
 
     async def __aenter__(self) -> Show:
         await self._stage.__aenter__()
@@ -77,28 +82,34 @@ class Show:
 
     @property
     def rows(self) -> list[Row]:
-        """What the ledger keeps: the publishers' phases, the subscribers, the broker."""
+        """What the ledger keeps: the publishers' phases, translator and channels, the subscribers, the broker."""
         view = self.view
-        broker = Row(
-            self.run, TOPIC, "log", role="broker", messages=view.stored_messages, stored_bytes=view.stored_bytes
-        )
-        return [*(phase.row for phase in view.phases), *(seat.row for seat in view.seats), broker]
+        channels = (channel.row for channel in view.translating.channels if channel.row.frames)
+        return [
+            *(phase.row for phase in view.phases),
+            view.translating.row,
+            *channels,
+            *(seat.row for seat in view.seats),
+            *view.stored,
+        ]
 
     async def _begin(self) -> None:
         """Subscribers first, then the publishers: from the first event on somebody asks for it."""
         while self._joins and self._joins[0] <= 0:
             await self._join(whole=True)
-        await self._stage.in_force(min(self._before))
+        await self._stage.in_force(asked_of(self._before))
         await self._stage.ask(self._stage.publishers, do="connect")
         self._pace = Pace.of(self.rate, micros() + round(AHEAD * 1e6))
-        await self._stage.ask([*self._joined(), *self._stage.publishers], do="begin", **self._pace.to_document())
+        everybody = [*self._joined(), *self._stage.publishers, self._stage.translator]
+        await self._stage.ask(everybody, do="begin", **self._pace.to_document())
 
     async def _join(self, whole: bool) -> None:
         """The next subscriber."""
         self._joins.pop(0)
-        tolerance = self._waiting.pop(0)
-        self._before[tolerance] = self._stage.publishers_bytes
-        await self._stage.ask([self._stage.subscribers[tolerance]], do="join", whole=whole)
+        guest = self._waiting.pop(0)
+        self._before[guest] = self._stage.publishers_bytes
+        self._begun.setdefault(asked_of(self._before), self._stage.publishers_bytes)
+        await self._stage.ask([self._stage.subscribers[guest]], do="join", whole=whole)
 
     async def _join_late(self) -> None:
         await self._join(whole=False)
@@ -108,46 +119,56 @@ class Show:
         """What everybody reports."""
         sent = await self._stage.ask(self._stage.publishers, do="report")
         taken = await self._stage.ask(self._joined(), do="report")
-        self._see(self._elapsed(), sent, taken)
+        await self._see(self._elapsed(), sent, taken)
 
     async def _end(self) -> None:
         """No more events; everybody takes what is on its way, and tells the last of it."""
         elapsed = self._elapsed()
         sent = await self._stage.ask(self._stage.publishers, do="stop")
         last = {name: ordinal for report in sent for name, ordinal in report["last"].items()}
-        taken = await self._stage.ask(self._joined(), do="end", last=last, patience=PATIENCE)
-        self._see(elapsed, sent, taken)
-        span = await self._stage.span()
-        self.view = replace(self.view, stored_messages=span.messages, stored_bytes=span.stored_bytes)
+        stopped = max(report["stopped"] for report in sent)
+        taken = await self._stage.ask(self._joined(), do="end", last=last, stopped=stopped, patience=PATIENCE)
+        await self._see(elapsed, sent, taken)
+        self.view = replace(self.view, stored=tuple(await self._stage.stored()))
 
     def _joined(self) -> list[Child]:
-        return [self._stage.subscribers[tolerance] for tolerance in self._before]
+        return [self._stage.subscribers[guest] for guest in self._before]
 
     def _elapsed(self) -> float:
         return max(0.0, (micros() - self._pace.start) / 1e6)
 
-    def _see(self, elapsed: float, sent: Sequence[Report], taken: Sequence[Report]) -> None:
+    async def _see(self, elapsed: float, sent: Sequence[Report], taken: Sequence[Report]) -> None:
         reports = dict(zip(self._before, taken, strict=True))
-        seats = (self._seat(seat, reports.get(seat.tolerance)) for seat in self.view.seats)
-        self.view = View(elapsed, tuple(seats), self._with_links(phases_of(sent)))
+        seats = tuple(self._seat(seat, reports.get(seat.guest)) for seat in self.view.seats)
+        view = replace(self.view, elapsed=elapsed, seats=seats, phases=self._with_links(phases_of(sent)))
+        self.view = replace(view, translating=await self._translating(view))
 
     def _seat(self, seat: Seat, report: Report | None) -> Seat:
         if report is None:
             return seat
-        own = self._stage.subscriber_bytes(seat.tolerance)
-        return seat.reported(report, own, self._stage.publishers_bytes - self._before[seat.tolerance])
+        own = self._stage.subscriber_bytes(seat.guest)
+        return seat.reported(report, own, self._stage.publishers_bytes - self._before[seat.guest])
+
+    async def _translating(self, view: View) -> Translating:
+        """What the translator reports, beside what the subscribers of each class read."""
+        [report] = await self._stage.ask([self._stage.translator], do="report")
+        subscribers = await self._stage.subscribers_by_class()
+        row = translator_row(self.run, report, self._stage.translator_bytes)
+        joined = (seat for seat in view.seats if seat.joined)
+        channels = (channel_of(seat, report, subscribers[seat.guest.class_id]) for seat in joined)
+        return Translating(row, tuple(channels))
 
     def _with_links(self, phases: Sequence[Phase]) -> tuple[Phase, ...]:
         """The same with the bytes of the publishers' sockets, from the joining that began each phase to the next."""
-        begun = [0, *(self._before[phase.tolerance] for phase in phases[1:]), self._stage.publishers_bytes]
+        begun = [0, *(self._begun[phase.in_force] for phase in phases[1:]), self._stage.publishers_bytes]
         return tuple(
             replace(phase, row=replace(phase.row, link_bytes=end - begin))
             for phase, (begin, end) in zip(phases, pairwise(begun), strict=True)
         )
 
 
-def _empty_row(run: str, tolerance: float) -> Row:
-    return Row(run, TOPIC, "subscriber", f"{tolerance:g}", "subscriber")
+def _empty_row(run: str, guest: Guest) -> Row:
+    return Row(run, TOPIC, "", guest.name, "subscriber")
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

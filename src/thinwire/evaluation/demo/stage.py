@@ -1,7 +1,8 @@
-"""What stands on the stage: a broker, a registry, publishers and subscribers, and the wires between them.
+"""What stands on the stage: a broker, a registry, a translator, publishers and subscribers, and the wires between them.
 
     registry -------------------------+
-    3 publishers --- a proxy ------ broker --- a proxy each --- subscribers within 1, 0.5 and 0
+    translator ------- a proxy -------+
+    3 publishers ----- a proxy ---- broker --- a proxy each --- 5 subscribers
 
 The proxies run here, in the parent, and count every byte both ways.
 """
@@ -9,19 +10,26 @@ The proxies run here, in the parent, and count every byte both ways.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
 import thinwire as tw
-from thinwire.control.names import REGISTRY, log_of
+from thinwire.control.classes import DemandClass
+from thinwire.control.names import REGISTRY, channel_log_of, log_of
+from thinwire.control.registry import SubscriptionDocument
+from thinwire.control.registry.documents import decode
+from thinwire.control.registry.keys import SUBSCRIPTION
 from thinwire.control.topics import Topic
 from thinwire.errors import BrokerUnavailable
 from thinwire.evaluation.demo.children import Child
+from thinwire.evaluation.demo.guests import GUESTS, Guest, told
 from thinwire.evaluation.demo.plants import PLANTS, TOPIC
 from thinwire.evaluation.live.processes import Crew, WorkerFailed
-from thinwire.transports.broker import Broker, Span
+from thinwire.ledger import Row
+from thinwire.transports.broker import Broker
 from thinwire.transports.embedded import LOOPBACK, EmbeddedServer
 from thinwire.transports.proxy import Proxy
 from thinwire.workload.samples import building
@@ -36,16 +44,15 @@ _POLL = 0.05
 class Stage:
     """Everything that runs; ends with the block, and leaves nothing behind.
 
-    run: the name of the run in the ledger; tolerances: one subscriber each
+    run: the name of the run in the ledger
     """
 
-    def __init__(self, run: str, tolerances: Iterable[float]) -> None:
+    def __init__(self, run: str) -> None:
         self.run = run
-        self.tolerances = tuple(tolerances)
         self.publishers: list[Child] = []
-        self.subscribers: dict[float, Child] = {}
+        self.subscribers: dict[Guest, Child] = {}
         self._opened = AsyncExitStack()
-        self._wires: dict[float, Proxy] = {}
+        self._wires: dict[Guest, Proxy] = {}
 
     async def __aenter__(self) -> Stage:
         try:
@@ -65,9 +72,14 @@ class Stage:
         """On the publishers' sockets so far."""
         return _bytes(self._common)
 
-    def subscriber_bytes(self, tolerance: float) -> int:
+    @property
+    def translator_bytes(self) -> int:
+        """On the translator's socket so far."""
+        return _bytes(self._beside)
+
+    def subscriber_bytes(self, guest: Guest) -> int:
         """On a subscriber's socket so far."""
-        return _bytes(self._wires[tolerance])
+        return _bytes(self._wires[guest])
 
     async def ask(self, children: Iterable[Child], **command: Any) -> list[dict[str, Any]]:
         """The same command to all of these, and their answers. Everybody is heard before a failure is raised: an answer
@@ -79,30 +91,45 @@ class Stage:
         answers = await asyncio.gather(*asking, return_exceptions=True)
         return [_taken(answer) for answer in answers]
 
-    async def in_force(self, tolerance: float) -> None:
-        """Wait until the registry has told publishers of this tolerance: without any they would not publish."""
+    async def in_force(self, asked: str) -> None:
+        """Wait until the registry has told publishers what is asked: without any demand they would not publish."""
         topic = await Topic.find(self._broker, await self._broker.bucket(REGISTRY), TOPIC)
         for _ in range(round(ANSWER / _POLL)):
             config = await topic.configuration()
-            if config is not None and config.wanted and config.demand.default_tolerance == tolerance:
+            if config is not None and config.wanted and told(config.demand) == asked:
                 return
             await asyncio.sleep(_POLL)
         raise WorkerFailed("it has not told publishers what is asked", name="registry", waited=ANSWER)
 
-    async def span(self) -> Span:
-        """What the broker keeps."""
-        return await self._broker.span(log_of(TOPIC))
+    async def subscribers_by_class(self) -> Counter[str]:
+        """How many subscriptions each class has, by the registry's documents."""
+        registry = await self._broker.bucket(REGISTRY)
+        entries = await registry.entries(f"{SUBSCRIPTION}.{TOPIC}.*")
+        found = (decode(entry.key, entry.value) for entry in entries if entry.value is not None)
+        return Counter(DemandClass.of(asked).id for asked in found if isinstance(asked, SubscriptionDocument))
+
+    async def stored(self) -> list[Row]:
+        """What the broker keeps: of the log, and of the channels where there are any."""
+        logs = set(await self._broker.logs())
+        places = (("log", log_of(TOPIC)), ("channel", channel_log_of(TOPIC)))
+        return [await self._row_of(link, log) for link, log in places if log in logs]
+
+    async def _row_of(self, link: str, log: str) -> Row:
+        span = await self._broker.span(log)
+        return Row(self.run, TOPIC, link, role="broker", messages=span.messages, stored_bytes=span.stored_bytes)
 
     async def _open(self) -> None:
         enter = self._opened.enter_async_context
         self._server: EmbeddedServer = await enter(EmbeddedServer())
         self._common: Proxy = await enter(Proxy(LOOPBACK, self._server.port))
-        for tolerance in self.tolerances:
-            self._wires[tolerance] = await enter(Proxy(LOOPBACK, self._server.port))
+        self._beside: Proxy = await enter(Proxy(LOOPBACK, self._server.port))
+        for guest in GUESTS:
+            self._wires[guest] = await enter(Proxy(LOOPBACK, self._server.port))
+        self.translator = Child("the translator", "translating", {"url": _url(self._beside)})
         self.publishers = [self._publisher(k) for k in range(PLANTS)]
-        self.subscribers = {tolerance: self._subscriber(tolerance) for tolerance in self.tolerances}
+        self.subscribers = {guest: self._subscriber(place, guest) for place, guest in enumerate(GUESTS)}
         registry = Child("the registry", "registry", {"url": self._server.url})
-        await enter(Crew([registry, *self.publishers, *self.subscribers.values()]))
+        await enter(Crew([registry, self.translator, *self.publishers, *self.subscribers.values()]))
         bus = await enter(tw.connect(self._server.url))
         await bus.register(building.schema(), max_silence=MAX_SILENCE)
         self._broker: Broker = bus.broker
@@ -111,9 +138,9 @@ class Stage:
         settings = {"url": _url(self._common), "run": self.run, "plant": plant}
         return Child(f"the publisher of plant {plant + 1}", "publishing", settings)
 
-    def _subscriber(self, tolerance: float) -> Child:
-        settings = {"url": _url(self._wires[tolerance]), "run": self.run, "tolerance": tolerance}
-        return Child(f"the subscriber within {tolerance:g}", "subscribing", settings)
+    def _subscriber(self, place: int, guest: Guest) -> Child:
+        settings = {"url": _url(self._wires[guest]), "run": self.run, "guest": place}
+        return Child(f"the subscriber within {guest.name}", "subscribing", settings)
 
 
 def _taken(answer: dict[str, Any] | BaseException) -> dict[str, Any]:

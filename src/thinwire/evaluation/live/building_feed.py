@@ -33,6 +33,10 @@ class BuildingFeed:
         """The events due up to this instant that were not given out yet."""
         return [self._take() for _ in range(self.published, (until - self.start) // self.period + 1)]
 
+    def instant(self, number: int) -> int:
+        """When an event is due."""
+        return self.start + number * self.period
+
     def farewell(self) -> list[dict[str, Any]]:
         """One more event, with a reading that nobody expects."""
         event = self._take()

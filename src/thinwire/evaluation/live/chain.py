@@ -1,4 +1,4 @@
-"""A whole chain under load: a broker, the registry where the stack has one, publishers and subscribers."""
+"""A whole chain under load: a broker, the services where the stack has them, publishers and subscribers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Literal
 
+from thinwire.evaluation.live.class_serving import channels_open
+from thinwire.evaluation.live.class_subscribers import share_expectations
 from thinwire.evaluation.live.measure import micros
 from thinwire.evaluation.live.outcome import Outcome, outcome
 from thinwire.evaluation.live.processes import Crew, Worker
@@ -30,6 +32,7 @@ class Shape:
     """How a chain is built.
 
     kind: the stack; feed: which events; readers: subscriber processes, of so many connections each
+    classes: tolerances that subscribers ask for in turn, served by a translator; one tolerance for all where empty
     """
 
     kind: str
@@ -40,6 +43,7 @@ class Shape:
     linger: float = 0.05
     tolerance: float = 0.5
     emit: Literal["all", "changes"] = "all"
+    classes: tuple[float, ...] = ()
 
 
 class Chain:
@@ -62,14 +66,13 @@ class Chain:
             self.route = route_to(
                 self._server.url, self.schema, linger=shape.linger, tolerance=shape.tolerance, emit=shape.emit
             )
-            if shape.kind == "thinwire":
-                self._services = await self._open.enter_async_context(
-                    Crew([Worker("registry", "registry", {"url": self._server.url})])
-                )
+            self._services = await self._open.enter_async_context(Crew(self._serving()))
             await self._stack.prepare(self.route)
             # subscribers first: what is published before anybody listens is nobody's loss
             self._readers = await self._open.enter_async_context(Crew(self._subscribers()))
             self._writers = await self._open.enter_async_context(Crew(self._publishers()))
+            if shape.classes:
+                await channels_open(self._server.url, self.schema.name, len(set(shape.classes)))
         except BaseException:
             await self._open.aclose()
             raise
@@ -82,14 +85,19 @@ class Chain:
 
     async def round(self, rate: float, seconds: float, warm_up: float = 2.0) -> Outcome:
         """Publish at a rate; latencies of what arrives in the warm-up, which comes before the seconds, do not count."""
-        start = micros() + round(AHEAD * 1e6)
-        command = {"rate": rate, "start": start, "seconds": warm_up + seconds, "turn": self._turns}
+        command = {"rate": rate, "seconds": warm_up + seconds, "turn": self._turns}
+        if self.shape.classes:
+            await self._readers.ask(self._reading, SLACK, do="prepare", **command)
+        start = command["start"] = micros() + round(AHEAD * 1e6)
         self._turns += 1
-        before = await self._readers.ask("subscriber", SLACK, do="begin", timed_from=start + round(warm_up * 1e6))
+        begin = {"start": start, "timed_from": start + round(warm_up * 1e6)}
+        before = await self._readers.ask(self._reading, SLACK, do="begin", **begin)
         async with Sampler(self.processes) as sampler:
             sent = await self._writers.ask("publisher", warm_up + seconds + SLACK, do="round", **command)
             last: dict[str, Any] = {source: at for answer in sent for source, at in answer["last"].items()}
-            taken = await self._readers.ask("subscriber", PATIENCE + SLACK, do="end", last=last, patience=PATIENCE)
+            taken = await self._readers.ask(self._reading, PATIENCE + SLACK, do="end", last=last, patience=PATIENCE)
+        if self.shape.classes:
+            share_expectations(taken)
         for earlier, answer in zip(before, taken, strict=True):
             answer["missed"] = [now - then for then, now in zip(earlier["missed"], answer["missed"], strict=True)]
         return outcome(rate, seconds, sent, taken, sampler)
@@ -101,10 +109,19 @@ class Chain:
     @property
     def processes(self) -> dict[str, int]:
         """Everything that runs for the chain: name -> process id."""
-        workers = [*self._writers.workers, *self._readers.workers]
-        if self.shape.kind == "thinwire":
-            workers += self._services.workers
+        workers = [*self._writers.workers, *self._readers.workers, *self._services.workers]
         return {"broker": self._server.pid, **{worker.name: worker.pid for worker in workers}}
+
+    @property
+    def _reading(self) -> str:
+        """The role of subscribers."""
+        return "class subscriber" if self.shape.classes else "subscriber"
+
+    def _serving(self) -> list[Worker]:
+        """The services that the stack needs."""
+        settings = {"url": self._server.url}
+        registry = [Worker("registry", "registry", settings)] if self.shape.kind == "thinwire" else []
+        return [*registry, Worker("translator", "translator", settings)] if self.shape.classes else registry
 
     def _publishers(self) -> list[Worker]:
         count = self.shape.publishers
@@ -114,11 +131,11 @@ class Chain:
         ]
 
     def _subscribers(self) -> list[Worker]:
-        connections = self.shape.connections
-        return [
-            Worker(f"subscriber {k}", "subscriber", {**self._common(), "number": k, "connections": connections})
-            for k in range(self.shape.readers)
-        ]
+        shape = self.shape
+        settings = {**self._common(), "connections": shape.connections}
+        if shape.classes:
+            settings |= {"classes": shape.classes, "readers": shape.readers, "publishers": shape.publishers}
+        return [Worker(f"subscriber {k}", self._reading, {**settings, "number": k}) for k in range(shape.readers)]
 
     def _common(self) -> dict[str, Any]:
         return {"kind": self.shape.kind, "route": self.route.to_document(), "feed": self.shape.feed}

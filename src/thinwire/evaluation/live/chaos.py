@@ -2,14 +2,17 @@
 
 Two publishers, two durable subscribers, the registry and the broker; one of them is the victim. It is killed at a
 random moment, also while it is still starting, and started again; the others go on.
+
+With classes, the second subscriber asks for less than the first, a third one for changes, and there are two
+translators, either of which can be the victim.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -17,13 +20,13 @@ from typing import Literal
 
 import thinwire as tw
 from thinwire.evaluation.live.chaos_roles import read_record
-from thinwire.evaluation.live.numbered import Verdict, judge, numbered_schema
+from thinwire.evaluation.live.numbered import TOLERANCE, Verdict, judge, numbered_schema
 from thinwire.evaluation.live.processes import START, Crew, Worker
 from thinwire.transports.embedded import EmbeddedServer
 
-Victim = Literal["broker", "publisher", "subscriber", "registry"]
+Victim = Literal["broker", "publisher", "subscriber", "registry", "translator"]
 
-PUBLISHERS = SUBSCRIBERS = 2
+PUBLISHERS = SUBSCRIBERS = TRANSLATORS = 2
 SENSORS = 2
 FLOWING = 10
 """the number that every source reaches before the first kill"""
@@ -31,9 +34,24 @@ RATE = 100.0
 """events a second of a source"""
 SOONEST, LATEST = 0.1, 3.0
 """seconds from a start to the next kill"""
+LATEST_WITH_CLASSES = 8.0
+"""the same where a translator has to notice that another one is gone"""
 DOWN = 0.5
 """seconds until it is started again, at most"""
 PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a subscriber asks for."""
+
+    tolerance: float = TOLERANCE
+    emit: Literal["all", "changes"] = "all"
+
+
+ONE_CLASS = (Wish(),) * SUBSCRIBERS
+THREE_CLASSES = (Wish(), Wish(2.0), Wish(1.0, "changes"))
+"""numbers differ from event to event, so that whoever asks for changes is told of every event too"""
 
 
 @dataclass(frozen=True)
@@ -54,26 +72,40 @@ class Aftermath:
 
 
 async def havoc(
-    victim: Victim, kills: int, seed: int, progress: Callable[[float], None] = lambda share: None
+    victim: Victim,
+    kills: int,
+    seed: int,
+    progress: Callable[[float], None] = lambda share: None,
+    *,
+    wishes: Sequence[Wish] = ONE_CLASS,
 ) -> Aftermath:
     """Kill the victim so many times while events flow, and judge what every subscriber recorded."""
     with TemporaryDirectory(prefix="thinwire-chaos-") as folder:
         async with AsyncExitStack() as opened:
             server = await opened.enter_async_context(EmbeddedServer())
-            crew = await _crew(opened, server.url, Path(folder))
+            crew = await _crew(opened, server.url, Path(folder), wishes)
             await _reach(crew, dict.fromkeys(_sensors(), FLOWING))
             await _strike(victim, kills, Random(seed), server, crew, progress)
             last = await _finish(crew)
-        verdicts = [judge(read_record(_record(Path(folder), k)), last) for k in range(SUBSCRIBERS)]
+        records = [read_record(_record(Path(folder), k)) for k in range(len(wishes))]
+        verdicts = [judge(record, last, wish.tolerance) for record, wish in zip(records, wishes, strict=True)]
     return Aftermath(victim, kills, tuple(verdicts))
 
 
-async def _crew(opened: AsyncExitStack, url: str, folder: Path) -> Crew:
+async def _crew(opened: AsyncExitStack, url: str, folder: Path, wishes: Sequence[Wish]) -> Crew:
     """The processes, in the order in which they need each other."""
-    registry = Worker("registry", "registry", {"url": url})
+    translators = range(TRANSLATORS if len(set(wishes)) > 1 else 0)
+    services = [
+        Worker("registry", "registry", {"url": url}),
+        *(Worker(f"translator {k}", "translator", {"url": url}) for k in translators),
+    ]
     subscribers = [
-        Worker(f"subscriber {k}", "recording", {"url": url, "durable": f"d{k}", "path": str(_record(folder, k))})
-        for k in range(SUBSCRIBERS)
+        Worker(
+            f"subscriber {k}",
+            "recording",
+            {"url": url, "durable": f"d{k}", "path": str(_record(folder, k)), **asdict(wish)},
+        )
+        for k, wish in enumerate(wishes)
     ]
     publishers = [
         Worker(
@@ -83,32 +115,38 @@ async def _crew(opened: AsyncExitStack, url: str, folder: Path) -> Crew:
         )
         for k in range(PUBLISHERS)
     ]
-    await opened.enter_async_context(Crew([registry]))
+    await opened.enter_async_context(Crew(services))
     async with tw.connect(url) as bus:
         await bus.register(numbered_schema())
     await opened.enter_async_context(Crew(subscribers))
     await opened.enter_async_context(Crew(publishers))
-    return Crew([registry, *subscribers, *publishers])
+    return Crew([*services, *subscribers, *publishers])
 
 
 async def _strike(
     victim: Victim, kills: int, chance: Random, server: EmbeddedServer, crew: Crew, progress: Callable[[float], None]
 ) -> None:
-    roles = {"publisher": "numbering", "subscriber": "recording", "registry": "registry"}
+    roles = {"publisher": "numbering", "subscriber": "recording"}
+    started: dict[str, Worker] = {}
+    classes = bool(crew.of("translator"))
+    latest = LATEST_WITH_CLASSES if classes else LATEST
     for number in range(kills):
-        await asyncio.sleep(chance.uniform(SOONEST, LATEST))
+        await asyncio.sleep(chance.uniform(SOONEST, latest))
         if victim == "broker":
             server.kill()
             await asyncio.sleep(chance.uniform(0.0, DOWN))
             await server.restart()
         else:
-            worker = crew.of(roles[victim])[0]
+            workers = crew.of(roles.get(victim, victim))
+            # where subscribers and translators differ, any of them; else always the same one
+            worker = chance.choice(workers) if classes else workers[0]
             await worker.kill()
             await asyncio.sleep(chance.uniform(0.0, DOWN))
             await worker.launch()
-            if number == kills - 1:
-                await worker.answer(START)
+            started[worker.name] = worker
         progress((number + 1) / kills)
+    for worker in started.values():
+        await worker.answer(START)
     await asyncio.sleep(1.0)
 
 

@@ -8,11 +8,11 @@ import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import thinwire as tw
 from thinwire.client import TopicPublisher
-from thinwire.evaluation.live.numbered import TOLERANCE, TOPIC, Line, numbered
+from thinwire.evaluation.live.numbered import TOPIC, Line, numbered
 from thinwire.events import Event
 
 LINGER = 0.005
@@ -71,10 +71,12 @@ class RecordingRole:
     out, once each; anything else that comes twice is written twice, for the judge to see.
     """
 
-    def __init__(self, url: str, durable: str, path: str) -> None:
+    def __init__(self, url: str, durable: str, path: str, tolerance: float, emit: Literal["all", "changes"]) -> None:
         self.url = url
         self.durable = durable
         self.path = Path(path)
+        self.tolerance = tolerance
+        self.emit = emit
         self._opened = AsyncExitStack()
         self._last: dict[str, int] = {}
         self._recorded: set[tuple[str, int]] = set()
@@ -86,8 +88,9 @@ class RecordingRole:
             self._recorded.add((sensor, number))
             self._last[sensor] = number
         bus = await self._opened.enter_async_context(tw.connect(self.url))
-        tolerance = {"value": TOLERANCE}
-        asked = bus.subscribe(TOPIC, tolerance=tolerance, durable=self.durable, start="earliest")
+        asked = bus.subscribe(
+            TOPIC, tolerance={"value": self.tolerance}, emit=self.emit, durable=self.durable, start="earliest"
+        )
         subscription = await self._opened.enter_async_context(asked)
         self._task = asyncio.create_task(self._record(subscription))
 

@@ -25,6 +25,8 @@ SOURCES = 50
 TOLERANCE = 0.5
 ROWS = 256
 """readings after which a source begins again"""
+FAREWELL = 20.0
+"""by how much every reading moves in the last event of a source"""
 
 READINGS = ("temperature", "pressure", "flow")
 _LEVELS = np.array([60.0, 210.0, 12.0])
@@ -46,6 +48,9 @@ class Feed:
     rate: events a second of all publishers together, as near as whole microseconds between a source's events allow
     start: the instant of the first event, in microseconds since the epoch
     turn: every turn has sources of its own, so that no turn begins with what is known from the one before
+
+    offsets: microseconds from the start to the first event of each source; period: between two events of a source
+    readings: of each source, `ROWS` of them, again and again
     """
 
     def __init__(
@@ -63,12 +68,12 @@ class Feed:
         self.rate = publishers * sources * 1e6 / self.period
         self.names = [f"r{turn}-p{publisher}-s{k:02d}" for k in range(sources)]
         self.published = 0
-        self._offsets = [k * self.period // sources for k in range(sources)]
-        self._readings = [_readings(seed, publisher, source) for source in range(sources)]
+        self.offsets = [k * self.period // sources for k in range(sources)]
+        self.readings = [_readings(seed, publisher, source) for source in range(sources)]
 
     def due(self, until: int) -> list[Event]:
         """The events meant to be sent up to this instant that were not given out yet."""
-        last = self._due_by(until)
+        last = self.due_by(until)
         events = [self._event(number) for number in range(self.published, last)]
         self.published = max(last, self.published)
         return events
@@ -76,26 +81,27 @@ class Feed:
     def instant(self, number: int) -> int:
         """When an event is due."""
         turn, source = divmod(number, len(self.names))
-        return self.start + turn * self.period + self._offsets[source]
+        return self.start + turn * self.period + self.offsets[source]
 
     def farewell(self) -> list[Event]:
         """One more event of each source, in which every reading has moved: whoever has these has been told of all."""
         events = []
         for number in range(self.published, self.published + len(self.names)):
             event = self._event(number)
-            events.append(event | {name: event[name] + 20.0 for name in READINGS})
+            events.append(event | {name: event[name] + FAREWELL for name in READINGS})
         self.published += len(self.names)
         return events
 
-    def _due_by(self, until: int) -> int:
+    def due_by(self, until: int) -> int:
+        """How many events are meant to be sent up to this instant."""
         turn, rest = divmod(until - self.start, self.period)
-        return int(turn) * len(self.names) + sum(offset <= rest for offset in self._offsets)
+        return int(turn) * len(self.names) + sum(offset <= rest for offset in self.offsets)
 
     def _event(self, number: int) -> Event:
         turn, source = divmod(number, len(self.names))
-        temperature, pressure, flow = self._readings[source][turn % ROWS]
+        temperature, pressure, flow = self.readings[source][turn % ROWS]
         return {
-            "time": self.start + turn * self.period + self._offsets[source],
+            "time": self.start + turn * self.period + self.offsets[source],
             "sensor": self.names[source],
             "temperature": temperature,
             "pressure": pressure,

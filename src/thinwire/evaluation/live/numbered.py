@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from thinwire.evaluation.live.class_judge import Findings
 from thinwire.events import Property, Schema
 
 TOPIC = "chaos.numbers"
@@ -39,6 +40,16 @@ class Verdict(NamedTuple):
     @property
     def faults(self) -> int:
         return self.missing + self.repeated + self.disordered + self.beyond
+
+
+def wrong(found: Verdict | Findings) -> str:
+    """What is wrong, in words; nothing where nothing is.
+
+    >>> wrong(Verdict(events=30, missing=2, beyond=1)), wrong(Verdict(events=30))
+    ('2 missing, 1 beyond', '')
+    """
+    counted = found._asdict().items()
+    return ", ".join(f"{count:,} {what}" for what, count in counted if count and what != "events")
 
 
 def numbered_schema() -> Schema:
@@ -68,7 +79,7 @@ def numbered(sensor: str, number: int) -> dict[str, Any]:
     return {"time": _BASE + number * PERIOD, "sensor": sensor, "number": number, "value": reading(number)}
 
 
-def judge(record: Iterable[Line], last: Mapping[str, int]) -> Verdict:
+def judge(record: Iterable[Line], last: Mapping[str, int], tolerance: float = TOLERANCE) -> Verdict:
     """What is wrong with a record, where the numbers of each source went from 0 to `last`."""
     seen: dict[str, set[int]] = {sensor: set() for sensor in last}
     highest = dict.fromkeys(last, -1)
@@ -77,7 +88,7 @@ def judge(record: Iterable[Line], last: Mapping[str, int]) -> Verdict:
         events += 1
         repeated += number in seen[sensor]
         disordered += number < highest[sensor]
-        beyond += not abs(value - reading(number)) <= bound + _SLACK or not bound <= TOLERANCE
+        beyond += not abs(value - reading(number)) <= bound + _SLACK or not bound <= tolerance
         seen[sensor].add(number)
         highest[sensor] = max(highest[sensor], number)
     missing = sum(len(set(range(last[sensor] + 1)) - numbers) for sensor, numbers in seen.items())

@@ -55,6 +55,11 @@ class Outcome:
             shares[role] = shares.get(role, 0.0) + cores
         return shares
 
+    def seconds_of(self, role: str) -> float:
+        """Processor seconds that the processes of a role used in the whole round."""
+        spans = [samples[-1].cpu - samples[0].cpu for name, samples in self.series.items() if name.startswith(role)]
+        return sum(spans)
+
     @property
     def trouble(self) -> str:
         """Why the rate was not held; empty where it was."""
@@ -78,13 +83,19 @@ def outcome(
     taken: Iterable[Mapping[str, Any]],
     sampler: Sampler,
 ) -> Outcome:
-    """The outcome of a round from what publishers and subscribers say."""
+    """The outcome of a round from what publishers and subscribers say.
+
+    Where subscribers ask for different things, their answers say how many events each should have (`told`), and what
+    else an auditor among them found wrong (`faults`); else each should have what the publishers told.
+    """
     told = sum(answer["told"] for answer in sent)
     events = sum(answer["events"] for answer in sent)
     latencies, lost = dense([]), 0
     for answer in taken:
         latencies += dense(answer["latencies"])
-        lost += sum(_lost(told, *subscriber) for subscriber in zip(*(answer[n] for n in _NOTED), strict=True))
+        expected = answer.get("told", [told] * len(answer["events"]))
+        lost += sum(_lost(*subscriber) for subscriber in zip(expected, *(answer[n] for n in _NOTED), strict=True))
+        lost += sum(answer.get("faults", ()))
     slow = float("inf")
     p50, p99 = (quantile(latencies, share) for share in (0.5, 0.99))
     return Outcome(

@@ -152,6 +152,7 @@ class _JsonReceiver:
     """Either kind of message; the standard library's parser reads both in one call."""
 
     missed = 0
+    feed = "log"
 
     def __init__(self, broker: Broker, reader: LogReader) -> None:
         self._broker = broker

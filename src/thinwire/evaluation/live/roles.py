@@ -31,6 +31,8 @@ class Source(Due, Protocol):
     published: int
     period: int
 
+    def instant(self, number: int) -> int: ...
+
     def farewell(self) -> list[dict[str, Any]]: ...
 
 
@@ -62,9 +64,11 @@ class PublisherRole:
         feed: Source = FEEDS[self.feed](self.number, self.publishers, command["rate"], start, command["turn"])
         told, sent = self._sender.told, self._sender.sent
         await publish(self._sender, feed, end)
+        first = feed.published
         last = feed.farewell()
-        await _until(end + feed.period)
-        await self._sender.publish(last)
+        for number, event in enumerate(last, first):
+            await _until(feed.instant(number))  # each at its own time: sent together, the first would count as late
+            await self._sender.publish([event])
         await self._sender.flush()
         notes = NOTES[self.feed]
         return {
@@ -110,8 +114,8 @@ class SubscriberRole:
     async def open(self) -> None:
         for place in range(self.connections):
             name = f"s{self.number}-{place}"
-            self._receivers.append(await stack(self.kind).receiver(self.route, name))
-            self._notes.append(Taken(**NOTES[self.feed]))
+            self._receivers.append(await stack(self.kind).receiver(self.route_of(place), name))
+            self._notes.append(self.notes_of(place))
         self._tasks = [asyncio.create_task(take_all(r, n)) for r, n in zip(self._receivers, self._notes, strict=True)]
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -125,6 +129,18 @@ class SubscriberRole:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for receiver in self._receivers:
             await receiver.close()
+
+    def route_of(self, place: int) -> Route:
+        """What the subscriber at this place asks."""
+        return self.route
+
+    def notes_of(self, place: int) -> Taken:
+        """What it notes down."""
+        return Taken(**NOTES[self.feed])
+
+    def events(self) -> list[int]:
+        """What each subscriber was handed since the round began, what it left out included."""
+        return [receiver.taken - then for receiver, then in zip(self._receivers, self._before, strict=True)]
 
     def _begin(self, timed_from: int) -> dict[str, Any]:
         """`begin`: count from now, and time what arrives from `timed_from` on."""
@@ -145,7 +161,7 @@ class SubscriberRole:
         except TimeoutError:
             pass
         return {
-            "events": [receiver.taken - then for receiver, then in zip(self._receivers, self._before, strict=True)],
+            "events": self.events(),
             "complete": [notes.last == last for notes in self._notes],
             "missed": [receiver.missed for receiver in self._receivers],
             "latencies": sparse(sum((notes.latencies for notes in self._notes[1:]), self._notes[0].latencies.copy())),

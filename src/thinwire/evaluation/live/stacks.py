@@ -67,6 +67,10 @@ class Receiver(Protocol):
     def missed(self) -> int:
         """Events that are known to be lost."""
 
+    @property
+    def feed(self) -> str:
+        """What it reads: the "log" that publishers write, or a "channel"."""
+
     async def next(self) -> Sequence[Mapping[str, Any]]:
         """The events that came next, as many as came together."""
 

@@ -82,6 +82,10 @@ class _ThinReceiver:
     def missed(self) -> int:
         return sum(isinstance(notice, Missed) for notice in self._subscription.notices)
 
+    @property
+    def feed(self) -> str:
+        return self._subscription.feed
+
     async def next(self) -> list[Event]:
         return await anext(self._batches)
 

@@ -20,7 +20,14 @@ LINE = 1 << 24
 ROLES = {
     "publisher": "thinwire.evaluation.live.roles:PublisherRole",
     "subscriber": "thinwire.evaluation.live.roles:SubscriberRole",
+    "class subscriber": "thinwire.evaluation.live.class_subscribers:ClassSubscriberRole",
+    "steady": "thinwire.evaluation.live.class_roles:SteadyRole",
+    "witness": "thinwire.evaluation.live.class_roles:WitnessRole",
+    "sweeping": "thinwire.evaluation.live.class_sweep:SweepingRole",
+    "swept": "thinwire.evaluation.live.class_sweep:SweptRole",
     "registry": "thinwire.evaluation.live.services:RegistryRole",
+    "translator": "thinwire.evaluation.live.services:TranslatorRole",
+    "telling translator": "thinwire.evaluation.live.class_translators:TellingTranslatorRole",
     "numbering": "thinwire.evaluation.live.chaos_roles:NumberingRole",
     "recording": "thinwire.evaluation.live.chaos_roles:RecordingRole",
 }

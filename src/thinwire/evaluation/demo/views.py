@@ -1,0 +1,33 @@
+"""What there is to see of a demonstration at one moment; the drawing reads nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thinwire.evaluation.demo.channels import Translating
+from thinwire.evaluation.demo.seats import Phase, Seat
+from thinwire.ledger import Row
+
+
+@dataclass(frozen=True)
+class View:
+    """A moment.
+
+    seats: in the order in which they join; phases: in the order in which they came
+    stored: what the broker keeps of the log, and of the channels
+    """
+
+    elapsed: float
+    seats: tuple[Seat, ...]
+    translating: Translating
+    phases: tuple[Phase, ...] = ()
+    stored: tuple[Row, ...] = ()
+
+    @property
+    def events(self) -> int:
+        """Events published."""
+        return sum(phase.row.events for phase in self.phases)
+
+    @property
+    def kept(self) -> bool:
+        return all(seat.kept for seat in self.seats)

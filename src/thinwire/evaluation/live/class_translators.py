@@ -1,0 +1,41 @@
+"""Translators as processes whose settings are chosen, and which tell what they have done."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from thinwire.clock import WallClock
+from thinwire.control.translating.service import TranslatorService
+from thinwire.evaluation.live.services import ServiceRole
+from thinwire.transports.broker import Broker
+
+
+class TellingTranslatorRole(ServiceRole):
+    """A translator that can be asked what it has read and encoded.
+
+    settings: of `TranslatorService`
+    """
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        super().__init__(url)
+        self.settings = settings
+
+    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        """`counts`: events of a topic that it has read, and how often it has encoded one."""
+        work = self._service.works.get(command["topic"])
+        if work is None or work.translation is None:
+            return {"events": 0, "encodings": 0}
+        counts = work.translation.counts
+        return {"events": counts.events, "encodings": counts.encodings}
+
+    async def _start(self, broker: Broker) -> None:
+        self._service = TranslatorService(broker, WallClock(), **self.settings)
+        task = asyncio.create_task(self._service.run(), name="translator")
+        self._stack.push_async_callback(_end, task)
+        await self._service.ready()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

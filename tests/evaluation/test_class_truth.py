@@ -1,0 +1,223 @@
+"""What classes must be told, worked out beforehand: against a plain loop and real links; and what auditors find."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.evaluation.live.class_course import Course, feed_course, in_ticks
+from thinwire.evaluation.live.class_judge import by_promise, strictly
+from thinwire.evaluation.live.class_record import Record
+from thinwire.evaluation.live.class_subscribers import Auditor
+from thinwire.evaluation.live.class_sweep import START as SWEPT
+from thinwire.evaluation.live.class_sweep import TOLERANCES, events_of, sweep_course, sweep_schema
+from thinwire.evaluation.live.class_truth import changes
+from thinwire.evaluation.live.feed import READINGS, Feed, feed_schema
+from thinwire.evaluation.live.measure import micros
+from thinwire.events import Event
+from thinwire.link import LinkConfig, Publisher, Subscriber
+from thinwire.reduction import Demand
+
+START = 1_700_000_000_000_000
+PUBLISHERS, RATE, SECONDS = 2, 1_000.0, 3.0
+
+
+def published(start=START, turn=0):
+    """All events of a round, publisher by publisher."""
+    found = []
+    for number in range(PUBLISHERS):
+        feed = Feed(number, PUBLISHERS, RATE, start, turn)
+        found.append([*feed.due(start + round(SECONDS * 1e6)), *feed.farewell()])
+    return found
+
+
+def plainly_told(walk, log, share):
+    """The rule in the fewest words, one source with one reading."""
+    told = shown = walk[0]
+    out = [(0, walk[0])]
+    for step, value in enumerate(walk[1:], start=1):
+        told = value if abs(value - told) > log else told
+        if abs(told - shown) > share:
+            shown = told
+            out.append((step, told))
+    return out
+
+
+@given(
+    st.lists(st.lists(st.integers(-30, 30), min_size=6, max_size=6), min_size=1, max_size=4),
+    st.integers(0, 8),
+    st.integers(0, 12),
+)
+def test_what_a_class_must_be_told_follows_the_rule(walks, log, share):
+    names = [f"s{number}" for number in range(len(walks))]
+    cycle = np.array(walks)[:, :, None]
+    course = Course(("t",), names, np.full(len(walks), 6), np.arange(len(walks)), 1000, cycle)
+    told = changes(course, log, share)
+    for source, walk in enumerate(walks):
+        own = told.source == source
+        assert list(zip(told.step[own], told.values[own, 0], strict=True)) == plainly_told(walk, log, share)
+        assert told.truth[own, 0].tolist() == [walk[step] for step in told.step[own]]
+        assert (np.abs(told.values[own] - told.truth[own]) <= log + share).all()
+
+
+def test_a_course_is_what_publishers_publish():
+    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    for events in published():
+        by_source = {}
+        for event in events:
+            by_source.setdefault(event["sensor"], []).append(event)
+        for name, own in by_source.items():
+            source = course.names.index(name)
+            assert len(own) == course.counts[source]
+            for step, event in enumerate(own):
+                assert event["time"] == START + step * course.period + course.offsets[source]
+                assert course.at(step)[source].tolist() == [round(10 * event[reading]) for reading in READINGS]
+
+
+@pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_links_tell_a_class_what_it_must_be_told(tolerance):
+    auditor = audited(tolerance, list(class_events(tolerance)))
+    assert auditor.told == auditor.events > 0
+    assert auditor.faults() == 0
+
+
+def class_events(tolerance):
+    """The events of a class, through a publisher's link and a class's on top of it, one after the other."""
+    schema = feed_schema()
+    for events in published():
+        log = Publisher(schema, LinkConfig(demand=Demand(default_tolerance=0.5, mode="hold")))
+        decoder = Subscriber([schema])
+        arrived = _through(decoder, log.start(0.0) + [f for e in events for f in log.publish(e, 0.0)])
+        share = round(tolerance - 0.5, 1)
+        over = decoder.replica.expander.rules
+        config = LinkConfig(demand=Demand(default_tolerance=share, mode="hold", changes=True))
+        link = Publisher(schema, config, over=over, trusting=True)
+        reader = Subscriber([schema])
+        reader.passed_over = False
+        yield from _through(reader, link.start(0.0) + [f for e in arrived for f in link.publish(e, 0.0)])
+
+
+def _through(link, frames):
+    return [thing for frame in frames for thing in link.receive(frame, now=0.0) if isinstance(thing, Event)]
+
+
+def audited(tolerance, events, start=START):
+    """An auditor that was handed these events."""
+    auditor = Auditor(tolerance, 0.5, source="sensor", stamp="time")
+    auditor.prepare(feed_course(RATE, PUBLISHERS, SECONDS))
+    auditor.start = start
+    auditor.take(events, events, micros())
+    return auditor
+
+
+def _told(course, tolerance):
+    return changes(course, 5, in_ticks(tolerance) - 5)
+
+
+def _events(course, told, tolerance, start=START):
+    """The events of a class as they should come, source by source."""
+    bound = dict.fromkeys(course.readings, tolerance)
+    for source, step, values in zip(told.source, told.step, told.values, strict=True):
+        time = start + int(step) * course.period + int(course.offsets[source])
+        shown = dict(zip(course.readings, (values / 10).round(1).tolist(), strict=True))
+        name = course.names[source]
+        yield Event({"sensor": name, "time": time, **shown}, bound=bound, source=(name,), ordinal=int(step) + 1)
+
+
+def _altered(event, bound=None, **values):
+    bound = event.bound if bound is None else bound
+    return Event({**event, **values}, bound=bound, source=event.source, ordinal=event.ordinal)
+
+
+def _swapped(events):
+    """Two events of the same source, the later one first."""
+    own = [place for place, event in enumerate(events) if event["sensor"] == events[0]["sensor"]][:2]
+    events = list(events)
+    events[own[0]], events[own[1]] = events[own[1]], events[own[0]]
+    return events
+
+
+SPOILT = {
+    "missing": lambda events: events[:-1],
+    "extra": lambda events: [*events, events[-1]],
+    "never was": lambda events: [*events, _altered(events[-1], time=events[-1]["time"] + 1)],
+    "nobody's": lambda events: [*events, _altered(events[-1], sensor="moon")],
+    "disordered": _swapped,
+    "beyond": lambda events: [_altered(events[0], flow=events[0]["flow"] + 0.1), *events[1:]],
+    "vain": lambda events: [_altered(events[0], bound=dict.fromkeys(READINGS, 4.1)), *events[1:]],
+    "no claim": lambda events: [_altered(events[0], bound=dict.fromkeys(READINGS)), *events[1:]],
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_an_auditor_finds_what_is_wrong(how):
+    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    events = list(_events(course, _told(course, 4.0), 4.0))
+    assert audited(4.0, events).faults() == 0
+    assert audited(4.0, SPOILT[how](events)).faults() == 1
+
+
+def record_of(course, events):
+    record = Record(course.names, course.readings, source="sensor", stamp="time")
+    record.note(events)
+    return record
+
+
+@pytest.mark.parametrize("how", sorted(SPOILT.keys() - {"missing", "beyond"}))
+def test_the_judge_of_promises_finds_what_is_wrong(how):
+    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    events = list(_events(course, _told(course, 4.0), 4.0))
+    assert by_promise(record_of(course, events), course, START, 4.0, "changes").faults == 0
+    assert by_promise(record_of(course, SPOILT[how](events)), course, START, 4.0, "changes").faults == 1
+
+
+def test_the_judge_of_promises_misses_nobody_who_is_left_behind():
+    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    events = list(_events(course, _told(course, 4.0), 4.0))
+    first = next(event for event in events if event.ordinal > 1)
+    without = [event for event in events if event is not first]
+    found = by_promise(record_of(course, without), course, START, 4.0, "changes")
+    assert found.missing > 0
+    assert found.faults == found.missing
+
+
+def test_more_events_than_needed_break_no_promise():
+    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    finer = [_altered(event, bound=event.bound) for event in _events(course, _told(course, 1.0), 1.0)]
+    assert by_promise(record_of(course, finer), course, START, 8.0, "changes").faults == 0
+    assert strictly(record_of(course, finer), _told(course, 8.0), course, START, 8.0).extra > 0
+
+
+def test_who_asks_for_all_misses_every_event_that_does_not_come():
+    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    every = [
+        Event(event, bound=dict.fromkeys(READINGS, 0.0), source=(event["sensor"],), ordinal=1)
+        for events in published()
+        for event in events
+    ]
+    assert by_promise(record_of(course, every), course, START, 1.0, "all").faults == 0
+    assert by_promise(record_of(course, every[10:]), course, START, 1.0, "all").missing == 10
+
+
+def test_a_record_grows_when_more_comes_than_was_expected():
+    course = feed_course(RATE, PUBLISHERS, SECONDS)
+    events = list(_events(course, _told(course, 1.0), 1.0))
+    record = Record(course.names, course.readings, source="sensor", stamp="time", capacity=1)
+    for at in range(0, len(events), 1000):
+        record.note(events[at : at + 1000])
+    assert len(record.rows) == len(events) > 1024
+    assert record.claims == [(1.0, 1.0, 1.0)]
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+def test_a_sweep_is_told_to_each_class_as_expected(tolerance):
+    course = sweep_course(sources=60, publishers=2)
+    demand = Demand(default_tolerance=tolerance, mode="hold", changes=True)
+    log = Publisher(sweep_schema(), LinkConfig(demand=demand))
+    reader = Subscriber([sweep_schema()])
+    reader.passed_over = False
+    frames = log.start(0.0) + [frame for event in events_of(course, 0, 60) for frame in log.publish(event, 0.0)]
+    record = record_of(course, _through(reader, frames))
+    told = changes(course, in_ticks(tolerance), 0)
+    assert strictly(record, told, course, SWEPT, tolerance).faults == 0
+    assert (course.counts == 3).all()

@@ -1,0 +1,84 @@
+"""Classes around a real broker at a small size: every auditor content, whoever is killed or stands still."""
+
+import asyncio
+import importlib.util
+
+import pytest
+
+from thinwire.evaluation.bench import bars
+from thinwire.evaluation.live.chain import Chain, Shape
+from thinwire.evaluation.live.chaos import THREE_CLASSES, havoc
+from thinwire.evaluation.live.class_many import crowd
+from thinwire.evaluation.live.class_recovery import recover, stand_still
+from thinwire.evaluation.live.feed import feed_schema
+from thinwire.evaluation.reproduce.stages import figure_6_live
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("nats") is None, reason="needs the extra nats"),
+]
+
+
+def silent(share):
+    """No progress is shown."""
+
+
+def test_every_class_is_told_what_it_must_be_told():
+    async def run():
+        shape = Shape("thinwire", publishers=2, readers=2, connections=3, emit="changes", classes=(0.5, 2.0, 8.0))
+        async with Chain(shape, feed_schema()) as chain:
+            await chain.round(200, 1.0, warm_up=0.0)
+            return await chain.round(400, 2.0, warm_up=0.0)
+
+    found = asyncio.run(run())
+    assert found.lost == 0
+    assert {"translator", "registry", "subscriber", "publisher", "broker"} == set(found.cpu)
+    assert found.seconds_of("translator") > 0
+
+
+@pytest.mark.parametrize("victim", ["translator", "subscriber"])
+def test_no_class_loses_anything_when_something_is_killed(victim):
+    found = asyncio.run(havoc(victim, kills=1, seed=5, wishes=THREE_CLASSES))
+    assert found.faults == 0
+    assert all(verdict.events > 40 for verdict in found.verdicts)
+
+
+def test_another_translator_goes_on():
+    found = asyncio.run(recover(5_000, 1, silent, checkpoint_messages=50, lease=1.0))
+    assert found.faults == 0
+    assert found.stored > 0
+    assert found.delivered is not None
+    assert found.replayed >= 0
+
+
+def test_a_translator_that_wakes_up_does_no_harm():
+    found = asyncio.run(stand_still(4.0, silent, lease=1.0))
+    assert found.faults == 0
+    assert found.taken_over > 0
+
+
+def test_a_crowd_is_served_class_by_class():
+    found = asyncio.run(crowd(30, 400, silent))
+    assert found.faults == 0
+    assert found.events == 1200
+    assert 0 < found.encodings <= 10 * found.events
+
+
+def test_figure_6_through_the_running_system():
+    for stage in figure_6_live(300):
+        raw, log, channel, reconstructed = stage.per_event
+        assert channel < log < raw / 3
+        assert reconstructed == pytest.approx(raw, rel=0.1)
+        assert stage.stored[0] > stage.totals[1]
+        assert stage.stored[1] > stage.totals[2]
+
+
+def test_the_area_is_complete():
+    found = [bar.name for bar in bars("classes")]
+    assert found[:9] == [
+        *(f"class kill {victim}" for victim in ("translator", "broker", "publisher", "subscriber", "registry")),
+        "class pause",
+        *(f"class recovery, checkpoints {how}" for how in ("seldom", "often")),
+        "class crowd",
+    ]
+    assert "class knee" in found
