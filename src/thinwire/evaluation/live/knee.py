@@ -45,7 +45,7 @@ class Plan:
     easy: p99 in milliseconds below which a short try must stay: one that just meets the limit would not for long
     """
 
-    short: float = 8.0
+    short: float = 6.0
     long: float = 60.0
     runs: int = 3
     precision: float = 1.08

@@ -19,6 +19,8 @@ from math import sqrt
 STRIDE = 1.5
 PRECISION = 1.05
 """how far the lowest rate that failed may lie above the highest that was held"""
+STEPS = (0.93, 0.93, 0.85, 0.75, 0.6, 0.5)
+"""from one try that confirms to the next"""
 LOWEST, HIGHEST = 300.0, 2_000_000.0
 
 Held = Callable[[float], Awaitable[bool]]
@@ -36,9 +38,9 @@ async def climb(held: Held, start: float, stride: float = STRIDE, precision: flo
     return good
 
 
-async def confirm(held: Held, rate: float, step: float = 0.93, tries: int = 6) -> float:
-    """The rate, or the next lower one that is held for long; 0 after so many tries."""
-    for _ in range(tries):
+async def confirm(held: Held, rate: float) -> float:
+    """The rate, or the next lower one that is held for long; 0 after a few tries, each further below the one before."""
+    for step in (*STEPS, 0.0):
         if await held(rate):
             return rate
         rate *= step
