@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from itertools import count
 
 import pytest
+from registry_sites import until
 
 from thinwire.control.classes import DemandClass
 from thinwire.control.names import (
@@ -60,16 +61,6 @@ def site(kind):
             return await connect(server.url, Options(timeout=10))
 
         yield remote
-
-
-async def until(condition, patience=20.0):
-    """Wait for something to become true."""
-    async with asyncio.timeout(patience):
-        while True:
-            found = await condition()
-            if found:
-                return found
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

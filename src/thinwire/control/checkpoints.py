@@ -137,11 +137,6 @@ class CheckpointStore:
         )
         return complete
 
-    async def nearest(self, topic: str, offset: int) -> Checkpoint | None:
-        """The last checkpoint at or before an offset."""
-        known = [one for one in await self.all(topic) if one.offset <= offset]
-        return known[-1] if known else None
-
     async def all(self, topic: str) -> list[Checkpoint]:
         """The complete checkpoints of a topic, in the order of their offsets."""
         return [one for one in (await self._index(topic))[0] if one.complete]

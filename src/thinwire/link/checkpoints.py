@@ -44,7 +44,6 @@ def of_subscriber(subscriber: Subscriber) -> bytes:
         raise ValueError(f"only a subscriber that is ready has a state to keep: this one is {subscriber.state}")
     expander = replica.expander
     columns, keys = expander.columns, expander.keys
-    present = {row: told for row, (ordinal, told) in expander._told.items() if ordinal == columns.ordinal(row)}
     header = Header(
         subscriber.publisher,
         replica.incarnation,
@@ -57,7 +56,7 @@ def of_subscriber(subscriber: Subscriber) -> bytes:
         sizes=[],
     )
     learned = (
-        sections.write_told(present),
+        sections.write_told(expander.told_exactly()),
         write_json(subscriber.memory.entries(set(keys))),
         sections.write_recent(replica.recent.hashes()),
     )

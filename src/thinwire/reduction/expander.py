@@ -193,6 +193,10 @@ class Expander:
             columns.table[cell] = value
         return event
 
+    def told_exactly(self) -> dict[int, Exacts]:
+        """Per row, the values of its last event that the state cannot show."""
+        return {row: told for row, (ordinal, told) in self._told.items() if ordinal == self.columns.ordinal(row)}
+
     def known(self) -> Iterator[int]:
         """The aliases of all sources whose state is known."""
         return (alias for alias, key in enumerate(self.keys) if key is not None)

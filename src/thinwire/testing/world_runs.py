@@ -7,12 +7,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from thinwire.testing.world import Report, World
 
@@ -22,31 +22,45 @@ PORTION = 50
 Progress = Callable[[int], None]
 
 R = TypeVar("R")
+S = TypeVar("S", bound="Sums")
+
+
+class Outcome(Protocol):
+    """What a world of a seed came to."""
+
+    seed: int
+    violations: list[str]
 
 
 @dataclass
-class Summary:
-    """What many worlds came to.
+class Sums:
+    """What many worlds came to: whatever a kind of world adds is a count that its reports have too.
 
-    failed: the violations of each seed that has any; `python -m thinwire.testing.world SEED` tells its story
+    failed: the violations of each seed that has any
     """
 
     seeds: int = 0
+    failed: dict[int, list[str]] = field(default_factory=dict)
+
+    def add(self, report: Outcome) -> None:
+        """Count one more world."""
+        self.seeds += 1
+        for name in (f.name for f in fields(self) if f.name not in ("seeds", "failed")):
+            setattr(self, name, getattr(self, name) + getattr(report, name))
+        if report.violations:
+            self.failed[report.seed] = report.violations
+
+
+@dataclass
+class Summary(Sums):
+    """The same of worlds of links; `python -m thinwire.testing.world SEED` tells the story of a seed."""
+
     events: int = 0
     frames: int = 0
     delivered: int = 0
     restarts: int = 0
     resyncs: int = 0
     let_through: int = 0
-    failed: dict[int, list[str]] = field(default_factory=dict)
-
-    def add(self, report: Report) -> None:
-        """Count one more world."""
-        self.seeds += 1
-        for name in ("events", "frames", "delivered", "restarts", "resyncs", "let_through"):
-            setattr(self, name, getattr(self, name) + getattr(report, name))
-        if report.violations:
-            self.failed[report.seed] = report.violations
 
 
 def run_seeds(
@@ -56,16 +70,20 @@ def run_seeds(
 
     progress: told how many are done; compiled: force the kernels on or off, otherwise each seed decides
     """
-    summary = Summary()
-    for reports in portions(first, count, processes, partial(_run, compiled)):
-        for report in reports:
+    return summed(Summary(), portions(first, count, processes, partial(_run, compiled)), progress)
+
+
+def summed(summary: S, reports: Iterable[Sequence[Outcome]], progress: Progress | None) -> S:
+    """The summary with all reports added, portion by portion."""
+    for portion in reports:
+        for report in portion:
             summary.add(report)
         if progress is not None:
             progress(summary.seeds)
     return summary
 
 
-def portions(first: int, count: int, processes: int, run: Callable[[int, int], list[R]]) -> Iterator[list[R]]:
+def portions(first: int, count: int, processes: int, run: Callable[[int, int], Sequence[R]]) -> Iterator[Sequence[R]]:
     """What `run` gives of the seeds from one to before another, portion by portion, as they are done."""
     ends = [(start, min(start + PORTION, first + count)) for start in range(first, first + count, PORTION)]
     if processes == 1:
