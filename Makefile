@@ -36,7 +36,7 @@ format: $(READY) ## let ruff repair what it can
 	$(BIN)/ruff format .
 
 lock: ## resolve requirements.lock again; ARGS=--upgrade for newer versions
-	tools/uv.sh pip compile pyproject.toml --extra evaluation --extra nats --group dev --universal --python-version 3.11 \
+	tools/uv.sh pip compile pyproject.toml --extra evaluation --extra nats --extra spark --group dev --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet $(ARGS) -o requirements.lock
 
 java: ## install Java 17 for Spark where the system allows it, else say how
