@@ -156,6 +156,13 @@ class CorruptCheckpoint(PeerFault):
     advice = "Start from key frames instead."
 
 
+class CorruptRecording(PeerFault):
+    """Bytes of a recording that are not those that were written."""
+
+    summary = "corrupt recording"
+    advice = "Copy or record it again; an .idx file may be deleted, it is made anew from its segment."
+
+
 class UnsupportedVersion(PeerFault):
     summary = "unsupported wire version"
     advice = "Upgrade the older side: a reader reads the versions it was built with."
@@ -184,6 +191,11 @@ class MissingData(LocalFault):
 
     summary = "recording not found"
     advice = "Name the folder that holds the recordings with --data."
+
+
+class NoRecording(LocalFault):
+    summary = "no recording there"
+    advice = "Name the folder that `thinwire record TOPIC --to FOLDER` wrote."
 
 
 class BrokenPromise(LocalFault):
@@ -310,3 +322,51 @@ class TooManyClasses(LocalFault):
 
     summary = "too many classes of subscriptions on one topic"
     advice = "Round tolerances to fewer levels, use emit='changes', or read the log."
+
+
+class SparkUnavailable(LocalFault):
+    """What Spark needs is missing on this machine, or too old."""
+
+    summary = "Spark cannot run here"
+    advice = "`thinwire doctor` looks at everything it needs."
+
+
+class DataLoss(TransportError):
+    """Events that were asked for are not in the log any more, or cannot be read."""
+
+    summary = "events are missing"
+    advice = "Set the option failOnDataLoss to false to go on without them; every loss is then counted and logged."
+
+
+class SchemaChanged(LocalFault):
+    """A topic has a newer schema than the one that a running query was made for."""
+
+    summary = "the schema has changed"
+    advice = "Start the query again: it goes on where it stopped, with the new columns."
+    retriable = True
+
+
+class TableMismatch(LocalFault):
+    """A table that is there already cannot take what is to be written; nothing was."""
+
+    summary = "the table does not match"
+
+
+class JobFailed(LocalFault):
+    """A job on Spark ended before its work was done."""
+
+    summary = "the Spark job failed"
+
+
+class CoarserThanAsked(DemandError):
+    """The log does not keep values as closely as they were asked for."""
+
+    summary = "the log is coarser than asked"
+    advice = "Ask for a larger tolerance, or begin behind this offset."
+
+
+class PlanError(LocalFault):
+    """A plan that cannot be followed."""
+
+    summary = "bad plan"
+    advice = "Correct the field, or let `thinwire analyze` write the plan anew."

@@ -79,7 +79,7 @@ def test_help_lists_every_verb_and_imports_none(shell, tmp_path, capsys):
 
 
 def test_the_table_is_complete():
-    live = {"up", "pub", "sub", "registry", "doctor"}
+    live = {"up", "pub", "sub", "record", "registry", "doctor"}
     assert set(VERBS) == live | {"demo", "samples", "bench", "reproduce", "ledger", "version"}
 
 

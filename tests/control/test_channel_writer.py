@@ -91,6 +91,48 @@ def test_one_that_was_silent_for_a_while_looks_again(monkeypatch):
     story(tell)
 
 
+class Paused:
+    """A broker whose appends are decided, and sent when the gate opens."""
+
+    def __init__(self, inner):
+        self._inner = inner
+        self.gate, self.decided = asyncio.Event(), asyncio.Event()
+        self.gate.set()
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def append(self, *args, **options):
+        self.decided.set()
+        await self.gate.wait()
+        return await self._inner.append(*args, **options)
+
+
+def test_one_that_slept_between_deciding_and_sending_insists_with_the_next_message(monkeypatch):
+    monkeypatch.setattr(writing, "FENCE_AFTER", 60.0)
+
+    async def tell(server, broker, other):
+        loop, slept = asyncio.get_running_loop(), 0.0
+        time = loop.time
+        monkeypatch.setattr(loop, "time", lambda: time() + slept)
+        paused = Paused(broker)
+        sleeper, successor = ChannelWriter(paused, TOPIC), ChannelWriter(other, TOPIC)
+        await sleeper.write(messages("c", "a"))
+        paused.gate.clear()
+        paused.decided.clear()
+        writing_on = asyncio.create_task(sleeper.write(messages("c", "slips through", "never")))
+        await paused.decided.wait()
+        successor.ends_at("c", {"p1": sleeper.last("c", "p1")})
+        await successor.write(messages("c", "b"))
+        slept = 100.0
+        paused.gate.set()
+        with pytest.raises(Superseded):
+            await writing_on
+        assert await stored(broker) == {("c", "p1", "d"): ["a", "b", "slips through"]}
+
+    story(tell)
+
+
 @pytest.mark.parametrize("always", [False, True])
 def test_an_answer_that_is_lost_stores_nothing_twice(always, monkeypatch):
     async def tell(server, broker, other):

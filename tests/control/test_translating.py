@@ -5,6 +5,7 @@ from translating_sites import Channels, Log, Reader
 
 from thinwire.control.classes import MAX_CLASSES, DemandClass
 from thinwire.control.names import publisher_in
+from thinwire.control.translating.cutting import ENTRY_BYTES
 from thinwire.control.translating.envelope import Position, seal, unseal
 from thinwire.errors import CorruptFrame, DemandError, TooManyClasses, UnknownSchema
 from thinwire.events import Property, Schema
@@ -189,7 +190,8 @@ def test_messages_are_cut_between_those_of_the_log_where_they_can():
     cut = translation.take(120)
     assert all(len(m.payload) <= 120 for m in cut if not m.key)
     assert [unseal(m.payload)[1].within for m in cut] == [0] * len(cut)
-    assert waiting == translation.counts.classes[FINE.id].frame_bytes
+    told = translation.counts.classes[FINE.id]
+    assert waiting == told.frame_bytes + ENTRY_BYTES * told.frames
     assert translation.waiting == 0
 
 
@@ -207,6 +209,30 @@ def test_a_class_that_is_opened_later_begins_with_what_is_known():
     assert sorted(e.identity for e in reader.events) == sorted(
         (name, 1, (room,), 10) for name in ("p1", "p2") for room in "ab"
     )
+
+
+def test_classes_of_all_sources_have_one_roster():
+    log = Log(ROOMS, publishers=["p1"])
+    walk(log, 4, publishers=["p1"])
+    translation, _ = translated(log, [COARSE, NARROW])
+    translation.open(FINE)
+    log.publish("p1", event(9, "c"))
+    translation.receive(log.messages[-1])
+    coarse, fine, narrow = (translation.channel(one.id, "p1").encoder.reducer for one in (COARSE, FINE, NARROW))
+    assert coarse.roster is fine.roster
+    assert (coarse.keys, fine.keys, narrow.keys) == ([("a",), ("b",), ("c",)], [("a",), ("b",), ("c",)], [("a",)])
+
+
+def test_a_publisher_that_lives_anew_has_another_roster():
+    log = Log(ROOMS, publishers=["p1"])
+    walk(log, 4, publishers=["p1"])
+    log.live("p1", incarnation=2)
+    for room in "ba":
+        log.publish("p1", event(9, room))
+    translation, _ = translated(log, [COARSE, FINE])
+    coarse, fine = (translation.channel(one.id, "p1").encoder.reducer for one in (COARSE, FINE))
+    assert coarse.roster is fine.roster
+    assert coarse.keys == [("b",), ("a",)]
 
 
 def test_a_class_that_is_closed_and_opened_again_goes_on_with_higher_numbers():

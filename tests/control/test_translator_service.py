@@ -1,6 +1,7 @@
 """The translator at brokers: channels come and go with those who ask, and outlive whoever writes them."""
 
 import asyncio
+import gc
 import logging
 from contextlib import AsyncExitStack
 from random import Random
@@ -22,8 +23,9 @@ from thinwire.control.registry import remove_subscription, topic_key
 from thinwire.control.translating import working
 from thinwire.control.translating.documents import channel_documents
 from thinwire.control.translating.envelope import unseal
-from thinwire.control.translating.service import TranslatorService
+from thinwire.control.translating.service import TranslatorService, _Held
 from thinwire.control.translating.spreading import chosen
+from thinwire.errors import Superseded
 from thinwire.reduction import Demand
 
 
@@ -245,6 +247,30 @@ def test_one_that_slept_longer_than_its_lease_does_no_harm_when_it_wakes(kind):
                 assert (await building.document(asked)).epoch == 2
 
     run(tell, kind)
+
+
+def test_one_that_was_refused_just_before_it_is_let_go_leaves_nothing_unsaid():
+    """Its work has ended with `Superseded`, and the next beat of its lease says the same."""
+    unsaid = []
+
+    async def tell(broker, connect):
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: unsaid.append(context["message"]))
+
+        async def refused():
+            try:
+                await asyncio.Event().wait()
+            finally:  # on its way out already when it is told to stop
+                raise Superseded("its channel went on without this one", topic="building.rooms")
+
+        service, task = TranslatorService(broker), asyncio.create_task(refused())
+        await asyncio.sleep(0)
+        service._end(_Held(None, None, task, 0.0))
+        del task
+        await asyncio.sleep(0.01)
+        gc.collect()
+
+    run(tell, "memory")
+    assert unsaid == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import shutil
 import socket
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -141,18 +139,6 @@ def test_a_server_without_jetstream_is_refused_with_the_remedy() -> None:
         error = _refused(server.url)
     assert isinstance(error, BrokerRefused)
     assert "nats-server -js" in str(error)
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a certificate for the name `broker`, signed by itself."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the program openssl to make a certificate")
-    folder = tmp_path_factory.mktemp("certificate")
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=broker"
-    names = ["-addext", "subjectAltName=DNS:broker", "-keyout", "key.pem", "-out", "cert.pem"]
-    subprocess.run([*command.split(), *names], cwd=folder, check=True, capture_output=True)
-    return folder
 
 
 def test_tls(certificate: Path) -> None:

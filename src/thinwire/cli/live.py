@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,8 +18,9 @@ import typer
 
 from thinwire.client.bus import Bus, connect
 from thinwire.client.urls import read_url
-from thinwire.errors import ConfigError, SchemaError
-from thinwire.events import Schema, from_turtle
+from thinwire.control.plans import schema_in
+from thinwire.errors import ConfigError
+from thinwire.events import Schema
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
 TOKEN_VARIABLE = "THINWIRE_TOKEN"
@@ -118,10 +118,4 @@ def names(text: str | None) -> list[str] | None:
 
 def read_schema(path: Path | None) -> Schema | None:
     """The schema in a file; None where no file is given."""
-    if path is None:
-        return None
-    try:
-        text = path.read_text(encoding="utf-8")
-        return Schema.from_document(json.loads(text)) if path.suffix == ".json" else from_turtle(text)
-    except ValueError as problem:
-        raise SchemaError(f"not a schema: {problem}", file=str(path)) from None
+    return None if path is None else schema_in(path)

@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple
 
 from thinwire.cli.main import EXTRAS
 from thinwire.errors import ThinwireError
+from thinwire.spark.java import JAVA, java_version
 from thinwire.transports.embedded import EmbeddedServer, find_binary
 
 PYTHON = (3, 11)
-JAVA = 17
 NATS = (2, 11)
 """the oldest versions that do"""
 ROOM = 1 << 30
@@ -74,10 +74,7 @@ def extras() -> Check:
 
 def java() -> Check:
     """Spark needs it, nothing else does."""
-    home = os.environ.get("JAVA_HOME")
-    said = _output([f"{home}/bin/java" if home else "java", "-version"])
-    match = re.search(r'version "(\d+)', said)
-    version = int(match[1]) if match else 0
+    version = java_version()
     if version >= JAVA:
         return Check("Java", "ok", str(version))
     found = str(version) if version else "none"

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -33,6 +34,7 @@ from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.publishing import Feed, Intake, Summary, settle_schema
 from thinwire.client.publication import TopicPublisher
+from thinwire.control.plans import load_plan
 from thinwire.errors import ConfigError
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Such as building.rooms.")]
@@ -46,7 +48,13 @@ DimensionsOption = Annotated[
 ]
 TimeOption = Annotated[str | None, typer.Option("--time", metavar="NAME", help="With --infer: the time of an event.")]
 NameOption = Annotated[str, typer.Option("--name", help="The publisher's own name; one restarted keeps it.")]
-LingerOption = Annotated[float, typer.Option("--linger", help="Seconds in which frames gather into a message.", min=0)]
+LingerOption = Annotated[
+    float | None,
+    typer.Option("--linger", help="Seconds in which frames gather into a message; else the plan's, or 0.005.", min=0),
+]
+PlanOption = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="Schema, settings and linger as in this plan.")
+]
 RetainOption = Annotated[
     bool, typer.Option("--retain", help="Keep the topic's events for later, also while nobody subscribes.")
 ]
@@ -63,7 +71,8 @@ def pub(
     dimensions: DimensionsOption = None,
     time: TimeOption = None,
     name: NameOption = "",
-    linger: LingerOption = 0.005,
+    plan: PlanOption = None,
+    linger: LingerOption = None,
     tolerance: TolerancesOption = None,
     default_tolerance: DefaultToleranceOption = 0,
     retain: RetainOption = False,
@@ -86,12 +95,16 @@ def pub(
     \b
     thinwire samples building -n 1000 | thinwire pub plant --infer --retain
     thinwire pub building.rooms events.jsonl --schema rooms.ttl --name rooms-1
+    thinwire pub building.rooms events.jsonl --plan plan.toml
     """
     if infer and schema is not None:
         raise ConfigError("give --schema or --infer, not both", schema=str(schema))
+    if plan is not None and (infer or schema is not None):
+        raise ConfigError("the plan has the schema: leave out --schema and --infer, or --plan", plan=str(plan))
     feed = Feed(
         topic=topic,
         schema=read_schema(schema),
+        plan=load_plan(plan).topic(topic) if plan is not None else None,
         infer=sample if infer else 0,
         dimensions=names(dimensions),
         time=time,
@@ -134,9 +147,9 @@ async def _publish(feed: Feed, intake: Intake, access: Access) -> tuple[bool, Su
             feed.topic,
             name=feed.name,
             schema=settled,
-            linger=feed.linger,
             tolerance=feed.tolerance,
             default_tolerance=feed.default_tolerance,
+            **feed.batching,
         )
         async with publisher as out:
             with Interruptible() as ending, _Progress() as progress:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from thinwire.cli.lines import lines
 from thinwire.cli.places import schema_of
 from thinwire.client.bus import Bus
 from thinwire.client.publication import TopicPublisher
-from thinwire.control.registry import TopicDocument, open_registry, topic_document
+from thinwire.control.plans import TopicPlan
+from thinwire.control.registry import TopicDocument, open_registry, register_schema, topic_document
 from thinwire.errors import ConfigError, EventRejected, PayloadTooLarge, SchemaError
 from thinwire.events import Schema, infer
 
@@ -22,7 +23,7 @@ MAX_COMPLAINTS = 100
 
 @dataclass(frozen=True)
 class Feed:
-    """What is published, and how; `infer`: from how many lines a schema is found, 0 for none."""
+    """What is published, and how; `infer`: from how many lines a schema is found, 0 for none; `plan`: as planned."""
 
     topic: str
     schema: Schema | None = None
@@ -31,10 +32,18 @@ class Feed:
     time: str | None = None
     retain: bool = False
     name: str = ""
-    linger: float = 0.005
+    linger: float | None = None
+    plan: TopicPlan | None = None
     tolerance: Mapping[str, float | str] | None = None
     default_tolerance: float = 0
     rate: float | None = None
+
+    @property
+    def batching(self) -> dict[str, Any]:
+        """How frames share messages, and what is promised where no registry decides: as told, else as planned."""
+        planned = {} if self.plan is None else self.plan.publishing
+        planned.pop("schema", None)
+        return planned if self.linger is None else {**planned, "linger": self.linger}
 
 
 class Read(NamedTuple):
@@ -157,6 +166,8 @@ class Summary:
 async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str], None]) -> Schema:
     """The schema to publish under; registers what has to be."""
     present = await topic_document(await open_registry(bus.broker), feed.topic)
+    if feed.plan is not None:
+        return await _planned(bus, feed, feed.plan, say)
     schema = feed.schema
     if schema is not None and schema.name != feed.topic:
         raise ConfigError("a topic has the name of its schema", topic=feed.topic, schema=schema.name)
@@ -171,6 +182,15 @@ async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str
     if (feed.tolerance or feed.default_tolerance) and await bus.served():
         say("a registry runs: subscribers say how far values may be off, --tolerance does not count")
     return schema
+
+
+async def _planned(bus: Bus, feed: Feed, plan: TopicPlan, say: Callable[[str], None]) -> Schema:
+    """Register the topic as the plan has it."""
+    settings = replace(plan.settings, retain=True) if feed.retain else plan.settings
+    await register_schema(await open_registry(bus.broker), plan.schema, settings)
+    if feed.tolerance or feed.default_tolerance:
+        say("the plan says how far values may be off: --tolerance does not count")
+    return plan.schema
 
 
 async def _inferred(feed: Feed, intake: Intake) -> Schema:

@@ -27,6 +27,8 @@ from thinwire.cli.output import Output
 from thinwire.client.opening import open_broker, run_registry, run_translator
 from thinwire.client.urls import read_url
 from thinwire.clock import WallClock
+from thinwire.control.plans import Plan, load_plan, register_plan
+from thinwire.control.registry import open_registry
 from thinwire.errors import BrokerUnavailable, ConfigError
 from thinwire.transports.embedded import EmbeddedServer
 
@@ -54,6 +56,9 @@ RunningOption = Annotated[
 OnlyOption = Annotated[
     Service | None, typer.Option("--only", help="Run one of the services, not both; translators may be several.")
 ]
+PlanOption = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="Register the topics of this plan, with their settings.")
+]
 JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON once everything is up.")]
 
 
@@ -62,6 +67,7 @@ def up(
     directory: DirectoryOption = None,
     to: RunningOption = None,
     only: OnlyOption = None,
+    plan: PlanOption = None,
     token_file: TokenOption = None,
     creds: CredentialsOption = None,
     ca: CaOption = None,
@@ -81,12 +87,15 @@ def up(
     \b
     thinwire up --dir ~/thinwire-data
     thinwire up --to nats://broker:4222
+    thinwire up --plan plan.toml
     thinwire up --to nats://broker:4222 --only translator
     """
     output = Output(json)
+    # read before anything starts, for it may be bad
+    planned = load_plan(plan) if plan is not None else None
     if to is None:
         try:
-            run(_broker_and_services(output, port, directory, only), patience=STOPPING)
+            run(_broker_and_services(output, port, directory, only, planned), patience=STOPPING)
         except OSError as trouble:
             where = str(directory or tempfile.gettempdir())
             raise ConfigError(
@@ -95,11 +104,14 @@ def up(
     elif directory is not None:
         raise ConfigError("a broker that runs has its data elsewhere: leave out --dir, or --to", dir=str(directory))
     else:
-        run(_services_alone(output, Access(to, token_file, creds, ca, cert, key), only))
+        run(_services_alone(output, Access(to, token_file, creds, ca, cert, key), only, planned))
 
 
-async def _broker_and_services(output: Output, port: int, directory: Path | None, only: Service | None) -> None:
+async def _broker_and_services(
+    output: Output, port: int, directory: Path | None, only: Service | None, plan: Plan | None
+) -> None:
     async with EmbeddedServer(directory, port=port) as server, _services(server.url, {}, only) as services:
+        await _register(output, server.url, {}, plan)
         kept = "stay there" if directory is not None else "go when it stops; --dir DIR keeps them"
         running = f"broker{', ' if only is None else ' and '}{_named(only)} run"
         _announce(output, server.url, server.directory, f"{running}; data in {server.directory} {kept}")
@@ -107,13 +119,24 @@ async def _broker_and_services(output: Output, port: int, directory: Path | None
             await _watch(services, server)
 
 
-async def _services_alone(output: Output, access: Access, only: Service | None) -> None:
+async def _services_alone(output: Output, access: Access, only: Service | None, plan: Plan | None) -> None:
     if read_url(access.url).scheme not in ("nats", "tls"):
         raise ConfigError("name a broker that runs: nats://host:4222 or tls://host:4222", to=access.shown)
     async with _services(access.url, access.options(), only) as services:
+        await _register(output, access.url, access.options(), plan)
         _announce(output, access.shown, None, f"{_named(only)} {'run' if only is None else 'runs'}")
         with Interruptible():
             await _watch(services)
+
+
+async def _register(output: Output, url: str, options: dict[str, Any], plan: Plan | None) -> None:
+    """Make the topics of a plan known before anybody is told that everything is up."""
+    if plan is None:
+        return
+    async with AsyncExitStack() as stack:
+        broker, _ = await open_broker(read_url(url), {"name": "plan", **options}, stack)
+        topics = await register_plan(await open_registry(broker), plan)
+    output.note(f"registered from the plan: {', '.join(topic.topic for topic in topics)}")
 
 
 def _named(only: Service | None) -> str:

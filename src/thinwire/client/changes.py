@@ -11,17 +11,14 @@ from fractions import Fraction
 from operator import itemgetter
 from typing import Any
 
+from thinwire.client.lasts import Lasts, Values
 from thinwire.events import Event, Kind, Property, Role, Schema, flatten
 from thinwire.events.kinds import TOLERANT_KINDS
 from thinwire.reduction.demand import tick_size
+from thinwire.reduction.vouched import Vouched
 
-Values = tuple[Any, ...]
-
-Passed = tuple[Values, tuple[int, int]]
-"""the values of an event that passed, the life of its publisher and its number"""
-
-Memory = dict[tuple[str, ...], dict[str, dict[Values, Passed]]]
-"""what passed last: by the names of the properties, by publisher, by source"""
+Memory = dict[tuple[str, ...], dict[str, Lasts]]
+"""what passed last: by the names of the properties, by publisher"""
 
 MAX_BOUNDS = 64
 """sets of bounds kept in mind; a link has one at a time"""
@@ -48,6 +45,7 @@ class Changes:
         self._steps = tuple(_step(p) for p in measured)
         self._asked = tuple(Fraction(str(tolerance[name])) for name in self._names)
         self._values_of = _getter(schema, self._names)
+        self._texts = tuple(k for k, p in enumerate(measured) if p.kind in (Kind.ENUM, Kind.STRING))
         self._limits_of: dict[int, tuple[Any, Values]] = {}
         self._last = memory.setdefault(self._names, {}) if memory is not None else {}
 
@@ -55,7 +53,7 @@ class Changes:
         """Those events of one publisher that show a change; each is the one to compare with from then on."""
         if not events:
             return events
-        last = self._last.setdefault(events[0].publisher, {})
+        last = self._lasts(events[0].publisher).known()
         values_of, bound = self._values_of, events[0].bound
         limits = self._limits(bound)
         any_counts = not any(limits)  # nothing is left of any tolerance: whatever differs has moved
@@ -75,6 +73,15 @@ class Changes:
                 passed.append(event)
         return passed
 
+    def counted(self, bound: Mapping[str, float | None]) -> tuple[str, ...]:
+        """The properties that count, where nothing is left of any tolerance: whatever differs has moved. Else none."""
+        return () if any(self._limits(bound)) else self._names
+
+    def note(self, events: list[Event], vouched: Vouched) -> None:
+        """Events of one publisher of which its link knows that each shows a change in what is `counted`."""
+        if events:
+            self._lasts(events[0].publisher).note(events, vouched)
+
     def moved_on(self, events: list[Event], *, strictly: bool) -> tuple[list[Event], list[Event]]:
         """Those events of one publisher, where its sources stand now, that differ from what passed last by more than
         may be, or strictly: at all. Sources of which nothing has passed yet do not count.
@@ -82,7 +89,7 @@ class Changes:
         First the ones that are newer than what passed; then those that are the same event, seen in another way: it
         must not come twice, and what comes after it has to be looked at.
         """
-        last = self._last.get(events[0].publisher, {}) if events else {}
+        last = self._lasts(events[0].publisher).known() if events else {}
         passed: list[Event] = []
         again: list[Event] = []
         for event in events:
@@ -97,6 +104,12 @@ class Changes:
                 else:
                     again.append(event)
         return passed, again
+
+    def _lasts(self, publisher: str) -> Lasts:
+        lasts = self._last.get(publisher)
+        if lasts is None:
+            lasts = self._last[publisher] = Lasts(self._values_of, self._texts)
+        return lasts
 
     def _moved(self, values: Values, last: Values, limits: Values) -> bool:
         for value, before, step, limit in zip(values, last, self._steps, limits, strict=True):

@@ -115,12 +115,13 @@ def meet(old: Inlet, new: Inlet, floor: Floor) -> Meeting:
     meeting = Meeting([], [], Floor())
     for publisher, link in old.links.items():
         pending, reached = floor.told.get(publisher, {}), _reached(new.links.get(publisher))
+        life = _life(new.links.get(publisher))
         ready, events = link.state is State.READY, list[Event]()
         behind = told[publisher] = {}
         for source, stands, alias in _stands(link):
             last = max(stands, pending.get(source, stands))
             at = reached.get(source, Last(0, 0))
-            if at < last:
+            if at < last and last.life >= life:  # of a life that is over the new feed tells nothing any more
                 behind[source] = last
             elif at.life == last.life and at.ordinal > last.ordinal:
                 if ready and alias is not None:
@@ -141,9 +142,13 @@ def _stands(link: Subscriber) -> Iterator[tuple[Source, Last, int | None]]:
         for alias, key in enumerate(keys):
             if key is not None:
                 yield key, Last(replica.incarnation, replica.expander.columns.ordinal(alias)), alias
-    if link.state is not State.READY:
-        for source, life, ordinal in link.memory.entries(set(keys)):
-            yield source, Last(life, ordinal), None
+    for source, life, ordinal in link.memory.entries(set(keys)):
+        yield source, Last(life, ordinal), None
+
+
+def _life(link: Subscriber | None) -> int:
+    """The publisher's life that a link is in, 0 where it knows of none."""
+    return (link.incarnation or 0) if link is not None else 0
 
 
 def _reached(link: Subscriber | None) -> dict[Source, Last]:

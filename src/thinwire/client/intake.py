@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, cast
 
 from thinwire.client.asking import Asked
 from thinwire.client.changes import Memory
@@ -21,6 +21,7 @@ from thinwire.control.topics import Topic
 from thinwire.errors import PeerFault, UnknownFacts, UnknownSchema
 from thinwire.events import Event, Schema
 from thinwire.link import Delivery, Missed, Subscriber, Watermark
+from thinwire.reduction.vouched import Vouched
 from thinwire.transports.broker import Stored
 
 
@@ -70,6 +71,7 @@ class Intake:
         self._rest: list[_Rest] = []
         self._said: list[Event] = []
         self._awaited: dict[str, set[Source]] = {}
+        inlet.counted = self._counted
 
     @property
     def watermark(self) -> float | None:
@@ -78,10 +80,20 @@ class Intake:
 
     async def take(self, stored: Stored, now: float) -> list[Event]:
         """The events of a message that were asked for."""
-        deliveries = await self._receive(stored, now)
+        try:
+            return await self._take(stored, await self._receive(stored, now))
+        except BaseException:  # whoever is told of something may fail: what was seen has not come as far as the filter
+            self.inlet.link(publisher_in(stored.subject)).watch(())
+            raise
+
+    async def _take(self, stored: Stored, deliveries: list[Delivery]) -> list[Event]:
         self._offset = stored.offset
         self._watch.stored_at(stored)
-        events = [thing for thing in deliveries if type(thing) is Event]
+        vouched = self.inlet.vouched
+        if vouched is not None:
+            events = cast(list[Event], deliveries)
+        else:
+            events = [thing for thing in deliveries if type(thing) is Event]
         publisher = publisher_in(stored.subject)
         if events:
             self._heard.add(publisher)
@@ -93,7 +105,7 @@ class Intake:
             events = self._above_the_floor(link, stored.offset, events)
         if publisher in self._awaited:
             self._came(publisher, events)
-        shaped = await self._shaped(link, events)
+        shaped = await self._shaped(link, events, vouched=vouched)
         if self._asked.emit == "changes" and self._stands_elsewhere(link):
             shaped = [*shaped, *await self._shaped(link, link.present(), stands=True)]
         return shaped
@@ -114,6 +126,7 @@ class Intake:
         for missed in meeting.missed:
             self._tell(missed)
         self.inlet, self.floor = inlet, meeting.floor
+        inlet.counted = self._counted
         self._awaited.clear()
         self._watch.start_over()
         self._bounds.clear()
@@ -185,7 +198,12 @@ class Intake:
         return self.inlet.was_succeeded(name) and self.settled
 
     async def _shaped(
-        self, link: Subscriber, events: list[Event], on_channel: bool | None = None, stands: bool = False
+        self,
+        link: Subscriber,
+        events: list[Event],
+        on_channel: bool | None = None,
+        stands: bool = False,
+        vouched: Vouched | None = None,
     ) -> list[Event]:
         """What is left of a publisher's events, as they were asked for; stands: these say where its sources stand."""
         if not events:
@@ -195,12 +213,19 @@ class Intake:
         if factoring is not None:
             events = await self._with_facts(factoring, events)
         if not stands:
-            return shape(events)
+            return shape(events, vouched)
         # What a channel counts from is what it last told, to the bit; a log leaves room for what it may be off.
         passed, again = shape.moved_on(events, strictly=on_channel)
         if again:
             self._await_next(link.publisher, again)
         return passed
+
+    def _counted(self, link: Subscriber) -> Collection[str]:
+        """The properties whose changes a link may look for itself: all that it then hands out reaches the filter."""
+        if self._asked.emit != "changes" or self.floor:
+            return ()
+        shape, factoring = self._shape_of(link, self._on_channel)
+        return shape.counted(link.bound) if factoring is None else ()
 
     def _await_next(self, publisher: str, events: list[Event]) -> None:
         """These events have come before, seen in another way: the next of their sources count, silent ones too."""

@@ -24,7 +24,7 @@ from thinwire.frames import begins_round, join
 from thinwire.transports.broker import ANY, Broker
 
 FENCE_AFTER = 1.0
-"""seconds without an acknowledgement after which somebody else may have taken the name"""
+"""seconds since the last message that was stored was sent, after which somebody else may have taken the name"""
 PATIENCE = 2.0
 """seconds for one attempt to store a message; it is tried again for ever"""
 COMPLAIN_EVERY = 30.0
@@ -61,7 +61,7 @@ class Outbox:
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._hurried = False
-        self._acknowledged = -FENCE_AFTER
+        self._sent = -FENCE_AFTER
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
         self._room = asyncio.Event()
@@ -172,7 +172,6 @@ class Outbox:
         if self._size < self.max_batch and not self._hurried:
             self._enough.clear()
         self.last = await self._store(subject, payload)
-        self._acknowledged = asyncio.get_running_loop().time()
         self.messages += 1
         if not self.full:
             self._room.set()
@@ -180,28 +179,41 @@ class Outbox:
             self._empty.set()
 
     async def _store(self, subject: str, payload: bytes) -> int:
-        """The offset of the message once it is stored, however long that takes."""
+        """The offset of the message once it is stored, however long that takes.
+
+        `_sent` is when that was decided: what the acknowledgement of a message proves is no later than that.
+        """
         loop = asyncio.get_running_loop()
-        within = publisher_subjects(self.topic, self.publisher)
         while True:
-            fenced = loop.time() - self._acknowledged >= FENCE_AFTER
+            decided = loop.time()
             try:
-                offset = await self._broker.append(
-                    log_of(self.topic),
-                    subject,
-                    payload,
-                    after=self.last if fenced else ANY,
-                    within=within if fenced else "",
-                    timeout=PATIENCE,
-                )
-                self._trouble = None
-                return offset
-            except Conflict:
-                return await self._own(subject, payload)
+                offset = await self._append(subject, payload, fenced=decided - self._sent >= FENCE_AFTER)
             except (BrokerUnavailable, BrokerRefused) as trouble:
                 self._trouble = trouble
                 self._complain(self._size + len(payload))
                 await asyncio.sleep(min(1.0, PATIENCE))
+                continue
+            self._trouble, self._sent = None, decided
+            return offset
+
+    async def _append(self, subject: str, payload: bytes, *, fenced: bool) -> int:
+        within = publisher_subjects(self.topic, self.publisher)
+        after, over = (self.last, within) if fenced else (ANY, "")
+        try:
+            offset = await self._broker.append(
+                log_of(self.topic), subject, payload, after=after, within=over, timeout=PATIENCE
+            )
+        except Conflict:
+            return await self._own(subject, payload)
+        if not fenced and asyncio.get_running_loop().time() - self._sent >= FENCE_AFTER:
+            await self._check(within, offset)
+        return offset
+
+    async def _check(self, within: str, offset: int) -> None:
+        """A message was long on its way, and insisted on nothing: has somebody else spoken under the name before it?"""
+        before = await self._broker.last(log_of(self.topic), within, up_to=offset - 1)
+        if before is not None and before.offset > self.last:
+            raise IdentityTaken(topic=self.topic, name=self.publisher)
 
     def _complain(self, waiting: int) -> None:
         now = asyncio.get_running_loop().time()

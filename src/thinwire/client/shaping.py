@@ -8,6 +8,7 @@ from typing import Any
 from thinwire.client.asking import Asked, always_delivered
 from thinwire.client.changes import Changes, Memory
 from thinwire.events import Event, Projection, Schema, flatten, nest
+from thinwire.reduction.vouched import Vouched
 
 Step = Callable[[list[Event]], list[Event]]
 
@@ -26,15 +27,21 @@ class Shape:
         self._first = (_chosen_sources(schema, asked.sources),) if asked.sources else ()
         self._then = tuple(self._make_steps(asked, reader))
 
-    def __call__(self, events: list[Event]) -> list[Event]:
-        """The events that are left, in their order."""
+    def __call__(self, events: list[Event], vouched: Vouched | None = None) -> list[Event]:
+        """The events that are left, in their order; vouched: their link knows of each that it shows a change."""
         for step in self._first:
             events = step(events)
-        if self.changes is not None:
+        if self.changes is not None and vouched is not None:
+            self.changes.note(events, vouched)
+        elif self.changes is not None:
             events = self.changes.admitted(events)
         for step in self._then:
             events = step(events)
         return events
+
+    def counted(self, bound: Mapping[str, float | None]) -> tuple[str, ...]:
+        """The properties of which every change passes, of all sources; see `Changes.counted`."""
+        return self.changes.counted(bound) if self.changes is not None and not self._first else ()
 
     def moved_on(self, events: list[Event], *, strictly: bool) -> tuple[list[Event], list[Event]]:
         """Where sources stand now, as far as that is a change nobody has told, or strictly: any difference; and apart,

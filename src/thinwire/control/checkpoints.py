@@ -8,7 +8,7 @@ Recent checkpoints stand close together and old ones far apart, so their number 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -91,6 +91,24 @@ class Checkpoint:
         """Where the pieces of a part are."""
         return [f"{self._prefix}.{part.number}.{piece}" for piece in range(part.pieces)]
 
+    def pieces(self, name: str) -> list[str]:
+        """Where the pieces of the part of this name are."""
+        part = self.parts.get(name)
+        if part is None:
+            raise CorruptCheckpoint("it has no such part", topic=self.topic, offset=self.offset, part=name)
+        return self.keys(part)
+
+    def assembled(self, name: str, pieces: Sequence[bytes | None]) -> bytes:
+        """The bytes of a part from its pieces; `CorruptCheckpoint` where they are not those that were stored."""
+        part = self.parts[name]
+        for key, piece in zip(self.keys(part), pieces, strict=True):
+            if piece is None or len(piece) > part.size:
+                raise CorruptCheckpoint("a piece is missing or too large", topic=self.topic, part=name, key=key)
+        data = b"".join(piece for piece in pieces if piece is not None)
+        if len(data) != part.size or _hash(data) != part.hash:
+            raise CorruptCheckpoint("it is not what was stored", topic=self.topic, offset=self.offset, part=name)
+        return data
+
     @property
     def _prefix(self) -> str:
         return f"part.{self.topic}.{self.offset}-{self.epoch}"
@@ -143,21 +161,11 @@ class CheckpointStore:
 
     async def part(self, checkpoint: Checkpoint, name: str) -> bytes:
         """The bytes of a part; `CorruptCheckpoint` where they are not those that were stored."""
-        part = checkpoint.parts.get(name)
-        if part is None:
-            raise CorruptCheckpoint("it has no such part", topic=checkpoint.topic, offset=checkpoint.offset, part=name)
-        pieces: list[bytes] = []
-        for key in checkpoint.keys(part):
+        pieces: list[bytes | None] = []
+        for key in checkpoint.pieces(name):
             entry = await self._bucket.get(key)
-            if entry is None or entry.value is None or len(entry.value) > part.size:
-                raise CorruptCheckpoint("a piece is missing or too large", topic=checkpoint.topic, part=name, key=key)
-            pieces.append(entry.value)
-        data = b"".join(pieces)
-        if len(data) != part.size or _hash(data) != part.hash:
-            raise CorruptCheckpoint(
-                "it is not what was stored", topic=checkpoint.topic, offset=checkpoint.offset, part=name
-            )
-        return data
+            pieces.append(entry.value if entry is not None else None)
+        return checkpoint.assembled(name, pieces)
 
     async def prune(self, topic: str, first_retained_offset: int) -> None:
         """Forget what no reader can use: all but the last checkpoint before the first message of the log."""
@@ -176,18 +184,14 @@ class CheckpointStore:
         return Part(number, -(-len(data) // self.piece), len(data), _hash(data), place)
 
     async def _index(self, topic: str) -> tuple[list[Checkpoint], int]:
-        entry = await self._bucket.get(_index_key(topic))
+        entry = await self._bucket.get(index_key(topic))
         if entry is None or entry.value is None:
             return [], NOTHING
         try:
-            listed = checks.read_object(entry.value).get("checkpoints", [])
-            if not isinstance(listed, list):
-                checks.refuse("checkpoints", "a list", listed)
-            found = [Checkpoint.from_document(topic, checks.mapping("checkpoint", one)) for one in listed]
+            return read_index(topic, entry.value), entry.revision
         except RegistryError as problem:
             _log.warning("%s: the index of checkpoints cannot be read, and is begun again: %s", topic, problem)
             return [], entry.revision
-        return sorted(found, key=lambda one: (one.offset, one.epoch)), entry.revision
 
     async def _change(self, topic: str, change: Callable[[list[Checkpoint]], list[Checkpoint]]) -> list[Checkpoint]:
         """Change the index, whoever else does; what is no longer in it."""
@@ -198,7 +202,7 @@ class CheckpointStore:
             if kept == known:
                 return []
             try:
-                await self._bucket.put(_index_key(topic), value, revision=revision)
+                await self._bucket.put(index_key(topic), value, revision=revision)
             except Conflict:
                 continue
             return [one for one in [*known, *wanted] if not any(_same_place(one, other) for other in kept)]
@@ -241,8 +245,18 @@ def _same_place(one: Checkpoint, other: Checkpoint) -> bool:
     return (one.offset, one.epoch) == (other.offset, other.epoch)
 
 
-def _index_key(topic: str) -> str:
+def index_key(topic: str) -> str:
+    """Where the index of a topic's checkpoints is."""
     return f"index.{topic}"
+
+
+def read_index(topic: str, value: bytes) -> list[Checkpoint]:
+    """The checkpoints that an index tells of, complete or not, in the order of their offsets; or a `RegistryError`."""
+    listed = checks.read_object(value).get("checkpoints", [])
+    if not isinstance(listed, list):
+        checks.refuse("checkpoints", "a list", listed)
+    found = [Checkpoint.from_document(topic, checks.mapping("checkpoint", one)) for one in listed]
+    return sorted(found, key=lambda one: (one.offset, one.epoch))
 
 
 def _hash(data: bytes) -> str:

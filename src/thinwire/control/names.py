@@ -27,6 +27,7 @@ CHECKPOINTS = "tw_checkpoints"
 """the bucket of checkpoints, in parts"""
 
 MAX_TOPIC = 200
+_LOG = "tw_log_"
 _WORD = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -47,7 +48,16 @@ def check_word(name: str, what: str) -> str:
 
 def log_of(topic: str) -> str:
     """The log of a topic."""
-    return "tw_log_" + topic.replace(".", "~")
+    return _LOG + topic.replace(".", "~")
+
+
+def topic_of(log: str) -> str | None:
+    """The topic whose log this is; None where it is none of a topic.
+
+    >>> topic_of("tw_log_building~rooms"), topic_of("KV_tw_registry")
+    ('building.rooms', None)
+    """
+    return log.removeprefix(_LOG).replace("~", ".") if log.startswith(_LOG) else None
 
 
 def data_subject(topic: str, publisher: str) -> str:

@@ -25,10 +25,11 @@ _BUFFER = 1 << 20
 
 
 class Stretch(NamedTuple):
-    """Frames one after the other in one buffer; `ends` says where each one ends."""
+    """Frames one after the other in one buffer; `ends` says where each one ends, `rows` which row it belongs to."""
 
     data: bytes
     ends: Ints
+    rows: Ints
 
     def frames(self) -> Iterator[bytes]:
         start = 0
@@ -64,17 +65,21 @@ def _texts_wait(publisher: Publisher) -> bool:
 
 def _one_by_one(publisher: Publisher, events: list[dict[str, object]], now: float) -> Batch:
     frames: list[bytes] = []
+    rows: list[int] = []
     rejected: list[tuple[int, EventRejected]] = []
     for row, event in enumerate(events):
         try:
-            frames += publisher.publish(event, now)
+            told = publisher.publish(event, now)
         except EventRejected as problem:
             rejected.append((row, problem))
-    return Batch([_stretch(frames)], rejected)
+            continue
+        frames += told
+        rows += [row] * len(told)
+    return Batch([_stretch(frames, np.array(rows, dtype=np.int64))], rejected)
 
 
-def _stretch(frames: list[bytes]) -> Stretch:
-    return Stretch(b"".join(frames), np.cumsum([len(frame) for frame in frames], dtype=np.int64))
+def _stretch(frames: list[bytes], rows: Ints) -> Stretch:
+    return Stretch(b"".join(frames), np.cumsum([len(frame) for frame in frames], dtype=np.int64), rows)
 
 
 class _Run:
@@ -86,7 +91,7 @@ class _Run:
         self.fast = fast
         self.now = now
         self.rows = Rows(batch, publisher.schema)
-        known = publisher.encoder.reducer.rows
+        known = publisher.encoder.reducer.roster.rows
         self.places = np.array([known.get(key, -1) for key in self.rows.keys], dtype=np.int64)[self.rows.sources]
         self.ticks = np.zeros_like(self.rows.cells)
         scale_columns(fast.plan, self.rows.cells, self.ticks)
@@ -132,14 +137,15 @@ class _Run:
         if self.encoder.reducer.trials is not None:
             switches = self.encoder.switches()
             if switches:
-                self.stretches.append(_stretch(switches))
+                self.stretches.append(_stretch(switches, np.full(len(switches), end - 1)))
         return int(end)
 
     def _keep(self, first: int, end: int, size: int) -> None:
         if end == first:
             return
         ends = self.ends[first:end]
-        sent = ends[np.diff(ends, prepend=0) > 0]
+        telling = np.flatnonzero(np.diff(ends, prepend=0))
+        sent = ends[telling]
         counts, reducer = self.publisher.counts, self.encoder.reducer
         counts.events += end - first
         counts.frames += len(sent)
@@ -147,7 +153,7 @@ class _Run:
         reducer.sent += len(sent)
         reducer.suppressed += end - first - len(sent)
         if size:
-            self.stretches.append(Stretch(self.out[:size].tobytes(), sent))
+            self.stretches.append(Stretch(self.out[:size].tobytes(), sent, first + telling))
 
     def _singly(self, row: int) -> None:
         try:
@@ -157,10 +163,10 @@ class _Run:
             self._distrust(row)
             return
         if frames:
-            self.stretches.append(_stretch(frames))
+            self.stretches.append(_stretch(frames, np.full(len(frames), row)))
         if self.places[row] < 0:
             source = int(self.rows.sources[row])
-            self.places[self.rows.members(source)] = self.encoder.reducer.rows[self.rows.keys[source]]
+            self.places[self.rows.members(source)] = self.encoder.reducer.roster.rows[self.rows.keys[source]]
 
     def _distrust(self, row: int) -> None:
         """After a refused row, the next of its source was compared with something that never happened."""

@@ -28,6 +28,7 @@ from thinwire.link.counts import Counts
 from thinwire.link.encoder import Encoder
 from thinwire.reduction import Expander, Reducer, RuleSet, resolve
 from thinwire.reduction.convert import converter
+from thinwire.reduction.roster import Roster
 
 REQUEST_PAUSE = 1.0
 
@@ -86,13 +87,19 @@ class Publisher:
         config = config or LinkConfig()
         self._configure(config, resolve(schema, config.demand, over), sequence)
 
-    def adopt(self, expander: Expander, chosen: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
+    def adopt(
+        self,
+        expander: Expander,
+        chosen: Callable[[tuple[Any, ...]], bool] | None = None,
+        roster: Roster | None = None,
+    ) -> None:
         """Before anything is told: take over the sources an expander knows, with the values and numbers it has.
 
         chosen: which sources; all of them where it is not given. Properties are found by their names.
+        roster: of other publishers that tell of the same sources, which is shared where they have the same rows
         """
-        self._encoder.reducer.adopt(expander, chosen)
-        self._link.sources = len(self._encoder.reducer.keys)
+        self._encoder.reducer.adopt(expander, chosen, roster)
+        self._link.sources = self._encoder.reducer.columns.rows
 
     def start(self, now: float) -> list[bytes]:
         """What readers need before the first event."""
@@ -114,6 +121,11 @@ class Publisher:
         if self.is_due(now):
             frames += self.poll(now)
         return frames
+
+    @property
+    def due(self) -> float:
+        """When the next heartbeat or key frame is due."""
+        return min(self._next_heartbeat, self._next_key)
 
     def is_due(self, now: float) -> bool:
         """Is a heartbeat or a key frame due?"""
@@ -148,7 +160,7 @@ class Publisher:
 
     def audit(self, source: tuple[Any, ...], exacts: Mapping[str, Any]) -> list[bytes]:
         """The truth about a source's last event, by property and as it travels; nothing where the source is unknown."""
-        row = self._encoder.reducer.rows.get(source)
+        row = self._encoder.reducer.row_of(source)
         return [] if row is None else [self._audit(row, tuple(exacts.get(p.name) for p in self.schema.wire))]
 
     def reconfigure(self, config: LinkConfig, now: float, over: RuleSet | None = None) -> list[bytes]:
@@ -162,9 +174,9 @@ class Publisher:
         old = self._encoder.reducer
         self._suppressed_before += old.suppressed
         self._values_before += self._link.cells[VALUES]
-        self._configure(config, rules, self.sequence)
+        self._configure(config, rules, self.sequence, old.roster)
         self._encoder.reducer.take_over(old)
-        self._link.sources = len(old.keys)
+        self._link.sources = old.columns.rows
         return frames + self._round(now)
 
     def answer(self, request: Request, now: float) -> list[bytes]:
@@ -199,7 +211,7 @@ class Publisher:
         """The part that turns events into frames, for batches."""
         return self._encoder
 
-    def _configure(self, config: LinkConfig, rules: RuleSet, sequence: int) -> None:
+    def _configure(self, config: LinkConfig, rules: RuleSet, sequence: int, roster: Roster | None = None) -> None:
         self.config = config
         self._audit_every = 0 if self.trusting else config.audit_every
         reducer = Reducer(
@@ -207,6 +219,7 @@ class Publisher:
             late_policy="accept" if self.trusting else config.late_policy,
             max_sources=config.max_sources,
             trusting=self.trusting,
+            roster=roster,
         )
         self._link = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
         self._link.cells[SEQUENCE] = sequence
@@ -225,7 +238,7 @@ class Publisher:
 
     def _next_chunk(self, now: float) -> bytes:
         """One chunk of the round under way; the next is due in proportion, so that a round takes one interval."""
-        total = len(self._encoder.reducer.keys)
+        total = self._encoder.reducer.columns.rows
         first, states, size = self._cursor, [], 0
         while self._cursor < total and size < CHUNK_BYTES:
             state = self._encoder.source_state(self._cursor)
@@ -265,7 +278,7 @@ class Publisher:
     def _self_audit(self, event: Mapping[str, Any]) -> bytes:
         reducer = self._encoder.reducer
         flat = flatten(event, self.schema) if self.schema.nested else event
-        row = reducer.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
+        row = reducer.roster.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
         return self._audit(row, audits.exacts_of(flat, reducer.rules.rules, self._converters))
 
     def _audit(self, row: int, exacts: audits.Exacts) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from thinwire.frames.control import MAX_SKIP
 from thinwire.link.deliveries import Delivery
 from thinwire.link.recent import Recent
 from thinwire.reduction import Expander, rules
+from thinwire.reduction.vouched import Vouched
 
 if TYPE_CHECKING:
     from thinwire.reduction.fast_decoder import FastDecoder
@@ -36,6 +38,7 @@ class Replica:
         self.link = LinkState(schema, incarnation=key.incarnation, wide=wide)
         self.fast = _fast(self.expander, self.link) if compiled else None
         self.recent = Recent()
+        self._watched: Collection[str] = ()
 
     @property
     def sequence(self) -> int:
@@ -47,6 +50,21 @@ class Replica:
         """Is the state of every source known?"""
         keys, sources = self.expander.keys, self.link.sources
         return len(keys) >= sources and None not in keys[:sources]
+
+    @property
+    def vouched(self) -> Vouched | None:
+        """What the compiled way took last, where it knows of every event in it that it shows a change."""
+        return self.fast.vouched if self.fast is not None else None
+
+    def watch(self, names: Collection[str]) -> None:
+        """Leave out what changes none of these properties, as far as the compiled way can tell; () for none.
+
+        It begins to tell with the second event of a source. Nothing is left out where values are not held.
+        """
+        if names is self._watched or self.fast is None:
+            return
+        self._watched = names
+        self.fast.watch(names if self.expander.rules.hold else ())
 
     def fits(self, key: KeyFrame) -> bool:
         """Can the replica go on from this key frame? Another life, schema or configuration starts afresh."""
@@ -61,6 +79,8 @@ class Replica:
         self.recent.clear()
         self.recent.add(key.sequence, frame.raw)
         self.expander.make_room(key.first + len(key.sources))
+        if self.fast is not None:
+            self.fast.look_anew()
 
     def same_life(self, frame: Frame) -> bool:
         """Does the frame come from the life of the publisher that this is a replica of?"""
@@ -101,6 +121,8 @@ class Replica:
             return (fast or self.expander).pass_over(alias, skip)
         moves = self.expander.columns.moving[alias]
         (fast if fast is not None and moves else self.expander).move_on(alias, skip)
+        if fast is not None and not moves:
+            fast.rested(alias, skip)
         return []
 
 

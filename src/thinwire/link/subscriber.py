@@ -15,7 +15,7 @@ before the successor's state counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Literal
 
@@ -33,6 +33,7 @@ from thinwire.link.memory import Memory
 from thinwire.link.replica import Replica
 from thinwire.reduction import snapshots
 from thinwire.reduction.reducer import MAX_SOURCES
+from thinwire.reduction.vouched import Vouched
 
 RETRY = 2.0
 _LONG_AGO = -1e300
@@ -87,6 +88,8 @@ class Subscriber:
         self.memory = Memory()
         self.position: int | None = None
         """the transport's number of the last message, where it has one"""
+        self.vouched: Vouched | None = None
+        """of the last message, where it brought nothing but events each of which is known to show a change"""
         self._former = Former()
         self._succeeded = False
         self._held_back: list[Delivery] = []
@@ -121,6 +124,7 @@ class Subscriber:
     def receive(self, message: bytes, *, now: float, position: int | None = None) -> list[Delivery]:
         """What a broker message brings. `position` is the transport's own gapless number, where it has one."""
         out, self._held_back = self._held_back, []
+        self.vouched = None
         if position is not None and not self._in_place(position, out):
             return out
         try:
@@ -129,6 +133,14 @@ class Subscriber:
             self._held_back = out  # an error takes nothing with it: what was found before comes with the next message
             raise
         return out
+
+    def watch(self, names: Collection[str]) -> None:
+        """Leave out events that are known to change none of these properties; () to have them all.
+
+        It counts for the state as it is: a key frame that begins another one ends it. See `vouched`.
+        """
+        if self.replica is not None:
+            self.replica.watch(names)
 
     def poll(self, now: float) -> list[bytes]:
         """Requests to send to the publisher, while the state of anything is unknown."""
@@ -190,8 +202,11 @@ class Subscriber:
 
     def _take_message(self, message: bytes, out: list[Delivery]) -> None:
         """Ordinary frames in runs, and whatever stands between them one by one."""
+        alone = not out
         at, number = self._take_ordinary(message, 0, out)
         if number and at == len(message):
+            if alone and self.replica is not None:
+                self.vouched = self.replica.vouched
             return
         try:
             frames = split(message)

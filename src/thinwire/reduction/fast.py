@@ -83,7 +83,7 @@ class FastEncoder:
         schema = self.reducer.schema
         names: dict[str, Any] = {
             "good": self.good,
-            "rows": self.reducer.rows,
+            "row_of": self.reducer.finder(),
             "pack_into": struct.Struct("<" + "".join(_code(p) for p in schema.wire)).pack_into,
             "record": self._record,
             "Problem": (struct.error, KeyError, TypeError, AttributeError),
@@ -97,7 +97,7 @@ class FastEncoder:
             *(self._distrust() if not trusting else self._heed_flags()),
             *(f"        v{i} = {where[p.name]}" for i, p in enumerate(schema.wire)),
             f"        if ({''.join(f'v{i}.__class__, ' for i in range(len(schema.wire)))}) not in good: return None",
-            f"        row = rows.get(({key}))",
+            f"        row = row_of(({key}))",
             "        if row is None: return None",
         ]
         packed = [self._pack_line(i, p, lines, names) for i, p in enumerate(schema.wire)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from thinwire.reduction.kernels.decode import (
     AT,
     BYTES,
     CELLS_OF_RUN,
+    DOUBTS,
     EVENTS,
     FRAMES,
     FULL,
@@ -32,9 +33,10 @@ from thinwire.reduction.kernels.decode import (
     pass_over,
     take_frames,
 )
-from thinwire.reduction.kernels.plan import is_whole, plan_of
+from thinwire.reduction.kernels.plan import WATCHED, is_whole, plan_of
 from thinwire.reduction.limits import ABSENT
 from thinwire.reduction.materialise import from_ticks
+from thinwire.reduction.vouched import Vouched
 
 _MESSAGE = 65_536
 _RECORDS = 1 << 18
@@ -42,7 +44,10 @@ _TEXTS = (Kind.ENUM, Kind.STRING)
 
 
 class FastDecoder:
-    """Messages in, events out, as far as their frames are ordinary."""
+    """Messages in, events out, as far as their frames are ordinary.
+
+    vouched: what was taken last, where properties are watched and every event in it is known to show a change of them
+    """
 
     def __init__(self, expander: Expander, link: LinkState) -> None:
         self.expander = expander
@@ -59,6 +64,25 @@ class FastDecoder:
         self._records = memoryview(records)
         self._out = np.frombuffer(records, dtype=np.int64).reshape(self._room, -1)
         self._assemble = self._compile()
+        self._last_of = self.last_of
+        self._watching = False
+        self._seen = np.zeros(0, dtype=np.int64)
+        self.vouched: Vouched | None = None
+
+    def watch(self, names: Collection[str]) -> None:
+        """Leave out events that change none of these properties; without names, none. What was seen is forgotten.
+
+        Only for rules that hold values: what others expect moves in silence.
+        """
+        for j, rule in enumerate(self.expander.rules.rules):
+            self._plan[WATCHED, j] = rule.property.name in names
+        self._watching = bool(names)
+        self.vouched = None
+        self.look_anew()
+
+    def look_anew(self) -> None:
+        """The state has been told otherwise than by events: none of it has been seen."""
+        self._seen = np.zeros(self.expander.columns.rows if self._watching else 0, dtype=np.int64)
 
     def take(self, message: bytes, at: int, out: list[Any], *, passed_over: bool) -> tuple[int, int, int]:
         """Add the events of the ordinary frames from byte `at` of a message on, those passed over where wanted.
@@ -72,7 +96,10 @@ class FastDecoder:
         if message is not self._message:
             self._keep(message)
         run[AT] = at
-        frames = size = 0
+        frames = size = doubts = 0
+        records: list[bytes] = []
+        if self._watching and len(self._seen) < columns.rows:
+            self._seen = np.concatenate((self._seen, np.zeros(columns.rows, dtype=np.int64)))
         answer = FULL
         while answer == FULL:
             answer = take_frames(
@@ -86,12 +113,27 @@ class FastDecoder:
                 self._work,
                 self._run_cells,
                 self._out,
+                self._seen,
             )
             if run[FRAMES]:
                 frames += run[FRAMES]
                 size += run[BYTES]
-                self._assemble(self._records[: run[EVENTS] * self._size], out)
+                doubts += run[DOUBTS]
+                taken = self._records[: run[EVENTS] * self._size]
+                self._assemble(taken, out)
+                if self._watching:
+                    records.append(taken.tobytes())
+        vouched = self._watching and not doubts
+        self.vouched = Vouched(b"".join(records), self._last_of) if vouched else None
         return run[AT], frames, size
+
+    def last_of(self, records: bytes) -> list[Event]:
+        """The last event of each source in some records, made again."""
+        table = np.frombuffer(records, dtype=np.int64).reshape(-1, self._size // 8)
+        _, places = np.unique(table[::-1, 0], return_index=True)
+        events: list[Event] = []
+        self._assemble(memoryview(table[::-1][places].tobytes()), events)
+        return events
 
     def pass_over(self, row: int, skip: int) -> list[Event]:
         """The source's next events, which were as expected."""
@@ -105,6 +147,11 @@ class FastDecoder:
     def move_on(self, row: int, skip: int) -> None:
         """The same for a reader who does not want to see them."""
         self._pass_over(row, skip, shown=False)
+
+    def rested(self, row: int, skip: int) -> None:
+        """A source whose values are held has gone on by so many events: what was seen of it is still what it shows."""
+        if row < len(self._seen) and self._seen[row] == self.expander.columns.ordinal(row) - skip:
+            self._seen[row] += skip
 
     def _pass_over(self, row: int, skip: int, *, shown: bool) -> int:
         columns = self.expander.columns

@@ -37,7 +37,7 @@ def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, tr
     strangers = " or not event.keys() <= NAMES" if any(p.confidential for p in rules.schema) else ""
     lines += [
         f"        key = ({key})",
-        "        row = rows.get(key)",
+        "        row = row_of(key)",
         "    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as problem:",
         "        refuse(event, problem)",
         f"    ticks = ({ticks})",

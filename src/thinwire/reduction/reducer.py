@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thinwire.errors import TooManySources
@@ -22,12 +22,13 @@ from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.materialise import value_at, value_of_exact
 from thinwire.reduction.pacing import LatePolicy, Pacing
 from thinwire.reduction.picking import picker
+from thinwire.reduction.roster import Key, Roster
 from thinwire.reduction.rules import RuleSet
 
 MAX_SOURCES = 1_000_000
 
 if TYPE_CHECKING:
-    from thinwire.reduction.expander import Expander, Key
+    from thinwire.reduction.expander import Expander
     from thinwire.reduction.trials import Trials
 
 
@@ -47,6 +48,7 @@ class Reducer:
 
     trusting: events come from a decoder: they are known to be good, have numbers and flags of their own, and may carry
         properties that the schema does not have
+    roster: which row a source has; another one once its sources and those of the roster part ways
 
     >>> from thinwire.events import Property, Schema
     >>> from thinwire.reduction import Demand, resolve
@@ -66,13 +68,13 @@ class Reducer:
         late_policy: LatePolicy = "accept",
         max_sources: int = MAX_SOURCES,
         trusting: bool = False,
+        roster: Roster | None = None,
     ) -> None:
         self.trusting = trusting
         self.rules = rules
         self.schema = rules.schema
         self.columns = Columns(rules)
-        self.keys: list[tuple[Any, ...]] = []
-        self.rows: dict[tuple[Any, ...], int] = {}
+        self.roster = roster or Roster()
         self.max_sources = max_sources
         self.late_policy = late_policy
         self.trials = _trials(self.columns) if any(rule.auto for rule in rules.rules) else None
@@ -84,6 +86,20 @@ class Reducer:
         self.pick = picker(self.schema)
         """the schema's values by path, of an event that a decoder handed out"""
         self._code = self._compile()
+
+    @property
+    def keys(self) -> list[Key]:
+        """The sources, by row."""
+        return self.roster.keys[: self.columns.rows]
+
+    def row_of(self, key: Key) -> int | None:
+        """The row of a source; None for one never seen."""
+        row = self.roster.rows.get(key)
+        return None if row is None or row >= self.columns.rows else row
+
+    def finder(self) -> Callable[[Key], int | None]:
+        """The fastest way to `row_of`: only a trusting reducer shares its roster, or leaves it for another."""
+        return self.row_of if self.trusting else self.roster.rows.get
 
     def reduce(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
         """What must travel of this event; None where nothing must. A refused event changes nothing."""
@@ -119,31 +135,33 @@ class Reducer:
         return values
 
     def take_over(self, old: Reducer) -> None:
-        """Begin with the sources of another reducer of the same schema, at the values it has told."""
+        """Begin with the sources of another reducer of the same schema and roster, at the values it has told."""
         pairs = zip(self.rules.rules, old.rules.rules, strict=True)
-        self._begin_with(old.keys, old.columns, range(len(old.keys)))
+        take_over(self.columns, old.columns, range(old.columns.rows))
         self._pacing.resume()
         if any(new.bound < former.bound for new, former in pairs):
             self.columns.near = {row: self.columns.ordinal(row) for row in range(self.columns.rows)}
 
-    def adopt(self, expander: Expander, chosen: Callable[[Key], bool] | None = None) -> None:
-        """Begin with the sources that an expander knows, those of them that are chosen, at the values it has."""
-        if self.keys:
+    def adopt(
+        self, expander: Expander, chosen: Callable[[Key], bool] | None = None, roster: Roster | None = None
+    ) -> None:
+        """Begin with the sources that an expander knows, those of them that are chosen, at the values it has.
+
+        roster: of other reducers that have adopted the same sources; it is shared where that is so
+        """
+        if self.columns.rows:
             raise ValueError("a reducer that has sources of its own adopts none")
         found = [(row, key) for row, key in enumerate(expander.keys) if key is not None]
         if chosen is not None:
             found = [(row, key) for row, key in found if chosen(key)]
         if len(found) > self.max_sources:
             raise TooManySources(limit=self.max_sources)
-        self._begin_with([key for _, key in found], expander.columns, [row for row, _ in found])
+        keys = [key for _, key in found]
+        self.roster = roster if roster is not None and roster.begins_with(keys) else Roster(keys)
+        take_over(self.columns, expander.columns, [row for row, _ in found])
         if found:
             self.columns.by_row()[:, [LATEST, TRAVELLED]] = ABSENT  # an expander has no clock of its own
         self._pacing.resume()
-
-    def _begin_with(self, keys: Sequence[Key], columns: Columns, rows: Sequence[int]) -> None:
-        self.keys += keys
-        self.rows.update(zip(keys, range(len(keys)), strict=True))
-        take_over(self.columns, columns, rows)
 
     def drain_switches(self) -> list[Switch]:
         """Changes of predictor that must be told before the next event."""
@@ -153,7 +171,7 @@ class Reducer:
 
     def dimensions(self, row: int) -> bytes:
         """The dimension values of a source, as JSON."""
-        return json.dumps(list(self.keys[row]), separators=(",", ":"), ensure_ascii=False).encode()
+        return json.dumps(list(self.roster.keys[row]), separators=(",", ":"), ensure_ascii=False).encode()
 
     def _compile(self) -> Callable[..., Partial | Introduction | None]:
         late = self.late_policy == "reject" and self._pacing.time is not None
@@ -165,7 +183,7 @@ class Reducer:
             "LIMIT": TICK_LIMIT,
             "PROPERTIES": len(self.schema.properties),
             "NAMES": self._admission.names,
-            "rows": self.rows,
+            "row_of": self.finder(),
             "columns": self.columns,
             "expected": self.columns.expected,
             "settle": self.columns.settle,
@@ -208,13 +226,15 @@ class Reducer:
     def _introduce(
         self, key: Key, ticks: tuple[Any, ...], event: Mapping[str, Any], ordinal: int = 1, flags: Flags = ()
     ) -> Introduction:
-        if len(self.keys) >= self.max_sources:
+        if self.columns.rows >= self.max_sources:
             raise TooManySources(limit=self.max_sources)
         if not self.trusting:
             self._admission.check_key(key)
         row = self.columns.add()
-        self.rows[key] = row
-        self.keys.append(key)
+        if isinstance(event, Event) and event.source == key:
+            key = event.source  # which the decoder keeps anyway
+        if not self.roster.put(key, row):
+            self.roster = Roster([*self.roster.keys[:row], key])
         table, start = self.columns.table, row * self.columns.width
         table[start] = ordinal - 1
         told = self._first_values(row, ticks, event, flags)
@@ -248,7 +268,7 @@ class Reducer:
         return passed
 
     def _check_time(self, row: int, ticks: tuple[Any, ...]) -> None:
-        self._pacing.check(row, ticks, self.keys[row])
+        self._pacing.check(row, ticks, self.roster.keys[row])
 
 
 def _trials(columns: Columns) -> Trials:

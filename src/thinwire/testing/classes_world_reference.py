@@ -29,8 +29,7 @@ class Reference:
 
     told: per publisher, the events of messages that left a link ready which was ready before, in their order: these
         must reach every class whatever happens to translators
-    lost: per publisher, how often the log itself has been a loss. A round of another configuration in several messages
-        counts as one: between them nobody can take over, and who must is told so
+    lost: per publisher, how often the log itself has been a loss
     """
 
     def __init__(self, log: Log, lookup: Lookup, publishers: list[str]) -> None:
@@ -54,8 +53,6 @@ class Reference:
                 found = []
             losses = [thing for thing in found if isinstance(thing, Missed)]
             self.lost.update(missed.publisher for missed in losses if missed.source is None)
-            if before is State.READY and link.state is State.PARTIAL:
-                self.lost[publisher] += 1
             if before is link.state is State.READY and not losses:
                 self._keep(publisher, stored.offset, [thing for thing in found if isinstance(thing, Event)])
         self._next = self._log.end + 1

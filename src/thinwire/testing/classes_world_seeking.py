@@ -8,14 +8,29 @@ from random import Random
 from thinwire.control.logs.inlet import Inlet
 from thinwire.control.names import key_subject
 from thinwire.errors import CorruptCheckpoint
-from thinwire.link import checkpoints
-from thinwire.testing.classes_world_ground import Ground
+from thinwire.link import State, checkpoints
+from thinwire.testing.classes_world_ground import Ground, Written
 
 
 def decoders(ground: Ground, place: int, chance: Random) -> tuple[Inlet, int, str]:
-    """Links that know what came before a place of the log, the offset to read from, and where they know it from."""
+    """Links that know what came before a place of the log, the offset to read from, and where they know it from.
+
+    Where a round was not whole by then that replaces what was known, the place is the one before the round.
+    """
+    while True:
+        inlet, how = _from_checkpoint(ground, place, chance) or (_rewound(ground, place), "from key frames")
+        within = [name for name, link in inlet.links.items() if link.state is State.PARTIAL]
+        begun = _last_keys(ground, within, place)
+        if begun == place:
+            inlet.offset = place - 1
+            return inlet, place, how
+        place = begun
+
+
+def _from_checkpoint(ground: Ground, place: int, chance: Random) -> tuple[Inlet, str] | None:
+    """Links brought to a place from the last checkpoint before it that tells of everybody, if there is one."""
     for written in reversed(ground.checkpoints):
-        if written.offset >= place or chance.random() < 0.2:
+        if written.offset >= place or chance.random() < 0.2 or not _tells_of_all(ground, written):
             continue
         inlet = Inlet(ground.lookup)
         try:
@@ -25,8 +40,16 @@ def decoders(ground: Ground, place: int, chance: Random) -> tuple[Inlet, int, st
             ground.tell(f"the checkpoint at {written.offset} is left aside")
             continue
         inlet.offset = written.offset
-        return inlet, written.offset + 1, f"from the checkpoint at {written.offset}"
-    return _rewound(ground, place), place, "from key frames"
+        for stored in ground.log.read(written.offset + 1, place - 1 - written.offset):
+            inlet.receive(stored, stored.time)
+        return inlet, f"from the checkpoint at {written.offset}"
+    return None
+
+
+def _tells_of_all(ground: Ground, written: Written) -> bool:
+    """Does a checkpoint know every publisher that had told its state by then?"""
+    names = [name for name in ground.publishers().keys if name not in written.states]
+    return _last_keys(ground, names, written.offset + 1) > written.offset
 
 
 def _rewound(ground: Ground, place: int) -> Inlet:
@@ -37,7 +60,6 @@ def _rewound(ground: Ground, place: int) -> Inlet:
             inlet.receive(stored, stored.time)
         earlier = _last_keys(ground, [name for name, _ in inlet.lost()], begun)
         if earlier == begun:
-            inlet.offset = place - 1
             return inlet
         begun, inlet = earlier, Inlet(ground.lookup)
 

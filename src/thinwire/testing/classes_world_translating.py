@@ -2,7 +2,7 @@
 
 The procedure is the service's (`thinwire.control.translating`), without an event loop: who has the lease finds where
 its channels end, brings its decoders there from a checkpoint or from key frames, and goes on. The first message to a
-channel, and any after a second without an acknowledgement, insists on the one before.
+channel, and any a second after the one before was decided, insists on that one; what was long on its way is looked at.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class _Write(NamedTuple):
     subject: str
     payload: bytes
     after: int
+    decided: float
 
 
 class TranslatingSite:
@@ -183,7 +184,7 @@ class TranslatingSite:
         last, acknowledged = self._ends.get(channel, (0, _NEVER))
         name = channel_key_subject if message.key else channel_data_subject
         fenced = now - acknowledged >= FENCE_AFTER
-        return _Write(channel, name(self._ground.topic, *channel), message.payload, last if fenced else ANY)
+        return _Write(channel, name(self._ground.topic, *channel), message.payload, last if fenced else ANY, now)
 
     def _interrupted(self, now: float) -> bool:
         """Does something happen between this decision and the write?"""
@@ -209,6 +210,7 @@ class TranslatingSite:
         within = channel_subjects(ground.topic, *write.channel)
         try:
             offset = ground.channels.append(write.subject, write.payload, now, after=write.after, within=within)
+            self._check(write, within, offset, now)
         except Conflict:
             ground.refused += 1
             ground.tell(f"{self.name} is refused by {write.channel}")
@@ -217,8 +219,16 @@ class TranslatingSite:
             else:
                 self._stop()
             return False
-        self._ends[write.channel] = (offset, now)
+        self._ends[write.channel] = (offset, write.decided)
         return True
+
+    def _check(self, write: _Write, within: str, offset: int, now: float) -> None:
+        """A message was long on its way, and insisted on nothing: has somebody else written before it?"""
+        last, sent = self._ends.get(write.channel, (0, _NEVER))
+        if write.after == ANY and now - sent >= FENCE_AFTER:
+            before = self._ground.channels.last(within, offset - 1)
+            if before is not None and before.offset > last:
+                raise Conflict(last=before.offset)
 
     def _holds(self) -> bool:
         return (self._ground.lease.holder, self._ground.lease.epoch) == (self.name, self._epoch)

@@ -53,11 +53,13 @@ class JetStream:
     """A stream and a consumer, whose names travel with every delivery.
 
     sequence: a typical one; its digits are what matters
+    inbox: where acknowledgements come to; clients differ in the length they give it
     """
 
     stream: str = "thinwire"
     consumer: str = "subscriber"
     sequence: int = 1_000_000
+    inbox: str = _INBOX
 
     def traffic(self, subject: str, payload: int, headers: Mapping[str, str] = NO_HEADERS) -> Traffic:
         """The bytes of a message with a payload of this size."""
@@ -65,8 +67,8 @@ class JetStream:
             raise ConfigError("a payload has 0 bytes or more", payload=payload)
         stored = len(f'{{"stream":"{self.stream}","seq":{self.sequence}}}'.encode())
         return Traffic(
-            published=_size(f"PUB {subject} {_INBOX}", payload, headers),
-            stored=_size(f"MSG {_INBOX} {_REPLY_SID}", stored),
+            published=_size(f"PUB {subject} {self.inbox}", payload, headers),
+            stored=_size(f"MSG {self.inbox} {_REPLY_SID}", stored),
             delivered=_size(f"MSG {subject} {_DELIVERY_SID} {self._ack_subject}", payload, headers),
             acknowledged=_size(f"PUB {self._ack_subject} {_NO_REPLY}", 0),
         )

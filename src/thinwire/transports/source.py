@@ -7,9 +7,21 @@ blocking socket, or from a recording on disk, and both in the same words, so tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from thinwire.transports.broker import Span, Stored
+
+
+class Block(NamedTuple):
+    """Messages of a log side by side, as whoever reads very many of them wants them: one entry a message in each."""
+
+    offsets: npt.NDArray[np.int64]
+    times: npt.NDArray[np.float64]
+    subjects: list[str]
+    payloads: list[bytes]
 
 
 class LogSource(Protocol):
@@ -36,6 +48,9 @@ class LogSource(Protocol):
         It ends at `last`, or at the log's end where that comes first. What is no longer in the log is not there: a
         jump of the offsets says so.
         """
+
+    def read_blocks(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[Block]:
+        """The same, in columns: the fast door, for nothing is made for a single message but its payload."""
 
     def document(self, bucket: str, key: str) -> bytes | None:
         """The document under a key of a bucket; None where there is none."""

@@ -54,6 +54,11 @@ class ChannelInlet(Inlet):
             self.positions.note(publisher, position)
         return deliveries
 
+    def stand_at(self, publisher: str, epoch: int, position: Position) -> None:
+        """The link of a publisher knows everything up to a message, of which this is the epoch and the position."""
+        self._epochs[publisher], self._reached[publisher] = epoch, position
+        self.positions.note(publisher, position)
+
     def leaps(self, stored: Stored) -> bool:
         """Does the channel begin anew here, in the same epoch, without having told what came before?
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Self
 
 from thinwire.control.names import publisher_in
+from thinwire.errors import PeerFault
 from thinwire.events import Schema
 from thinwire.link import Delivery, State, Subscriber
+from thinwire.reduction.vouched import Vouched
 from thinwire.transports.broker import Stored
 
 Lookup = Callable[[bytes], Schema | None]
@@ -21,24 +23,35 @@ class Inlet:
     whole: every message of the log comes here, so a jump of its numbers is a loss
     offset: of the last message received
     restless: publishers whose silent events are wanted for now, although only changes are
+    counted: says of a link, before a message, which properties' changes count if any change of them does; () where
+        that is not so, or where somebody wants to see what shows no change as well
+    vouched: see `Subscriber.vouched`, of the last message received
     """
 
     def __init__(self, lookup: Lookup, *, only_changes: bool = False, whole: bool = True) -> None:
         self.links: dict[str, Subscriber] = {}
         self.offset: int | None = None
         self.restless: set[str] = set()
+        self.counted: Callable[[Subscriber], Collection[str]] = _nothing
+        self.vouched: Vouched | None = None
         self._lookup = lookup
         self._only_changes = only_changes
         self._whole = whole
+        self._held_back: list[Delivery] = []
 
     def receive(self, stored: Stored, now: float) -> list[Delivery]:
         """What a message brings. A jump of the log means that messages were not kept for us: every link is told."""
-        out: list[Delivery] = []
+        out, self._held_back = self._held_back, []
         if self._whole and self.offset is not None and stored.offset > self.offset + 1:
             for link in self.links.values():
                 out += link.lose("gap")
         self.offset = stored.offset
-        found = self.pass_on(stored, now)
+        self.vouched = None
+        try:
+            found = self.pass_on(stored, now)
+        except PeerFault:
+            self._held_back = out  # an error takes nothing with it: what other links said comes with the next message
+            raise
         return out + found if out else found
 
     def pass_on(self, stored: Stored, now: float) -> list[Delivery]:
@@ -50,7 +63,10 @@ class Inlet:
         link = self.link(publisher)
         if self._only_changes and link.replica is not None:
             link.passed_over = publisher in self.restless or not link.replica.expander.rules.hold
-        return link.receive(message, now=now)
+            link.watch(() if link.passed_over else self.counted(link))
+        found = link.receive(message, now=now)
+        self.vouched = link.vouched
+        return found
 
     def link(self, publisher: str) -> Subscriber:
         """The link of a publisher."""
@@ -67,3 +83,7 @@ class Inlet:
     def afresh(self) -> Self:
         """The same without any memory."""
         return type(self)(self._lookup, only_changes=self._only_changes, whole=self._whole)
+
+
+def _nothing(link: Subscriber) -> Collection[str]:
+    return ()

@@ -1,22 +1,24 @@
-"""Finding the way into a log: from the key frames before a place, silently, up to that place.
+"""Finding the way into a log: from what is known before a place, silently, up to that place.
 
-A round of key frames begins under a subject of its own, so the broker itself answers "the last one before". Where the
-round was not complete by then, the one before it is tried, and so on.
+A round of key frames begins under a subject of its own, so the broker itself answers "the last one before". Where a
+checkpoint is nearer, it is taken up instead. Where either does not tell of everybody, because a round was not complete
+by then or a checkpoint is damaged, the one before it is tried, and so on.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.restoring import Learn, Taken, take_up
+from thinwire.control.logs.starting import Start, Starts
 from thinwire.control.logs.track import Track
 from thinwire.control.names import publisher_in
-from thinwire.errors import PeerFault, UnknownSchema
+from thinwire.errors import CorruptCheckpoint, PeerFault, UnknownSchema
+from thinwire.link import State
 from thinwire.transports.broker import Broker, Stored
 
-Learn = Callable[[bytes], Awaitable[bool]]
 Inlets = TypeVar("Inlets", bound=Inlet)
 
 _log = logging.getLogger("thinwire.control")
@@ -25,7 +27,14 @@ PULSE = 1.0
 SILENT = 600.0
 """seconds without a word after which a publisher is not waited for"""
 ROUNDS = 8
-"""rounds of key frames to go back, at most"""
+"""places to begin at that are tried, at most"""
+
+
+class Sought(NamedTuple, Generic[Inlets]):
+    """Links that were brought to a place; `how` says from where, in words."""
+
+    inlet: Inlets
+    how: str
 
 
 async def rewind(
@@ -38,24 +47,63 @@ async def rewind(
     publisher: str = "*",
     furthest: int | None = None,
 ) -> Inlets:
+    """Links as `seek` brings them to a place."""
+    sought = await seek(broker, track, place, inlet, learn=learn, publisher=publisher, furthest=furthest)
+    _log.info("%s: a reader at %d begins %s", track, place, sought.how)
+    return sought.inlet
+
+
+async def seek(
+    broker: Broker,
+    track: Track | str,
+    place: int,
+    inlet: Inlets,
+    *,
+    learn: Learn,
+    publisher: str = "*",
+    furthest: int | None = None,
+) -> Sought[Inlets]:
     """Bring fresh links to the place before which they know what a reader from the beginning would.
 
     track: what to read, the log of a topic where only its name is given
     learn: finds the schema of a fingerprint; False where nobody knows it
-    furthest: messages to read at most; where it would take more, the links are left as they are
+    furthest: messages to read at most; where it would take more, the links know nothing
     """
     track = Track(track) if isinstance(track, str) else track
-    names = [publisher] if publisher != "*" else await _speakers(broker, track, place)
-    begun = await _last_keys(broker, track, names, place)
+    names = {publisher} if publisher != "*" else set(await _speakers(broker, track, place))
+    starts, unknown = Starts(broker, track, place), names
+    found = Sought(inlet, "with nothing")
     for _ in range(ROUNDS):
-        if furthest is not None and place - begun > furthest:
+        start = await starts.next(unknown) if unknown else None
+        if start is None or (furthest is not None and place - start.first > furthest):
             break
-        await _run_up(broker, track, begun, place, inlet, learn, publisher)
-        earlier = await _last_keys(broker, track, [name for name, _ in inlet.lost()], begun)
-        if earlier == begun:
-            break
-        begun, inlet = earlier, inlet.afresh()
-    return inlet
+        fresh = inlet.afresh()
+        taken = await _begin(broker, track, start, fresh, place, learn, publisher)
+        if taken is None:
+            continue
+        await _run_up(broker, track, taken, place, fresh, learn, publisher)
+        found = Sought(fresh, _in_words(start, place - taken.first))
+        ready = {name for name, link in fresh.links.items() if link.state is State.READY}
+        unknown = (names | fresh.links.keys()) - ready
+    return found
+
+
+async def _begin(
+    broker: Broker, track: Track, start: Start, inlet: Inlet, place: int, learn: Learn, publisher: str
+) -> Taken | None:
+    """What there is to read from a start on; None where it is a checkpoint that is of no use."""
+    if start.checkpoint is None:
+        return Taken(start.first)
+    try:
+        return await take_up(broker, track, start.checkpoint, inlet, place, learn, publisher)
+    except (CorruptCheckpoint, UnknownSchema) as problem:
+        _log.warning("%s: the checkpoint at %d is left aside: %s", track.topic, start.checkpoint.offset, problem)
+        return None
+
+
+def _in_words(start: Start, messages: int) -> str:
+    what = f"the checkpoint at {start.checkpoint.offset}" if start.checkpoint is not None else "key frames"
+    return f"from {what}, {messages} messages before"
 
 
 async def _speakers(broker: Broker, track: Track, place: int) -> list[str]:
@@ -70,23 +118,16 @@ async def _speakers(broker: Broker, track: Track, place: int) -> list[str]:
     ]
 
 
-async def _last_keys(broker: Broker, track: Track, publishers: list[str], place: int) -> int:
-    """The offset from which each of the publishers begins a round before `place`; `place` where none does."""
-    found = [await broker.last(track.log, track.keys(name), up_to=place - 1) for name in publishers]
-    return min((key.offset for key in found if key is not None), default=place)
-
-
 async def _run_up(
-    broker: Broker, track: Track, begun: int, place: int, inlet: Inlet, learn: Learn, publisher: str
+    broker: Broker, track: Track, taken: Taken, place: int, inlet: Inlet, learn: Learn, publisher: str
 ) -> None:
-    """Feed the links everything from `begun` up to `place`, which is not fed itself."""
+    """Feed the links everything that is left up to `place`, which is not fed itself."""
     last = min(place - 1, (await broker.span(track.log)).last)
-    if begun > last:
+    end, offset = await _end(broker, track, publisher, last), taken.first - 1
+    if end <= offset:
         return
-    reader = await broker.read(track.log, first=begun, subjects=[track.subjects(publisher)])
+    reader = await broker.read(track.log, first=taken.first, subjects=[track.subjects(publisher)])
     try:
-        end = await _end(broker, track, publisher, last)
-        offset = 0
         while offset < end:
             stored = await reader.next(PULSE)
             if stored is None:  # what is awaited may have left the log meanwhile
@@ -94,7 +135,8 @@ async def _run_up(
             elif stored.offset > last:
                 return
             else:
-                await _feed(inlet, stored, learn)
+                if stored.offset > taken.known.get(publisher_in(stored.subject), 0):
+                    await _feed(inlet, stored, learn)
                 offset = stored.offset
                 reader.done(offset)
     finally:

@@ -2,8 +2,9 @@
 
 >>> Track("building.rooms").subjects("p1"), Track("building.rooms").log
 ('tw.log.building.rooms.p1.*', 'tw_log_building~rooms')
->>> Track("building.rooms", "00ff00ff00ff00ff").keys("p1")
-'tw.chan.building.rooms.00ff00ff00ff00ff.p1.k'
+>>> channel = Track("building.rooms", "00ff00ff00ff00ff")
+>>> channel.keys("p1"), channel.part("p1")
+('tw.chan.building.rooms.00ff00ff00ff00ff.p1.k', 'class/00ff00ff00ff00ff/p1')
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from thinwire.control.names import (
     log_of,
     publisher_subjects,
 )
+
+LOG_PART = "log/"
+"""how the part of a checkpoint begins that holds the state of a publisher's link"""
 
 
 class Track(NamedTuple):
@@ -45,3 +49,7 @@ class Track(NamedTuple):
         if self.class_id:
             return channel_key_subject(self.topic, self.class_id, publisher)
         return key_subject(self.topic, publisher)
+
+    def part(self, publisher: str) -> str:
+        """The part of a checkpoint that holds what a reader of these messages knows of a publisher."""
+        return f"class/{self.class_id}/{publisher}" if self.class_id else LOG_PART + publisher

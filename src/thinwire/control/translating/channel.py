@@ -11,7 +11,7 @@ The time of a channel is the log's: the same messages give the same bytes, whoev
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from thinwire.control.classes import DemandClass, Source
@@ -23,6 +23,7 @@ from thinwire.frames import Request
 from thinwire.link import Audit, Counts, LinkConfig, Publisher, Watermark
 from thinwire.link.replica import Replica
 from thinwire.reduction.reducer import MAX_SOURCES
+from thinwire.reduction.roster import Roster
 
 _ANYBODY = Request(0, 0)
 
@@ -43,7 +44,7 @@ class Habits:
     """What all channels of a translation have in common.
 
     epoch: of the translator; key_frame_interval, max_sources: as in `LinkConfig`
-    speaking: those that have something to say; waiting: how many bytes that is
+    speaking: those that have something to say; waiting: how many bytes of memory that needs
     """
 
     epoch: int
@@ -87,24 +88,23 @@ class Channel:
         """The sequence that a link which begins anew starts with: one is left out, so that readers see a gap."""
         return self._sequence if self.link is None else self.link.sequence + 1
 
-    def begin(self, replica: Replica, position: Position, now: float) -> None:
-        """Take over the state of all sources, and begin with key frames; later, where the position is in a message."""
-        rules = replica.expander.rules
-        schema = self.asked.schema(rules.schema)
-        choose = self.asked.chooser(schema)
-        self._choice = _Choice(choose) if choose is not None else None
-        link = Publisher(
-            schema,
-            self._config(replica),
-            name=self.publisher,
-            incarnation=replica.incarnation,
-            now=math.inf,
-            over=rules,
-            sequence=self._sequence,
-            trusting=True,
-        )
-        link.adopt(replica.expander, self._choice.__getitem__ if self._choice is not None else None)
+    def begin(
+        self,
+        replica: Replica,
+        position: Position,
+        now: float,
+        roster: Roster | None = None,
+        passed: Sequence[Told] = (),
+    ) -> None:
+        """Take over the state of all sources, and begin with key frames; later, where the position is in a message.
+
+        roster: of the channels that tell of the same sources
+        passed: messages between that state and the position, which the predecessor has told
+        """
+        link = self._adopt(replica, roster)
         self.link, self.begins = link, None
+        for told in passed:
+            self._pass_mutely(link, told)
         self._offset, self._within, self._mute = position.offset, 0, position.within
         self._owed = False
         self._pending.turn()
@@ -168,6 +168,41 @@ class Channel:
         self._habits.waiting -= self._pending.size
         self._pending.take()
 
+    def _adopt(self, replica: Replica, roster: Roster | None) -> Publisher:
+        """A link that stands where a decoder does."""
+        rules = replica.expander.rules
+        schema = self.asked.schema(rules.schema)
+        choose = self.asked.chooser(schema)
+        self._choice = _Choice(choose) if choose is not None else None
+        link = Publisher(
+            schema,
+            self._config(replica),
+            name=self.publisher,
+            incarnation=replica.incarnation,
+            now=math.inf,
+            over=rules,
+            sequence=self._sequence,
+            trusting=True,
+        )
+        if self._choice is None:
+            link.adopt(replica.expander, roster=roster)
+        else:  # whose rows are its own: it must not write into the roster of all sources
+            link.adopt(replica.expander, self._choice.__getitem__)
+        return link
+
+    def _pass_mutely(self, link: Publisher, told: Told) -> None:
+        """A message moves the state on, and nothing is said of it."""
+        for step in told.steps:
+            if isinstance(step, Replica):
+                link.reconfigure(self._config(step), told.time, over=step.expander.rules)
+            elif isinstance(step, list):
+                self._publish_mutely(link, step, told.time)
+
+    def _publish_mutely(self, link: Publisher, events: list[Event], now: float) -> None:
+        for event in events:
+            if self._choice is None or self._choice[event.source]:
+                link.publish(event, now)
+
     def _encode(self, events: list[Event]) -> None:
         if self._mute:
             events = self._encode_mutely(events)
@@ -190,9 +225,7 @@ class Channel:
         """The events that the predecessor told move the state on; those that are left come back."""
         assert self.link is not None
         known = events[: self._mute]
-        for event in known:
-            if self._choice is None or self._choice[event.source]:
-                self.link.publish(event, self._told.time)
+        self._publish_mutely(self.link, known, self._told.time)
         self._within += len(known)
         self._mute -= len(known)
         if not self._mute:
@@ -245,5 +278,6 @@ class Channel:
             self._habits.speaking.append(self)
         for frame in frames:
             self.counts.add(frame)
-            self._habits.waiting += len(frame)
+        before = self._pending.size
         self._pending.put(frames, position)
+        self._habits.waiting += self._pending.size - before

@@ -12,9 +12,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from thinwire.control.checkpoints import MAX_PARTS, CheckpointStore
+from thinwire.control.logs.track import Track
 from thinwire.control.names import log_of
 from thinwire.control.translating.core import Translation
-from thinwire.control.translating.recovering import LOG_PART
 from thinwire.control.translating.writer import ChannelWriter
 from thinwire.errors import RegistryError, TransportClosed, TransportError
 from thinwire.link import State
@@ -29,11 +29,6 @@ MAX_SIZE = 1 << 26
 Channel = tuple[str, str]
 
 _log = logging.getLogger("thinwire.translator")
-
-
-def class_part(class_id: str, publisher: str) -> str:
-    """The name of the part that holds the state of a channel."""
-    return f"class/{class_id}/{publisher}"
 
 
 @dataclass
@@ -98,7 +93,7 @@ class Checkpoints:
             publisher = translation.channel(*channel)
             if publisher is not None:
                 translation.tell_silence(*channel)
-                sources += len(publisher.encoder.reducer.keys)
+                sources += publisher.encoder.reducer.columns.rows
                 draft.told.append(channel)
 
     def copy(self, translation: Translation) -> None:
@@ -108,19 +103,19 @@ class Checkpoints:
         if not draft.begun:
             draft.begun = True
             ready = {name: link for name, link in translation.links.items() if link.state is State.READY}
-            draft.parts |= {LOG_PART + name: of_subscriber(link) for name, link in ready.items()}
+            draft.parts |= {Track(self.topic).part(name): of_subscriber(link) for name, link in ready.items()}
         for channel in draft.told:
             publisher = translation.channel(*channel)
             assert publisher is not None
             data = of_publisher(publisher)
-            draft.parts[class_part(*channel)] = data
+            draft.parts[self._part(channel)] = data
             draft.size += len(data)
 
     def stored(self, writer: ChannelWriter) -> None:
         """All messages that were cut are stored: where they end is what was copied."""
         draft = self._draft
         assert draft is not None
-        draft.places |= {class_part(*channel): writer.last(*channel) for channel in draft.told}
+        draft.places |= {self._part(channel): writer.last(*channel) for channel in draft.told}
         draft.told.clear()
         if not draft.waiting or draft.full:
             self._draft = None
@@ -131,6 +126,11 @@ class Checkpoints:
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
+
+    def _part(self, channel: Channel) -> str:
+        """The name of the part that holds the state of a channel."""
+        class_id, publisher = channel
+        return Track(self.topic, class_id).part(publisher)
 
     async def _write(self, draft: _Draft) -> None:
         try:

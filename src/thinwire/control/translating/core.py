@@ -163,7 +163,7 @@ class Translation:
 
     @property
     def waiting(self) -> int:
-        """Bytes of frames that wait to be taken."""
+        """Bytes of memory that the frames need which wait to be taken."""
         return self._habits.waiting
 
     def _chosen(self, class_id: str, publisher: str) -> Iterator[Channel]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from thinwire.control.translating.envelope import MAX_ENVELOPE, Position, seal
@@ -11,6 +12,8 @@ from thinwire.frames.batch import MAX_FRAMES, room_for
 
 Entry = tuple[bytes, Position]
 """a frame, and how far the channel has told with it"""
+ENTRY_BYTES = 64
+"""that a frame needs while it waits, beside its own bytes, which are often a dozen"""
 
 
 class Outgoing(NamedTuple):
@@ -23,11 +26,11 @@ class Outgoing(NamedTuple):
 
 
 class Pending:
-    """The frames of a channel that wait, apart by the message of the log that they came of; size: their bytes."""
+    """The frames of a channel that wait, apart by the message of the log that they came of; size: memory they need."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._inputs: list[list[Entry]] = []
+        self._inputs: list[tuple[list[bytes], array[int]]] = []
         self._turned = True
 
     def turn(self) -> None:
@@ -37,19 +40,21 @@ class Pending:
     def put(self, frames: Sequence[bytes], position: Position) -> None:
         """More frames, of which at least one there is."""
         if self._turned:
-            self._inputs.append([])
+            self._inputs.append(([], array("q")))
             self._turned = False
-        self._inputs[-1] += [(frame, position) for frame in frames]
-        self.size += sum(map(len, frames))
+        waiting, places = self._inputs[-1]
+        waiting += frames
+        places.extend(position * len(frames))  # as numbers: there may be tens of thousands
+        self.size += sum(map(len, frames)) + ENTRY_BYTES * len(frames)
 
-    def take(self) -> list[list[Entry]]:
+    def take(self) -> Iterator[list[Entry]]:
         """All of them; none waits any more."""
         inputs, self._inputs = self._inputs, []
         self.size, self._turned = 0, True
-        return inputs
+        return (list(zip(frames, map(Position, at[::2], at[1::2]), strict=True)) for frames, at in inputs)
 
 
-def cut(inputs: list[list[Entry]], limit: int, epoch: int) -> Iterator[tuple[bool, bytes]]:
+def cut(inputs: Iterable[list[Entry]], limit: int, epoch: int) -> Iterator[tuple[bool, bytes]]:
     """Messages of at most `limit` bytes, each with whether it begins a round; a frame larger than that goes alone.
 
     inputs: the frames that came of one message of the log each. A message ends between two of them where it can.

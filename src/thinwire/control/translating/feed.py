@@ -6,12 +6,16 @@
     going                   a loss, or another life          encode what came before it; then as if not going
     not going               whatever it brings               begin with key frames, once every source is known
 
+A channel that waits for the place where its predecessor ended takes over the state there. Where the publisher was
+telling that state anew, in several messages, it takes over the one before, and goes along mutely.
+
 What one channel cannot take in is no matter of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from thinwire.control.translating.channel import Channel
 from thinwire.control.translating.envelope import Position
@@ -19,9 +23,17 @@ from thinwire.control.translating.told import Told, told
 from thinwire.errors import DemandError, EventRejected
 from thinwire.link import Delivery, State, Subscriber
 from thinwire.link.replica import Replica
+from thinwire.reduction.roster import Roster
 from thinwire.transports.broker import Stored
 
 Complain = Callable[[str], None]
+
+
+class _Round(NamedTuple):
+    """A round of key frames that is not complete: the state before it, and the messages since."""
+
+    before: Replica
+    passed: list[Told]
 
 
 class Feed:
@@ -38,7 +50,9 @@ class Feed:
         self._complain = complain
         self._replica = link.replica if link.state is State.READY else None
         self._waiting: list[Channel] = []
+        self._round: _Round | None = None
         self._unbegun = False
+        self._roster, self._rostered = Roster(), (-1, b"")
 
     def open(self, channel: Channel, offset: int, now: float) -> None:
         """Another class; offset: up to which the decoder has read the log."""
@@ -70,6 +84,8 @@ class Feed:
                 self._waiting.append(channel)
             elif self._replica is not None and self._ready is not None:
                 self._begin(channel, self._ready, channel.begins, now)
+            elif self._replica is not None and self._round is not None:
+                self._begin(channel, self._round.before, channel.begins, now, self._round.passed)
             else:
                 channel.miss()
                 self._unbegun = True
@@ -82,6 +98,7 @@ class Feed:
             self._encode_all(brought)
             events = brought.encoded
             self._unbegun |= self._replica is not self.link.replica  # who was refused may be served under other rules
+            self._keep_round(self._replica, brought)
             if not brought.whole:
                 self.lose(stored.time)
         self.last = stored.offset
@@ -92,7 +109,7 @@ class Feed:
 
     def lose(self, now: float) -> None:
         """Messages are missing, or cannot be read: nothing counts until the next key frames."""
-        self._replica, self._unbegun = None, True
+        self._replica, self._round, self._unbegun = None, None, True
         for channel in self.channels.values():
             channel.lose(now)
 
@@ -100,6 +117,16 @@ class Feed:
     def _ready(self) -> Replica | None:
         """The decoder's state, where it is whole."""
         return self.link.replica if self.link.state is State.READY else None
+
+    def _keep_round(self, before: Replica, brought: Told) -> None:
+        """While somebody waits for a place within a round, what leads there is kept."""
+        if self._ready is not None or not self._waiting:
+            self._round = None
+        elif self._round is not None:
+            self._round.passed.append(brought)
+        elif before is not self.link.replica and isinstance(brought.steps[0], Replica):
+            # no event of this message has moved the former state on: it is the one before the round
+            self._round = _Round(before, [brought])
 
     def _encode_all(self, brought: Told) -> None:
         for channel in self.channels.values():
@@ -118,12 +145,22 @@ class Feed:
             if channel.link is None and channel.begins is None:
                 self._begin(channel, ready, Position(stored.offset), stored.time)
 
-    def _begin(self, channel: Channel, replica: Replica, position: Position, now: float) -> None:
+    def _begin(
+        self, channel: Channel, replica: Replica, position: Position, now: float, passed: Sequence[Told] = ()
+    ) -> None:
         try:
-            channel.begin(replica, position, now)
+            channel.begin(replica, position, now, self._roster_of(replica), passed)
         except (DemandError, EventRejected) as problem:  # it waits for another life of the publisher, or other rules
             channel.miss()
             self._refused(channel, problem)
+
+    def _roster_of(self, replica: Replica) -> Roster:
+        """The roster of all sources; another one where the publisher lives anew, or its sources have other rows."""
+        keys = [key for key in replica.expander.keys if key is not None]
+        of = replica.incarnation, replica.fingerprint
+        if self._rostered != of or not self._roster.begins_with(keys):
+            self._roster, self._rostered = Roster(keys), of
+        return self._roster
 
     def _refused(self, channel: Channel, problem: DemandError | EventRejected) -> None:
         channel.counts.rejected += 1

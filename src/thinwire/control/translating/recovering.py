@@ -11,9 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from thinwire.control.checkpoints import Checkpoint, CheckpointStore
 from thinwire.control.logs.inlet import Inlet
-from thinwire.control.logs.seeking import rewind
+from thinwire.control.logs.seeking import seek
+from thinwire.control.logs.starting import last_keys
+from thinwire.control.logs.track import Track
 from thinwire.control.names import (
     channel_key_subject,
     channel_log_of,
@@ -27,9 +28,9 @@ from thinwire.control.names import (
 from thinwire.control.topics import Topic
 from thinwire.control.translating.documents import ChannelDocument
 from thinwire.control.translating.envelope import Position, unseal
-from thinwire.errors import CorruptCheckpoint, PeerFault, UnknownSchema
-from thinwire.link.checkpoints import into_subscriber
-from thinwire.transports.broker import Broker, Span, Stored
+from thinwire.errors import PeerFault
+from thinwire.link import State
+from thinwire.transports.broker import Broker, Stored
 
 AT_ONCE = 64
 """questions to the broker at the same time"""
@@ -39,8 +40,6 @@ MAX_STALE = 256
 """messages of an earlier epoch to look behind, at most"""
 STALE_KEYS = 4
 """rounds of key frames that one who had slept may have written, at most"""
-LOG_PART = "log/"
-"""how the part of a checkpoint begins that holds the state of a publisher's link"""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -154,47 +153,24 @@ class Decoders(NamedTuple):
 
 
 async def bring_decoders(
-    broker: Broker,
-    view: Topic,
-    store: CheckpointStore,
-    inlet: Inlet,
-    place: int,
-    publishers: Publishers,
-    span: Span,
-    furthest: int | None,
+    broker: Broker, view: Topic, inlet: Inlet, place: int, *, furthest: int | None = None
 ) -> Decoders:
-    """Fresh links, brought to a place of the log or before it, whatever costs less reading.
+    """Fresh links, brought to a place of the log, or before it where channels could not go on from there.
 
-    furthest: messages to read from key frames at most; where it would take more, the links know nothing
+    That is so where a publisher was telling its whole state anew, in several messages. Who tells of it goes along from
+    before the first of them.
+
+    furthest: messages to read at most, where no channel goes on; where it would take more, the links know nothing
     """
-    keys = min((key for key in publishers.keys.values() if key < place), default=place)
-    for checkpoint in reversed(await store.all(view.name)):
-        if not span.first - 1 <= checkpoint.offset < place or checkpoint.offset < keys - 1:
-            continue
-        try:
-            await _restore(store, checkpoint, inlet, view)
-        except (CorruptCheckpoint, UnknownSchema) as problem:
-            _log.warning("%s: the checkpoint at %d is left aside: %s", view.name, checkpoint.offset, problem)
-            inlet = inlet.afresh()
-            continue
-        inlet.offset = checkpoint.offset
-        how = f"from the checkpoint at {checkpoint.offset}, {place - 1 - checkpoint.offset} messages before"
-        return Decoders(inlet, checkpoint.offset + 1, how)
-    inlet = await rewind(broker, view.name, place, inlet, learn=view.learn, furthest=furthest)
-    inlet.offset = place - 1
-    return Decoders(inlet, place, f"from key frames, {place - keys} messages before")
-
-
-async def _restore(store: CheckpointStore, checkpoint: Checkpoint, inlet: Inlet, view: Topic) -> None:
-    """Every link as it was at a checkpoint."""
-    for name in checkpoint.parts:
-        if name.startswith(LOG_PART):
-            link, data = inlet.link(name.removeprefix(LOG_PART)), await store.part(checkpoint, name)
-            try:
-                await asyncio.to_thread(into_subscriber, link, data)
-            except UnknownSchema as unknown:
-                await view.learn(bytes.fromhex(unknown.fingerprint))
-                await asyncio.to_thread(into_subscriber, link, data)
+    track = Track(view.name)
+    while True:
+        found = await seek(broker, track, place, inlet, learn=view.learn, furthest=furthest)
+        within = [name for name, link in found.inlet.links.items() if link.state is State.PARTIAL]
+        begun = await last_keys(broker, track, within, place) if furthest is None else place
+        if begun == place:
+            found.inlet.offset = place - 1
+            return Decoders(found.inlet, place, found.how)
+        place = begun
 
 
 async def _asked(ask: Callable[[T], Awaitable[R]], things: Iterable[T]) -> list[R]:

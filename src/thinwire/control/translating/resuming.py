@@ -63,7 +63,7 @@ async def resume(broker: Broker, lease: Lease, asked: Mapping[str, Served]) -> R
     publishers = await Publishers.find(broker, topic)
     place = max(first_untold(ends, shelf.documents, publishers, span.last + 1), span.first)
     furthest = None if classes else NEARBY
-    decoders = await bring_decoders(broker, view, store, Inlet(view.lookup), place, publishers, span, furthest)
+    decoders = await bring_decoders(broker, view, Inlet(view.lookup), place, furthest=furthest)
     translation = Translation(topic, view.lookup, epoch=lease.epoch, inlet=decoders.inlet)
     writer = ChannelWriter(broker, topic)
     for name, one in classes.items():
@@ -73,7 +73,7 @@ async def resume(broker: Broker, lease: Lease, asked: Mapping[str, Served]) -> R
     took = asyncio.get_running_loop().time() - began
     _log.info(
         "%s: epoch %d, %d classes go on at %d of %d, decoders %s; took %.3f s",
-        *(topic, lease.epoch, len(classes), place, span.last, decoders.how, took),
+        *(topic, lease.epoch, len(classes), decoders.first, span.last, decoders.how, took),
     )
     return Resumed(view, shelf, store, translation, writer, decoders.first, classes)
 

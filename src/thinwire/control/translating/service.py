@@ -137,7 +137,13 @@ class TranslatorService:
         """Stop at once; whatever it still writes is refused, or dropped by its epoch."""
         held.task.cancel()
         self._ending.add(held.task)
-        held.task.add_done_callback(self._ending.discard)
+        held.task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Whatever it ended with, such as being refused while it was told to stop, is of no interest any more."""
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     async def _govern(self) -> None:
         """Take topics, look after those that are held, hand over those that others shall have."""

@@ -23,8 +23,8 @@ from thinwire.transports.broker import Broker, Stored
 
 MAX_BATCH = 65_536
 """bytes of a message, at most"""
-MAX_WAITING = 8 << 20
-"""bytes that wait to be stored before reading stops"""
+MAX_WAITING = 4 << 20
+"""bytes of memory that frames need which wait to be stored, before reading stops"""
 PULSE = 0.5
 """seconds between two looks at lost links and checkpoints"""
 QUIET = 60.0

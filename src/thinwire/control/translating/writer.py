@@ -1,8 +1,9 @@
 """The way of a topic's channels into their log: many channels at once, each with one message in flight, each once.
 
-The first message to a channel, and any after a second without an acknowledgement, insists on the one before: whoever
-was paused while another translator took over is refused, and told so by `Superseded`. A broker that cannot be reached
-is waited for; nothing is given up.
+The first message to a channel, and any a second after the one before was sent, insists on that one: whoever was paused
+while another translator took over is refused, and told so by `Superseded`. One that is paused just between deciding to
+send and sending gets a single message through, which readers drop by its epoch: it looks what stands before it, and
+writes no more. A broker that cannot be reached is waited for; nothing is given up.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
 from thinwire.control.names import channel_data_subject, channel_key_subject, channel_log_of, channel_subjects
@@ -19,7 +20,7 @@ from thinwire.errors import BrokerRefused, BrokerUnavailable, Conflict, Supersed
 from thinwire.transports.broker import ANY, Broker
 
 FENCE_AFTER = 1.0
-"""seconds without an acknowledgement after which somebody else may have taken over"""
+"""seconds since the last message that was stored was sent, after which somebody else may have taken over"""
 PATIENCE = 2.0
 """seconds for one attempt to store a message"""
 COMPLAIN_EVERY = 30.0
@@ -31,10 +32,10 @@ _log = logging.getLogger("thinwire.translator")
 
 @dataclass(slots=True)
 class _Channel:
-    """Where a channel ends: the offset of its last message, 0 for none, and when the last one of ours was stored."""
+    """Where a channel ends: the offset of its last message, 0 for none, and when the last one of ours was sent."""
 
     last: int = 0
-    acknowledged: float = -FENCE_AFTER
+    sent: float = -FENCE_AFTER
 
 
 class ChannelWriter:
@@ -81,32 +82,53 @@ class ChannelWriter:
             self._failure = failure
 
     async def _send(self, message: Outgoing) -> None:
-        channel = self._channel(message.class_id, message.publisher)
-        offset = await self._store(message, channel)
-        if offset is not None:
-            channel.last = offset
-            channel.acknowledged = asyncio.get_running_loop().time()
-
-    async def _store(self, message: Outgoing, channel: _Channel) -> int | None:
-        """The offset of a message once it is stored; None where another channel has failed for good meanwhile."""
-        loop = asyncio.get_running_loop()
-        subject = (channel_key_subject if message.key else channel_data_subject)(
-            self.topic, message.class_id, message.publisher
-        )
-        within = channel_subjects(self.topic, message.class_id, message.publisher)
+        """Store a message. `sent` is when that was decided: what its acknowledgement proves is no later than that."""
+        loop, channel = asyncio.get_running_loop(), self._channel(message.class_id, message.publisher)
         while self._failure is None:
-            fenced = loop.time() - channel.acknowledged >= FENCE_AFTER
-            after, over = (channel.last, within) if fenced else (ANY, "")
-            try:
-                return await self._broker.append(
-                    self._log, subject, message.payload, after=after, within=over, timeout=PATIENCE
-                )
-            except Conflict:
-                return await self._own(subject, within, message.payload, channel)
-            except (BrokerUnavailable, BrokerRefused) as trouble:
-                self._complain(trouble)
-                await asyncio.sleep(min(1.0, PATIENCE))
-        return None
+            decided = loop.time()
+            fenced = decided - channel.sent >= FENCE_AFTER
+            offset = await self._tried(self._store(message, channel, fenced))
+            if offset is not None:
+                if not fenced and loop.time() - channel.sent >= FENCE_AFTER:
+                    await self._check(message, channel, offset)
+                channel.last, channel.sent = offset, decided
+                return
+
+    async def _store(self, message: Outgoing, channel: _Channel, fenced: bool) -> int:
+        """The offset of a message once it is stored."""
+        name = channel_key_subject if message.key else channel_data_subject
+        subject, within = name(self.topic, message.class_id, message.publisher), self._within(message)
+        after, over = (channel.last, within) if fenced else (ANY, "")
+        try:
+            return await self._broker.append(
+                self._log, subject, message.payload, after=after, within=over, timeout=PATIENCE
+            )
+        except Conflict:
+            return await self._own(subject, within, message.payload, channel)
+
+    async def _check(self, message: Outgoing, channel: _Channel, offset: int) -> None:
+        """A message was long on its way, and insisted on nothing: has somebody else written before it?"""
+        within, before = self._within(message), None
+        while self._failure is None and before is None:
+            before = await self._tried(self._ends_before(within, offset))
+        if before is not None and before > channel.last:
+            raise Superseded("its channel went on without this one", topic=self.topic, channel=within)
+
+    async def _ends_before(self, within: str, offset: int) -> int:
+        stored = await self._broker.last(self._log, within, up_to=offset - 1)
+        return stored.offset if stored is not None else 0
+
+    async def _tried(self, call: Awaitable[int]) -> int | None:
+        """What a call to the broker brings; None, after a while, where it is to be tried again."""
+        try:
+            return await call
+        except (BrokerUnavailable, BrokerRefused) as trouble:
+            self._complain(trouble)
+            await asyncio.sleep(min(1.0, PATIENCE))
+            return None
+
+    def _within(self, message: Outgoing) -> str:
+        return channel_subjects(self.topic, message.class_id, message.publisher)
 
     async def _own(self, subject: str, within: str, payload: bytes, channel: _Channel) -> int:
         """The channel went on: with this very message, sent before an answer was lost, or with somebody else's."""

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from time import time_ns
 from typing import Any
 
@@ -29,7 +30,7 @@ def micros() -> int:
 
 
 class Taken:
-    """One subscriber's notes. It costs the same for every stack: a subtraction and a look-up an event.
+    """One subscriber's notes. They cost the same for every stack: a look-up an event, and what is left in one go.
 
     source: the property that tells sources apart
     stamp: the property that holds the instant the event was meant to be sent at, in microseconds
@@ -42,18 +43,19 @@ class Taken:
         self.timed = timed
         self.events = 0
         self.last: dict[Any, Any] = {}
-        self._late: list[int] = []
+        self._noted, self._stamp = itemgetter(source, stamp), itemgetter(stamp)
+        self._stamps: list[int] = []
+        self._came: list[tuple[int, int]] = []
         self._counts = np.zeros(LONGEST + 1, dtype=np.int64)
 
     def take(self, events: Sequence[Mapping[str, Any]], sent: Sequence[Mapping[str, Any]], now: int) -> None:
         """Note events that came together; the latencies are those of the ones that travelled."""
-        source, stamp, last = self.source, self.stamp, self.last
         self.events += len(events)
-        for event in events:
-            last[event[source]] = event[stamp]
+        self.last.update(map(self._noted, events))
         if self.timed:
-            self._late += [now - event[stamp] for event in sent]
-            if len(self._late) >= _FOLD:
+            self._stamps += map(self._stamp, sent)
+            self._came.append((now, len(sent)))
+            if len(self._stamps) >= _FOLD:
                 self._fold()
 
     def begin(self) -> None:
@@ -64,7 +66,8 @@ class Taken:
 
     def forget(self) -> None:
         """Latencies so far were of the warm-up."""
-        self._late.clear()
+        self._stamps.clear()
+        self._came.clear()
         self._counts[:] = 0
 
     @property
@@ -74,9 +77,11 @@ class Taken:
         return self._counts
 
     def _fold(self) -> None:
-        late = np.asarray(self._late, dtype=np.int64) // 1000
+        instants, numbers = zip(*self._came, strict=True) if self._came else ((), ())
+        late = (np.repeat(np.array(instants, dtype=np.int64), numbers) - np.array(self._stamps, dtype=np.int64)) // 1000
         self._counts += np.bincount(np.clip(late, 0, LONGEST), minlength=LONGEST + 1)
-        self._late.clear()
+        self._stamps.clear()
+        self._came.clear()
 
 
 def sparse(counts: Counts) -> list[list[int]]:

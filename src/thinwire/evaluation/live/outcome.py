@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thinwire.evaluation.live.measure import dense, quantile
-from thinwire.evaluation.live.sampling import Sample, Sampler, cores_used, growth, others
+from thinwire.evaluation.live.sampling import Sample, Sampler, cores_used, growth, others, together
 
 P99 = 250.0
 """milliseconds from the instant an event was meant to be sent to its subscriber"""
 GROWTH = 0.05
+BROKER = "broker"
 MEMORY_FROM = 30
 """samples a round must have before growth of memory says anything"""
 
@@ -42,9 +43,14 @@ class Outcome:
 
     @property
     def grown(self) -> float | None:
-        """The largest growth of a process; None where the round was too short to tell."""
-        long_enough = [samples for samples in self.series.values() if len(samples) >= MEMORY_FROM]
-        return max(map(growth, long_enough), default=None)
+        """The largest growth of a process or of all of them together; None where the round was too short to tell.
+
+        The broker counts with the others only: it fills its caches for minutes, up to some tens of megabytes, whatever
+        is sent through it.
+        """
+        long_enough = {name: samples for name, samples in self.series.items() if len(samples) >= MEMORY_FROM}
+        ours = [samples for name, samples in long_enough.items() if name != BROKER]
+        return max(map(growth, [*ours, together(long_enough)])) if long_enough else None
 
     @property
     def cpu(self) -> dict[str, float]:

@@ -91,6 +91,16 @@ def others(series: Mapping[str, list[Sample]], machine: list[Sample]) -> float:
     return max(0.0, used - sum(cores_used(series).values()))
 
 
+def together(series: Mapping[str, list[Sample]]) -> list[Sample]:
+    """All processes as if they were one, as long as all of them lived.
+
+    >>> together({"a": [Sample(0, 1, 10), Sample(1, 2, 11)], "b": [Sample(0, 5, 20)]})
+    [Sample(at=0, cpu=6, memory=30)]
+    """
+    looks = zip(*series.values(), strict=False)
+    return [Sample(look[0].at, sum(one.cpu for one in look), sum(one.memory for one in look)) for look in looks]
+
+
 def growth(samples: list[Sample]) -> float:
     """By which share memory grew after the warm-up: the mean of the last tenth to that of the first tenth after it.
 

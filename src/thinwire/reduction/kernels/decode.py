@@ -5,6 +5,9 @@ and the per-event code takes it: it knows how to resync, and how to name what is
 
 An event leaves a record: twice its row and one more if it was passed over in silence, its ordinal, whether it is
 irregular, and its values. Those of an irregular event, which has absent or very large ones, are left as ticks.
+
+A reader of changes has properties watched. Then an event leaves none that shows the same values of these as the one
+before it in its source, if that one was taken here too; where it was not, nobody can say yet, and it is a doubt.
 """
 
 from __future__ import annotations
@@ -35,13 +38,14 @@ from thinwire.reduction.columns import FIELDS, HEAD, MODE, ORDINAL
 from thinwire.reduction.kernels.bits import crc
 from thinwire.reduction.kernels.codes import BROKEN, NOTHING, padded, take_code, take_codes, take_mask
 from thinwire.reduction.kernels.compiled import compiled, part
-from thinwire.reduction.kernels.plan import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WHOLE
+from thinwire.reduction.kernels.plan import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WATCHED, WHOLE
 from thinwire.reduction.kernels.slots import expected_at, settle_at
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.predictors.steps import FINE
 
-AT, FRAMES, BYTES, EVENTS, CELLS_OF_RUN = range(5)
-"""cells of a run: the byte it goes on from, and how many frames, bytes of frames and events it has taken"""
+AT, FRAMES, BYTES, EVENTS, DOUBTS, CELLS_OF_RUN = range(6)
+"""cells of a run: the byte it goes on from, and how many frames, bytes of frames and events it has taken, and
+of how many of these it is not known whether they show a change"""
 
 RECORD = 3
 """cells of a record before the values"""
@@ -49,10 +53,15 @@ RECORD = 3
 TAKEN, FULL, NOT_ORDINARY = range(3)
 """how a run ends, or what becomes of a frame: there is no room for its events, or the per-event code must see it"""
 
+SAME, MOVED, DOUBTFUL = range(3)
+"""what the watched properties of an event show, beside those of the one before it"""
+
 _TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
 _DATA, _BATCH = int(FrameKind.DATA), int(FrameKind.BATCH)
 _WIDE_BIT = 0x10
 _EXACT = 1 << 53
+_APART = 1 << 51
+"""below this two numbers of ticks are two doubles, whatever they are divided by"""
 _INFINITE = 0x7FF
 
 decode_residual = residual.decode
@@ -104,6 +113,33 @@ def commit(plan: Any, cells: Any, table: Any, start: int, codes: Any, values: An
         if values[j] != ABSENT and (codes[j] != NOTHING or table[i + MODE] & 15 or plan[PERIOD, j]):
             settle_at(plan, table, start, j, values[j])
     table[start + ORDINAL] += 1
+
+
+@part
+def verdict_on(plan: Any, table: Any, start: int, values: Any) -> int:
+    """Do the watched properties have other values than the slots, for whoever is shown both?"""
+    found = SAME
+    for j in range(plan.shape[1]):
+        lane = plan[LANE, j]
+        if lane > _FLOAT or not plan[WATCHED, j]:
+            continue
+        x, before = values[j], table[start + HEAD + plan[SLOT, j] * FIELDS]
+        if x == before or (lane == _FLOAT and (x | before) << 1 == 0):  # 0.0 and -0.0 are equal
+            continue
+        if not plan[WHOLE, j] and max(abs(x), abs(before)) >= _APART // plan[UP, j]:
+            return DOUBTFUL
+        found = MOVED
+    return found
+
+
+@part
+def judged(plan: Any, table: Any, start: int, values: Any, ordinal: int, seen: Any, row: int) -> int:
+    """What the next event of a source shows to whom the one numbered `ordinal` was the last; then it has been seen."""
+    if seen is None or row >= len(seen):
+        return MOVED
+    last = seen[row]
+    seen[row] = table[start + ORDINAL] + 1
+    return verdict_on(plan, table, start, values) if last == ordinal else DOUBTFUL
 
 
 @part
@@ -232,6 +268,7 @@ def take_frame(
     work: Any,
     run: Any,
     out: Any,
+    seen: Any = None,
 ) -> int:
     """One frame, from byte `first` to `last`."""
     body = first + 3 + cells[WIDE]
@@ -258,6 +295,7 @@ def take_frame(
     if at == BROKEN or not padded(raw, at, end):
         return NOT_ORDINARY
     k = run[EVENTS]
+    ordinal = table[start + ORDINAL]
     if k + 1 + (skip if shown else 0) > len(out):
         return FULL if k else NOT_ORDINARY
     if skip:
@@ -268,9 +306,13 @@ def take_frame(
             return NOT_ORDINARY
     elif not reconstruct(plan, table, start, codes, values):
         return NOT_ORDINARY
+    verdict = judged(plan, table, start, values, ordinal, seen, row)
     commit(plan, cells, table, start, codes, values)
-    record(plan, values, 2 * row, table[start + ORDINAL], out, k)
-    run[EVENTS] = k + 1
+    if verdict != SAME:
+        record(plan, values, 2 * row, table[start + ORDINAL], out, k)
+        k += 1
+    run[EVENTS] = k
+    run[DOUBTS] += verdict == DOUBTFUL
     if cells[SOURCES] > 1:
         cells[ALIAS] = adapt(cells[ALIAS], alias_code)
         cells[LAST_ALIAS] = row
@@ -282,13 +324,24 @@ def take_frame(
 
 @compiled
 def take_frames(
-    plan: Any, cells: Any, table: Any, width: int, raw: Any, size: int, shown: bool, work: Any, run: Any, out: Any
+    plan: Any,
+    cells: Any,
+    table: Any,
+    width: int,
+    raw: Any,
+    size: int,
+    shown: bool,
+    work: Any,
+    run: Any,
+    out: Any,
+    seen: Any = None,
 ) -> int:
     """The frames of a message of `size` bytes from `run[AT]` on, as far as they are ordinary and `out` has room.
 
     shown: do events that were passed over in silence leave a record?
+    seen: where properties are watched, of each source the last event that was taken here; empty where none are
     """
-    run[FRAMES] = run[BYTES] = run[EVENTS] = 0
+    run[FRAMES] = run[BYTES] = run[EVENTS] = run[DOUBTS] = 0
     batch = raw[0] & 0x0F == _BATCH
     if batch and run[AT] == 0:
         if not is_whole(raw, size):
@@ -296,7 +349,7 @@ def take_frames(
         run[AT] = 1
     while run[AT] < size:
         first, last = frame_at(raw, run[AT], size) if batch else (0, size)
-        answer = take_frame(plan, cells, table, width, raw, first, last, shown, work, run, out)
+        answer = take_frame(plan, cells, table, width, raw, first, last, shown, work, run, out, seen)
         if answer != TAKEN:
             return answer
         run[AT] = last

@@ -11,10 +11,10 @@ from thinwire.reduction.columns import Columns
 from thinwire.reduction.convert import step_of
 from thinwire.reduction.rules import Rule
 
-LANE, SLOT, TOLERANCE, HALF, BAND, LOWEST, HIGHEST, UP, DOWN, WHOLE, AUTO, PERIOD, RING, GATE = range(14)
+LANE, SLOT, TOLERANCE, HALF, BAND, LOWEST, HIGHEST, UP, DOWN, WHOLE, AUTO, PERIOD, RING, GATE, WATCHED = range(15)
 """of a property: its lane, first slot, tolerance, half bin, idle band, range, numerator and denominator of its step,
-whether its values are given as integers, its place in trials or -1, its period and where its season begins, and what
-it can do at the gate"""
+whether its values are given as integers, its place in trials or -1, its period and where its season begins, what it
+can do at the gate, and whether a reader of changes has said that this one counts"""
 
 OPEN, FIRES, WAITS = range(3)
 """at the gate: there is none and every property of the link makes events travel; this one does; it waits for others"""
@@ -37,7 +37,7 @@ def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
         judged = (rule.tolerance, rule.half, rule.band, rule.lowest, rule.highest)
         gate = (FIRES if columns.rules.fires(rule) else WAITS) if columns.rules.changes else OPEN
         counted = (step.numerator, step.denominator, is_whole(p))
-        rows.append([int(rule.lane), slot, *judged, *counted, auto, period, ring, gate])
+        rows.append([int(rule.lane), slot, *judged, *counted, auto, period, ring, gate, 0])
     return np.ascontiguousarray(np.array(rows, dtype=np.int64).T)
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from thinwire.errors import BrokerUnavailable, UnknownLog
 from thinwire.transports.broker import ANY
-from thinwire.transports.nats.connection import PAUSE, Connection, NobodyThere, Unanswered
+from thinwire.transports.nats.asking import PAUSE, NobodyThere, Unanswered
+from thinwire.transports.nats.connection import Connection
 from thinwire.transports.nats.headers import expectation
 from thinwire.transports.nats.refusals import Refused
 from thinwire.transports.nats.store import Store, check_log

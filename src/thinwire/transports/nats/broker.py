@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from thinwire.errors import BrokerRefused, ConfigError
+from thinwire.errors import ConfigError
 from thinwire.transports.base import Capabilities
 from thinwire.transports.broker import ANY, Handler, Retention, Span, Stored
 from thinwire.transports.nats import words
 from thinwire.transports.nats.appending import Appender
 from thinwire.transports.nats.buckets import NatsBucket
-from thinwire.transports.nats.connection import Connection, NobodyThere, Unanswered
+from thinwire.transports.nats.connection import Connection
 from thinwire.transports.nats.options import Options, read_servers
 from thinwire.transports.nats.reading import Feed, stored
-from thinwire.transports.nats.refusals import NO_JETSTREAM, Refused, connection_error
 from thinwire.transports.nats.store import Store
 from thinwire.transports.subjects import check_pattern
 
@@ -63,15 +61,7 @@ class NatsBroker:
 
     async def check_jetstream(self) -> None:
         """Refuse a server that stores nothing."""
-        try:
-            answer = await self._connection.ask("$JS.API.INFO", b"", patience=self._connection.options.connect_timeout)
-        except NobodyThere:
-            raise BrokerRefused(NO_JETSTREAM, servers=self.url) from None
-        except Unanswered:
-            raise connection_error(TimeoutError(), self.url) from None
-        refusal = json.loads(answer.payload).get("error")
-        if refusal:
-            raise Refused(refusal).translated(servers=self.url)
+        await self._connection.check_jetstream(self._connection.options.connect_timeout)
 
     async def open_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
         await self._store.open_log(log, subjects, retention or Retention())

@@ -18,7 +18,7 @@ from thinwire.transports.subjects import check_pattern
 _KEY = re.compile(r"[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_HISTORY = 64
-_GONE = frozenset({"DEL", "PURGE"})
+GONE = frozenset({"DEL", "PURGE"})
 _DELETED = headers_block({OPERATION: "DEL"})
 _LOOK = 0.5
 """seconds between looks at whether there was nothing to begin with"""
@@ -116,12 +116,12 @@ class NatsBucket:
         if found is None:
             return None
         message, fields = found
-        return Entry(key, None if fields.get(OPERATION) in _GONE else message.payload, message.offset)
+        return Entry(key, None if fields.get(OPERATION) in GONE else message.payload, message.offset)
 
     def _entry(
         self, offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, ahead: int
     ) -> tuple[Entry, bool]:
-        gone = fields_of(headers).get(OPERATION) in _GONE
+        gone = fields_of(headers).get(OPERATION) in GONE
         return Entry(subject.removeprefix(self._prefix), None if gone else payload, offset), ahead == 0
 
     def _subject(self, key: str) -> str:

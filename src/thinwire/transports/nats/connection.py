@@ -6,43 +6,22 @@ Every question has a reply subject of its own, short because it travels twice: `
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import string
-from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from nats import errors
 
-from thinwire.errors import BrokerRefused, PayloadTooLarge, ThinwireError, TransportClosed
+from thinwire.errors import BrokerRefused, PayloadTooLarge, TransportClosed
+from thinwire.transports.nats.asking import ATTEMPT, NO_RESPONDERS, PAUSE, Answer, Asking, NobodyThere, Unanswered
 from thinwire.transports.nats.headers import status_of
 from thinwire.transports.nats.line import Line
 from thinwire.transports.nats.options import Options
-from thinwire.transports.nats.refusals import NO_JETSTREAM, NO_ROOM, Refused
 
-ATTEMPT = 5.0
-"""seconds until a question that is not answered is asked again"""
 PROBE = 2
 """seconds for a sign of life when an answer does not come"""
-PAUSE = 0.05
-"""seconds until a server that is not ready yet is asked again"""
 HEADROOM = 1280
 """bytes for the headers of a message that insists on the one before, with the longest pattern"""
-_NO_RESPONDERS = 503
 _LETTERS = string.ascii_letters + string.digits
-
-
-class Unanswered(Exception):
-    """No answer: the connection was cut, or the answer did not come in time. What was asked may have been done."""
-
-
-class NobodyThere(Exception):
-    """Nobody listens under that subject: what was asked has not been done."""
-
-
-class Answer(NamedTuple):
-    payload: bytes
-    headers: bytes | None
 
 
 class _Question:
@@ -63,7 +42,7 @@ class _Question:
             self.future.set_exception(error)
 
 
-class Connection(Line):
+class Connection(Line, Asking):
     """A line with a place for answers."""
 
     def __init__(self, servers: list[str], options: Options) -> None:
@@ -113,44 +92,24 @@ class Connection(Line):
     async def ask(self, subject: str, payload: bytes, *, headers: bytes = b"", patience: float = ATTEMPT) -> Answer:
         """The first answer; `Unanswered` or `NobodyThere` where there is none."""
         answer = (await self._ask(subject, payload, headers, patience, many=False))[0]
-        if answer.headers is not None and status_of(answer.headers) == _NO_RESPONDERS and not answer.payload:
+        if answer.headers is not None and status_of(answer.headers) == NO_RESPONDERS and not answer.payload:
             raise NobodyThere
         return answer
 
     async def ask_many(self, subject: str, payload: bytes, *, patience: float = ATTEMPT) -> list[Answer]:
         """All answers up to the one with a status, which is the last of them."""
         answers = await self._ask(subject, payload, b"", patience, many=True)
-        if status_of(answers[-1].headers) == _NO_RESPONDERS:
+        if status_of(answers[-1].headers) == NO_RESPONDERS:
             raise NobodyThere
         return answers
-
-    async def api(self, verb: str, body: Mapping[str, Any] | None = None, *, deadline: float) -> dict[str, Any]:
-        """Ask JetStream until it answers; `Refused` if it says no. Only for what may be asked twice."""
-        payload = json.dumps(body, separators=(",", ":")).encode() if body else b""
-        reason: ThinwireError | None = None
-        while True:
-            await self.still_time(deadline, reason)
-            try:
-                answer = await self.ask(f"$JS.API.{verb}", payload, patience=self.attempt(deadline))
-            except Unanswered:
-                reason = None
-                continue
-            except NobodyThere:
-                reason = BrokerRefused(f"JetStream does not answer. {NO_JETSTREAM}; or {NO_ROOM}", servers=self.url)
-                await asyncio.sleep(PAUSE)
-                continue
-            reply: dict[str, Any] = json.loads(answer.payload)
-            if "error" not in reply:
-                return reply
-            refused = Refused(reply["error"])
-            if not refused.passing:
-                raise refused
-            reason = refused.translated(servers=self.url)
-            await asyncio.sleep(PAUSE)
 
     def attempt(self, deadline: float) -> float:
         """Seconds for one attempt."""
         return min(ATTEMPT, max(0.05, deadline - asyncio.get_running_loop().time()))
+
+    async def pause(self) -> None:
+        """Give a server that is not ready yet a moment."""
+        await asyncio.sleep(PAUSE)
 
     async def _ask(self, subject: str, payload: bytes, headers: bytes, patience: float, many: bool) -> list[Answer]:
         if not self.connected:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from thinwire.errors import BadSubject, BrokerRefused, ConfigError, ThinwireError, UnknownLog
 from thinwire.transports.broker import Retention, Span, Stored
-from thinwire.transports.nats.connection import PAUSE, Answer, Connection, NobodyThere, Unanswered
+from thinwire.transports.nats.asking import Answer, Asking, NobodyThere, Unanswered
 from thinwire.transports.nats.headers import fields_of, status_of
 from thinwire.transports.nats.refusals import NAME_IN_USE, NO_STREAM, NOT_FOUND, Refused
 from thinwire.transports.subjects import REST, check_pattern, is_literal, matches
@@ -29,7 +28,7 @@ _LOG = re.compile(r"[^\s.*>/\\\x00-\x1f\x7f]{1,250}")
 class Store:
     """The logs of a server."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Asking) -> None:
         self._connection = connection
 
     async def open_log(self, log: str, subjects: Sequence[str], retention: Retention) -> None:
@@ -142,6 +141,18 @@ class Store:
         found = await self._get(log, {"last_by_subj": subject}, None)
         return (_stored(found[0]), fields_of(found[0].headers)) if found else None
 
+    async def newest(self, log: str, subjects: Sequence[str]) -> list[tuple[Stored, dict[str, str]]]:
+        """The newest message under each of these subjects, with its headers, whatever they weigh together."""
+        left, found = list(subjects), []
+        while left:
+            answers = await self._get(log, {"multi_last": left[:_AT_ONCE]}, None)
+            page = [(_stored(answer), fields_of(answer.headers)) for answer in answers]
+            found.extend(page)
+            # the server ends an answer that grows too heavy; what is left out of a page is asked for again
+            told = {message.subject for message, _ in page} or set(left[:_AT_ONCE])
+            left = [subject for subject in left if subject not in told]
+        return found
+
     async def offset_at(self, log: str, time: float) -> int:
         instant = _EPOCH + timedelta(microseconds=round(max(time, 0.0) * 1e6))
         text = instant.isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -173,7 +184,7 @@ class Store:
             except NobodyThere:
                 await self._config(log, limit)  # an error if there is none; otherwise it is about to answer
                 reason = BrokerRefused("the log does not answer yet", log=log)
-                await asyncio.sleep(PAUSE)
+                await connection.pause()
                 continue
             return _messages(answers, log)
 

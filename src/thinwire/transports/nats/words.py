@@ -7,7 +7,8 @@ from contextlib import suppress
 
 from thinwire.errors import BrokerUnavailable, NobodyAnswers
 from thinwire.transports.broker import Handler
-from thinwire.transports.nats.connection import Connection, NobodyThere, Unanswered
+from thinwire.transports.nats.asking import NobodyThere, Unanswered
+from thinwire.transports.nats.connection import Connection
 from thinwire.transports.nats.intake import log
 from thinwire.transports.subjects import check_pattern, check_subject
 

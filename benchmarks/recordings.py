@@ -1,0 +1,89 @@
+"""What reading a recording costs, and what packing its payloads would save and cost.
+
+    python benchmarks/recordings.py [EVENTS]
+
+Bias: frames of a generated building of twenty plants, in this process, from a file that was just written and is in the
+system's memory: what is compared is work of the processor, not a disk. Times are processor time; only their ratios mean
+anything. JSON lines of the same events are what a reader would parse in the place of frames.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from thinwire.frames import join
+from thinwire.link import LinkConfig, Publisher
+from thinwire.reduction import Demand
+from thinwire.transports.broker import Stored
+from thinwire.transports.recordings import RecordingWriter, open_recording
+from thinwire.transports.recordings.writer import BLOCK
+from thinwire.workload.samples import building
+
+LOG = "tw_log_plant"
+TOLERANCE, SOURCES = 0.5, 20
+COLUMNS = ("batch", "payload", "on disk", "packed", "blocks", "read", "inflate")
+"""events a message; bytes an event: frames, in files; zlib's share of the frames; us an event for each way to read"""
+
+
+def main(events: int = 100_000) -> None:
+    """Print a row for each number of events in a message."""
+    sample = list(building.events(events, 1, SOURCES))
+    lines = [json.dumps(event, default=str) for event in sample]
+    parsing = _cost(lambda: [json.loads(line) for line in lines]) / events * 1e6
+    print(f"json.loads of the same events: {parsing:.3f} us an event, {sum(map(len, lines)) / events:.0f} bytes")
+    print(" ".join(f"{name:>8}" for name in COLUMNS))
+    for batch in (1, 8, 64):
+        with TemporaryDirectory() as folder:
+            print(_row(Path(folder), messages(sample, batch), batch, events))
+
+
+def messages(sample: list[dict[str, Any]], batch: int) -> list[Stored]:
+    """The messages of a log: so many events in each."""
+    publisher = Publisher(building.schema(), LinkConfig(demand=Demand(default_tolerance=TOLERANCE)), name="p1")
+    found, frames = [], publisher.start(0.0)
+    for number, event in enumerate(sample, 1):
+        frames += publisher.publish(event, number / 1000)
+        if frames and number % batch == 0:
+            found.append(Stored(len(found) + 1, "tw.log.plant.p1.d", join(frames), 1.7e9 + number / 1000))
+            frames = []
+    return found
+
+
+def _row(folder: Path, log: list[Stored], batch: int, events: int) -> str:
+    with RecordingWriter(folder, sync="never") as out:
+        for stored in log:
+            out.append(LOG, stored)
+    payload = b"".join(stored.payload for stored in log)
+    parts = [payload[at : at + BLOCK] for at in range(0, len(payload), BLOCK)]
+    packed = [zlib.compress(part, 6) for part in parts]
+    with open_recording(folder) as recording:
+        end = recording.span(LOG).last
+        costs = (
+            _cost(lambda: list(recording.read_blocks(LOG, 1, end))),
+            _cost(lambda: list(recording.read(LOG, 1, end))),
+            _cost(lambda: [zlib.decompress(part) for part in packed]),
+        )
+    sizes = (len(payload) / events, out.written / events, sum(map(len, packed)) / len(payload))
+    told = (*(f"{size:8.2f}" for size in sizes), *(f"{cost / events * 1e6:8.3f}" for cost in costs))
+    return " ".join((f"{batch:8}", *told))
+
+
+def _cost(work: Callable[[], object], times: int = 7) -> float:
+    """Processor seconds, the least of several tries."""
+    found = []
+    for _ in range(times):
+        begun = time.process_time()
+        work()
+        found.append(time.process_time() - begun)
+    return min(found)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

@@ -1,0 +1,20 @@
+"""Ranges of a topic's log as tables: from messages to Arrow batches, whoever asks for them."""
+
+from thinwire.control.landing.landing import Counted, Landing
+from thinwire.control.landing.messages import FRAMES, messages
+from thinwire.control.landing.ranges import Range, span_of
+from thinwire.control.landing.schemas import TopicSchemas
+from thinwire.control.landing.shaping import ABOUT, BOUND, table_schema
+
+__all__ = [
+    "ABOUT",
+    "BOUND",
+    "FRAMES",
+    "Counted",
+    "Landing",
+    "Range",
+    "TopicSchemas",
+    "messages",
+    "span_of",
+    "table_schema",
+]

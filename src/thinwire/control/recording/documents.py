@@ -1,0 +1,53 @@
+"""What must be known to read a topic's log, taken from the broker's buckets."""
+
+from __future__ import annotations
+
+from thinwire.control.checkpoints import index_key, read_index
+from thinwire.control.names import CHECKPOINTS, FACTS, REGISTRY
+from thinwire.control.registry import config_key, keys, topic_key
+from thinwire.errors import Conflict
+from thinwire.transports.broker import Broker, Bucket
+from thinwire.transports.recordings import RecordingWriter
+
+ATTEMPTS = 5
+"""how often checkpoints are read again because somebody changed them meanwhile"""
+
+
+async def put_documents(broker: Broker, out: RecordingWriter, topic: str) -> None:
+    """Record the schemas, the settings and the facts of a topic, as they are now."""
+    registry = await broker.bucket(REGISTRY)
+    for pattern in (f"{keys.SCHEMA}.{topic}.*", topic_key(topic), config_key(topic)):
+        await _put_all(out, REGISTRY, registry, pattern)
+    await _put_all(out, FACTS, await broker.bucket(FACTS), f"{topic}.*")
+
+
+async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> None:
+    """Record the checkpoints of a topic.
+
+    The index comes last, when all it tells of is there: while pieces are read, others may throw old ones away.
+    """
+    bucket = await broker.bucket(CHECKPOINTS)
+    for _ in range(ATTEMPTS):
+        entry = await bucket.get(index_key(topic))
+        if entry is None or entry.value is None:
+            return
+        complete = [one for one in read_index(topic, entry.value) if one.complete]
+        pieces = [key for one in complete for part in one.parts.values() for key in one.keys(part)]
+        if all([await _put_one(out, CHECKPOINTS, bucket, key) for key in pieces]):
+            out.put_document(CHECKPOINTS, entry.key, entry.value)
+            return
+    raise Conflict("others keep changing the checkpoints", topic=topic, attempts=ATTEMPTS)
+
+
+async def _put_all(out: RecordingWriter, name: str, bucket: Bucket, pattern: str) -> None:
+    for entry in await bucket.entries(pattern):
+        if entry.value is not None:
+            out.put_document(name, entry.key, entry.value)
+
+
+async def _put_one(out: RecordingWriter, name: str, bucket: Bucket, key: str) -> bool:
+    entry = await bucket.get(key)
+    if entry is None or entry.value is None:
+        return False
+    out.put_document(name, key, entry.value)
+    return True

@@ -1,0 +1,110 @@
+"""A Spark session that is quiet, runs this very Python in its tasks, and knows the source `thinwire`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from thinwire.errors import MissingExtra, SparkUnavailable
+from thinwire.spark.java import JAVA, how_to_install, java_version
+from thinwire.spark.shipping import package
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK = (4, 3)
+"""the oldest version that does: its Python sources take part in admission control"""
+REMOTE = "sc://"
+
+
+def session(master: str = "local[*]", *, app: str = "thinwire", ship: bool | None = None, **conf: Any) -> SparkSession:
+    """A session on this master, `sc://host:port` for a remote one, with the source `thinwire` registered.
+
+    ship: take the package along to the executors; by default wherever they may be other machines
+    conf: settings of Spark, such as `**{"spark.sql.shuffle.partitions": 4}`
+    """
+    check(remote=master.startswith(REMOTE))
+    from pyspark.sql import SparkSession
+
+    _settle(master)
+    builder = SparkSession.builder.appName(app)
+    if master.startswith(REMOTE):
+        builder = builder.remote(master)
+    else:
+        builder = builder.master(master)
+        conf = {**_quiet(), **conf}
+    for name, value in conf.items():
+        builder = builder.config(name, str(value))
+    made = builder.getOrCreate()
+    if ship if ship is not None else not is_local(master):
+        made.addArtifacts(str(package()), pyfile=True)
+    register(made)
+    return made
+
+
+def is_local(master: str) -> bool:
+    """Do tasks run on this machine, in the very process of the master?
+
+    >>> is_local("local[2]"), is_local("spark://host:7077")
+    (True, False)
+    """
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session know the source: `spark.read.format("thinwire")`."""
+    from thinwire.spark.source.datasource import ThinwireDataSource
+
+    spark.dataSource.register(ThinwireDataSource)
+
+
+def check(*, remote: bool = False) -> None:
+    """Raise what keeps Spark from running here; a remote session needs no Java."""
+    if find_spec("pyspark") is None:
+        raise MissingExtra("Spark is not installed", extra="spark")
+    import pyspark
+
+    check_spark(pyspark.__version__)
+    if not remote:
+        check_java(java_version())
+
+
+def check_spark(version: str) -> None:
+    """Is this version of Spark new enough?"""
+    found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if found < SPARK:
+        needed = ".".join(map(str, SPARK))
+        raise SparkUnavailable(
+            f"Spark {needed} or newer is needed: pip install 'thinwire[spark]'", found=version, needed=needed
+        )
+
+
+def check_java(version: int) -> None:
+    """Is this version of Java new enough?"""
+    if version < JAVA:
+        raise SparkUnavailable(
+            f"Java {JAVA} or newer is needed: {how_to_install()}", found=version or "none", needed=JAVA
+        )
+
+
+def _settle(master: str) -> None:
+    """Which Python runs the tasks, and under which address they find this process."""
+    if is_local(master):
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # workers would take the first python3 of the PATH
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_local(master) or "//127.0.0.1:" in master:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # others could not reach this process there
+
+
+def _quiet() -> dict[str, str]:
+    with as_file(files("thinwire.spark") / "log4j2.properties") as path:
+        return {
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()}",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.ui.enabled": "false",
+        }

@@ -1,0 +1,1 @@
+"""The data source `thinwire`: topics as tables and streams."""

@@ -1,0 +1,45 @@
+"""The source `thinwire`, as Spark knows it."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from thinwire.spark.source.options import Options
+from thinwire.spark.source.reader import BatchReader
+from thinwire.spark.source.schemas import spark_schema
+from thinwire.spark.source.stream_reader import StreamReader
+from thinwire.spark.source.write_options import WriteOptions
+from thinwire.spark.source.writer import BatchWriter, StreamWriter
+
+
+class ThinwireDataSource(DataSource):
+    """Topics as tables: `spark.read.format("thinwire").option("servers", url).option("subscribe", topic).load()`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What follows `format`."""
+        return "thinwire"
+
+    def schema(self) -> StructType:
+        """The columns, as the registry has the topics' schemas."""
+        return spark_schema(self._read())
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """For `spark.read`."""
+        return BatchReader(self._read(), schema)
+
+    def streamReader(self, schema: StructType) -> StreamReader:
+        """For `spark.readStream`."""
+        return StreamReader(self._read(), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        """For `df.write`."""
+        return BatchWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        """For `df.writeStream`."""
+        return StreamWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
+
+    def _read(self) -> Options:
+        return Options.read(self.options)

@@ -1,0 +1,40 @@
+"""One part of a query, read: what a task does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from thinwire.control.landing import Landing, Range, messages
+from thinwire.spark.source.opening import opened
+from thinwire.spark.source.options import Options
+from thinwire.spark.source.planning import Part
+from thinwire.spark.source.schemas import fitted
+from thinwire.spark.source.spool import Spool
+from thinwire.transports.source import LogSource
+
+
+def read_part(options: Options, schema: pa.Schema, part: Part) -> Iterator[pa.RecordBatch]:
+    """The rows of a part, with these columns."""
+    with opened(options) as source:
+        found = _frames(source, options, part) if options.columns == "frames" else _events(source, options, part)
+        for batch in found:
+            yield fitted(batch, schema)
+
+
+def _frames(source: LogSource, options: Options, part: Part) -> Iterator[pa.RecordBatch]:
+    wanted = Range(part.first, part.last)
+    return messages(source, part.topic, wanted, fail_on_data_loss=options.fail_on_data_loss)
+
+
+def _events(source: LogSource, options: Options, part: Part) -> Iterator[pa.RecordBatch]:
+    spool = Spool(options.state_location)
+    landing = Landing(source, part.topic, fail_on_data_loss=options.fail_on_data_loss, demand=options.demand)
+    yield from landing.rows(part.first, part.last, spool.get(part.follows) if part.follows else None)
+    state = landing.state() if part.leaves else None
+    if state is not None:
+        spool.put(part.leaves, state)
+    if part.drops:
+        spool.forget(part.drops)
+    spool.note(repr(part), landing.counted)

@@ -1,0 +1,75 @@
+"""The way of frames into the log: who slept while another took the name says no more."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from thinwire.client import outbox as sending
+from thinwire.client.outbox import Outbox
+from thinwire.control.names import log_of, publisher_subjects
+from thinwire.errors import IdentityTaken
+from thinwire.transports.broker import Broker
+from thinwire.transports.local import LocalBroker, LocalServer
+
+TOPIC, NAME = "rooms", "p1"
+FRAMES = [bytes((0x01, number, 0, number)) for number in range(4)]
+
+
+class Paused:
+    """A broker whose appends are decided, and sent when the gate opens."""
+
+    def __init__(self, inner: Broker) -> None:
+        self._inner = inner
+        self.gate, self.decided = asyncio.Event(), asyncio.Event()
+        self.gate.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def append(self, *args: Any, **options: Any) -> int:
+        self.decided.set()
+        await self.gate.wait()
+        return await self._inner.append(*args, **options)
+
+
+def outbox(broker: Any, last: int) -> Outbox:
+    made = Outbox(broker, TOPIC, NAME, last=last, linger=0, max_batch=65_536, max_pending=1 << 20)
+    made.start()
+    return made
+
+
+def test_one_that_slept_between_deciding_and_sending_says_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "FENCE_AFTER", 60.0)
+
+    async def story() -> None:
+        server = LocalServer()
+        first, second = Paused(LocalBroker(server)), LocalBroker(server)
+        await second.open_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
+        loop, slept = asyncio.get_running_loop(), 0.0
+        time = loop.time
+        monkeypatch.setattr(loop, "time", lambda: time() + slept)
+        asleep = outbox(first, 0)
+        asleep.put(FRAMES[:1])
+        await asleep.drained()
+        first.gate.clear()
+        first.decided.clear()
+        asleep.put(FRAMES[1:2])
+        await first.decided.wait()
+        awake = outbox(second, asleep.last)
+        awake.put(FRAMES[2:3])
+        await awake.drained()
+        slept = 100.0
+        first.gate.set()
+        with pytest.raises(IdentityTaken, match=NAME):
+            await asleep.drained()
+        asleep.put(FRAMES[3:])
+        assert (await second.span(log_of(TOPIC))).messages == 3
+        for box in (asleep, awake):
+            await box.close()
+        for broker in (first, second):
+            await broker.close()
+
+    asyncio.run(story())

@@ -1,0 +1,244 @@
+"""Changes that a link vouches for: what passes is what a filter that compares every event lets pass."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Coroutine, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.client import lasts
+from thinwire.client.asking import Asked, asked
+from thinwire.client.floors import Floor
+from thinwire.client.intake import Intake
+from thinwire.control.classes import DemandClass
+from thinwire.control.logs.inlet import Inlet
+from thinwire.control.topics import Topic
+from thinwire.events import Event, Property, Schema
+from thinwire.frames import join
+from thinwire.link import LinkConfig, Publisher
+from thinwire.reduction import Demand
+from thinwire.transports.broker import Stored
+
+ROOMS = Schema(
+    "rooms",
+    [
+        Property("time", "timestamp", "header"),
+        Property("room", "string", "dimension"),
+        Property("t", "number", step="0.1", minimum=-100, maximum=100),
+        Property("n", "integer"),
+        Property("on", "boolean"),
+        Property("x", "float"),
+        Property("note", "string"),
+    ],
+)
+CHOICES: tuple[dict[str, Any], ...] = (
+    {},
+    {"properties": ("n", "note")},
+    {"properties": ("x", "on")},
+    {"properties": ("time",)},
+    {"tolerance": {"t": 0.5}},
+    {"sources": {"room": ("a", "b")}},
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def soon() -> Iterator[None]:
+    """What is vouched for waits to be entered at once, and is entered after a few events."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("READY", 2), ("FEW", 20), ("OFTEN", 1)):
+            patch.setattr(lasts, name, value)
+        yield
+
+
+def at_once(coroutine: Coroutine[Any, Any, list[Event]]) -> list[Event]:
+    """What a coroutine comes to that never has to wait."""
+    with pytest.raises(StopIteration) as end:
+        coroutine.send(None)
+    found: list[Event] = end.value.value
+    return found
+
+
+def wanted(**choice: Any) -> Asked:
+    everything = {"properties": None, "sources": None, "exact": False, "tolerance": None}
+    return asked(emit="changes", **{**everything, **choice})
+
+
+class Reader:
+    """The receiving side of a subscription; compares: its links are never asked which events show a change."""
+
+    def __init__(self, what: Asked, *, compares: bool) -> None:
+        self._compares = compares
+        self._topic = Topic(None, None, ROOMS, managed=False)  # type: ignore[arg-type]  # nobody has to be asked
+        demand = DemandClass(dict(what.tolerance), what.default_tolerance, what.exact, what.properties, {}, "changes")
+        self.intake = Intake(self._topic, what, demand, None, lambda notice: None, self._inlet(), Floor())
+        self._attached()
+        self.seen: list[tuple[Any, ...]] = []
+        self.vouched = 0
+
+    def take(self, stored: Stored) -> None:
+        self._note(at_once(self.intake.take(stored, 0.0)))
+        self.vouched += self.intake.inlet.vouched is not None
+
+    def go_over(self, log: list[Stored], back: int) -> None:
+        """Go on with other links, which were read up to a place so many messages back, and read on from there."""
+        inlet = self._inlet()
+        place = max(0, len(log) - back)
+        for stored in log[:place]:
+            inlet.receive(stored, 0.0)
+        self.intake.go_over(inlet)
+        self._attached()
+        self.intake.settled = False
+        self._note(at_once(self.intake.rest()))
+        for stored in log[place:]:
+            self.take(stored)
+        self.intake.settle()
+        self._note(at_once(self.intake.rest()))
+
+    def _inlet(self) -> Inlet:
+        return Inlet(self._topic.lookup, only_changes=True)
+
+    def _attached(self) -> None:
+        if self._compares:
+            self.intake.inlet.counted = lambda link: ()
+
+    def _note(self, events: list[Event]) -> None:
+        self.seen += [(event.identity, repr(dict(event)), event.bound, event.virtual) for event in events]
+        for event in events:
+            event.clear()  # whoever gets an event may do with it what he likes
+
+
+class World:
+    """Publishers whose log both readers get, message by message, each but for those that are lost."""
+
+    def __init__(self, chance: random.Random, readers: list[Reader]) -> None:
+        self.chance = chance
+        self.readers = readers
+        self.log: list[Stored] = []
+        self.received: list[Stored] = []
+        self.now = 0.0
+        self.publishers: dict[str, Publisher] = {}
+        for name in ("p1", "p2"):
+            self.begin(name, 1)
+
+    def begin(self, name: str, life: int) -> None:
+        loose = self.chance.choice([{}, {"t": 0.2}])
+        config = LinkConfig(demand=Demand(mode="hold", tolerance=loose, changes=self.chance.random() < 0.5))
+        self.publishers[name] = Publisher(ROOMS, config, name=name, incarnation=life)
+        self.send(name, self.publishers[name].start(self.now))
+
+    def send(self, name: str, frames: list[bytes], *, lost: bool = False) -> None:
+        if frames:
+            self.log.append(Stored(len(self.log) + 1, f"tw.log.rooms.{name}.d", join(frames), self.now))
+            if not lost:
+                self.received.append(self.log[-1])
+                for reader in self.readers:
+                    reader.take(self.log[-1])
+
+    def step(self) -> None:
+        name = self.chance.choice(sorted(self.publishers))
+        publisher, what = self.publishers[name], self.chance.random()
+        self.now += 1.5
+        if what < 0.86:
+            self.send(name, [f for _ in range(6) for f in publisher.publish(self.event(), self.now)], lost=what < 0.02)
+        elif what < 0.9:
+            self.send(name, publisher.heartbeat(self.now))
+        elif what < 0.94:
+            self.send(name, publisher.start(self.now))
+        elif what < 0.96:
+            demand = replace(publisher.config.demand, tolerance=self.chance.choice([{}, {"t": 0.2}, {"t": 0.5}]))
+            config = replace(publisher.config, demand=demand, version=publisher.config.version + 1)
+            self.send(name, publisher.reconfigure(config, self.now))
+        elif what < 0.98:
+            self.begin(name, publisher.incarnation + 1)
+        else:
+            back = self.chance.choice([0, 1, 3])
+            for reader in self.readers:
+                reader.go_over(self.received, back)
+
+    def event(self) -> dict[str, Any]:
+        pick, rarely = self.chance.choice, self.chance.random() < 0.03
+        return {
+            "time": int(self.now * 1000),
+            "room": pick("abcd" if not rarely else "abcdefgh"),
+            "t": pick([20.0, 20.0, 20.1, 20.4, 21.0]) if not rarely else pick([None, 20.04, 140.0]),
+            "n": pick([1, 1, 1, 2]) if not rarely else pick([None, 1 << 60]),
+            "on": pick([True, True, True, False]),
+            "x": pick([0.0, 0.0, 0.0, -0.0, 1.5]),
+            "note": pick(["calm"] * 60 + ["storm"]),
+        }
+
+
+@pytest.mark.parametrize("choice", range(len(CHOICES)))
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 1 << 32))
+def test_what_passes_is_what_a_comparing_filter_lets_pass(choice: int, seed: int) -> None:
+    quick, plain = (Reader(wanted(**CHOICES[choice]), compares=way) for way in (False, True))
+    world = World(random.Random(seed), [quick, plain])
+    for _ in range(90):
+        world.step()
+        assert quick.seen == plain.seen
+    assert not plain.vouched
+
+
+CALM = {"time": 0, "room": "a", "t": 20.0, "n": 0, "on": True, "x": 0.0, "note": "calm"}
+
+
+class Line:
+    """One publisher and one reader of what it sends."""
+
+    def __init__(self, **choice: Any) -> None:
+        self.reader = Reader(wanted(**choice), compares=False)
+        self.publisher = Publisher(ROOMS, LinkConfig(demand=Demand(mode="hold")), name="p3")
+        self.offset = 0
+        self.send(self.publisher.start(0.0))
+        self.publish()
+
+    def send(self, frames: list[bytes]) -> int:
+        """How many events pass."""
+        self.offset += 1
+        before = len(self.reader.seen)
+        self.reader.take(Stored(self.offset, "tw.log.rooms.p3.d", join(frames), 0.0))
+        return len(self.reader.seen) - before
+
+    def publish(self, **changes: Any) -> int:
+        return self.send(self.publisher.publish(CALM | changes, 0.0))
+
+
+def test_a_calm_stream_is_vouched_for_and_what_shows_no_change_is_left_out() -> None:
+    line = Line(properties=("n",))
+    passed = [line.publish(n=k // 4, x=float(k + 1)) for k in range(40)]
+    assert passed == [k % 4 == 0 and k > 0 for k in range(40)]
+    assert line.reader.vouched == 39  # of the first one it is not known yet
+    assert line.reader.intake.inlet.links["p3"].counts.events == 2 + 9
+
+
+def test_a_text_that_changes_after_much_was_vouched_for_passes() -> None:
+    line = Line()
+    assert [line.publish(n=k + 1) for k in range(10)] == [1] * 10
+    assert line.reader.vouched == 9
+    assert line.publish(n=10, note="storm") == 1
+    assert line.publish(n=10, note="storm", on=False) == 1
+
+
+def test_a_state_that_a_key_frame_puts_right_has_not_been_seen() -> None:
+    line, other = Line(properties=("n",)), Line()
+    for k in range(5):
+        line.publish(n=3, x=float(k + 1))
+        other.publish(n=5, x=float(k + 1))
+    line.send(other.publisher.start(0.0))
+    line.publisher = other.publisher
+    assert line.publish(n=5, x=9.0) == 1
+    assert line.publish(n=5, x=10.0) == 0
+
+
+def test_a_value_beside_the_grid_is_not_what_a_source_shows_after_a_silence() -> None:
+    line = Line(properties=("t",))
+    assert [line.publish(x=1.0), line.publish(x=2.0), line.publish(x=2.0, t=20.04)] == [0, 0, 1]
+    assert line.publisher.publish(CALM | {"x": 2.0}, 0.0) == []
+    assert line.send(line.publisher.heartbeat(0.0)) == 0
+    assert line.publish(x=3.0) == 1

@@ -1,0 +1,93 @@
+"""A publisher tells its whole state anew, in several messages, and the translator dies between them: nobody notices."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from translating_sites import Channels, Log, Reader
+
+from thinwire.control.classes import DemandClass
+from thinwire.control.logs.inlet import Inlet
+from thinwire.control.names import log_of, publisher_subjects
+from thinwire.control.translating.envelope import unseal
+from thinwire.control.translating.recovering import bring_decoders
+from thinwire.events import Property, Schema
+from thinwire.frames import FrameKind, split
+from thinwire.link import State, publisher
+from thinwire.reduction import Demand
+from thinwire.transports.local import LocalBroker, LocalServer
+
+ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+COARSE = DemandClass({"t": 1.0})
+HELD = DemandClass({"t": 1.0}, emit="changes")
+LIMIT = 65_536
+
+
+@pytest.fixture
+def log(monkeypatch):
+    """A log in which rounds take several messages, one of them under other rules; each frame is a message."""
+    monkeypatch.setattr(publisher, "CHUNK_BYTES", 20)
+    made = Log(ROOMS, publishers=["p1"], demand=Demand({"t": 0.1}))
+    for k in range(40):
+        made.publish("p1", {"room": f"room {k % 8}", "t": 20 + k * 7 % 13 / 10})
+    made.heartbeat("p1")
+    configured = made.publishers["p1"]
+    made.config = type(made.config)(made.config.version + 1, Demand({"t": 0.4}))
+    for frame in configured.reconfigure(made.config, made.now):
+        made.say("p1", [frame])
+    for k in range(40, 60):
+        made.publish("p1", {"room": f"room {k % 8}", "t": 20 + k * 7 % 13 / 10})
+    made.heartbeat("p1")
+    return made
+
+
+def rounds(log):
+    """Which messages are key frames of the round under other rules."""
+    keys = [n for n, stored in enumerate(log.messages) if split(stored.payload)[0][0] & 15 == FrameKind.KEY]
+    return [n for n in keys if n > 10]
+
+
+def test_whoever_takes_over_within_a_round_goes_on_without_a_loss(log):
+    asyncio.run(_take_over(log))
+
+
+async def _take_over(log):
+    cut = rounds(log)
+    assert len(cut) > 3
+    async with LocalBroker(LocalServer()) as broker:
+        await broker.open_log(log_of("rooms"), [publisher_subjects("rooms")])
+        for stored in log.messages:
+            await broker.append(log_of("rooms"), stored.subject, stored.payload)
+        for number in (cut[0] - 1, *cut, cut[-1] + 1, cut[-1] + 5):
+            for one in (COARSE, HELD):
+                await _succeed(broker, log, one, number + 1, cut)
+
+
+async def _succeed(broker, log, one, told, cut):
+    """One translator has told so many messages; another one goes on, from before the round where it was not whole."""
+    first = log.translation(1)
+    first.open(one)
+    for stored in log.messages[:told]:
+        first.receive(stored)
+    first.tell_silence()
+    channels = Channels(log)
+    channels.messages = first.take(LIMIT)
+    place = channels.ends(one.id)["p1"].offset + 1
+    assert (place <= told) == (told - 1 in cut[1:]), "a channel has nothing to tell of the rest of a round"
+    view = SimpleNamespace(name="rooms", learn=None)
+    decoders = await bring_decoders(broker, view, Inlet(log.schemas()), place)
+    assert decoders.first == (cut[0] + 1 if told - 1 in cut else place)
+    assert decoders.inlet.links["p1"].state is State.READY
+    second = log.translation(2, inlet=decoders.inlet)
+    second.open(one, channels.ends(one.id))
+    for stored in log.messages[decoders.first - 1 :]:
+        second.receive(stored)
+    taken = second.take(LIMIT)
+    assert taken[0].key
+    assert unseal(taken[0].payload)[:2] == (2, channels.ends(one.id)["p1"])
+    reader = Reader(log, one)
+    reader.read(channels.messages + taken)
+    assert reader.missed == []
+    assert sorted(event.identity for event in reader.events) == sorted(log.truth)
+    for event in reader.events:
+        assert abs(event["t"] - log.truth[event.identity]["t"]) <= event.bound["t"] + 1e-9 <= 1.0 + 2e-9

@@ -1,0 +1,28 @@
+"""The receiving ends of a log: what one link cannot read costs the others nothing."""
+
+import pytest
+from translating_sites import Log
+
+from thinwire.control.logs.inlet import Inlet
+from thinwire.errors import UnknownSchema
+from thinwire.events import Property, Schema
+from thinwire.link import Missed
+
+ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+
+
+def test_an_error_of_one_link_takes_nothing_of_the_others_with_it():
+    log, known = Log(ROOMS, publishers=["p1"]), {ROOMS.fingerprint: ROOMS}
+    log.publish("p1", {"room": "a", "t": 20.0})
+    log.publish("p1", {"room": "a", "t": 21.0})  # which the log has not kept for this reader
+    log.live("p2")
+    log.publish("p1", {"room": "a", "t": 22.0})
+    inlet = Inlet(known.get)
+    for stored in log.messages[:2]:
+        inlet.receive(stored, 0.0)
+    known.clear()
+    with pytest.raises(UnknownSchema):
+        inlet.receive(log.messages[3], 0.0)
+    known[ROOMS.fingerprint] = ROOMS
+    assert inlet.pass_on(log.messages[3], 0.0) == []
+    assert inlet.receive(log.messages[4], 0.0) == [Missed("p1", None, None, None, "gap")]

@@ -1,0 +1,126 @@
+"""Landing with what others left: checkpoints of translators, versions of a schema, facts that are told once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from landing_sites import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
+
+from thinwire.control.checkpoints import CheckpointStore
+from thinwire.control.factoring import Factoring, encode_facts, facts_key
+from thinwire.control.landing import Landing
+from thinwire.control.logs.track import Track
+from thinwire.control.names import CHECKPOINTS, FACTS, log_of, publisher_in
+from thinwire.errors import DataLoss
+from thinwire.events import Property, Schema
+from thinwire.link import Subscriber
+from thinwire.link.checkpoints import of_subscriber
+from thinwire.transports.local import LocalBroker, LocalServer
+
+LOG = log_of(TOPIC)
+
+
+def written(count: int = 500) -> MemorySource:
+    """A log whose only key frames are those of its beginning."""
+    source, schema = MemorySource(), rooms()
+    source.register(schema)
+    out = [Writing(source, f"p{n}", schema) for n in range(2)]
+    for n, event in enumerate(readings(count)):
+        out[n % 2].publish(event, n / 100)
+    for writing in out:
+        writing.flush()
+    return source
+
+
+def keep_checkpoint(source: MemorySource, offset: int) -> None:
+    """As a translator does."""
+    links: dict[str, Subscriber] = {}
+    time = 0.0
+    for stored in source.messages[LOG][:offset]:
+        name = publisher_in(stored.subject)
+        link = links.setdefault(name, Subscriber([rooms()], publisher=name))
+        link.receive(stored.payload, now=0.0)
+        time = stored.time
+    parts = {Track(TOPIC).part(name): of_subscriber(link) for name, link in links.items()}
+
+    async def put() -> dict[str, bytes]:
+        async with LocalBroker(LocalServer()) as broker:
+            bucket = await broker.bucket(CHECKPOINTS)
+            await CheckpointStore(bucket, piece=512).put(TOPIC, offset, parts, epoch=1, time=time)
+            return {entry.key: entry.value for entry in await bucket.entries() if entry.value is not None}
+
+    source.put(CHECKPOINTS, asyncio.run(put()))
+
+
+def test_the_nearest_checkpoint_spares_the_way_from_the_key_frames() -> None:
+    source = written()
+    last = source.span(LOG).last
+    keep_checkpoint(source, 150)
+    landing = Landing(source, TOPIC)
+    rows = landed(landing, 161, last)
+    assert in_order(rows) == in_order([row for row in expected(source, [rooms()]) if row[8] > 160])
+    assert 0 < landing.counted.run_up <= 10
+    assert [one.first for one in landing.split(1, 300, 2)] == [1, 151]
+
+
+@pytest.mark.parametrize("how", ["of another log", "spoilt"])
+def test_a_checkpoint_that_does_not_fit_is_left_aside(how: str, caplog: pytest.LogCaptureFixture) -> None:
+    source = written()
+    last = source.span(LOG).last
+    keep_checkpoint(source, 150)
+    if how == "spoilt":
+        kept = source.kept[CHECKPOINTS]
+        kept.update({key: value[:-1] + b"?" for key, value in kept.items() if key.startswith("part.")})
+    else:
+        source.messages[LOG] = [stored._replace(time=stored.time + 1_000) for stored in source.messages[LOG]]
+    landing = Landing(source, TOPIC)
+    rows = landed(landing, 161, last)
+    assert in_order(rows) == in_order([row for row in expected(source, [rooms()]) if row[8] > 160])
+    assert landing.counted.run_up >= 150
+    assert ("left aside" in caplog.text) == (how == "spoilt")
+
+
+def test_versions_of_a_schema_make_one_table() -> None:
+    old = Schema(TOPIC, [Property("room", "string", "dimension"), Property("level", "integer")])
+    wider = [old["room"], Property("level", "number", step="0.5"), Property("open", "boolean")]
+    new = Schema(TOPIC, wider, version=2)
+    source = MemorySource()
+    source.register(old, new)
+    before, after = Writing(source, "p0", old), Writing(source, "p0", new, incarnation=2)
+    before.publish({"room": "r1", "level": 7}, 0.0)
+    before.flush()
+    after.publish({"room": "r1", "level": 7.5, "open": True}, 1.0)
+    after.flush()
+    batches = list(Landing(source, TOPIC).rows(1, source.span(LOG).last))
+    found = [row for batch in batches for row in batch.select(["level", "open", "_bound"]).to_pylist()]
+    assert found == [
+        {"level": 7.0, "open": None, "_bound": {"level": 0.0}},
+        {"level": 7.5, "open": True, "_bound": {"level": 0.0}},
+    ]
+
+
+def test_facts_stand_in_the_table() -> None:
+    schema = rooms(1, Property("make", "string", static=True), Property("height", "number", step="0.1", static=True))
+    source = MemorySource()
+    source.register(schema)
+    factoring = Factoring(schema)
+    writing = Writing(source, "p0", factoring.on_wire)
+    for n, event in enumerate(readings(20)):
+        event |= {"make": f"Acme {event['room']}", "height": 2.5}
+        on_wire, key, facts = factoring.split(event)
+        if facts is not None:
+            source.put(FACTS, {facts_key(TOPIC, key): encode_facts(facts)})
+        writing.publish(on_wire, n / 10)
+    writing.flush()
+    rows = [row for batch in Landing(source, TOPIC).rows(1, source.span(LOG).last) for row in batch.to_pylist()]
+    assert [row["make"] for row in rows] == [f"Acme {row['room']}" for row in rows]
+    assert {row["height"] for row in rows} == {2.5}
+    assert "facts" not in rows[0]
+    assert rows[0]["_bound"]["height"] == 0.0
+    source.kept[FACTS].clear()
+    with pytest.raises(DataLoss, match="unknown facts"):
+        list(Landing(source, TOPIC).rows(1, source.span(LOG).last))
+    landing = Landing(source, TOPIC, fail_on_data_loss=False)
+    assert not any(batch.num_rows for batch in landing.rows(1, source.span(LOG).last))
+    assert landing.losses.unreadable > 0

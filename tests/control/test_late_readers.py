@@ -1,0 +1,187 @@
+"""Whoever begins in the middle gets what a reader from the beginning gets, to the bit, wherever it found the state."""
+
+import asyncio
+from random import Random
+
+import pytest
+from translating_sites import Log
+from translator_sites import Building, running, until
+
+from thinwire.control.checkpoints import CheckpointStore
+from thinwire.control.logs import starting
+from thinwire.control.logs.channels import ChannelInlet
+from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.seeking import seek
+from thinwire.control.logs.track import Track
+from thinwire.control.names import CHECKPOINTS, channel_subjects, log_of, publisher_subjects
+from thinwire.control.registry import open_registry, register_schema
+from thinwire.control.topics import Topic
+from thinwire.events import Property, Schema
+from thinwire.frames import Request
+from thinwire.reduction import Demand
+from thinwire.transports.local import LocalBroker, LocalServer
+
+STATES = ("heating", "cooling", "off", "a state that nobody has declared, of some length")
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch):
+    """Checkpoints are looked for however near key frames are."""
+    monkeypatch.setattr(starting, "NEAR", 0)
+
+
+class Story(Building):
+    """A topic whose log tells much: values that move, texts, other rules, other lives, key frames in between."""
+
+    @classmethod
+    async def write(cls, broker, seed):
+        properties = [
+            Property("room", "string", "dimension"),
+            Property("t", "number", step="0.1"),
+            Property("u", "float"),
+            Property("state", "string"),
+        ]
+        made = cls(broker, Schema(f"building.story{seed}", properties))
+        made.bucket = await open_registry(broker)
+        await register_schema(made.bucket, made.schema)
+        made.channels = await broker.bucket("tw_channels")
+        await broker.open_log(log_of(made.topic), [publisher_subjects(made.topic)])
+        await made.configure(1, Demand({"t": 0.2}))
+        made.chance = Random(seed)
+        made.log = Log(made.schema, demand=Demand({"t": 0.2}))
+        made.store = CheckpointStore(await broker.bucket(CHECKPOINTS))
+        await made.flush()
+        return made
+
+    async def go_on(self, events):
+        chance = self.chance
+        for _ in range(events):
+            room, name = f"r{chance.randrange(4)}", chance.choice(["p1", "p2"])
+            values = {
+                "t": round(20 + chance.gauss(0, 1), 1),
+                "u": chance.choice((0.0, 1.5)),
+                "state": chance.choice(STATES),
+            }
+            self.log.publish(name, {"room": room, **values}, flush=chance.random() < 0.7)
+            if chance.random() < 0.1:
+                self.log.heartbeat(name)
+            self._befall(name)
+        await self.flush()
+
+    def _befall(self, name):
+        what, publisher = self.chance.random(), self.log.publishers[name]
+        if what < 0.02:
+            self.log.say(name, publisher.answer(Request(0, 0), self.log.now))
+        elif what < 0.04:
+            self.log.heartbeat(name)
+            self.log.reconfigure(Demand({"t": self.chance.choice((0.1, 0.2, 0.4))}))
+        elif what < 0.05:
+            self.log.flush(name)
+            self.log.live(name, publisher.incarnation + 1)
+
+    async def flush(self):
+        for name in self.log.publishers:
+            self.log.flush(name)
+        for stored in self.log.messages[self.last :]:
+            self.last = await self.broker.append(log_of(self.topic), stored.subject, stored.payload)
+
+    async def checkpoints(self, number):
+        async def taken():
+            found = await self.store.all(self.topic)
+            return len(found) >= number and found
+
+        return await until(taken)
+
+
+async def messages_of(broker, log, subjects):
+    found = []
+    reader = await broker.read(log, first=1, subjects=[subjects])
+    end = (await broker.last(log, subjects)).offset
+    while not found or found[-1].offset < end:
+        found.append(await reader.next(1.0))
+        reader.done(found[-1].offset)
+    await reader.close()
+    return found
+
+
+def said(deliveries):
+    return [
+        (thing.identity, dict(thing), dict(thing.bound), thing.provisional) if hasattr(thing, "identity") else thing
+        for thing in deliveries
+    ]
+
+
+def heard(inlet, messages):
+    """What each message brings; positions too, where it is a channel's."""
+    return [(said(inlet.receive(stored, stored.time)), getattr(inlet, "told", None)) for stored in messages]
+
+
+async def compare(broker, view, track, make, messages, places):
+    """Readers from some places on against one from the beginning; how each began."""
+    whole, ways = heard(make(), messages), []
+    for place in places:
+        sought = await seek(broker, track, place, make(), learn=view.learn)
+        sought.inlet.offset = place - 1
+        first = next((n for n, stored in enumerate(messages) if stored.offset >= place), len(messages))
+        assert heard(sought.inlet, messages[first:]) == whole[first:], (place, sought.how)
+        ways.append(sought.how)
+    return ways
+
+
+async def spoil(story, chance):
+    """Checkpoints that are cut, altered, or gone in part."""
+    bucket = await story.broker.bucket(CHECKPOINTS)
+    for checkpoint in await story.store.all(story.topic):
+        for part in checkpoint.parts.values():
+            key = chance.choice(checkpoint.keys(part))
+            if chance.random() < 0.2:
+                await bucket.delete(key)
+            elif chance.random() < 0.3:
+                await bucket.put(key, (await bucket.get(key)).value[:-1] + b"?")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_replay_from_any_offset_gives_the_same_events(seed, caplog):
+    asyncio.run(_replay(seed, caplog))
+
+
+async def _replay(seed, caplog):
+    server, chance = LocalServer(), Random(seed)
+    async with asyncio.timeout(120), LocalBroker(server) as broker, LocalBroker(server) as own:
+        story = await Story.write(broker, seed)
+        asked = [await story.ask("a", 0.6), await story.ask("b", 1.0, emit="changes")]
+        async with running(own, checkpoint_messages=25):
+            for one in asked:
+                await story.opened(one)
+            for taken in range(1, 5):
+                await story.go_on(60)
+                await story.checkpoints(taken)
+        view = await Topic.find(broker, await open_registry(broker), story.topic)
+        for one in asked:
+            view.know_class(one)
+        tracks = [(Track(story.topic), lambda: Inlet(view.lookup), publisher_subjects(story.topic))]
+        for one in asked:
+            subjects = channel_subjects(story.topic, one.id)
+            changes = one.emit == "changes"
+            tracks.append(
+                (
+                    Track(story.topic, one.id),
+                    lambda changes=changes: ChannelInlet(view.lookup, only_changes=changes),
+                    subjects,
+                )
+            )
+        kept = [(track, make, await messages_of(broker, track.log, subjects)) for track, make, subjects in tracks]
+        for harmed in (False, True):
+            if harmed:
+                await spoil(story, chance)
+            for track, make, messages in kept:
+                first, last = messages[0].offset, messages[-1].offset
+                places = sorted(chance.sample(range(first + 1, last + 2), 12))
+                ways = await compare(broker, view, track, make, messages, places)
+                assert harmed or any("from the checkpoint" in way for way in ways)
+        assert "is left aside" in caplog.text
+        await story.store.forget(story.topic)
+        for track, make, messages in kept:
+            places = chance.sample(range(messages[0].offset + 1, messages[-1].offset + 2), 4)
+            ways = await compare(broker, view, track, make, messages, places)
+            assert not any("from the checkpoint" in way for way in ways)

@@ -1,0 +1,162 @@
+"""A strategy's figures against the plainest way to get them: event by event, frame by frame."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from thinwire.errors import ConfigError
+from thinwire.evaluation.analysis import EXACT, Level, Strategy, evaluate, evaluate_together, merge, ranges_of, weigh
+from thinwire.evaluation.analysis.baseline import merge_baselines
+from thinwire.evaluation.analysis.joining import ROUND_TRIP, Joiner
+from thinwire.evaluation.analysis.sockets import Sockets
+from thinwire.evaluation.bench.references import compact_json
+from thinwire.evaluation.bench.stream import sensor_batch, sensor_schema
+from thinwire.evaluation.checking import Checker
+from thinwire.events import Event, Property, Schema
+from thinwire.frames import begins_round
+from thinwire.ledger import Tally
+from thinwire.link import Publisher, Subscriber
+
+SCHEMA = sensor_schema()
+WHOLE = sensor_batch(1_200, sources=6)
+RANGES = ranges_of([WHOLE], SCHEMA)
+HALF = Level("0.5 %", 0.005)
+STARTING = 2
+"""frames before the first event: a key frame and a heartbeat"""
+BUSY = Strategy(HALF, linger=0.1, max_silence=5.0, key_frame_interval=40.0)
+
+
+def batches(batch, size=250):
+    return [batch.slice(at, size) for at in range(0, batch.num_rows, size)]
+
+
+def plainly(batch, schema, strategy, ranges):
+    """Publisher, frames, messages, subscriber and checker, one event at a time."""
+    config = strategy.link_config(schema, ranges)
+    events = batch.to_pylist()
+    now = events[0]["time"] / 1000
+    publisher, subscriber = Publisher(schema, config, now=now), Subscriber([schema])
+    tally = Tally("plain")
+    checker = Checker(schema, config.demand, tally)
+    frames = [(now, frame) for frame in publisher.start(now)]
+    for event in events:
+        now = max(now, event["time"] / 1000)
+        while publisher.due <= now:
+            due = publisher.due
+            frames += [(due, frame) for frame in publisher.poll(due)]
+        checker.sent(event)
+        frames += [(now, frame) for frame in publisher.publish(event, now)]
+    if publisher.untold:
+        frames += [(now, frame) for frame in publisher.heartbeat(now)]
+    for _, frame in frames:
+        for delivery in subscriber.receive(frame, now=0.0):
+            if isinstance(delivery, Event):
+                checker.delivered(delivery)
+    return frames, publisher, checker, tally.row()
+
+
+@pytest.mark.parametrize("strategy", [BUSY, replace(BUSY, level=EXACT), replace(BUSY, format="json", linger=0.005)])
+def test_every_byte_is_counted_once(strategy):
+    frames, publisher, checker, row = plainly(WHOLE, SCHEMA, strategy, RANGES)
+    found = evaluate(batches(WHOLE), SCHEMA, strategy, RANGES)
+    counts, total = publisher.counts, found.total
+    assert (total.data, total.key, total.control) == (counts.data_bytes, counts.key_bytes, counts.control_bytes)
+    assert total.frame == sum(len(frame) for _, frame in frames)
+    assert total.frames == len(frames)
+    assert (found.events, found.rejected) == (WHOLE.num_rows, 0)
+    assert found.suppressed_values == publisher.suppressed_values
+    assert found.suppressed_events == publisher.suppressed_events
+    assert found.kept == checker.kept is True
+    for name, error in row.errors.items():
+        assert found.errors[name].worst == pytest.approx(error.worst)
+        assert found.errors[name].checked == WHOLE.num_rows
+
+
+def test_messages_and_sockets_follow_from_the_frames():
+    frames, *_ = plainly(WHOLE, SCHEMA, BUSY, RANGES)
+    found = evaluate(batches(WHOLE), SCHEMA, BUSY, RANGES)
+    # the start is stored before the first event, and what is left to tell at the end is a message of its own
+    joiner, sockets = Joiner(BUSY.linger, round_trip=ROUND_TRIP), Sockets.of_topic(SCHEMA.name)
+    messages = []
+    ending = len(frames) - found.end.frames
+    for part in (frames[:STARTING], frames[STARTING:ending], frames[ending:]):
+        alone = [place for place, (_, frame) in enumerate(part) if begins_round(frame)]
+        joiner.put((time for time, _ in part), (len(frame) for _, frame in part), alone)
+        messages += joiner.close()
+    assert found.total.messages == len(messages)
+    assert found.total.message == sum(message.size for message in messages)
+    assert found.total.link == sum(sockets.message(m.size, idle=m.idle, key=m.alone) for m in messages)
+    assert found.running.messages < found.running.frames
+
+
+def test_strategies_that_share_frames_share_a_run():
+    swift, slow = replace(BUSY, linger=0.0), replace(BUSY, linger=1.0)
+    one, other = evaluate_together(batches(WHOLE), SCHEMA, [swift, slow], RANGES)
+    assert one.total.frame == other.total.frame
+    assert one.total.messages > other.total.messages
+    assert one.total.link > other.total.link
+    assert replace(one, publish_cpu=None, receive_cpu=None) == replace(
+        evaluate(batches(WHOLE), SCHEMA, swift, RANGES), publish_cpu=None, receive_cpu=None
+    )
+    with pytest.raises(ConfigError, match="same frames"):
+        evaluate_together([WHOLE], SCHEMA, [swift, replace(slow, format="json")], RANGES)
+
+
+def test_stretches_add_up_to_the_whole():
+    whole = evaluate([WHOLE], SCHEMA, BUSY, RANGES)
+    cuts = [0, 400, 700, WHOLE.num_rows]
+    parts = [
+        evaluate(
+            [WHOLE.slice(a, b - a)], SCHEMA, BUSY, RANGES, warm=[WHOLE.slice(0, a)] if a else [], begin=whole.begin
+        )
+        for a, b in pairwise(cuts)
+    ]
+    [merged] = merge(reversed(parts))
+    for name in ("data", "key", "control", "frames"):
+        assert getattr(merged.running, name) == getattr(whole.running, name), name
+    assert (merged.start, merged.end.frame) == (whole.start, whole.end.frame)
+    assert merged.errors == whole.errors
+    assert (merged.events, merged.seconds, merged.kept) == (whole.events, whole.seconds, True)
+    assert merged.running.messages <= whole.running.messages + len(parts)
+
+
+def test_a_short_run_up_is_nearly_as_good():
+    whole = evaluate([WHOLE], SCHEMA, BUSY, RANGES)
+    first = evaluate([WHOLE.slice(0, 600)], SCHEMA, BUSY, RANGES)
+    second = evaluate([WHOLE.slice(600)], SCHEMA, BUSY, RANGES, warm=[WHOLE.slice(480, 120)], begin=whole.begin)
+    [merged] = merge([first, second])
+    assert merged.total.frame == pytest.approx(whole.total.frame, rel=0.02)
+
+
+def test_refused_events_are_counted_and_the_rest_goes_on():
+    schema = Schema("rooms", [Property("room", "string", "dimension"), Property("time", "timestamp", "header", step=1)])
+    column = pa.array(["a", None, "b"] * 50)
+    batch = pa.RecordBatch.from_pydict({"room": column, "time": np.arange(150) + 1_700_000_000})
+    found = evaluate([batch], schema, Strategy(), {})
+    assert (found.events, found.rejected, found.kept) == (100, 50, True)
+
+
+def test_nothing_held_out_is_an_error():
+    with pytest.raises(ConfigError, match="held-out part is empty"):
+        evaluate([], SCHEMA, BUSY, RANGES)
+
+
+def test_json_is_weighed_as_it_would_be_written():
+    plain, batched = weigh(batches(WHOLE), SCHEMA, [0.1])
+    lines = [
+        compact_json({name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in event.items()})
+        for event in WHOLE.to_pylist()
+    ]
+    assert (plain.events, plain.messages, plain.raw) == (len(lines), len(lines), sum(map(len, lines)))
+    assert plain.message == plain.raw
+    sockets = Sockets.of_json(SCHEMA.name)
+    assert plain.link == sum(sockets.message(len(line)) for line in lines)
+    assert batched.message == plain.raw + len(lines) + batched.messages
+    assert batched.messages < plain.messages
+    assert batched.deflated_message < batched.message
+    halves = [weigh([part], SCHEMA, [0.1]) for part in (WHOLE.slice(0, 600), WHOLE.slice(600))]
+    merged = {one.linger: one for half in [merge_baselines(one for half in halves for one in half)] for one in half}
+    assert (merged[None].raw, merged[None].message) == (plain.raw, plain.message)

@@ -1,0 +1,252 @@
+"""The parts of a dry run: reading, splitting, learning, choosing, the report and its plan."""
+
+import gzip
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from html.parser import HTMLParser
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.control.plans import read_plan, write_plan
+from thinwire.errors import ConfigError
+from thinwire.evaluation.analysis import (
+    EXACT,
+    EventClock,
+    Goal,
+    Judged,
+    Level,
+    Outcome,
+    Read,
+    Rejects,
+    Report,
+    Strategy,
+    analyse,
+    batch_of,
+    choose,
+    events_of,
+    grid,
+    learn,
+    pareto,
+    plan_of,
+    read_events,
+    render,
+    split,
+    study,
+)
+from thinwire.events import Property, Schema
+
+HALF = Level("0.5 %", 0.005)
+
+
+def readings(count, start=0):
+    rng = np.random.default_rng(3)
+    heat = np.round(20 + np.cumsum(rng.normal(0, 0.05, count)), 1)
+    begin = datetime(2024, 5, 1, 10)
+    return [
+        {"time": f"{begin + timedelta(seconds=start + i)}Z", "sensor": f"T{i % 3}", "air": {"heat": value}}
+        for i, value in enumerate(heat.tolist())
+    ]
+
+
+@pytest.fixture(scope="module")
+def report():
+    reads = [Read(place + 1, event) for place, event in enumerate(readings(600))]
+    rejects = Rejects()
+    rejects.add("a.jsonl", 7, "<script>alert(1)</script>", "not JSON")
+    strategies = grid(levels=(EXACT, HALF), lingers=(0.005, 5.0))
+    found = analyse(reads, "building.rooms", file="a.jsonl", rejects=rejects, strategies=strategies)
+    return Report([found], command="thinwire analyze a.jsonl", version="0")
+
+
+class Page(HTMLParser):
+    """Notes what a browser would fetch, and whether tags are closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.fetched, self.tags = [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        self.fetched += [v for k, v in attrs if k in ("src", "href", "xlink:href") and not (v or "").startswith("#")]
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_needs_nothing_but_itself(report):
+    text = render(report)
+    page = Page()
+    page.feed(text)
+    assert page.open == []
+    assert page.fetched == []
+    assert {"svg", "table", "h1"} <= page.tags
+    assert not {"script", "link", "iframe", "img"} & page.tags
+    assert "@import" not in text
+    assert "url(http" not in text
+    assert "&lt;script&gt;" in text
+    assert report.topics[0].chosen.name in text
+    assert "thinwire analyze a.jsonl" in text
+
+
+def test_the_plan_says_what_was_chosen(report):
+    plan = plan_of(report)
+    assert read_plan(write_plan(plan)) == plan
+    topic, chosen = plan.topic("building.rooms"), report.topics[0].chosen
+    assert topic.schema == report.topics[0].learned.schema
+    assert topic.expected["link_saving"] == pytest.approx(chosen.link_saving, abs=1e-4)
+    assert topic.linger == chosen.outcome.strategy.linger <= Goal().max_linger
+
+
+def test_figures_are_of_the_part_held_out(report):
+    [topic] = report.topics
+    assert topic.learned.events == 300
+    assert {one.outcome.events for one in topic.judged} == {300}
+    assert all(one.outcome.kept for one in topic.judged)
+    assert {cost.level for cost in topic.properties} == {"exact", "0.5 %"}
+    names = {one.outcome.strategy.name for one in topic.judged}
+    assert len(names) == len(topic.judged) == 12
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32 - 1))
+def test_nothing_is_learnt_from_what_is_held_out(seed):
+    rng = np.random.default_rng(seed)
+    events = readings(40)
+    strange = [{**event, "air": {"heat": float(rng.normal(0, 1e6))}, "more": "x"} for event in readings(40, 40)]
+    from thinwire.evaluation.analysis.dry_run import _parts
+
+    found = []
+    for second in (readings(40, 40), strange):
+        reads = [Read(place, event) for place, event in enumerate([*events, *second])]
+        first, _ = _parts(reads, "rooms", 0.5, None, None, None, None)
+        found.append(learn(first, "rooms"))
+    assert found[0] == found[1]
+    assert found[0].events == 40
+
+
+@given(st.lists(st.integers(0, 20), min_size=2, max_size=40), st.floats(0.05, 0.95))
+def test_a_split_puts_every_instant_on_one_side(instants, share):
+    times = np.sort(np.array(instants, dtype=np.float64))
+    if times[0] == times[-1]:
+        with pytest.raises(ConfigError, match="too few instants"):
+            split(times, share)
+        return
+    cut = split(times, share)
+    assert times[0] < cut <= times[-1]
+    assert (times < cut).sum() <= max(share * len(times), (times == times[0]).sum())
+
+
+def test_bad_lines_are_counted_and_kept(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    lines = [b'{"t": 1}', b"{half", b"[1]", b"", b'{"t": 2}', b"\xff\xfe", b'{"t": 3}']
+    path.write_bytes(gzip.compress(b"\n".join(lines)))
+    rejects = Rejects()
+    assert [read.event["t"] for read in read_events(path, rejects)] == [1, 2, 3]
+    assert rejects.count == 3
+    assert [reject.line for reject in rejects.sample] == [2, 3, 6]
+    assert "not JSON" in rejects.sample[0].reason
+
+
+def test_tables_and_text_give_the_same_events(tmp_path):
+    events = [{"sensor": "007", "heat": 20.5, "on": True, "n": None}, {"sensor": "T2", "heat": 21, "on": False, "n": 4}]
+    (tmp_path / "a.csv").write_text("sensor;heat;on;n\r\n007;20.5;true;\r\nbad\r\nT2;21;false;4\r\n")
+    pq.write_table(pa.Table.from_pylist(events), tmp_path / "a.parquet")
+    rejects = Rejects()
+    assert [read.event for read in read_events(tmp_path / "a.csv", rejects)] == events
+    assert [read.event for read in read_events(tmp_path / "a.parquet", rejects)] == events
+    assert [(reject.line, reject.reason) for reject in rejects.sample] == [(3, "1 fields, 4 columns")]
+    with pytest.raises(ConfigError, match="names end in"):
+        read_events(tmp_path / "a.xls", rejects)
+
+
+def test_events_become_columns_and_events_again():
+    schema = Schema(
+        "rooms",
+        [
+            Property("room", "string", "dimension"),
+            Property("air.heat", "number", step="0.1"),
+            Property("raw", "opaque"),
+        ],
+    )
+    events = [{"room": "a", "air": {"heat": 20.5}, "raw": {"x": [1, None]}}, {"room": "b", "air": {"heat": 2.0}}]
+    made = batch_of([*events, {"room": "a", "air": 5}, {"room": "a", "air": {"heat": "x"}}], schema)
+    assert events_of(made.batch, schema) == events
+    assert [place for place, _ in made.unfit] == [2, 3]
+
+
+def test_clocks_read_every_form_of_time():
+    epoch = Schema("e", [Property("time", "timestamp", "header", form="epoch", step=1)])
+    millis = pa.RecordBatch.from_pydict({"time": [1_700_000_000_000, 1_700_000_000_500, 1_700_000_000_100]})
+    assert EventClock(epoch).read(millis).tolist() == [1_700_000_000.0, 1_700_000_000.5, 1_700_000_000.5]
+    odd = Schema("e", [Property("time", "timestamp", "header", form="iso:T1Z")])
+    texts = pa.RecordBatch.from_pydict({"time": ["1970-01-01T00:00:01.5Z", "never", "1970-01-01T00:00:02.5Z"]})
+    assert EventClock(odd).read(texts).tolist() == [1.5, 1.5, 2.5]
+    timeless = Schema("e", [Property("t", "number", step="0.1")])
+    with pytest.raises(ConfigError, match="tell no time"):
+        EventClock(timeless)
+    assert EventClock(timeless, rate=2.0).read(pa.RecordBatch.from_pydict({"t": [1.0, 2.0]})).tolist() == [0.0, 0.5]
+
+
+def judged(saving, error, *, level=EXACT, linger=0.005, cpu=1e-5):
+    outcome = Outcome("rooms", Strategy(level, linger=linger), 0.0, 1.0, publish_cpu=cpu, receive_cpu=cpu)
+    return Judged(outcome, saving, saving, saving, saving, error)
+
+
+def test_the_front_leaves_out_what_is_beaten_in_everything():
+    good, coarse, late = judged(0.8, 0.0), judged(0.9, 0.01, level=HALF), judged(0.85, 0.0, linger=0.1)
+    beaten, costly = judged(0.7, 0.001, level=HALF), judged(0.8, 0.0, cpu=1e-3)
+    assert pareto([good, coarse, beaten, late, costly]) == [coarse, late, good]
+
+
+def test_the_choice_keeps_to_what_was_asked():
+    levels = [Level("0.1 %", 0.001), Level("0.5 %", 0.005), Level("1 %", 0.01)]
+    savings = [judged(0.5, 0.0), *(judged(s, v.share, level=v) for s, v in zip([0.8, 0.85, 0.88], levels, strict=True))]
+    assert choose(savings).outcome.strategy.level.name == "0.1 %"
+    assert choose(savings, Goal(level="exact")) is savings[0]
+    late = judged(0.99, 0.0, linger=10.0)
+    assert choose([*savings, late], Goal(level="exact")) is savings[0]
+    assert choose([*savings, late], Goal(level="exact", max_linger=10.0)) is late
+    with pytest.raises(ConfigError, match="no such level"):
+        choose(savings, Goal(level="2 %"))
+    broken = replace(savings[0], outcome=replace(savings[0].outcome, missing=1))
+    with pytest.raises(ConfigError, match="keeps its promise"):
+        choose([broken])
+
+
+def test_a_property_costs_what_leaving_it_out_saves():
+    schema = Schema(
+        "rooms",
+        [Property("room", "string", "dimension"), Property("busy", "number", step="0.1"), Property("idle", "integer")],
+    )
+    rng = np.random.default_rng(5)
+    busy = np.round(rng.normal(20, 3, 2_000), 1)
+    batch = pa.RecordBatch.from_pydict({"room": ["a"] * 2_000, "busy": busy, "idle": [4] * 2_000})
+    exact, loose = Level("exact"), Level("loose", asked=(("busy", 100.0),))
+    costs = {(cost.property, cost.level): cost for cost in study(batch, schema, [exact, loose], {"busy": (0, 40)})}
+    assert costs["busy", "exact"].bytes_per_event > 1
+    assert costs["busy", "exact"].told > 0.9
+    assert costs["idle", "exact"].told < 0.01
+    assert costs["busy", "loose"].bytes_per_event < 0.1
+    assert costs["busy", "loose"].tolerance == 100.0
+
+
+def test_levels_name_absolute_and_relative_tolerances():
+    schema = Schema("rooms", [Property("t", "number", step="0.1"), Property("state", "enum", domain="status")])
+    asked = Level("asked", 0.01, asked=(("t", 0.3),))
+    assert asked.tolerances(schema, {"t": (0.0, 10.0)}) == {"t": 0.3}
+    assert EXACT.tolerances(schema, {"t": (0.0, 10.0)}) == {}
+    assert json.dumps(Level("1 %", 0.01).tolerances(schema, {"t": (0.0, 10.0)})) == '{"t": 0.1}'
+    with pytest.raises(ConfigError, match="share of the range"):
+        Level("all", 1.5)

@@ -1,0 +1,88 @@
+"""A driver that only talks to a Connect server: reads a topic as a table and as a stream, sweeps, fills in partials.
+
+Usage: connect_driver.py REMOTE SERVERS TOPIC FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import feather
+from pyspark.sql import SparkSession
+
+from thinwire.spark.reconstruction import reconstruct
+from thinwire.spark.session import session
+from thinwire.spark.sweep import grid, sweep
+
+PARTIALS = {"room": ["a", "b", "a", "b", "a"], "_ordinal": [1, 1, 2, 2, 3], "t": [20.5, 7.0, None, None, 21.0]}
+
+
+def squared(n: int) -> Mapping[str, Any]:
+    import thinwire
+
+    time.sleep(0.2)
+    return {"square": n * n, "from": thinwire.__file__}
+
+
+def waited(seconds: float) -> Mapping[str, Any]:
+    time.sleep(seconds)
+    return {}
+
+
+def main(remote: str, servers: str, topic: str, folder: str) -> None:
+    out = Path(folder)
+    spark = session(remote)
+    try:
+        asked = {"servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+        rows = spark.read.format("thinwire").options(**asked, minPartitions=2).load().toArrow()
+        feather.write_feather(rows, str(out / "rows.arrow"))
+        feather.write_feather(streamed(spark, asked, out), str(out / "streamed.arrow"))
+        facts = {"sweep": swept(spark), "cancelled_after": cancelled(spark), "filled": filled(spark)}
+    finally:
+        spark.stop()
+    (out / "facts.json").write_text(json.dumps(facts))
+
+
+def streamed(spark: SparkSession, asked: Mapping[str, str], out: Path) -> pa.Table:
+    """The same as a stream, landed in a table."""
+    frame = spark.readStream.format("thinwire").options(**asked, maxOffsetsPerTrigger=100).load()
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
+    query = writer.option("path", str(out / "table")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return spark.read.parquet(str(out / "table")).toArrow()
+
+
+def swept(spark: SparkSession) -> dict[str, Any]:
+    told: list[tuple[int, int]] = []
+    results = sweep(spark, squared, grid(n=list(range(20))), tasks=10, progress=lambda *at: told.append(at))
+    return {"figures": [result.figures for result in results], "told": told}
+
+
+def cancelled(spark: SparkSession) -> float:
+    """Seconds until a sweep of many minutes is over that is interrupted when it begins."""
+    started = time.monotonic()
+
+    def interrupt(done: int, total: int) -> None:
+        if total:
+            raise KeyboardInterrupt
+
+    try:
+        sweep(spark, waited, grid(seconds=[600.0, 600.0]), tasks=2, progress=interrupt)
+    except KeyboardInterrupt:
+        sweep(spark, squared, grid(n=[7]), tasks=1)  # finds a free core only if the tasks are gone
+    return time.monotonic() - started
+
+
+def filled(spark: SparkSession) -> list[Any]:
+    frame = reconstruct(spark.createDataFrame(pa.table(PARTIALS)), source=["room"], buckets=2)
+    return [row["t"] for row in frame.orderBy("room", "_ordinal").collect()]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,96 @@
+"""Jobs as processes of their own, to be killed, and topics whose events a test makes itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import thinwire as tw
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+PATIENCE = 240
+
+
+def publish_events(url: str, schema: tw.Schema, events: Iterable[Mapping[str, Any]], name: str = "p") -> None:
+    """Register a topic, publish events and have them stored."""
+
+    async def story() -> None:
+        async with tw.connect(url, services=False) as bus:
+            await bus.register(schema, retain=True)
+            async with bus.publisher(schema.name, name=name) as out:
+                for event in events:
+                    await out.publish(event)
+
+    asyncio.run(story())
+
+
+def start(*args: str) -> subprocess.Popen[str]:
+    """A verb, in a group of processes of its own."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "thinwire", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**environment, "PYTHONPATH": SOURCE},
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Its exit code, and what it said."""
+    out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, err
+
+
+def kill_all(process: subprocess.Popen[str]) -> None:
+    """The driver and everything it has started, at one blow."""
+    started = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGKILL)
+    for one in started:
+        if one.is_running():
+            one.kill()
+    process.communicate(timeout=PATIENCE)
+
+
+def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The processes that run Python tasks."""
+    found = []
+    for one in psutil.Process(process.pid).children(recursive=True):
+        try:
+            line, above = one.cmdline(), one.parent()
+            if "pyspark.daemon" in line and "pyspark.worker" in line and above and above.cmdline() == line:
+                found.append(one)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def wait_until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
+    """Wait for something that the process does."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+def batch_under_way(checkpoint: Path) -> int | None:
+    """The number of a batch that is written down and not done yet, but for the first."""
+    planned, done = _numbers(checkpoint / "offsets"), _numbers(checkpoint / "commits")
+    last = max(planned, default=-1)
+    return last if last > 0 and last not in done else None
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(file.name) for file in folder.glob("*") if file.name.isdigit()}

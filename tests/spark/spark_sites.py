@@ -1,0 +1,146 @@
+"""Topics for Spark to read: a real broker, real publishers, and a live subscriber to compare with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import thinwire as tw
+from thinwire.client.opening import run_registry
+from thinwire.clock import WallClock
+from thinwire.control.names import CHECKPOINTS, REGISTRY, log_of
+from thinwire.events import Event
+from thinwire.transports.embedded import EmbeddedServer
+from thinwire.transports.nats.blocking import open_source
+from thinwire.transports.recordings import RecordingWriter
+
+TOLERANCE = {"t": 0.5}
+
+Key = tuple[str, str, int]
+"""publisher, source, ordinal: enough where publishers have one life each"""
+
+
+@contextmanager
+def broker() -> Iterator[str]:
+    """The URL of a broker of one's own."""
+    with EmbeddedServer() as server:
+        yield server.url
+
+
+def rooms(topic: str, version: int = 1, *more: tw.Property) -> tw.Schema:
+    properties = [
+        tw.Property("time", "timestamp", "header", form="epoch"),
+        tw.Property("room", "string", "dimension"),
+        tw.Property("t", "number", step="0.1", minimum=-50, maximum=150),
+        tw.Property("n", "integer"),
+        tw.Property("state", "enum", members=["idle", "busy"]),
+    ]
+    return tw.Schema(topic, [*properties, *more], version)
+
+
+def readings(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    chance = random.Random(seed)
+    values = [20.0] * 4
+    for n in range(count):
+        room = chance.randrange(4)
+        values[room] += chance.choice([0.0, 0.0, 0.1, -0.1, 1.7])
+        state = "busy" if chance.random() < 0.1 else "idle"
+        yield {"time": 1_000 * n, "room": f"r{room}", "t": round(values[room], 1), "n": n // 7, "state": state}
+
+
+def publish(url: str, schema: tw.Schema, count: int, publishers: int = 2, seed: int = 0) -> list[Event]:
+    """Publish so many events, a message for every few of them, and hand out what a live subscriber got."""
+    return asyncio.run(_publish(url, schema, count, publishers, seed))
+
+
+async def _publish(url: str, schema: tw.Schema, count: int, publishers: int, seed: int) -> list[Event]:
+    async with asyncio.timeout(120), AsyncExitStack() as stack:
+        own = await stack.enter_async_context(tw.connect(url))
+        await run_registry(own.broker, WallClock(), stack)
+        bus = await stack.enter_async_context(tw.connect(url))
+        await bus.register(schema, retain=True)
+        live = await stack.enter_async_context(bus.subscribe(schema.name, tolerance=TOLERANCE))
+        names = [f"p{seed}-{n}" for n in range(publishers)]
+        out = [await stack.enter_async_context(bus.publisher(schema.name, name=name)) for name in names]
+        for n, event in enumerate(readings(count, seed)):
+            await out[n % publishers].publish(event)
+            if n % 5 == 4:
+                await out[n % publishers].flush()
+        for publisher in out:
+            await publisher.flush()
+        # one that begins late first hears where the sources of publishers before these stand: no events of theirs
+        found: list[Event] = []
+        while len(found) < count:
+            event = await anext(live)
+            if event.publisher in names:
+                found.append(event)
+        return found
+
+
+def purge(url: str, topic: str, before: int) -> None:
+    """Let the log forget everything before an offset."""
+    asyncio.run(_purge(url, topic, before))
+
+
+async def _purge(url: str, topic: str, before: int) -> None:
+    import nats
+
+    client = await nats.connect(url)
+    try:
+        await client.jetstream().purge_stream(log_of(topic), seq=before)
+    finally:
+        await client.close()
+
+
+def record(url: str, topic: str, folder: str) -> None:
+    """A recording of a topic, with what is needed to read it."""
+    with open_source(url) as source, RecordingWriter(folder) as out:
+        for block in source.read(log_of(topic), 1, source.span(log_of(topic)).last):
+            for stored in block:
+                out.append(log_of(topic), stored)
+        for bucket in (REGISTRY, CHECKPOINTS):
+            for key, value in source.documents(bucket).items():
+                out.put_document(bucket, key, value)
+
+
+def table(spark: SparkSession, url: str, topic: str, **options: Any) -> DataFrame:
+    reader = spark.read.format("thinwire").option("servers", url).option("subscribe", topic)
+    return reader.options(**options).load()
+
+
+def as_events(events: list[Event]) -> dict[Key, Any]:
+    """Live events by their identity, bit for bit."""
+    return {
+        (event.publisher, json.dumps(list(event.source), separators=(",", ":")), event.ordinal): (
+            _bits(event),
+            event.virtual,
+            _bits({name: event.bound[name] for name in ("time", "t", "n")}),
+        )
+        for event in events
+    }
+
+
+def as_rows(rows: list[Any]) -> dict[Key, Any]:
+    """The same of a table's rows."""
+    names = ("time", "room", "t", "n", "state")
+    return {
+        (row["_publisher"], row["_source"], row["_ordinal"]): (
+            _bits({name: row[name] for name in names}),
+            row["_virtual"],
+            _bits(row["_bound"].asDict()),
+        )
+        for row in rows
+    }
+
+
+def _bits(values: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(
+        (name, struct.pack(">d", value) if isinstance(value, float) else value) for name, value in values.items()
+    )

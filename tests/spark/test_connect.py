@@ -1,0 +1,43 @@
+"""Spark Connect: the driver has no JVM and no context, only a connection, and everything goes through it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import feather
+from pyspark.sql import Row
+from spark_processes import connect_server, drive
+from spark_sites import as_events, as_rows, broker, publish, rooms
+
+from thinwire.spark.java import JAVA, java_version
+
+TOPIC = "building.rooms"
+DRIVER = Path(__file__).with_name("connect_driver.py")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(java_version() < JAVA, reason="the server needs Java")
+def test_a_whole_job_over_a_connection(tmp_path: Path) -> None:
+    with broker() as url, connect_server(tmp_path / "server") as remote:
+        live = publish(url, rooms(TOPIC), 1_200)
+        drive(DRIVER, remote, url, TOPIC, tmp_path, folder=tmp_path / "elsewhere")
+    for name in ("rows.arrow", "streamed.arrow"):
+        rows = feather.read_table(tmp_path / name)
+        assert rows.num_rows == len(live), name
+        assert as_rows([as_row(row) for row in rows.to_pylist()]) == as_events(live), name
+    facts = json.loads((tmp_path / "facts.json").read_text())
+    assert [figures["square"] for figures in facts["sweep"]["figures"]] == [n * n for n in range(20)]
+    assert all("/thinwire-" in figures["from"] for figures in facts["sweep"]["figures"])
+    told = facts["sweep"]["told"]
+    assert told[-1] != [0, 0]
+    assert all(done <= total for done, total in told)
+    assert facts["cancelled_after"] < 600
+    assert facts["filled"] == [20.5, 20.5, 21.0, 7.0, 7.0]
+
+
+def as_row(row: dict[str, Any]) -> Row:
+    """A row of an Arrow table as Spark would hand it out."""
+    return Row(**{**row, "_bound": Row(**row["_bound"])})

@@ -1,0 +1,62 @@
+"""Landing a topic while things are killed: every event is in the table once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from ingest_sites import batch_under_way, finish, kill_all, start, wait_until, workers
+from pyspark.sql import SparkSession
+from spark_sites import as_events, as_rows, broker, publish, rooms
+
+TOPIC = "building.rooms"
+COUNT = 1_500
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+
+def verb(url: str, table: Path, master: str) -> list[str]:
+    place = ["--servers", url, "--master", master, "--batch", "25", "--tolerance", "t=0.5"]
+    return ["ingest", TOPIC, "--to", str(table), "--once", "--json", *place]
+
+
+def test_the_driver_is_killed_in_the_middle_of_batches(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "rooms"
+    with broker() as url:
+        live = publish(url, rooms(TOPIC), COUNT)
+        reached = [0]
+        for _ in range(2):
+            job = start(*verb(url, table, "local[2]"))
+            reached.append(_wait_beyond(table, reached[-1], job))
+            kill_all(job)
+        code, out, err = finish(start(*verb(url, table, "local[2]")))
+        assert code == 0, err
+        rows = spark.read.parquet(str(table)).collect()
+        assert len(rows) == COUNT
+        assert as_rows(rows) == as_events(live)
+        assert 0 < json.loads(out)["rows"] < COUNT
+
+
+def _wait_beyond(table: Path, before: int, job: Popen[str]) -> int:
+    """The number of a batch after this one, while it is under way."""
+    return wait_until(lambda: max(batch_under_way(table / "_checkpoint") or 0, before) - before, job) + before
+
+
+def test_workers_are_killed_in_the_middle_of_batches(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "rooms"
+    with broker() as url:
+        live = publish(url, rooms(TOPIC), COUNT)
+        job = start(*verb(url, table, "local[2,8]"))
+        number = killed = 0
+        while killed < 3:
+            number = _wait_beyond(table, number, job)
+            for worker in wait_until(lambda: workers(job), job):
+                worker.kill()
+                killed += 1
+        code, _, err = finish(job)
+        assert code == 0, err
+        rows = spark.read.parquet(str(table)).collect()
+        assert len(rows) == COUNT
+        assert as_rows(rows) == as_events(live)

@@ -1,0 +1,86 @@
+"""Tables onto topics: a topic that a table was played onto is the topic it came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ingest_sites import publish_events
+from pyspark.sql import SparkSession
+from spark_sites import broker, publish, readings, rooms, table
+
+import thinwire as tw
+from thinwire.errors import ConfigError, MissingData
+from thinwire.spark.jobs.ingest import ingest
+from thinwire.spark.jobs.replay import replay
+
+TOPIC, AGAIN = "building.rooms", "test.rooms"
+NAMES = ("time", "room", "t", "n", "state")
+
+
+def by_source(found: list[Any]) -> dict[str, list[tuple[Any, ...]]]:
+    """The events of every room in the order of the log."""
+    ordered = sorted(found, key=lambda row: (row["_offset"], row["_ordinal"]))
+    return {
+        room: [tuple(row[name] for name in NAMES) for row in ordered if row["room"] == room]
+        for room in sorted({row["room"] for row in found})
+    }
+
+
+@pytest.mark.parametrize("publishers", [1, 2])
+def test_a_topic_comes_out_as_it_went_in(spark: SparkSession, tmp_path: Path, publishers: int) -> None:
+    place = str(tmp_path / "rooms")
+    with broker() as url:
+        publish_events(url, rooms(TOPIC), readings(400, seed=1))
+        ingest(spark, url, [TOPIC], place, max_offsets=20)
+        done = replay(spark, url, place, AGAIN, publishers=publishers, name="again")
+        assert (done.rows, done.refused, done.unheard) == (400, 0, False)
+        found = table(spark, url, AGAIN).collect()
+        assert by_source(found) == by_source(table(spark, url, TOPIC).collect())
+        assert len({row["_publisher"] for row in found}) == publishers
+        assert max(bound or 0.0 for row in found for bound in row["_bound"]) == 0.0
+
+
+def test_events_go_by_the_clock_and_only_so_many(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "rooms")
+    with broker() as url:
+        publish(url, rooms(TOPIC), 60)  # a thousand seconds from one to the next
+        ingest(spark, url, [TOPIC], place)
+        replay(spark, url, place, AGAIN, speed=20_000.0, limit=41)
+        found = sorted(table(spark, url, AGAIN).collect(), key=lambda row: row["time"])
+        assert [row["time"] for row in found] == [1_000 * n for n in range(41)]
+        took = (found[-1]["_time"] - found[0]["_time"]).total_seconds()
+        assert took >= 1.9, "forty thousand seconds at twenty thousand times the speed"
+
+
+def test_a_table_of_somebody_else(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "old")
+    made = [(f"2024-05-01T10:00:{n:02d}Z", f"s{n % 2}", {"heat": n / 4}) for n in reversed(range(60))]
+    spark.createDataFrame(made, "at string, sensor string, air struct<heat: double>").write.parquet(place)
+    with broker() as url:
+        done = replay(spark, url, place, "plant.air", dimensions=["sensor"], event_time="at")
+        assert done.rows == 60
+        found = sorted(table(spark, url, "plant.air").collect(), key=lambda row: row["_ordinal"])
+        for sensor in ("s0", "s1"):
+            assert [row["air.heat"] for row in found if row["sensor"] == sensor] == [
+                n / 4 for n in range(60) if f"s{n % 2}" == sensor
+            ]
+
+
+def test_what_was_asked_wrongly_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "rooms")
+    doors = tw.Schema("building.doors", [tw.Property("door", "string", "dimension"), tw.Property("open", "boolean")])
+    with broker() as url:
+        publish_events(url, rooms(TOPIC), readings(10, seed=1))
+        publish_events(url, doors, [{"door": "d1", "open": True}])
+        ingest(spark, url, [TOPIC, doors.name], place)
+        with pytest.raises(ConfigError, match=r"with --of: topics=\['building.doors', 'building.rooms'\]"):
+            replay(spark, url, place, AGAIN)
+        assert replay(spark, url, place, "test.doors", of=doors.name).rows == 1
+        with pytest.raises(ConfigError, match=r"column='n', topic='building.doors'|column='room'|column='time'"):
+            replay(spark, url, place, doors.name, of=TOPIC)
+        with pytest.raises(MissingData, match="no Parquet table there"):
+            replay(spark, url, str(tmp_path / "nowhere"), AGAIN)
+        with pytest.raises(ConfigError, match="speed"):
+            replay(spark, url, place, AGAIN, speed=-1.0)

@@ -1,0 +1,83 @@
+"""Options of the source: read once, named as they are written, secrets never shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from thinwire.errors import ConfigError, SparkUnavailable
+from thinwire.spark.session import check_java, check_spark
+from thinwire.spark.source.admission import admitted
+from thinwire.spark.source.options import Options
+
+GIVEN = {"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms"}
+
+
+def test_names_come_in_any_case_and_secrets_are_not_shown() -> None:
+    asked = Options.read({"SERVERS": GIVEN["servers"], "Subscribe": "building.rooms", "failondataloss": "FALSE"})
+    assert (asked.topics, asked.fail_on_data_loss) == (("building.rooms",), False)
+    assert "secret" not in repr(asked)
+    assert "ada" not in repr(asked)
+
+
+def test_tolerances_are_a_number_or_an_object() -> None:
+    number = Options.read({**GIVEN, "tolerance": "0.5"}).demand
+    named = Options.read({**GIVEN, "tolerance": '{"t": 0.5, "p": "1%"}'}).demand
+    assert number is not None
+    assert named is not None
+    assert number.default_tolerance == 0.5
+    assert dict(named.tolerance) == {"t": 0.5, "p": "1%"}
+
+
+def test_an_instant_is_a_count_or_written() -> None:
+    assert Options.read({**GIVEN, "startingTimestamp": "1700000000500"}).since == 1_700_000_000.5
+    assert Options.read({**GIVEN, "startingTimestamp": "2023-11-14T22:13:20+00:00"}).since == 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("columns", "rows"),
+        ("endingOffsets", '{"building.rooms": "three"}'),
+        ("failOnDataLoss", "perhaps"),
+        ("maxOffsetsPerTrigger", "0"),
+        ("minPartitions", "many"),
+        ("path", "/somewhere/else"),
+        ("servers", "broker:4222"),
+        ("servers", "memory://here"),
+        ("startingOffsets", '["building.rooms"]'),
+        ("startingTimestamp", "yesterday"),
+        ("subscribePattern", "("),
+        ("tolerance", "[1]"),
+        ("tolerance", "-1"),
+    ],
+)
+def test_what_cannot_be_right_is_named(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as problem:
+        Options.read({**GIVEN, name: value})
+    named = "servers" if name == "path" else name
+    assert f"option={named!r}" in str(problem.value)
+    assert "secret" not in str(problem.value)
+
+
+def test_an_option_that_there_is_not() -> None:
+    with pytest.raises(ConfigError, match="option='startingoffset'"):
+        Options.read({**GIVEN, "startingOffset": "latest"})
+
+
+def test_shares_of_a_batch_get_every_topic_on() -> None:
+    first, end = {"a": 1, "b": 1, "c": 7}, {"a": 1_000, "b": 3, "c": 7}
+    batches = 0
+    while first != end:
+        reached = admitted(first, end, most=10)
+        assert 0 < sum(reached[topic] - first[topic] for topic in end) <= 10
+        first, batches = reached, batches + 1
+    assert batches <= 102
+
+
+def test_what_spark_needs_is_said() -> None:
+    check_spark("4.3.0")
+    check_java(17)
+    with pytest.raises(SparkUnavailable, match=r"Spark 4.3 or newer is needed: pip install.*found='4.2.1'"):
+        check_spark("4.2.1")
+    with pytest.raises(SparkUnavailable, match=r"Java 17 or newer is needed: .*found='none'"):
+        check_java(0)

@@ -1,0 +1,177 @@
+"""The source `thinwire`: tables and streams with the very rows that a live subscriber gets, each once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from spark_sites import as_events, as_rows, broker, publish, purge, record, rooms, table
+
+import thinwire as tw
+from thinwire.events import Event
+
+TOPIC = "building.rooms"
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[tuple[str, list[Event]]]:
+    """A broker with a topic, and what a live subscriber got of it."""
+    with broker() as url:
+        yield url, publish(url, rooms(TOPIC), 1_200)
+
+
+def stream(spark: SparkSession, url: str, topic: str, **options: Any) -> DataFrame:
+    reader = spark.readStream.format("thinwire").option("servers", url).option("subscribe", topic)
+    return reader.options(startingOffsets="earliest", **options).load()
+
+
+def land(frame: DataFrame, folder: Path) -> Any:
+    """Write a stream to a table until nothing is left to read."""
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.option("path", str(folder / "table")).trigger(availableNow=True).start()
+    query.awaitTermination(120)
+    return query
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_table_has_the_rows_of_a_live_subscriber(spark: SparkSession, site: Any, parts: int) -> None:
+    url, live = site
+    frame = table(spark, url, TOPIC, minPartitions=parts)
+    rows = frame.collect()
+    assert len(rows) == len(live)
+    assert as_rows(rows) == as_events(live)
+    assert {row["_topic"] for row in rows} == {TOPIC}
+
+
+def test_any_stretch_has_its_own_rows(spark: SparkSession, site: Any) -> None:
+    url, _ = site
+    rows = table(spark, url, TOPIC).collect()
+    ends = {"startingOffsets": json.dumps({TOPIC: 40}), "endingOffsets": json.dumps({TOPIC: 90})}
+    some = table(spark, url, TOPIC, **ends).collect()
+    assert some
+    assert as_rows(some) == as_rows([row for row in rows if 40 <= row["_offset"] < 90])
+
+
+def test_a_stream_in_several_batches_has_every_event_once(spark: SparkSession, site: Any, tmp_path: Path) -> None:
+    url, live = site
+    spool = tmp_path / "spool"
+    frame = stream(spark, url, TOPIC, maxOffsetsPerTrigger=60, stateLocation=str(spool))
+    query = land(frame, tmp_path)
+    rows = spark.read.parquet(str(tmp_path / "table")).collect()
+    assert len(rows) == len(live)
+    assert as_rows(rows) == as_events(live)
+    counted = [json.loads(line) for line in (spool / "reading.jsonl").read_text().splitlines()]
+    assert len(counted) > 3
+    assert all(one["asked"] <= 60 for one in counted)
+    asked, read = sum(one["asked"] for one in counted), sum(one["read"] + one["run_up"] for one in counted)
+    assert read <= 1.3 * asked
+    assert query.exception() is None
+
+
+def test_a_stream_goes_on_where_its_checkpoint_says(spark: SparkSession, tmp_path: Path) -> None:
+    topic = "building.later"
+    with broker() as url:
+        first = publish(url, rooms(topic), 300, seed=1)
+        frame = stream(spark, url, topic, maxOffsetsPerTrigger=25)
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.option("path", str(tmp_path / "table")).trigger(processingTime="0 seconds").start()
+        while not query.recentProgress or query.recentProgress[-1]["batchId"] < 1:
+            assert query.exception() is None
+        query.stop()
+        begun = spark.read.parquet(str(tmp_path / "table")).count()
+        assert begun > 0
+        more = publish(url, rooms(topic), 200, seed=2)
+        land(stream(spark, url, topic, maxOffsetsPerTrigger=25), tmp_path)
+        rows = spark.read.parquet(str(tmp_path / "table")).collect()
+        assert len(rows) == len(first) + len(more)
+        assert as_rows(rows) == as_events(first) | as_events(more)
+        land(stream(spark, url, topic), tmp_path)
+        assert spark.read.parquet(str(tmp_path / "table")).count() == len(rows)
+
+
+def test_several_topics_make_one_table(spark: SparkSession) -> None:
+    doors = tw.Schema("building.doors", [tw.Property("door", "string", "dimension"), tw.Property("n", "integer")])
+    clash = tw.Schema("plant.doors", [tw.Property("n", "string", "dimension"), tw.Property("w", "float")])
+    with broker() as url:
+        publish(url, rooms(TOPIC), 60)
+        _publish_doors(url, doors)
+        _publish_doors(url, clash)
+        frame = table(spark, url, f"{TOPIC},building.doors")
+        assert frame.columns[:6] == ["time", "room", "t", "n", "state", "door"]
+        counts = {row["_topic"]: row["count"] for row in frame.groupBy("_topic").count().collect()}
+        assert counts == {TOPIC: 60, "building.doors": 3}
+        assert [row["door"] for row in frame.where("_topic != 'building.rooms'").collect()] == ["d0", "d1", "d2"]
+        matching = spark.read.format("thinwire").option("servers", url)
+        assert matching.option("subscribePattern", r"building\..*").load().count() == 63
+        with pytest.raises(PySparkException, match=r"topic='plant.doors', column='n'"):
+            matching.option("subscribePattern", r".*\.doors").load()
+
+
+def _publish_doors(url: str, schema: tw.Schema) -> None:
+    import asyncio
+
+    async def story() -> None:
+        async with tw.connect(url) as bus:
+            await bus.register(schema, retain=True)
+            async with bus.publisher(schema.name, name="p", schema=schema) as out:
+                for n in range(3):
+                    first, second = schema
+                    await out.publish({first.name: f"d{n}", second.name: n})
+
+    asyncio.run(story())
+
+
+def test_messages_as_they_are(spark: SparkSession, site: Any) -> None:
+    url, _ = site
+    frame = table(spark, url, TOPIC, columns="frames", minPartitions=4)
+    assert frame.columns == ["_topic", "_publisher", "_offset", "_time", "_kind", "payload"]
+    rows = frame.collect()
+    assert sorted(row["_offset"] for row in rows) == list(range(1, len(rows) + 1))
+    assert {row["_kind"] for row in rows} == {"data", "key"}
+    assert all(len(row["payload"]) > 3 for row in rows)
+
+
+def test_a_recording_is_read_without_a_broker(spark: SparkSession, site: Any, tmp_path: Path) -> None:
+    url, live = site
+    record(url, TOPIC, str(tmp_path / "recording"))
+    reader = spark.read.format("thinwire").option("path", str(tmp_path / "recording")).option("subscribe", TOPIC)
+    assert as_rows(reader.load().collect()) == as_events(live)
+
+
+def test_a_log_that_is_coarser_than_asked(spark: SparkSession, site: Any) -> None:
+    url, live = site
+    assert table(spark, url, TOPIC, tolerance='{"t": 0.5}').count() == len(live)
+    with pytest.raises(PySparkException, match=r"coarser than asked: topic='building.rooms', offset=\d+, property='t'"):
+        table(spark, url, TOPIC, tolerance='{"t": 0.2}').count()
+
+
+def test_messages_that_the_log_forgot(spark: SparkSession, tmp_path: Path) -> None:
+    topic = "building.short"
+    with broker() as url:
+        live = publish(url, rooms(topic), 300)
+        purge(url, topic, 31)
+        begun = json.dumps({topic: 1})
+        with pytest.raises(PySparkException, match=r"offset=1, last=30, option='failOnDataLoss'"):
+            table(spark, url, topic, startingOffsets=begun).count()
+        rows = table(spark, url, topic, startingOffsets=begun, failOnDataLoss="false").collect()
+        assert rows == table(spark, url, topic).collect()
+        assert as_rows(rows).items() <= as_events(live).items()
+
+
+def test_what_was_asked_wrongly_is_named(spark: SparkSession, site: Any) -> None:
+    url, _ = site
+    for options, complaint in [
+        ({"subscribe": "building.cellar"}, r"option='subscribe', topic='building.cellar'"),
+        ({"columns": "rows"}, r"option='columns'"),
+        ({"startingOffsets": '{"plant": 3}'}, r"option='startingOffsets', topic='plant'"),
+        ({"endingOffsets": json.dumps({TOPIC: 1 << 40})}, r"option='endingOffsets', topic='building.rooms'"),
+        ({"tolerance": '{"humidity": 1}'}, r"property='humidity'"),
+    ]:
+        given = {"subscribe": TOPIC, **options}
+        with pytest.raises(PySparkException, match=complaint):
+            spark.read.format("thinwire").option("servers", url).options(**given).load().count()
