@@ -80,7 +80,8 @@ def test_help_lists_every_verb_and_imports_none(shell, tmp_path, capsys):
 
 def test_the_table_is_complete():
     live = {"up", "pub", "sub", "record", "registry", "doctor"}
-    assert set(VERBS) == live | {"demo", "samples", "bench", "reproduce", "ledger", "version"}
+    spark = {"ingest", "replay", "analyze", "sweep"}
+    assert set(VERBS) == live | spark | {"demo", "samples", "bench", "reproduce", "ledger", "version"}
 
 
 def test_a_verb_parses_its_own_options(shell, capsys):

@@ -10,6 +10,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 from thinwire.errors import ConfigError
+from thinwire.evaluation.analysis.lines import kept
 from thinwire.evaluation.analysis.reading import Rejects, read_events
 from thinwire.evaluation.analysis.report import TopicReport
 from thinwire.evaluation.analysis.sorted_events import BATCH, Stood, write_sorted
@@ -42,7 +43,7 @@ def stamped(rows: list[Stood], wanted: Wanted, rejects: Rejects) -> tuple[list[S
         some = rows[at : at + BATCH]
         for row, seconds in zip(some, stamper.seconds([row.event for row in some]), strict=True):
             if seconds is None:
-                rejects.add(row.file, row.line, str(row.event), stamper.complaint)
+                rejects.add(row.file, row.line, kept(row.event), stamper.complaint)
             else:
                 found.append(row._replace(seconds=seconds))
     return found, replace(wanted, time=stamper.name)
