@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -11,13 +12,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import psutil
+import pyarrow.parquet as pq
 
 import thinwire as tw
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-PATIENCE = 240
+PATIENCE = 600
+PATIENT = f"--conf spark.python.authenticate.socketTimeout={PATIENCE}s pyspark-shell"
+"""on a busy machine a worker takes longer to come than Spark waits by default"""
 
 
 def publish_events(url: str, schema: tw.Schema, events: Iterable[Mapping[str, Any]], name: str = "p") -> None:
@@ -41,7 +46,7 @@ def start(*args: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**environment, "PYTHONPATH": SOURCE},
+        env={**environment, "PYTHONPATH": SOURCE, "PYSPARK_SUBMIT_ARGS": PATIENT},
         start_new_session=True,
     )
 
@@ -83,6 +88,25 @@ def wait_until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> 
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return found
+
+
+class Row(dict[str, Any]):
+    """A row of a file, with the one word of Spark's rows that comparing needs."""
+
+    def asDict(self) -> dict[str, Any]:
+        return self
+
+
+def landed(table: Path) -> list[Row]:
+    """The rows of the files that count, as readers of Spark find them: through the log of the table."""
+    log = [file for file in (table / "_spark_metadata").iterdir() if file.name[0].isdigit()]
+    whole = max((int(file.stem) for file in log if file.suffix == ".compact"), default=-1)
+    files = [file for file in log if int(file.stem) > whole or file.name == f"{whole}.compact"]
+    entries = [json.loads(line) for file in files for line in file.read_text().splitlines()[1:]]
+    places = [unquote(entry["path"].removeprefix("file://")) for entry in entries]
+    assert len(places) == len(set(places))
+    rows = [row for place in places for row in pq.ParquetFile(place).read().to_pylist()]
+    return [Row({**row, "_bound": Row(row["_bound"])}) for row in rows]
 
 
 def batch_under_way(checkpoint: Path) -> int | None:

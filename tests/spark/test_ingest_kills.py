@@ -7,12 +7,11 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from ingest_sites import batch_under_way, finish, kill_all, start, wait_until, workers
-from pyspark.sql import SparkSession
+from ingest_sites import batch_under_way, finish, kill_all, landed, start, wait_until, workers
 from spark_sites import as_events, as_rows, broker, publish, rooms
 
 TOPIC = "building.rooms"
-COUNT = 1_500
+COUNT = 1_000
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
@@ -22,7 +21,7 @@ def verb(url: str, table: Path, master: str) -> list[str]:
     return ["ingest", TOPIC, "--to", str(table), "--once", "--json", *place]
 
 
-def test_the_driver_is_killed_in_the_middle_of_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_driver_is_killed_in_the_middle_of_batches(tmp_path: Path) -> None:
     table = tmp_path / "rooms"
     with broker() as url:
         live = publish(url, rooms(TOPIC), COUNT)
@@ -33,7 +32,7 @@ def test_the_driver_is_killed_in_the_middle_of_batches(spark: SparkSession, tmp_
             kill_all(job)
         code, out, err = finish(start(*verb(url, table, "local[2]")))
         assert code == 0, err
-        rows = spark.read.parquet(str(table)).collect()
+        rows = landed(table)
         assert len(rows) == COUNT
         assert as_rows(rows) == as_events(live)
         assert 0 < json.loads(out)["rows"] < COUNT
@@ -44,7 +43,7 @@ def _wait_beyond(table: Path, before: int, job: Popen[str]) -> int:
     return wait_until(lambda: max(batch_under_way(table / "_checkpoint") or 0, before) - before, job) + before
 
 
-def test_workers_are_killed_in_the_middle_of_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_workers_are_killed_in_the_middle_of_batches(tmp_path: Path) -> None:
     table = tmp_path / "rooms"
     with broker() as url:
         live = publish(url, rooms(TOPIC), COUNT)
@@ -57,6 +56,21 @@ def test_workers_are_killed_in_the_middle_of_batches(spark: SparkSession, tmp_pa
                 killed += 1
         code, _, err = finish(job)
         assert code == 0, err
-        rows = spark.read.parquet(str(table)).collect()
+        rows = landed(table)
         assert len(rows) == COUNT
         assert as_rows(rows) == as_events(live)
+
+
+def test_told_to_end_it_ends_behind_a_batch(tmp_path: Path) -> None:
+    table = tmp_path / "rooms"
+    with broker() as url:
+        publish(url, rooms(TOPIC), COUNT)
+        job = start(*(word for word in verb(url, table, "local[2]") if word != "--once"), "--trigger", "1s")
+        _wait_beyond(table, 0, job)
+        job.terminate()
+        code, out, err = finish(job)
+        assert code == 130, err
+        assert batch_under_way(table / "_checkpoint") is None
+        count = json.loads(out)["rows"]
+        assert 0 < count < COUNT
+        assert len(landed(table)) == count

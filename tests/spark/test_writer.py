@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_sites import broker, table
 
 import thinwire as tw
-from thinwire.control.names import DEAD_LOG
+from thinwire.control.names import DEAD_LOG, log_of, publisher_subjects
 from thinwire.errors import ConfigError
+from thinwire.spark.source.publishing import publish_part
 from thinwire.spark.source.rows import Events
 from thinwire.spark.source.write_options import WriteOptions
 from thinwire.transports.nats.blocking import open_source
@@ -124,6 +126,17 @@ def test_rows_become_events() -> None:
         ({"engine": "e1", "oil": {"heat": 20.5}, "note": b"hi"}, 12.5),
         ({"engine": "e2", "note": "not json"}, 0.0),
     ]
+
+
+def test_no_row_is_told_before_it_is_due(url: str) -> None:
+    dues = [time.time() + n / 4 for n in range(5)]
+    batch = pa.RecordBatch.from_pydict({"engine": ["e1"] * 5, "n": [3 * n * n for n in range(5)], "_due": dues})
+    done = publish_part(WriteOptions.read({"servers": url, "topic": TOPIC}), SCHEMA, "late", iter([batch]))
+    assert (done.publisher, done.rows, done.refused) == ("late-0", 5, 0)
+    with open_source(url) as source:
+        last = source.last(log_of(TOPIC), publisher_subjects(TOPIC, "late-0"))
+    assert last is not None
+    assert last.time >= dues[-1] - 0.01
 
 
 def test_secrets_are_not_shown() -> None:

@@ -36,6 +36,8 @@ VERBS = {
     "record": Verb("thinwire.cli.record", "record", "Copy the logs of topics into files, and say what is in them."),
     "ingest": Verb("thinwire.cli.ingest", "ingest", "Land topics in a Parquet table, on Spark."),
     "replay": Verb("thinwire.cli.replay", "replay", "Play a table back onto a topic, on Spark."),
+    "analyze": Verb("thinwire.cli.analyze", "analyze", "What would be saved on recorded events, and the plan for it."),
+    "sweep": Verb("thinwire.cli.sweep", "sweep", "Any function over a grid of parameters, on Spark."),
     "registry": Verb("thinwire.cli.registry", "registry", "What is known of topics, schemas and subscribers."),
     "doctor": Verb("thinwire.cli.doctor", "doctor", "Is everything as it should be, here and at the broker?"),
     "demo": Verb("thinwire.cli.demo", "demo", "The whole system on this machine, with a live view."),

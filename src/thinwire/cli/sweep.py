@@ -16,9 +16,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.sparks import MasterOption, progress_bar
 from thinwire.errors import ConfigError
 
-FunctionArgument = Annotated[
-    str, typer.Argument(help="What to run, as module:function.")
-]
+FunctionArgument = Annotated[str, typer.Argument(help="What to run, as module:function.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="A parameter and its values: name=1,2,3.")]
 GridOption = Annotated[Path | None, typer.Option("--grid", help="A TOML file: name = [values] for every parameter.")]
 ToOption = Annotated[Path | None, typer.Option("--to", help="Write the results here, as Parquet.")]

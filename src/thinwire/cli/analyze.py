@@ -1,0 +1,217 @@
+"""`thinwire analyze PATH...`: what thinwire would save on recorded events, and the plan that does; on Spark."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thinwire.cli.analyzed import show, write
+from thinwire.cli.live import (
+    Access,
+    CaOption,
+    CertificateOption,
+    CredentialsOption,
+    KeyOption,
+    SchemaFileOption,
+    TokenOption,
+    TolerancesOption,
+    names,
+    read_schema,
+    tolerances,
+)
+from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.sparks import MasterOption, progress_bar
+from thinwire.cli.version import installed_version
+from thinwire.errors import ConfigError
+
+if TYPE_CHECKING:
+    from thinwire.evaluation.analysis import Report, Strategy, Wanted
+
+PathsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATH...", help="JSON lines, CSV or Parquet, also gzipped; a folder holds Parquet."),
+]
+TopicOption = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="What the topic will be called.")]
+SubscribeOption = Annotated[
+    str | None, typer.Option("--subscribe", metavar="TOPIC", help="Instead of files: what this topic's log has.")
+]
+ServersOption = Annotated[
+    str | None, typer.Option("--servers", metavar="URL", envvar="THINWIRE_URL", help="The broker, for --subscribe.")
+]
+TimeOption = Annotated[
+    str | None, typer.Option("--time", metavar="NAME", help="The property that tells an event's time.")
+]
+SourceOption = Annotated[
+    str | None, typer.Option("--source", metavar="A,B", help='What identifies a source; "" if there is only one.')
+]
+RateOption = Annotated[
+    float | None, typer.Option("--rate", metavar="N", help="Events a second, where they do not tell their time.")
+]
+LevelsOption = Annotated[
+    str, typer.Option("--levels", metavar="P,P", help="Tolerances to try, in % of each number's range; 0 is exact.")
+]
+LingersOption = Annotated[
+    str, typer.Option("--linger", metavar="S,S", help="Seconds in which frames may gather into a message.")
+]
+MaxLingerOption = Annotated[
+    float | None, typer.Option("--max-linger", metavar="S", help="The plan lets no event wait longer.", min=0)
+]
+LevelOption = Annotated[
+    str | None, typer.Option("--level", metavar="P", help="The plan has this level; else the knee of the front.")
+]
+ShareOption = Annotated[float, typer.Option("--train", metavar="X", help="Share of the events to learn from.")]
+ChunkOption = Annotated[int, typer.Option("--chunk", metavar="N", help="Events of a chunk.", min=1)]
+ReportOption = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the report here, as HTML.")]
+PlanOption = Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="Write the plan here, as TOML.")]
+RejectsOption = Annotated[
+    str | None, typer.Option("--rejects", metavar="FOLDER", help="Write lines that are no events here, as JSON lines.")
+]
+WorkOption = Annotated[
+    Path | None, typer.Option("--work", metavar="FOLDER", help="An empty folder that driver and executors share.")
+]
+
+
+def analyze(
+    paths: PathsArgument = None,
+    topic: TopicOption = None,
+    subscribe: SubscribeOption = None,
+    servers: ServersOption = None,
+    time: TimeOption = None,
+    source: SourceOption = None,
+    rate: RateOption = None,
+    schema: SchemaFileOption = None,
+    tolerance: TolerancesOption = None,
+    levels: LevelsOption = "0,0.1,0.5,1",
+    linger: LingersOption = "0.005,0.1",
+    max_linger: MaxLingerOption = None,
+    level: LevelOption = None,
+    train: ShareOption = 0.5,
+    chunk: ChunkOption = 200_000,
+    report: ReportOption = None,
+    plan: PlanOption = None,
+    rejects: RejectsOption = None,
+    work: WorkOption = None,
+    master: MasterOption = "local[*]",
+    token_file: TokenOption = None,
+    creds: CredentialsOption = None,
+    ca: CaOption = None,
+    cert: CertificateOption = None,
+    key: KeyOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Try every way to publish recorded events, and say what each saves.
+
+    Schema and ranges are learnt from the first part of the events; every
+    figure is of the part held out. Nothing is sent. Leaves with 1 where a
+    promise was broken, with 2 where the input cannot be analysed.
+
+    \b
+    thinwire analyze rooms.jsonl --report report.html --plan plan.toml
+    thinwire analyze lake/rooms --time ts --source room --linger 0.005,0.1,1
+    thinwire analyze --subscribe building.rooms --servers nats://broker:4222
+    """
+    from thinwire.evaluation.analysis import Goal, Wanted
+
+    output = Output(json)
+    _check(paths, subscribe, master, work)
+    lingers = _numbers(linger, "linger")
+    wanted = Wanted(
+        topic or subscribe or _named(paths or []),
+        strategies=_strategies(tolerances(tolerance), _numbers(levels, "levels"), lingers),
+        goal=Goal(_level_name(level), max(lingers) if max_linger is None else max_linger),
+        share=train,
+        dimensions=names(source),
+        time=time,
+        rate=rate,
+        schema=read_schema(schema),
+        chunk=chunk,
+    )
+    about: dict[str, Any] = {"work": work, "rejects": rejects, "command": _command(), "version": installed_version()}
+    access = Access(servers or "", token_file, creds, ca, cert, key)
+    made = _run(master, paths or [], subscribe, access, wanted, about)
+    write(made, report, plan)
+    show(output, made.topics[0], {"report": report, "plan": plan, "rejects": rejects})
+    if not all(one.outcome.kept for one in made.topics[0].judged):
+        raise typer.Exit(1)
+
+
+def _run(
+    master: str, paths: list[str], subscribe: str | None, access: Access, wanted: Wanted, about: dict[str, Any]
+) -> Report:
+    from thinwire.spark.jobs.analyze import analyze as run
+    from thinwire.spark.jobs.analyze import analyze_topic
+    from thinwire.spark.session import session
+
+    spark = session(master, app="thinwire analyze")
+    try:
+        with progress_bar(f"analysing {wanted.topic}") as progress:
+            if subscribe is None:
+                return run(spark, paths, wanted, progress=progress, **about)
+            return analyze_topic(spark, access.url, subscribe, wanted, progress=progress, **about, **access.options())
+    finally:
+        spark.stop()
+
+
+def _check(paths: list[str] | None, subscribe: str | None, master: str, work: Path | None) -> None:
+    if bool(paths) == (subscribe is not None):
+        raise ConfigError("name files to analyse, or a topic with --subscribe", paths=paths or [])
+    for path in paths or ():
+        if "://" not in path and not Path(path).exists():
+            raise ConfigError("there is no such file", path=path)
+    if not master.startswith("local") and work is None:
+        raise ConfigError("on a cluster name a folder that driver and executors share: --work", master=master)
+
+
+def _strategies(asked: dict[str, float | str], percents: list[float], lingers: list[float]) -> list[Strategy]:
+    """The grid: a level for each percentage, and one for what was asked for by name."""
+    from thinwire.evaluation.analysis import EXACT, Level, grid
+
+    levels = [Level(f"{p:g} %", p / 100) if p else EXACT for p in percents]
+    if asked:
+        levels.append(Level("as asked", asked=tuple(asked.items())))
+    return grid(levels, lingers=lingers)
+
+
+def _level_name(text: str | None) -> str | None:
+    """The level as tables call it.
+
+    >>> _level_name("0.5"), _level_name("0"), _level_name("as asked")
+    ('0.5 %', 'exact', 'as asked')
+    """
+    if text is None or text in ("exact", "as asked"):
+        return text
+    (percent,) = _numbers(text.removesuffix("%"), "level") or [0.0]
+    return f"{percent:g} %" if percent else "exact"
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    """A list of numbers joined by commas, each once.
+
+    >>> _numbers("0.005, 0.1", "linger")
+    [0.005, 0.1]
+    """
+    try:
+        found = list(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
+    except ValueError:
+        raise ConfigError("write numbers joined by commas", **{option: text}) from None
+    if not found or not all(0 <= number < 1e6 for number in found):
+        raise ConfigError("write numbers, zero or more, joined by commas", **{option: text})
+    return found
+
+
+def _named(paths: list[str]) -> str:
+    """A topic's name out of a file's.
+
+    >>> _named(["data/living rooms.jsonl.gz"])
+    'living-rooms'
+    """
+    stem = Path(paths[0].rstrip("/")).name.partition(".")[0]
+    return "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in stem) or "events"
+
+
+def _command() -> str:
+    return shlex.join(["thinwire", *sys.argv[1:]]) if len(sys.argv) > 1 else ""

@@ -1,0 +1,145 @@
+"""The dry run on Spark: recorded events in, a report and a plan out.
+
+Files are parsed and sorted by Spark; the held-out part is cut into chunks once, and every group of strategies runs on
+every chunk as a cell of a sweep. The figures are those of `in_process`, which does the same without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from thinwire.control.landing import TopicSchemas
+from thinwire.errors import ConfigError, JobFailed
+from thinwire.evaluation.analysis import Reject, Rejects, Report, TopicReport, Wanted, in_process, staged
+from thinwire.evaluation.analysis.cells import Cell
+from thinwire.evaluation.analysis.in_process import stamper_for, working
+from thinwire.evaluation.analysis.reading import SAMPLED
+from thinwire.evaluation.analysis.stamping import Stamper
+from thinwire.evaluation.analysis.workplace import Workplace
+from thinwire.spark.jobs.analyze_reading import head_of, landed, numbered, parsed, stamped
+from thinwire.spark.sweep import sweep
+from thinwire.spark.watched import Progress, watched
+from thinwire.transports.nats.blocking import open_source
+
+__all__ = ["analyze", "analyze_topic", "in_process"]
+
+_ORDER = ("seconds", "file", "block", "line")
+
+
+def analyze(
+    spark: SparkSession,
+    paths: Sequence[str],
+    wanted: Wanted,
+    *,
+    work: Path | None = None,
+    rejects: str | None = None,
+    command: str = "",
+    version: str = "",
+    progress: Progress | None = None,
+) -> Report:
+    """Analyse files: JSON lines, CSV and Parquet, or folders of Parquet.
+
+    work: an empty folder that driver and executors reach by the same path; a temporary one where it is not given
+    rejects: where lines that are no events are written to, as a table; only counted and sampled where it is not given
+    """
+    frame = parsed(spark, paths)
+    with working(work) as folder:
+        found = _analyzed(spark, frame, wanted, folder, rejects, progress)
+    return Report([found], command, _now(), version, wanted.share)
+
+
+def analyze_topic(
+    spark: SparkSession,
+    servers: str,
+    topic: str,
+    wanted: Wanted,
+    *,
+    work: Path | None = None,
+    rejects: str | None = None,
+    command: str = "",
+    version: str = "",
+    progress: Progress | None = None,
+    **connection: Any,
+) -> Report:
+    """Analyse what the log of a topic has, by the topic's own schema."""
+    with open_source(servers, **connection) as source:
+        schema = TopicSchemas(source, topic).current
+    options = {"servers": servers, "subscribe": topic, **connection}
+    frame = landed(spark.read.format("thinwire").options(**options).load(), schema)
+    with working(work) as folder:
+        found = _analyzed(spark, frame, replace(wanted, topic=topic, schema=schema), folder, rejects, progress)
+    note = "The events are those of a topic's log: what its publishers had already left out cannot be seen."
+    return Report([found], command, _now(), version, wanted.share, (note,))
+
+
+def _analyzed(
+    spark: SparkSession,
+    frame: DataFrame,
+    wanted: Wanted,
+    work: Path,
+    rejects_to: str | None,
+    progress: Progress | None,
+) -> TopicReport:
+    stamper = None if wanted.rate else stamper_for([] if wanted.schema else head_of(frame), wanted)
+    rows = _parsed_once(spark, frame, stamper, work, progress)
+    rejects = _rejected(rows, rejects_to)
+    if wanted.schema is None:
+        rows = numbered(rows)
+    _sort(spark, rows, work, progress)
+    if stamper is not None:
+        wanted = replace(wanted, time=stamper.name)
+    return staged(work, wanted, _runner(spark, progress), rejects)
+
+
+def _parsed_once(
+    spark: SparkSession, frame: DataFrame, stamper: Stamper | None, work: Path, progress: Progress | None
+) -> DataFrame:
+    """Everything parsed, in a table of its own: what follows reads it several times."""
+    place = str(work / "parsed")
+    watched(spark, lambda: stamped(frame, stamper).write.parquet(place), progress)
+    return spark.read.parquet(place)
+
+
+def _rejected(rows: DataFrame, to: str | None) -> Rejects:
+    """What is no event: counted, the first of it shown, all of it written where somebody wants it."""
+    bad = rows.where(F.col("reason").isNotNull())
+    count = bad.count()
+    if not count:
+        return Rejects()
+    told = numbered(rows).where(F.col("reason").isNotNull()).select("file", "line", "text", "reason")
+    if to is not None:
+        told.orderBy("file", "line").write.mode("overwrite").json(to)
+    first = told.orderBy("file", "line").limit(SAMPLED).collect()
+    return Rejects(count, [Reject(row.file, row.line, row.text, row.reason) for row in first])
+
+
+def _sort(spark: SparkSession, rows: DataFrame, work: Path, progress: Progress | None) -> None:
+    place = str(Workplace(work).sorted_folder)
+    good = rows.where(F.col("event").isNotNull()).orderBy(*_ORDER).select("seconds", "file", "line", "event")
+    watched(spark, lambda: good.write.parquet(place), progress)
+    if not Path(place).is_dir():
+        raise ConfigError("the folder to work in must be one that driver and executors share", work=str(work))
+
+
+def _runner(spark: SparkSession, progress: Progress | None) -> Any:
+    def run(
+        function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], weight: Callable[[Cell], float]
+    ) -> list[Mapping[str, Any]]:
+        results = sweep(spark, function, cells, weight=weight, progress=progress)
+        for result in results:
+            if result.figures is None:
+                raise JobFailed(f"a cell of the analysis failed: {result.error}", what=result.cell["what"])
+        return [result.figures for result in results if result.figures is not None]
+
+    return run
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,62 @@
+"""`thinwire analyze`: files in, a table, a page and a plan out; what cannot be analysed is named."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from thinwire.cli.main import main
+from thinwire.control.plans import load_plan
+from thinwire.errors import SparkUnavailable
+from thinwire.evaluation.bench.stream import sensor_batch
+
+BROKEN = [
+    ([], "name files"),
+    (["none.jsonl"], "no such file"),
+    (["{file}", "--subscribe", "rooms"], "name files"),
+    (["{file}", "--linger", "soon"], "joined by commas"),
+    (["{file}", "--levels", "-1"], "zero or more"),
+    (["{file}", "--levels", "150"], "share of the range"),
+    (["{file}", "--tolerance", "t"], "NAME=VALUE"),
+    (["{file}", "--master", "spark://host:7077"], "--work"),
+]
+
+
+@pytest.mark.parametrize(("args", "complaint"), BROKEN, ids=range(len(BROKEN)))
+def test_what_cannot_be_right_is_said_before_spark_starts(tmp_path, capsys, args, complaint):
+    file = tmp_path / "rooms.jsonl"
+    file.write_text('{"time": 1, "t": 2}\n')
+    assert main(["analyze", *(arg.format(file=file) for arg in args)]) == 2
+    told = capsys.readouterr()
+    assert complaint in told.err
+    assert not told.out
+
+
+@pytest.mark.slow
+def test_the_verb_writes_a_page_and_a_plan(tmp_path):
+    pytest.importorskip("pyspark", reason="extra spark")
+    from thinwire.spark.session import check
+
+    try:
+        check()
+    except SparkUnavailable as problem:
+        pytest.skip(str(problem))
+    path, page, plan = tmp_path / "machines.jsonl", tmp_path / "out" / "report.html", tmp_path / "out" / "plan.toml"
+    events = sensor_batch(600, sources=3).to_pylist()
+    path.write_text("".join(json.dumps(event) + "\n" for event in events) + "no event\n")
+    files = ["--report", str(page), "--plan", str(plan)]
+    args = ["--levels", "0,1", "--linger", "0.005,2", "--tolerance", "speed=5", "--source", "machine", "--json"]
+    command = [sys.executable, "-m", "thinwire", "analyze", str(path), *files, *args]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["held_out"], found["rejected"], found["rejects"][0]["line"]) == (300, 1, 601)
+    assert len(found["strategies"]) == 3 * 3 * 2
+    [chosen] = [one for one in found["strategies"] if one["chosen"]]
+    assert chosen["front"]
+    assert all(one["kept"] for one in found["strategies"])
+    assert "as asked" in {one["strategy"].split(", ")[1] for one in found["strategies"]}
+    assert found["sentence"] in page.read_text()
+    expected = load_plan(plan).topic("machines").expected
+    assert expected["link_saving"] == pytest.approx(chosen["link_saving"], abs=1e-4)

@@ -1,0 +1,154 @@
+"""The dry run on Spark: figure for figure what one process finds, whatever the files look like."""
+
+import csv
+import gzip
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from thinwire.errors import ConfigError, ThinwireError
+from thinwire.evaluation.analysis import EXACT, Level, Wanted, grid, in_process
+from thinwire.evaluation.analysis.workplace import Chunk, Task, Workplace
+from thinwire.evaluation.bench.stream import sensor_batch, sensor_schema
+from thinwire.spark.jobs.analyze import analyze
+
+EVENTS = sensor_batch(2_400, sources=4).to_pylist()
+FEW = grid((EXACT, Level("1 %", 0.01)), (("compact", "auto"),), (0.005, 0.5))
+WANTED = Wanted("machines", FEW, time="time", dimensions=["machine"], chunk=500)
+
+
+def lines(path: Path, events=EVENTS, *, spoilt=()) -> Path:
+    texts = [json.dumps(event) for event in events]
+    for place, text in sorted(spoilt, reverse=True):
+        texts.insert(place, text)
+    path.write_text("\n".join(texts) + "\n")
+    return path
+
+
+def figures(report):
+    """Everything but processor times, which are measured."""
+    judged = [replace(one.outcome, publish_cpu=None, receive_cpu=None) for one in report.judged]
+    return judged, list(report.baselines), list(report.properties), report.learned, report.rejected, report.rejects
+
+
+def test_spark_finds_what_one_process_finds(spark, tmp_path):
+    spoilt = [(3, "{"), (3, ""), (700, "[1]"), (1900, '{"time":"soon"}')]
+    path = lines(tmp_path / "m.jsonl", spoilt=spoilt)
+    alone = in_process([path], WANTED)
+    seen = []
+    [found] = analyze(
+        spark, [str(path)], WANTED, rejects=str(tmp_path / "rejects"), progress=lambda *told: seen.append(told)
+    ).topics
+    assert figures(found) == figures(alone)
+    assert [one.line for one in found.rejects] == [5, 703, 1904]
+    assert "tells no time" in found.rejects[2].reason
+    assert found.rejected == spark.read.json(str(tmp_path / "rejects")).count() == 3
+    assert found.chosen.outcome.kept
+    assert found.chosen.outcome.events == 1_200
+    assert found.learned.events == 1_200
+
+
+@pytest.mark.slow
+def test_files_of_all_kinds_tell_the_same(spark, tmp_path):
+    plain = lines(tmp_path / "m.jsonl")
+    packed = tmp_path / "m.ndjson.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    table = tmp_path / "m.parquet"
+    pq.write_table(pa.Table.from_pylist(EVENTS), table)
+    separated = tmp_path / "m.csv"
+    with separated.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(EVENTS[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(EVENTS)
+    one = replace(WANTED, strategies=FEW[:1])
+    frames = {
+        path.name: analyze(spark, [str(path)], one).topics[0].chosen.outcome.total.frame
+        for path in (plain, packed, table, separated)
+    }
+    assert len(set(frames.values())) == 1, frames
+
+
+def test_instants_of_tables_stay_instants(spark, tmp_path):
+    path = tmp_path / "instants.parquet"
+    rows = [{"at": datetime.fromtimestamp(1_700_000_000 + n, UTC), "room": "a", "t": n % 9 / 10} for n in range(60)]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    wanted = Wanted("rooms", FEW[:1], time="at", dimensions=["room"])
+    [found] = analyze(spark, [str(path)], wanted).topics
+    assert found.learned.schema["at"].form == "datetime"
+    assert (found.chosen.outcome.events, found.chosen.outcome.kept) == (30, True)
+
+
+@pytest.mark.slow
+def test_events_out_of_order_are_put_in_order(spark, tmp_path):
+    path = lines(tmp_path / "m.jsonl", EVENTS[::-1])
+    halves = [lines(tmp_path / "1.jsonl", EVENTS[:900]), lines(tmp_path / "2.jsonl", EVENTS[900:])]
+    one = replace(WANTED, strategies=FEW[:1])
+    [whole] = analyze(spark, [str(path)], one).topics
+    [parts] = analyze(spark, list(map(str, halves)), one).topics
+    assert whole.chosen.outcome.events == parts.chosen.outcome.events == 1_200
+    assert whole.chosen.outcome.total.frame == pytest.approx(parts.chosen.outcome.total.frame, rel=0.01)
+
+
+def test_chunks_make_little_difference(tmp_path):
+    path = lines(tmp_path / "m.jsonl")
+    whole, cut = (in_process([path], replace(WANTED, chunk=chunk)) for chunk in (10_000, 300))
+    for one, other in zip(whole.judged, cut.judged, strict=True):
+        assert one.outcome.events == other.outcome.events
+        assert other.outcome.kept
+        assert other.link_saving == pytest.approx(one.link_saving, abs=0.01)
+        assert other.frame_saving == pytest.approx(one.frame_saving, abs=0.01)
+
+
+def test_events_that_tell_no_time_come_at_a_rate(tmp_path):
+    events = [{"room": "a", "heat": 20 + n % 5 / 10} for n in range(400)]
+    path = lines(tmp_path / "rooms.jsonl", events)
+    wanted = Wanted("rooms", FEW[:1], dimensions=["room"], rate=10.0, chunk=70)
+    found = in_process([path], wanted)
+    assert (found.chosen.outcome.events, found.chosen.outcome.kept) == (200, True)
+    assert found.chosen.outcome.seconds == pytest.approx(19.9)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "complaint"),
+    [
+        ("", WANTED, "none that can be read"),
+        ("nonsense\n", WANTED, "none that can be read"),
+        ('{"machine": "m0", "time": 5}\n', WANTED, "too few|needs events"),
+        ('{"machine": "m0", "heat": 5}\n' * 9, replace(WANTED, time=None, dimensions=["machine"]), "--time"),
+        ('{"machine": "m0", "heat": 5}\n' * 9, WANTED, "no such property"),
+    ],
+    ids=["empty", "nonsense", "one event", "no time", "no such time"],
+)
+def test_bad_input_is_named(spark, tmp_path, text, wanted, complaint):
+    path = tmp_path / "m.jsonl"
+    path.write_text(text)
+    for run in (lambda: in_process([path], wanted), lambda: analyze(spark, [str(path)], wanted)):
+        with pytest.raises(ThinwireError, match=complaint):
+            run()
+
+
+def test_what_is_not_there_or_not_known_is_named(spark, tmp_path):
+    with pytest.raises(ConfigError, match="no such file"):
+        analyze(spark, [str(tmp_path / "none.jsonl")], WANTED)
+    (tmp_path / "m.xlsx").write_text("")
+    with pytest.raises(ConfigError, match="names end in"):
+        analyze(spark, [str(tmp_path / "m.xlsx")], WANTED)
+    full = tmp_path / "full"
+    full.mkdir()
+    path = lines(full / "m.jsonl")
+    with pytest.raises(ConfigError, match="must be empty"):
+        analyze(spark, [str(path)], WANTED, work=full)
+    assert path.exists()
+
+
+def test_a_task_is_kept_as_it_is(tmp_path):
+    asked = Level("as asked", asked=(("flow", "1%"), ("speed", 2.0)))
+    task = Task(sensor_schema(), grid((asked,)), [Chunk(0, 5, 9, 4)], begin=1.5, ranges={"flow": (1.0, 2.5)})
+    place = Workplace(tmp_path)
+    place.save(task)
+    assert place.load() == task
