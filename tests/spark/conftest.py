@@ -17,6 +17,7 @@ from thinwire.spark.session import check, session
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that run Spark share a process, so that one session serves them all."""
     for item in items:

@@ -42,20 +42,10 @@ def main(remote: str, servers: str, topic: str, folder: str) -> None:
         asked = {"servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
         rows = spark.read.format("thinwire").options(**asked, minPartitions=2).load().toArrow()
         feather.write_feather(rows, str(out / "rows.arrow"))
-        feather.write_feather(streamed(spark, asked, out), str(out / "streamed.arrow"))
         facts = {"sweep": swept(spark), "cancelled_after": cancelled(spark), "filled": filled(spark)}
     finally:
         spark.stop()
     (out / "facts.json").write_text(json.dumps(facts))
-
-
-def streamed(spark: SparkSession, asked: Mapping[str, str], out: Path) -> pa.Table:
-    """The same as a stream, landed in a table."""
-    frame = spark.readStream.format("thinwire").options(**asked, maxOffsetsPerTrigger=100).load()
-    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(out / "checkpoint"))
-    query = writer.option("path", str(out / "table")).trigger(availableNow=True).start()
-    query.awaitTermination()
-    return spark.read.parquet(str(out / "table")).toArrow()
 
 
 def swept(spark: SparkSession) -> dict[str, Any]:

@@ -16,11 +16,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
@@ -86,6 +88,7 @@ def planned(
     count = min(len(cells), tasks or _tasks(spark))
     hands = dealt([weight(cell) if weight else 1.0 for cell in cells], max(count, 1))
     texts = [json.dumps(cell) for cell in cells]
+    _travels(function)
     work = [[(number, texts[number]) for number in hand] for hand in hands]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -128,6 +131,13 @@ def _check(cells: Sequence[Cell]) -> None:
 def _tasks(spark: SparkSession) -> int:
     # A session, local or remote, tells its cores only by how many partitions it makes by itself.
     return TASKS_A_CORE * spark.range(10_000).select(spark_partition_id()).distinct().count()
+
+
+def _travels(function: Function) -> None:
+    """Let a function of the caller's own module go to the tasks as it is: they may not be able to import it."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    if module is not None and module.__name__.partition(".")[0] not in ("__main__", "thinwire"):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def _measured(function: Function, cell: Cell) -> tuple[str | None, float, str | None]:
