@@ -205,3 +205,18 @@ def test_a_slow_subscriber_costs_bounded_memory_and_gets_everything(caplog: pyte
     with caplog.at_level(logging.WARNING):
         run(story, timeout=60)
     assert "slow consumer" not in caplog.text
+
+
+def test_a_publisher_earlier_than_the_registry_does_as_the_settings_say() -> None:
+    from thinwire.transports.embedded import EmbeddedServer
+
+    async def story() -> None:
+        schema = rooms()
+        async with EmbeddedServer() as server, bus_on(server.url, registry=False) as bus:
+            await bus.register(schema, retain=True, tolerance={"t": 0.5}, audit_every=4)
+            async with bus.publisher(schema.name, name="p1") as out:
+                config = out.link.config
+        assert (config.audit_every, config.demand.tolerance["t"]) == (4, 0.5)
+        assert config.demand.tolerance.get("n", config.demand.default_tolerance) == 0
+
+    run(story)

@@ -73,7 +73,7 @@ class Reader:
 
     def __init__(self, what: Asked, *, compares: bool) -> None:
         self._compares = compares
-        self._topic = Topic(None, None, ROOMS, managed=False)  # type: ignore[arg-type]  # nobody has to be asked
+        self._topic = Topic(None, None, ROOMS)  # type: ignore[arg-type]  # nobody has to be asked
         demand = DemandClass(dict(what.tolerance), what.default_tolerance, what.exact, what.properties, {}, "changes")
         self.intake = Intake(self._topic, what, demand, None, lambda notice: None, self._inlet(), Floor())
         self._attached()

@@ -267,21 +267,6 @@ def test_any_schema(data):
     agree(schema, in_messages(told(schema, [], history, demand), [3], []), [2], compiled=data.draw(st.booleans()))
 
 
-@given(history=histories(PLAIN, small, max_size=50), cut=st.integers(0, 30))
-@settings(max_examples=20)
-def test_a_run_up_moves_the_state_and_nothing_else(history, cut):
-    messages = in_messages(told(PLAIN, ["key"], history, DEMANDS[3]), [3], [])
-    seeing, muted = (Subscriber([PLAIN], publisher="p") for _ in range(2))
-    offsets = list(range(len(messages)))
-    events, _ = received(seeing, messages, offsets)
-    reader = TableReader(muted, PLAIN)
-    reader.run_up(messages[:cut])
-    rows, _, _ = tabled(reader, messages[cut:], offsets[cut:], [4])
-    assert different(rows, [row_of(PLAIN, at, event) for at, event in events if at >= cut]) == []
-    assert muted.passed_over
-    assert where(muted) == where(seeing)
-
-
 def test_long_silence_comes_in_pages():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("t", "number", step="0.1")])
     publisher = Publisher(

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from thinwire.cli.ending import Interruptible, run
 from thinwire.cli.live import (
@@ -33,6 +32,7 @@ from thinwire.cli.live import (
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.publishing import Feed, Intake, Summary, settle_schema
+from thinwire.cli.status import status
 from thinwire.client.publication import TopicPublisher
 from thinwire.control.plans import load_plan
 from thinwire.errors import ConfigError
@@ -152,45 +152,21 @@ async def _publish(feed: Feed, intake: Intake, access: Access) -> tuple[bool, Su
             **feed.batching,
         )
         async with publisher as out:
-            with Interruptible() as ending, _Progress() as progress:
-                await _pour(intake, out, feed.rate, progress)
+            shown = status(lambda: f"{intake.taken:,} events, {intake.rejected:,} rejected", "waiting for events")
+            with Interruptible() as ending, shown:
+                await _pour(intake, out, feed.rate)
             await out.flush()
             summary = Summary.of(intake, out, feed.topic)
     return ending.interrupted, summary
 
 
-async def _pour(intake: Intake, out: TopicPublisher, rate: float | None, progress: _Progress) -> None:
+async def _pour(intake: Intake, out: TopicPublisher, rate: float | None) -> None:
     loop = asyncio.get_running_loop()
     begin = loop.time()
     async for number, event, size in intake:
         if rate:
             await asyncio.sleep(begin + intake.taken / rate - loop.time())
         await intake.offer(out, number, event, size)
-        progress.update(loop.time(), intake)
-
-
-class _Progress:
-    """A line on a terminal that moves; nothing where standard error is none."""
-
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._status = self._console.status("waiting for events") if self._console.is_terminal else None
-        self._next = 0.0
-
-    def __enter__(self) -> _Progress:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def update(self, now: float, intake: Intake) -> None:
-        """Say how far it is, now and then."""
-        if self._status is not None and now >= self._next:
-            self._next = now + 0.2
-            self._status.update(f"{intake.taken:,} events, {intake.rejected:,} rejected")
 
 
 def _show(output: Output, summary: Summary) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
 import typer
-from rich.console import Console
 
 from thinwire.cli.ending import Interruptible, run
 from thinwire.cli.live import (
@@ -27,6 +26,7 @@ from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.places import read_start
 from thinwire.cli.recorded import show_info
+from thinwire.cli.status import status
 from thinwire.control.recording import Copied, Recorder, Start
 from thinwire.errors import ConfigError
 from thinwire.transports.recordings import RecordingWriter
@@ -117,40 +117,18 @@ async def _record(wanted: _Wanted, access: Access) -> tuple[bool, Mapping[str, C
         with RecordingWriter(wanted.to) as out:
             recorder = Recorder(bus.broker, out, wanted.topics, checkpoints=wanted.checkpoints, tell=_tell)
             await recorder.open(wanted.start)
-            with Interruptible() as ending, _Progress(recorder), suppress(TimeoutError):
+            shown = status(lambda: _progress(recorder.copied), "waiting for messages")
+            with Interruptible() as ending, shown, suppress(TimeoutError):
                 async with asyncio.timeout(wanted.seconds):
                     await recorder.copy(until_caught_up=wanted.until_caught_up)
             await recorder.put_documents()
     return ending.interrupted, recorder.copied, out.written
 
 
-class _Progress:
-    """A line on a terminal that moves; nothing where standard error is none."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        console = Console(stderr=True)
-        self._recorder = recorder
-        self._status = console.status("waiting for messages") if console.is_terminal else None
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> None:
-        if self._status is not None:
-            self._status.start()
-            self._update()
-
-    def __exit__(self, *error: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._status is not None:
-            self._status.stop()
-
-    def _update(self) -> None:
-        assert self._status is not None
-        copied = self._recorder.copied.values()
-        messages, behind = sum(one.messages for one in copied), sum(one.behind for one in copied)
-        size = sum(one.bytes for one in copied)
-        self._status.update(f"{messages:,} messages, {size / 1e6:,.1f} MB, {behind:,} to come")
-        self._timer = asyncio.get_running_loop().call_later(0.2, self._update)
+def _progress(copied: Mapping[str, Copied]) -> str:
+    messages, behind = sum(one.messages for one in copied.values()), sum(one.behind for one in copied.values())
+    size = sum(one.bytes for one in copied.values())
+    return f"{messages:,} messages, {size / 1e6:,.1f} MB, {behind:,} to come"
 
 
 def _show(output: Output, to: Path, copied: Mapping[str, Copied], written: int) -> None:

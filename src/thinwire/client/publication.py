@@ -125,6 +125,8 @@ class TopicPublisher:
         if config is not None:
             self.wanted = config.wanted
             self._config = config.link_config(self._view.travelling)
+        elif self._config.version == 0:
+            self._config = self._view.settled(self._config)
         link = self._link = self._new_life(before)
         await self._view.publisher_starts(self.name, link.incarnation, self._clock.now())
         self._say(link.start(self._clock.now()))

@@ -16,6 +16,7 @@ from thinwire.control.registry import (
     ConfigDocument,
     PublisherDocument,
     SubscriptionDocument,
+    TopicDocument,
     config_key,
     decode,
     find_schema,
@@ -26,9 +27,11 @@ from thinwire.control.registry import (
     schema_key,
     topic_document,
 )
+from thinwire.control.registry.budget import budget
 from thinwire.control.registry.settings import demand_for
 from thinwire.errors import RegistryError, UnknownFacts, UnknownTopic
 from thinwire.events import Event, Schema
+from thinwire.link.config import LinkConfig
 from thinwire.reduction.demand import tolerance_of
 from thinwire.transports.broker import Broker, Bucket, Retention
 
@@ -41,14 +44,18 @@ _log = logging.getLogger("thinwire.control")
 class Topic:
     """A topic. `managed` says whether the registry has a document of it; without one a schema must be given.
 
-    current: the fingerprint (hex) of the schema that the registry has for it now; "" where it is not managed
+    document: what the registry has of it; current: the fingerprint (hex) of its schema there, "" where there is none
     """
 
-    def __init__(self, broker: Broker, bucket: Bucket, schema: Schema, *, managed: bool, current: str = "") -> None:
+    def __init__(
+        self, broker: Broker, bucket: Bucket, schema: Schema, *, document: TopicDocument | None = None
+    ) -> None:
+        managed = document is not None
         self.name = schema.name
         self.schema = schema
         self.managed = managed
-        self.current = current
+        self.document = document
+        self.current = document.fingerprint if document is not None else ""
         self.factored = managed and any(p.static for p in schema)
         self.travelling = factored(schema) if self.factored else schema
         self.retention: Retention | None = None
@@ -70,11 +77,11 @@ class Topic:
         if document is None:
             if schema is None:
                 raise UnknownTopic(topic=name)
-            return cls(broker, bucket, schema, managed=False)
+            return cls(broker, bucket, schema)
         current = schema or await find_schema(bucket, name, document.fingerprint)
         if current is None:
             raise RegistryError("the schema of a topic is missing", topic=name, fingerprint=document.fingerprint)
-        return cls(broker, bucket, current, managed=True, current=document.fingerprint)
+        return cls(broker, bucket, current, document=document)
 
     def lookup(self, fingerprint: bytes) -> Schema | None:
         """The schema that travels under this fingerprint, if it has been learnt."""
@@ -134,6 +141,18 @@ class Topic:
         """What the registry wants publishers to do now; None where it has not said anything."""
         entry = await self._bucket.get(config_key(self.name)) if self.managed else None
         return _config(self.name, entry.value) if entry is not None and entry.value is not None else None
+
+    def settled(self, own: LinkConfig) -> LinkConfig:
+        """What a publisher does that is earlier than the registry's first word: as the topic's settings say.
+
+        own: what it would do else; it decides how far off values may be where the settings do not
+        """
+        if self.document is None:
+            return own
+        settings = self.document.settings
+        kept = settings.retain and (settings.tolerance is not None or settings.default_tolerance is not None)
+        demand = budget(self.schema, [], settings).demand(self.schema, settings) if kept else own.demand
+        return LinkConfig(own.version, demand_for(self.travelling, demand), **settings.link)
 
     async def configurations(self) -> AsyncGenerator[ConfigDocument, None]:
         """What the registry wants publishers to do: now, and whenever it changes."""

@@ -31,7 +31,7 @@ def encode(source: int, skip: int, values: Mapping[int, Any], schema: Schema) ->
     wire = schema.wire
     document: dict[str, Any] = {_PLACE: [source, skip]}
     for index, value in values.items():
-        document[_told_name(wire[index].name)] = _told(value)
+        document[_told_name(wire[index].name)] = told(value)
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -40,7 +40,7 @@ def decode(body: bytes, schema: Schema, sources: int) -> Given:
     try:
         document = json.loads(body, parse_constant=_no_constant)
         place = document.pop(_PLACE, None) if isinstance(document, dict) else None
-        values = {name: _meant(value) for name, value in document.items()} if place is not None else {}
+        values = {name: meant(value) for name, value in document.items()} if place is not None else {}
     except (ValueError, RecursionError) as problem:
         raise CorruptFrame(f"body is not JSON: {problem}") from None
     if not isinstance(place, list) or len(place) != 2 or not all(type(n) is int and n >= 0 for n in place):
@@ -74,7 +74,8 @@ def _told_name(name: str) -> str:
     return _PLACE + name if name.startswith(_PLACE) else name
 
 
-def _told(value: Any) -> Any:
+def told(value: Any) -> Any:
+    """A value in JSON's own types."""
     if isinstance(value, bytes):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     if isinstance(value, datetime):
@@ -82,7 +83,8 @@ def _told(value: Any) -> Any:
     return {_ITSELF: value} if _is_marked(value) else value
 
 
-def _meant(value: Any) -> Any:
+def meant(value: Any) -> Any:
+    """The way back; ValueError where a mark is none of ours."""
     if not _is_marked(value):
         return value
     ((mark, inner),) = value.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from thinwire.events import Property, Schema
 from thinwire.events.event import About
+from thinwire.formats.plain import told
 from thinwire.link.table_columns import arrow_type, bound_type
 
 T = TypeVar("T")
@@ -125,10 +125,7 @@ def value_text(value: Any) -> str:
     >>> value_text({"b": [1, None]}), value_text(b"hi")
     ('{"b":[1,null]}', '{"$bytes":"aGk="}')
     """
-    if isinstance(value, bytes):
-        return _json({"$bytes": b64encode(value).decode("ascii")})
-    marked = isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith("$")
-    return _json({"$": value} if marked else value)
+    return _json(told(value))
 
 
 def _json(value: Any) -> str:

@@ -37,7 +37,7 @@ class Way:
         self._from = (0, 0, 0)
         self._walk: Walk | None = None
 
-    def take(self, decoder: TableDecoder, out: Ints, rows: int, *, shown: bool, kept: bool) -> bool:
+    def take(self, decoder: TableDecoder, out: Ints, rows: int, *, shown: bool) -> bool:
         """By the kernel, as far as it goes; was it stopped for want of room?"""
         if self._walk is None:
             from thinwire.reduction.table_decoder import Walk
@@ -45,7 +45,7 @@ class Way:
             self._walk = Walk(self.messages)
         self._from = self.number, self.at, rows
         self._walk.go_on(self.number, self.at, rows)
-        full = decoder.take(self._walk, out, shown=shown, kept=kept)
+        full = decoder.take(self._walk, out, shown=shown)
         self.number, self.at = self._walk.place
         return full
 

@@ -110,30 +110,20 @@ class TableReader:
             yield from self._walk(messages[first:last], log, first)
         yield from self._turn(log)
 
-    def run_up(self, messages: Sequence[bytes]) -> None:
-        """Move the state on by these messages, and no more."""
-        wanted, self.subscriber.passed_over = self.subscriber.passed_over, False
-        try:
-            for first, last in _stretches(messages):
-                for _ in self._walk(messages[first:last], None, first):
-                    pass
-        finally:
-            self.subscriber.passed_over = wanted
-
-    def _walk(self, messages: Sequence[bytes], log: Log | None, first: int) -> Iterator[Taken]:
+    def _walk(self, messages: Sequence[bytes], log: Log, first: int) -> Iterator[Taken]:
         """Some messages, the first of which has this number in the log."""
         way = Way(messages, first)
         while way.number < len(messages):
             decoder = self._decoder() if self.subscriber.state is State.READY else None
             if decoder is not None:
                 yield from self._prepare(decoder, log)
-                if self._take_ordinary(decoder, way, kept=log is not None) and self._page.count:
+                if self._take_ordinary(decoder, way) and self._page.count:
                     yield from self._turn(log)
                     continue
             if way.number < len(messages):
                 yield from self._take_next(way, log)
 
-    def _prepare(self, decoder: TableDecoder, log: Log | None) -> Iterator[Taken]:
+    def _prepare(self, decoder: TableDecoder, log: Log) -> Iterator[Taken]:
         """Have a page that takes the decoder's records, and has room."""
         if self._page.expander is not decoder.expander:
             yield from self._turn(log)
@@ -141,11 +131,11 @@ class TableReader:
         elif self._page.full:
             yield from self._turn(log)
 
-    def _take_ordinary(self, decoder: TableDecoder, way: Way, *, kept: bool) -> bool:
+    def _take_ordinary(self, decoder: TableDecoder, way: Way) -> bool:
         """As many frames as the kernel takes. Did it stop for want of room?"""
         replica, page = self.subscriber.replica, self._page
         assert replica is not None
-        full = way.take(decoder, page.records, page.count, shown=self.subscriber.passed_over, kept=kept)
+        full = way.take(decoder, page.records, page.count, shown=self.subscriber.passed_over)
         way.count(self.subscriber.counts)
         way.remember(replica)
         messages = way.messages_of_rows()
@@ -153,10 +143,10 @@ class TableReader:
             page.add_records(messages)
         return full
 
-    def _take_next(self, way: Way, log: Log | None) -> Iterator[Taken]:
+    def _take_next(self, way: Way, log: Log) -> Iterator[Taken]:
         """The next frame the long way, or a whole message that has none."""
         number = way.number + way.first
-        self.offset = int(log.offsets[number]) if log is not None else None
+        self.offset = int(log.offsets[number])
         try:
             out = self._receive(way.next_frame())
         except PeerFault:
@@ -176,10 +166,8 @@ class TableReader:
         with keeping(self.subscriber.replica, decoder):
             return list(self.subscriber.receive(frame, now=0.0))
 
-    def _add(self, found: Sequence[Delivery | Silence], number: int, log: Log | None) -> Iterator[Taken]:
+    def _add(self, found: Sequence[Delivery | Silence], number: int, log: Log) -> Iterator[Taken]:
         """What a frame of a message brought, as rows."""
-        if log is None:
-            return
         for thing in found:
             if isinstance(thing, Event):
                 if self._page.full:
@@ -201,9 +189,9 @@ class TableReader:
             self._page.add_silent(count, number, silence.about, silence.texts)
             left -= count
 
-    def _turn(self, log: Log | None) -> Iterator[Taken]:
+    def _turn(self, log: Log) -> Iterator[Taken]:
         """The rows so far."""
-        if log is None or not (self._page.count or self._missed):
+        if not (self._page.count or self._missed):
             return
         for batch, unfit in self._page.turn(log.offsets, log.times):
             missed, self._missed = self._missed, []

@@ -88,10 +88,10 @@ class TableDecoder:
         self._work = np.zeros((3, expander.columns.width), dtype=np.int64)
         self._run = np.zeros(CELLS_OF_RUN, dtype=np.int64)
 
-    def take(self, walk: Walk, out: Ints, *, shown: bool, kept: bool = True) -> bool:
+    def take(self, walk: Walk, out: Ints, *, shown: bool) -> bool:
         """Walk on as far as frames are ordinary; the walk says how far that was. Was it for want of room?
 
-        shown: do events that were passed over in silence leave a record? kept: or does nobody want any?
+        shown: do events that were passed over in silence leave a record?
         """
         columns = self.expander.columns
         if not columns.rows:
@@ -104,7 +104,6 @@ class TableDecoder:
             walk.raw,
             walk.starts,
             shown,
-            kept,
             self._work,
             self._run,
             walk.cells,

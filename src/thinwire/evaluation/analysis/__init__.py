@@ -2,10 +2,9 @@
 
 from thinwire.evaluation.analysis.baseline import Baseline, merge_baselines, weigh
 from thinwire.evaluation.analysis.choosing import Goal, Judged, choose, judge, pareto
-from thinwire.evaluation.analysis.dry_run import analyse
 from thinwire.evaluation.analysis.evaluating import evaluate, evaluate_together
 from thinwire.evaluation.analysis.in_process import in_process
-from thinwire.evaluation.analysis.learning import Learned, learn, merge_ranges, ranges_of
+from thinwire.evaluation.analysis.learning import Learned, merge_ranges, ranges_of
 from thinwire.evaluation.analysis.outcome import Bytes, Outcome, merge
 from thinwire.evaluation.analysis.page import render
 from thinwire.evaluation.analysis.properties import PropertyCost, study
@@ -14,7 +13,7 @@ from thinwire.evaluation.analysis.report import Report, TopicReport, plan_of
 from thinwire.evaluation.analysis.rows import batch_of, events_of
 from thinwire.evaluation.analysis.staged import CHUNK, Wanted, one_by_one, staged
 from thinwire.evaluation.analysis.strategy import EXACT, LEVELS, LINGERS, Level, Strategy, grid, same_frames
-from thinwire.evaluation.analysis.times import EventClock, split
+from thinwire.evaluation.analysis.times import EventClock
 
 __all__ = [
     "CHUNK",
@@ -37,7 +36,6 @@ __all__ = [
     "Strategy",
     "TopicReport",
     "Wanted",
-    "analyse",
     "batch_of",
     "choose",
     "evaluate",
@@ -47,7 +45,6 @@ __all__ = [
     "in_process",
     "judge",
     "kind_of",
-    "learn",
     "merge",
     "merge_baselines",
     "merge_ranges",
@@ -58,7 +55,6 @@ __all__ = [
     "read_events",
     "render",
     "same_frames",
-    "split",
     "staged",
     "study",
     "weigh",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thinwire.evaluation.analysis.rows import batch_of
 from thinwire.evaluation.analysis.strategy import Ranges, measured
 from thinwire.events import Schema
-from thinwire.events.inference import explain
 
 LIMIT = 100_000
 """events that a schema is found from, at most; of more every second, third, ... is taken"""
@@ -26,28 +23,6 @@ class Learned:
     ranges: Ranges
     events: int
     reasons: Mapping[str, str]
-
-
-def learn(
-    events: Sequence[Mapping[str, Any]],
-    topic: str,
-    *,
-    dimensions: Sequence[str] | None = None,
-    time: str | None = None,
-    schema: Schema | None = None,
-) -> Learned:
-    """What these events teach; a schema that is given is taken as it is.
-
-    >>> found = learn([{"room": "a", "t": 20.5}, {"room": "a", "t": 22.0}], "rooms", dimensions=["room"])
-    >>> found.ranges
-    {'t': (20.5, 22.0)}
-    """
-    reasons: Mapping[str, str] = {}
-    if schema is None:
-        some = events[:: max(1, -(-len(events) // LIMIT))]
-        found = explain(some, topic, dimensions=dimensions, time=time, limit=LIMIT)
-        schema, reasons = found.schema, found.reasons
-    return Learned(schema, ranges_of([batch_of(events, schema).batch], schema), len(events), reasons)
 
 
 def ranges_of(batches: Iterable[pa.RecordBatch], schema: Schema) -> dict[str, tuple[float, float]]:

@@ -45,7 +45,8 @@ class Wanted:
     """What is to be analysed.
 
     topic: the name of the stream; strategies: those to try; goal: what a plan is chosen by
-    share: of the training part; dimensions, time, rate, schema: as in `analyse`; chunk: events of a chunk
+    share: of the training part; chunk: events of a chunk; rate: events a second, where they do not tell their time
+    schema: of the events, with dimensions and time what is inferred where there is none
     """
 
     topic: str

@@ -84,17 +84,3 @@ class EventClock:
             fitting = (unit for unit in _UNITS if largest / unit < _YEAR_2100)
             self._unit = float(known or next(fitting, _UNITS[-1]))
         return self._unit
-
-
-def split(times: Floats, share: float = 0.5) -> float:
-    """The instant that parts events in time: those before it are for learning, the others are held out.
-
-    >>> split(np.array([0.0, 1.0, 2.0, 2.0, 3.0, 9.0]))
-    2.0
-    """
-    if not 0 < share < 1:
-        raise ConfigError("the share of the training part is a number between 0 and 1", share=share)
-    if len(times) < 2 or times[0] == times[-1]:
-        raise ConfigError("too few instants to hold any out: give more events", events=len(times))
-    cut = float(np.sort(times)[int(share * len(times))])
-    return cut if cut > times.min() else float(times[times > times.min()].min())

@@ -143,7 +143,6 @@ def take_message(
     width: int,
     raw: Any,
     shown: bool,
-    kept: bool,
     work: Any,
     run: Any,
     walk: Any,
@@ -159,8 +158,8 @@ def take_message(
         walk[DATA_BYTES] += run[BYTES]
         walk[BYTE] = run[AT]
         walk[SEEN] += run[EVENTS]
-        walk[ROWS] += run[EVENTS] if kept else 0
-        if answer == TAKEN or (answer == FULL and kept):
+        walk[ROWS] += run[EVENTS]
+        if answer in (TAKEN, FULL):
             return answer
         if answer == NOT_ORDINARY:
             batch = raw[0] & 0x0F == _BATCH
@@ -175,7 +174,7 @@ def take_message(
             walk[BEAT_BYTES] += last - first
             walk[BYTE] = last
             walk[SEEN] += run[EVENTS]
-            walk[ROWS] += run[EVENTS] if kept else 0
+            walk[ROWS] += run[EVENTS]
             if last == size:
                 return TAKEN
 
@@ -189,7 +188,6 @@ def take_messages(
     raw: Any,
     starts: Any,
     shown: bool,
-    kept: bool,
     work: Any,
     run: Any,
     walk: Any,
@@ -200,7 +198,7 @@ def take_messages(
     """The messages from `walk` on, as far as their frames are ordinary and `out` has room; answers as `take_frames`.
 
     raw, starts: the messages one behind the other, where each begins, and where the last one ends
-    shown: do events that were passed over in silence leave a record? kept: or does nobody want any record?
+    shown: do events that were passed over in silence leave a record?
     frames, rows: of each message, how many frames it gave, and how many records there were after it
     """
     while walk[MESSAGE] < len(starts) - 1:
@@ -209,7 +207,7 @@ def take_messages(
         message = raw[starts[number] : starts[number + 1]]
         if len(message) == 0:
             return NOT_ORDINARY
-        answer = take_message(plan, cells, table, width, message, shown, kept, work, run, walk, frames, out)
+        answer = take_message(plan, cells, table, width, message, shown, work, run, walk, frames, out)
         rows[number] = walk[ROWS]
         if answer != TAKEN:
             return answer

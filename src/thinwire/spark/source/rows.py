@@ -6,7 +6,6 @@ Columns whose names begin with `_` tell about an event and are no part of it; a 
 from __future__ import annotations
 
 import json
-from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 from thinwire.errors import ConfigError
 from thinwire.events import Kind, Schema
 from thinwire.events.paths import nest
+from thinwire.formats.plain import meant
 
 VALUE = "value"
 DUE = "_due"
@@ -93,10 +93,6 @@ def _opaque(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        told = json.loads(value)
-        mark, inner = next(iter(told.items())) if isinstance(told, dict) and len(told) == 1 else ("", told)
-        if mark == "$bytes":
-            return b64decode(inner, validate=True)
-        return inner if mark == "$" else told
+        return meant(json.loads(value))
     except (ValueError, TypeError, RecursionError):
         return value
