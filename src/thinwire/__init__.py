@@ -8,7 +8,7 @@
 
 from thinwire.client import Away, Bus, Coarser, Skewed, Subscription, TopicPublisher, Unreadable, Unserved, connect
 from thinwire.errors import ThinwireError
-from thinwire.events import Event, Property, Schema, from_class, from_turtle, infer, to_turtle
+from thinwire.events import Event, Property, Schema, from_class, from_turtle, infer, opaque, to_turtle
 from thinwire.link import Audit, LinkConfig, Missed, Publisher, Subscriber, Watermark
 from thinwire.reduction import Demand
 
@@ -36,5 +36,6 @@ __all__ = [
     "from_class",
     "from_turtle",
     "infer",
+    "opaque",
     "to_turtle",
 ]

@@ -180,6 +180,13 @@ class UnknownDictionary(PeerFault):
     retriable = True
 
 
+class CorruptDictionary(PeerFault):
+    """Bytes that are not a dictionary, or not the one that was asked for."""
+
+    summary = "corrupt dictionary"
+    advice = "Ask the store for it again; until then messages travel without it."
+
+
 class LedgerError(LocalFault):
     """A file that is not a ledger, or a row that is not one of ours."""
 

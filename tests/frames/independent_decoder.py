@@ -1,7 +1,8 @@
 """A reader of the wire in a few pages, written from docs/wire.md alone: it shares no line with thinwire.
 
 It turns messages into events and watermarks, and waits for a key frame after anything it did not expect. Left out: the
-lanes GEO, ARRAY and OPAQUE, JSON frames, recognising duplicates, bounds, flags, reports of loss, and the limits.
+lanes GEO, ARRAY and OPAQUE (but for payloads), JSON frames, recognising duplicates, bounds, flags, reports of loss, and
+the limits.
 """
 
 import hashlib
@@ -10,6 +11,8 @@ import struct
 import zlib
 from datetime import datetime, timedelta
 from fractions import Fraction
+
+import zstandard
 
 LANES = {"boolean": "flag", "integer": "tick", "number": "tick", "timestamp": "tick", "float": "float"}
 LINEAR, TREND, SEASONAL, FINE, EMPTY, FRESH, M = 1, 2, 3, 16, 32, 64, 1 << 61
@@ -151,10 +154,42 @@ def shown(p, x):
     return text + (f".{fraction:0{digits}d}" if digits else "") + p["form"][6:]
 
 
+class Shared:
+    """A dictionary as the store has it, and what was packed with it."""
+
+    def __init__(self, told):
+        told = Bytes(told)
+        version, self.codec, _level, facts = told.take(4)
+        assert version == 1
+        self.largest = told.varint()
+        named, _parent = bytes((self.codec,)) + told.data[4 : told.at], told.blob()
+        if facts:
+            _trained_on = told.varint(), told.varint(), told.take(8)
+        self.content = told.blob()
+        self.hash = hashlib.blake2b(named + self.content, digest_size=16, person=b"thinwire-dict-1").digest()
+
+    def unpack(self, body):
+        if not body:
+            return body
+        if self.codec == 1:
+            preset = zlib.decompressobj(-15, zdict=self.content[-32768:])
+            return body[1:] if body[0] == 0x07 else preset.decompress(body)
+        if body[0] == 0x0D:
+            return body[1:]
+        window = min(max((max(self.largest, 1) - 1).bit_length(), 10), 23)
+        opening = bytes((0, window - 10 << 3)) + (len(body) << 3 | 5).to_bytes(3, "little")
+        frame = b"\0" + body[1:] if body[0] == 0x1D else opening + body
+        known = zstandard.ZstdCompressionDict(self.content)
+        reader = zstandard.ZstdDecompressor(dict_data=known, format=zstandard.FORMAT_ZSTD1_MAGICLESS)
+        return reader.decompress(frame, max_output_size=1 << 20)
+
+
 class Decoder:
     """Messages of one publisher in; `("event", values, source, ordinal, virtual)`, `("watermark", seconds)` out."""
 
-    def __init__(self, schema):
+    def __init__(self, schema, dictionaries=()):
+        self.shared = {shared.hash: shared for shared in map(Shared, dictionaries)}
+        self.opaque = [(p["name"], p["kind"]) for p in schema["properties"]] == [("payload", "opaque")]
         wire = [p for p in schema["properties"] if p.get("role") != "dimension" and not p.get("confidential")]
         self.wire = [{**p, "lane": LANES.get(p["kind"], "text"), "unit": Fraction(p.get("step", 1))} for p in wire]
         self.slotted = [i for i, p in enumerate(self.wire) if p["lane"] != "text"]
@@ -176,16 +211,33 @@ class Decoder:
         end = at + 1 + wide
         chain = zlib.crc32(raw[end + 1 :], zlib.crc32(raw[:end], 0 if kind == 4 else self.chain))
         low = (raw[0] >> 6, wide, int.from_bytes(raw[at:end], "big"))
-        body = Bytes(zlib.decompress(raw[end + 1 :], -15) if at == 2 else raw[end + 1 :])
         if kind == 4 and chain & 0xFF == raw[end]:
-            self.key(body, wide, chain)
+            self.key(Bytes(self.unpacked(raw[end + 1 :], raw[1] if at == 2 else None)), wide, chain)
         elif kind != 10 and not self.lost:
             expected = (self.incarnation & 3, self.wide, self.sequence % (65536 if wide else 256))
             self.lost = low != expected or chain & 0xFF != raw[end]
             if not self.lost:
                 self.sequence, self.chain = self.sequence + 1, chain
                 actions = {1: self.data, 2: self.data, 5: self.introduce, 6: self.switch, 7: self.beat, 8: self.switch}
-                actions.get(kind, lambda kind, body: None)(kind, body)
+                actions |= {12: self.bind, 13: self.payload}
+                if kind in actions:
+                    body = self.unpacked(raw[end + 1 :], raw[1] if at == 2 else None)
+                    actions[kind](kind, Bytes(body))
+
+    def unpacked(self, body, slot):
+        if slot:
+            return self.shared[self.bound[slot]].unpack(body)
+        return body if slot is None else zlib.decompress(body, -15)
+
+    def bind(self, kind, body):
+        slot = body.take(1)[0]
+        self.bound[slot] = body.take(16)
+
+    def payload(self, kind, body):
+        if not self.total:
+            self.total, self.sources[0] = 1, [(), 0, self.slots(b"\0")]
+        self.sources[0][1] += 1
+        self.deliver(0, [(0, body.data)])
 
     def key(self, body, wide, chain):
         assert body.take(1) == b"\x01"
@@ -198,7 +250,7 @@ class Decoder:
         if self.lost or (*place, known_by) != (self.incarnation, self.sequence, self.known_by):
             self.sources = {}
         self.incarnation, self.sequence = place[0], place[1] + 1
-        self.chain, self.wide, self.known_by, self.lost = chain, wide, known_by, False
+        self.chain, self.wide, self.known_by, self.lost, self.bound = chain, wide, known_by, False, {}
         self.total, alias, self.last = body.varint(), body.varint(), 0
         self.start(Bytes(known_by[2]), scales)
         while body.at < len(body.data) - 4:
@@ -207,7 +259,7 @@ class Decoder:
                 self.pass_over(alias, source[1] - self.sources[alias][1])
             else:
                 self.sources[alias] = source
-                if self.delivered.get((self.incarnation, source[0]), 0) < source[1]:
+                if self.delivered.get((self.incarnation, source[0]), 0) < source[1] and not self.opaque:
                     self.deliver(alias, virtual=True)
             alias += 1
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_decoder import Decoder
 
+from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptFrame, PeerFault
 from thinwire.events import Schema
 from thinwire.frames import FrameKind, join, read, split
@@ -26,7 +27,10 @@ SHARED = [name for name, vector in FILES.items() if not vector["needs"]]
 
 
 def subscriber(vector, compiled=False):
-    return Subscriber([Schema.from_document(vector["schema"])], publisher="p", compiled=compiled)
+    told = [Dictionary.decode(bytes.fromhex(text)) for text in vector.get("dictionaries", ())]
+    known = {dictionary.hash: dictionary for dictionary in told}.get
+    schema = Schema.from_document(vector["schema"])
+    return Subscriber([schema], publisher="p", compiled=compiled, dictionaries=known)
 
 
 def read_step(reader, step):
@@ -63,7 +67,8 @@ def test_a_subscriber_delivers_what_the_file_says(name, compiled):
 
 @pytest.mark.parametrize("name", SHARED)
 def test_the_independent_decoder_sees_the_same_events(name):
-    decoder = Decoder(FILES[name]["schema"])
+    told = [bytes.fromhex(text) for text in FILES[name].get("dictionaries", ())]
+    decoder = Decoder(FILES[name]["schema"], told)
     for number, step in enumerate(FILES[name]["steps"]):
         expected = [_as_decoded(d) for d in step["deliveries"] if "event" in d or "watermark" in d]
         assert decoder.receive(bytes.fromhex(step["message"])) == expected, f"step {number}: {step.get('note')}"
@@ -72,7 +77,11 @@ def test_the_independent_decoder_sees_the_same_events(name):
 def _as_decoded(delivery):
     if "watermark" in delivery:
         return ("watermark", delivery["watermark"])
-    return ("event", delivery["event"], delivery["source"], delivery["ordinal"], delivery["virtual"])
+    values = {
+        name: bytes.fromhex(value["$hex"]) if isinstance(value, dict) else value
+        for name, value in delivery["event"].items()
+    }
+    return ("event", values, delivery["source"], delivery["ordinal"], delivery["virtual"])
 
 
 @pytest.mark.parametrize("name", FREE)
@@ -125,4 +134,4 @@ def _readable(vector):
 def test_the_independent_decoder_knows_nothing_of_the_library():
     text = (Path(__file__).parent / "independent_decoder.py").read_text()
     imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import", "from"))}
-    assert imported <= set(sys.stdlib_module_names)
+    assert imported <= {*sys.stdlib_module_names, "zstandard"}

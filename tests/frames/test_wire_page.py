@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from thinwire.dictionaries.dictionary import MAX_CONTENT
+from thinwire.dictionaries.dictionary import MAX_MESSAGE as MAX_LARGEST
 from thinwire.events import Kind
 from thinwire.events.properties import MAX_ARRAY, MAX_MEMBERS, MAX_PERIOD
 from thinwire.events.schema import MAX_PROPERTIES
@@ -16,6 +18,7 @@ from thinwire.frames.batch import MAX_FRAMES, MAX_MESSAGE
 from thinwire.frames.control import MAX_SKIP, MAX_TOLD
 from thinwire.frames.frame import MAX_FRAME
 from thinwire.frames.keys import CHUNK_BYTES, MAX_PART, MAX_TOTAL_SOURCES
+from thinwire.link.publisher import MAX_PAYLOAD
 from thinwire.link.recent import RECENT
 from thinwire.link.silence import MAX_RUNS
 from thinwire.reduction.admission import MAX_KEY, MAX_OBJECTS
@@ -55,6 +58,8 @@ LIMITS = {
     "texts, arrays and opaque": [MAX_OBJECTS],
     "array": [MAX_ARRAY],
     "season": [MAX_PERIOD],
+    "payload": [MAX_PAYLOAD],
+    "dictionary": [MAX_CONTENT, MAX_LARGEST],
     "frames remembered": [RECENT],
 }
 

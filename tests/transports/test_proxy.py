@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from thinwire.simulation import Limit, Limits
 from thinwire.transports.proxy import Proxy
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -41,7 +42,8 @@ async def _server(deaf: bool = False) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def _wire(delay: float = 0.0, deaf: bool = False) -> AsyncIterator[Proxy]:
-    async with _server(deaf) as port, Proxy("127.0.0.1", port, delay=delay) as wire:
+    limits = Limits.both(Limit(delay=delay))
+    async with _server(deaf) as port, Proxy("127.0.0.1", port, limits=limits) as wire:
         yield wire
 
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import vector_dictionaries
 import vector_lanes
 import vector_links
 import vector_predictors
 from vector_recording import EXAMPLES
 
 FOLDER = Path(__file__).parent / "v1"
-THEMES = (vector_lanes, vector_predictors, vector_links)
+THEMES = (vector_lanes, vector_predictors, vector_links, vector_dictionaries)
 
 
 def files() -> dict[str, str]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from thinwire.dictionaries import Dictionary
 from thinwire.errors import PeerFault
 from thinwire.events import Event, Property, Schema
 from thinwire.frames import Change, FrameKind, Request, Switch
@@ -43,16 +44,27 @@ def _value(value: Any) -> Any:
 
 
 class Example:
-    """A publisher, a subscriber, and a record of what passed between them."""
+    """A publisher, a subscriber, and a record of what passed between them.
+
+    dictionaries: those that the subscriber knows
+    """
 
     def __init__(
-        self, name: str, about: str, properties: list[Property], needs: Iterable[str] = (), **config: Any
+        self,
+        name: str,
+        about: str,
+        properties: list[Property],
+        needs: Iterable[str] = (),
+        dictionaries: Iterable[Dictionary] = (),
+        **config: Any,
     ) -> None:
         self.name, self.about, self.needs = name, about, list(needs)
+        self.dictionaries = {dictionary.hash: dictionary for dictionary in dictionaries}
         self.schema = Schema(f"vectors.{name}", properties)
         self.config = {"version": 1, "demand": {"predictor": "last"}, **QUIET, **config}
         self.publisher = self.new_publisher(1)
-        self.subscriber = Subscriber([self.schema], publisher="p", compiled=False)
+        known = self.dictionaries.get
+        self.subscriber = Subscriber([self.schema], publisher="p", compiled=False, dictionaries=known)
         self.steps: list[dict[str, Any]] = []
 
     def new_publisher(self, incarnation: int) -> Publisher:
@@ -117,6 +129,8 @@ class Example:
     def text(self) -> str:
         """The file: one line a delivery, so that a difference is readable."""
         head = {"about": self.about, "needs": self.needs, "schema": self.schema.to_document(), "config": self.config}
+        if self.dictionaries:
+            head["dictionaries"] = [dictionary.encode().hex() for dictionary in self.dictionaries.values()]
         lines = [f"  {_json(name)}: {_json(value)}," for name, value in head.items()]
         return "\n".join(["{", *lines, '  "steps": [', ",\n".join(_step(step) for step in self.steps), "  ]", "}", ""])
 

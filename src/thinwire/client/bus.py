@@ -10,15 +10,23 @@ from typing import Any, Literal
 
 from thinwire.client.asking import Start, asked
 from thinwire.client.opening import open_broker, run_services
+from thinwire.client.payloads import carries_payloads
 from thinwire.client.publication import MAX_PENDING, TopicPublisher
 from thinwire.client.subscription import OnNotice, Subscription
 from thinwire.client.urls import read_url
 from thinwire.clock import Clock, WallClock
 from thinwire.control.names import CURSORS, REGISTRY, check_topic, check_word
-from thinwire.control.registry import Settings, TopicDocument, ping, register_schema, remove_subscription
+from thinwire.control.registry import (
+    Settings,
+    TopicDocument,
+    ping,
+    register_schema,
+    remove_subscription,
+    topic_document,
+)
 from thinwire.control.topics import Topic
-from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed
-from thinwire.events import Schema
+from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed, UnknownTopic
+from thinwire.events import Schema, opaque
 from thinwire.link import LinkConfig
 from thinwire.reduction import Demand
 from thinwire.reduction.demand import Tolerance
@@ -33,7 +41,7 @@ def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | N
     name: who connects; the default name of publishers
     services: run a registry and a translator in this process, for a broker that is started here or in memory
     options: passed on to the connection: `token`, `user`, `password`, `credentials`, `nkey`, `ca`, `certificate`,
-        `key`, `hostname`, `connect_timeout`
+        `key`, `hostname`, `connect_timeout`; `limits`, such as "up=56kbit,delay=150ms", narrows the line to the broker
 
     >>> import asyncio
     >>> from thinwire import Property, Schema
@@ -140,7 +148,8 @@ class Bus:
         """A publisher of a topic; use it with `async with`.
 
         name: its own among the publishers of the topic; a restarted one comes back under the same name
-        schema: of a topic that is not registered; with a registry running, it is registered
+        schema: of a topic that is not registered; with a registry running, it is registered. Without one, a topic that
+            nobody has registered takes bytes, whatever they mean: `await out.publish(b"...")`
         tolerance, default_tolerance, config: how far off values may be, where no registry decides
         linger, max_batch, max_pending, recover: see `TopicPublisher`
         """
@@ -190,7 +199,8 @@ class Bus:
         durable: go on under this name after the last event worked off
         start: where a new subscription begins: "latest", "earliest", an offset of the log, or a datetime
         exact: True, or names of properties that must arrive as they were sent
-        schema: of a topic that is not registered; of a registered one, the version to read it as
+        schema: of a topic that is not registered; of a registered one, the version to read it as. The events of a
+            topic without one are bytes: `event["payload"]`
         ack_every: seconds between two notes of what a durable one has worked off, at most
         limit: messages read ahead, at most
         on_notice: called with what is told beside events: `Missed`, `Coarser`, `Skewed`, `Unreadable`, `Unserved`,
@@ -235,9 +245,20 @@ class Bus:
         return self._bucket
 
     async def _topic(self, name: str, schema: Schema | None, *, register: bool) -> Topic:
+        if schema is None and await topic_document(self._registry, check_topic(name)) is None:
+            return await self._payload_topic(name, register=register)
         if register and schema is not None and await self.served():
             await self.register(schema)
         return await Topic.find(self.broker, self._registry, name, schema)
+
+    async def _payload_topic(self, name: str, *, register: bool) -> Topic:
+        """A topic without a schema: what nobody was there to take is kept in the log all the same, for no state tells
+        of it later."""
+        if not register and not await carries_payloads(self.broker, name):
+            raise UnknownTopic(topic=name)
+        if register and await self.served():
+            await self.register(opaque(name), retain=True)
+        return await Topic.find(self.broker, self._registry, name, opaque(name))
 
     def _fresh_name(self) -> str:
         self._made += 1

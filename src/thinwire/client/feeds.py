@@ -122,7 +122,7 @@ class ChannelFeed(Feed):
 
 def log_feed(broker: Broker, view: Topic, *, only_changes: bool) -> Feed:
     """The log of a topic."""
-    inlet = Inlet(view.lookup, only_changes=only_changes)
+    inlet = Inlet(view.lookup, dictionaries=view.dictionary, only_changes=only_changes)
     return Feed(broker, Track(view.name), inlet, Requests(broker, view.name))
 
 
@@ -130,7 +130,8 @@ def channel_feed(
     broker: Broker, view: Topic, class_id: str, positions: Positions, since: int, *, only_changes: bool
 ) -> ChannelFeed:
     """The channel of a class; positions: how far each publisher was told before it."""
-    inlet = ChannelInlet(view.lookup, only_changes=only_changes, positions=positions)
+    known = view.dictionary
+    inlet = ChannelInlet(view.lookup, dictionaries=known, only_changes=only_changes, positions=positions)
     return ChannelFeed(broker, Track(view.name, class_id), inlet, since)
 
 

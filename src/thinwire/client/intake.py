@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import NamedTuple, cast
 
 from thinwire.client.asking import Asked
@@ -16,9 +17,10 @@ from thinwire.control.classes import DemandClass
 from thinwire.control.factoring import Factoring
 from thinwire.control.logs.channels import ChannelInlet
 from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.learning import read_on
 from thinwire.control.names import publisher_in
 from thinwire.control.topics import Topic
-from thinwire.errors import PeerFault, UnknownFacts, UnknownSchema
+from thinwire.errors import PeerFault, UnknownFacts
 from thinwire.events import Event, Schema
 from thinwire.link import Delivery, Missed, Subscriber, Watermark
 from thinwire.reduction.vouched import Vouched
@@ -41,6 +43,7 @@ class Intake:
     reader: the schema to read events as, where it is not their own
     tell: called with what is told beside events
     settled: has a feed that was gone over to come as far as the one before it?
+    unread: the message that waits for something to be learnt; it comes before all others
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Intake:
         self._rest: list[_Rest] = []
         self._said: list[Event] = []
         self._awaited: dict[str, set[Source]] = {}
+        self.unread: Stored | None = None
         inlet.counted = self._counted
 
     @property
@@ -150,17 +154,28 @@ class Intake:
         return isinstance(self.inlet, ChannelInlet)
 
     async def _receive(self, stored: Stored, now: float) -> list[Delivery]:
-        """What a message brings; a schema that is not known yet is asked for, once."""
-        publisher = publisher_in(stored.subject)
+        """What a message brings; a schema or a dictionary that is not known yet is asked for."""
+
+        def complain(problem: PeerFault) -> None:
+            self._tell(Unreadable(publisher_in(stored.subject), stored.offset, str(problem)))
+
         try:
             return self.inlet.receive(stored, now)
-        except UnknownSchema as unknown:
-            if await self._topic.learn(bytes.fromhex(unknown.fingerprint)):
-                return self.inlet.pass_on(stored, now)
-            self._tell(Unreadable(publisher, stored.offset, str(unknown)))
         except PeerFault as fault:
-            self._tell(Unreadable(publisher, stored.offset, str(fault)))
-        return []
+            link = self.inlet.link(publisher_in(stored.subject))
+            again, learn = partial(self.inlet.pass_on, stored, now), partial(self._learn, stored)
+            return await read_on(link, fault, again, learn, complain)
+
+    async def _learn(self, stored: Stored, name: bytes) -> bool:
+        """Whoever asks for events may lose patience meanwhile, and the broker may be away: the message stays unread."""
+        self.unread = stored
+        try:
+            known = await self._topic.learn(name)
+        except PeerFault:
+            self.unread = None
+            raise
+        self.unread = None
+        return known
 
     def _pass_on(self, deliveries: list[Delivery]) -> None:
         for thing in deliveries:

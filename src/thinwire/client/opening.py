@@ -17,12 +17,15 @@ from thinwire.transports.broker import Broker
 async def open_broker(address: Address, options: dict[str, Any], stack: AsyncExitStack) -> tuple[Broker, Broker | None]:
     """A connection, and a second one for the services where they run in this process. Ending the stack ends all."""
     if address.scheme == "memory":
+        if options.get("limits") is not None:
+            raise ConfigError("limits need a socket: use nats://, tls:// or embedded://", limits=str(options["limits"]))
         return _in_memory(address, stack), _in_memory(address, stack)
     if find_spec("nats") is None:
         raise MissingExtra("a NATS broker needs the client library", extra="nats")
     if address.scheme == "embedded":
         address = await _started(address, stack)
-        return await _connected(address, options, stack), await _connected(address, options, stack)
+        free = {name: value for name, value in options.items() if name != "limits"}  # services stand beside the broker
+        return await _connected(address, options, stack), await _connected(address, free, stack)
     return await _connected(address, options, stack), None
 
 
@@ -45,14 +48,21 @@ async def _connected(address: Address, options: dict[str, Any], stack: AsyncExit
     from thinwire.transports.nats import Options, Tls, connect
 
     given = dict(options)
+    limits = given.pop("limits", None)
     tls = {name: given.pop(name) for name in _fields(Tls) & given.keys()}
     unknown = given.keys() - _fields(Options)
     if unknown:
-        known = sorted((_fields(Options) | _fields(Tls)) - {"tls"})
+        known = sorted((_fields(Options) | _fields(Tls) | {"limits"}) - {"tls"})
         raise ConfigError("no such option of a connection", option=sorted(unknown), choose_from=known)
     if tls:
         given["tls"] = Tls(**tls)
-    broker = await connect(address.url, Options(**given))
+    servers: str | list[str] = address.url
+    made = Options(**given)
+    if limits is not None:
+        from thinwire.client.limited import limited
+
+        servers, made = await limited(address.url, made, limits, stack)
+    broker = await connect(servers, made)
     stack.push_async_callback(broker.close)
     return broker
 

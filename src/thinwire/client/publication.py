@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from thinwire.client.claiming import CLAIM, LastWords, claim
 from thinwire.client.dead_letters import DeadLetters
 from thinwire.client.outbox import Outbox
+from thinwire.client.payloads import PayloadLimit, shown
 from thinwire.client.recovery import what_was_told
 from thinwire.client.sizes import SizeLimit
 from thinwire.clock import Clock
@@ -20,6 +21,7 @@ from thinwire.control.factoring import Factoring
 from thinwire.control.names import ask_subject, call_subject
 from thinwire.control.registry import ConfigDocument
 from thinwire.control.topics import Topic
+from thinwire.dictionaries import Dictionary
 from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault, TransportClosed
 from thinwire.events import Event
 from thinwire.frames import Request, read
@@ -116,7 +118,9 @@ class TopicPublisher:
         self._view = await self._find_topic()
         await asyncio.to_thread(warm_up)
         self._dead = DeadLetters(self._broker, self._view.schema, self.name)
-        self._sizes = SizeLimit(self._view.schema, self._broker.capabilities.max_payload)
+        max_payload = self._broker.capabilities.max_payload
+        self._sizes = SizeLimit(self._view.schema, max_payload)
+        self._payloads = PayloadLimit(self._view.schema, max_payload)
         await self._view.open_log()
         before = await claim(self._broker, self.topic, self.name)
         if self._recover:
@@ -139,35 +143,50 @@ class TopicPublisher:
         self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._follow_configuration())]
         await outbox.drained(CLOSE_PATIENCE)
 
-    async def publish(self, event: Mapping[str, Any]) -> None:
+    async def publish(self, event: Mapping[str, Any] | bytes) -> None:
         """Publish an event; waits only where the broker does not keep up. A bad one raises EventRejected and is kept
-        with the reason as a dead letter; the stream goes on without it."""
+        with the reason as a dead letter; the stream goes on without it. On a topic without a schema events are bytes.
+        """
         link, outbox = self._opened()
         if outbox.failure is not None or outbox.full:
             await outbox.room()
         try:
-            self._sizes.check(event)
-            if self._factoring is not None:
-                event = await self._view.tell_facts(self._factoring, event)
-            frames = link.publish(event, self._clock.now())
+            payload = self._payloads.of(event) if self._payloads.serves else None
+            if payload is not None:
+                frames = link.send(payload, self._clock.now())
+            else:
+                told = cast(Mapping[str, Any], event)
+                self._sizes.check(told)
+                if self._factoring is not None:
+                    told = await self._view.tell_facts(self._factoring, told)
+                frames = link.publish(told, self._clock.now())
         except (EventRejected, PayloadTooLarge) as problem:
-            await self._dead.keep(event, problem)
+            await self._dead.keep(shown(event), problem)
             raise
         if frames and self.wanted:
             outbox.put(frames)
 
-    async def publish_all(self, events: Iterable[Mapping[str, Any]]) -> int:
+    async def use(self, dictionary: Dictionary, slot: int, expires: float = 0) -> None:
+        """Store a dictionary, then pack with it from here on: see `Publisher.use`."""
+        await self._view.tell_dictionary(dictionary)
+        self._say(self.link.use(dictionary, slot, expires))
+
+    def drop(self, slot: int) -> None:
+        """Pack no more with the dictionary of this slot."""
+        self.link.drop(slot)
+
+    async def publish_all(self, events: Iterable[Mapping[str, Any] | bytes]) -> int:
         """Publish several events, faster than one by one; refused ones become dead letters. How many were taken."""
         taken = 0
         remaining = iter(events)
         while some := list(islice(remaining, AT_ONCE)):
-            if self._factoring is not None:
+            if self._factoring is not None or self._payloads.serves:
                 taken += await self._publish_singly(some)
                 continue
             outbox = self._opened()[1]
             if outbox.failure is not None or outbox.full:
                 await outbox.room()
-            refused = self._publish_together(some)
+            refused = self._publish_together(cast(list[Mapping[str, Any]], some))
             taken += len(some) - len(refused)
             for event, problem in refused:
                 await self._dead.keep(event, problem)
@@ -189,7 +208,7 @@ class TopicPublisher:
             outbox.put(frames)
         return refused
 
-    async def _publish_singly(self, events: list[Mapping[str, Any]]) -> int:
+    async def _publish_singly(self, events: list[Mapping[str, Any] | bytes]) -> int:
         taken = 0
         for event in events:
             with suppress(EventRejected, PayloadTooLarge):

@@ -121,13 +121,13 @@ class Reading:
 
     async def next(self, timeout: float) -> tuple[Stored | None, list[Event]]:
         """The next message and its events; None when none came within so many seconds."""
-        stored = await self.feed.next(timeout)
+        stored = self.intake.unread or await self.feed.next(timeout)
         if stored is None or self._is_left_behind(stored):
             return None, []
         if self._serving is not None:
             self._serving.heard()
-        self.feed.took(stored)
         events = await self.intake.take(stored, self._clock.now())
+        self.feed.took(stored)
         self._settle()
         return stored, [*events, *await self.intake.rest()]
 
@@ -149,6 +149,8 @@ class Reading:
         one step; what is left to do after it waits for the next call.
         """
         serving = self._serving
+        if self.intake.unread is not None:
+            return []
         if serving is not None and self._preparing is None and not self.skip:
             serving.complain()
             if isinstance(self.feed, ChannelFeed):

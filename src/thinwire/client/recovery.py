@@ -23,7 +23,7 @@ async def what_was_told(broker: Broker, view: Topic, publisher: str) -> dict[tup
     told: dict[tuple[Any, ...], Event] = {}
     place = (await broker.span(log_of(topic))).last + 1
     for _ in range(MAX_LIVES):
-        inlet = Inlet(view.lookup, whole=False)
+        inlet = Inlet(view.lookup, dictionaries=view.dictionary, whole=False)
         inlet = await rewind(broker, topic, place, inlet, learn=view.learn, publisher=publisher)
         link = inlet.links.get(publisher)
         if link is None or link.incarnation is None:

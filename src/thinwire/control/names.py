@@ -25,6 +25,8 @@ LEASES = "tw_leases"
 """the bucket of who translates which topic, and of the translators there are"""
 CHECKPOINTS = "tw_checkpoints"
 """the bucket of checkpoints, in parts"""
+DICTIONARIES = "tw_dictionaries"
+"""the bucket of dictionaries, by their hash"""
 
 MAX_TOPIC = 200
 _LOG = "tw_log_"

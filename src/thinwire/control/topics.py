@@ -10,8 +10,9 @@ from contextlib import aclosing
 from typing import Any
 
 from thinwire.control.classes import DemandClass
+from thinwire.control.dictionaries import DictionaryStore, Known
 from thinwire.control.factoring import Factoring, decode_facts, encode_facts, factored, facts_key
-from thinwire.control.names import FACTS, check_topic, log_of, publisher_subjects
+from thinwire.control.names import DICTIONARIES, FACTS, check_topic, log_of, publisher_subjects
 from thinwire.control.registry import (
     ConfigDocument,
     PublisherDocument,
@@ -29,6 +30,8 @@ from thinwire.control.registry import (
 )
 from thinwire.control.registry.budget import budget
 from thinwire.control.registry.settings import demand_for
+from thinwire.dictionaries import Dictionary
+from thinwire.dictionaries.dictionary import HASH_BYTES
 from thinwire.errors import RegistryError, UnknownFacts, UnknownTopic
 from thinwire.events import Event, Schema
 from thinwire.link.config import LinkConfig
@@ -65,6 +68,7 @@ class Topic:
         self._originals: dict[bytes, Schema] = {}
         self._classes: list[DemandClass] = []
         self._facts: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
+        self._dictionaries = Known()
         self._keep(schema)
 
     @classmethod
@@ -87,8 +91,29 @@ class Topic:
         """The schema that travels under this fingerprint, if it has been learnt."""
         return self._schemas.get(fingerprint)
 
-    async def learn(self, fingerprint: bytes) -> bool:
-        """Ask the registry for the schema that travels under this fingerprint; False where it is not known there."""
+    def dictionary(self, hash: bytes) -> Dictionary | None:
+        """The dictionary with this hash, if it has been learnt."""
+        return self._dictionaries.find(hash)
+
+    async def learn(self, name: bytes) -> bool:
+        """Ask for what travels under this name: a schema's fingerprint (8 bytes), a dictionary's hash (16 bytes).
+
+        False where nobody knows it; CorruptDictionary where the store hands out another one.
+        """
+        return await (self._learn_dictionary(name) if len(name) == HASH_BYTES else self._learn_schema(name))
+
+    async def tell_dictionary(self, dictionary: Dictionary) -> None:
+        """Store a dictionary, before anybody is told to use it."""
+        await DictionaryStore(await self._broker.bucket(DICTIONARIES)).put(dictionary)
+        self._dictionaries.keep(dictionary)
+
+    async def _learn_dictionary(self, hash: bytes) -> bool:
+        found = await DictionaryStore(await self._broker.bucket(DICTIONARIES)).get(hash)
+        if found is not None:
+            self._dictionaries.keep(found)
+        return found is not None
+
+    async def _learn_schema(self, fingerprint: bytes) -> bool:
         schema = await find_schema(self._bucket, self.name, fingerprint)
         versions = [schema] if schema is not None else await self._versions() if self._classes else []
         for version in versions:

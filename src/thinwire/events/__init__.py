@@ -6,6 +6,7 @@ from thinwire.events.evolution import Change, Projection, changes, compatible
 from thinwire.events.inference import Inference, explain, infer
 from thinwire.events.kinds import Kind, Role
 from thinwire.events.paths import flatten, nest
+from thinwire.events.payloads import is_opaque, opaque
 from thinwire.events.properties import Property
 from thinwire.events.schema import Schema
 from thinwire.events.turtle import from_turtle, to_turtle
@@ -26,6 +27,8 @@ __all__ = [
     "from_class",
     "from_turtle",
     "infer",
+    "is_opaque",
     "nest",
+    "opaque",
     "to_turtle",
 ]

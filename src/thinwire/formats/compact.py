@@ -151,7 +151,7 @@ def _put_other(acc: int, lane: Lane, code: Any, index: int, link: LinkState, tai
         assert table is not None
         place = table.place(code)
         if place is None:
-            tail.append(tails.write_text(code))
+            tail.append(tails.write_text(code, deflate=not link.whole_texts))
             table.remember(code)
         return _put(acc, 0 if place is None else place + 1, link.cells, FIRST + index)
     tail.append(tails.write_array(code) if lane is Lane.ARRAY else write_blob(code))

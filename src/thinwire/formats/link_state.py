@@ -28,9 +28,12 @@ class LinkState:
     """Scales, text tables, sequence and check: equal on both sides after every frame, reset by key frames.
 
     The numbers live in one array of cells, so that per-event code and compiled kernels move the same state.
+
+    whole_texts: the writer leaves texts as they are, because bodies are packed as a whole
     """
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
+        self.whole_texts = False
         self.lanes = lanes_of(schema)
         self.cells = array("q", [0] * (FIRST + len(self.lanes)))
         self.cells[INCARNATION] = incarnation & 3

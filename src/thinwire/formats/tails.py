@@ -17,10 +17,10 @@ from thinwire.frames.packing import inflate
 _WORTH_DEFLATING = 64
 
 
-def write_text(text: str) -> bytes:
-    """A text, deflated where that is shorter."""
+def write_text(text: str, *, deflate: bool = True) -> bytes:
+    """A text, deflated where that is shorter and wanted."""
     plain = text.encode("utf-8")
-    if len(plain) >= _WORTH_DEFLATING:
+    if deflate and len(plain) >= _WORTH_DEFLATING:
         packed = zlib.compress(plain, 6, wbits=-15)
         if len(packed) < len(plain):
             return varint.write(len(packed) << 1 | 1) + packed

@@ -1,14 +1,15 @@
 """The bytes on the wire."""
 
 from thinwire.frames.batch import join, split
-from thinwire.frames.control import Change, Heartbeat, Request, Silence, Switch
+from thinwire.frames.control import Binding, Change, Heartbeat, Request, Silence, Switch
 from thinwire.frames.frame import Frame, read, seal
 from thinwire.frames.keys import KeyFrame, SourceState
 from thinwire.frames.kinds import WIRE_VERSION, FrameKind
-from thinwire.frames.rounds import RoundPlace, begins_round, place_in_round
+from thinwire.frames.rounds import RoundPlace, begins_round, bindings_in, place_in_round
 
 __all__ = [
     "WIRE_VERSION",
+    "Binding",
     "Change",
     "Frame",
     "FrameKind",
@@ -20,6 +21,7 @@ __all__ = [
     "SourceState",
     "Switch",
     "begins_round",
+    "bindings_in",
     "join",
     "place_in_round",
     "read",

@@ -1,4 +1,4 @@
-"""The bodies of heartbeats, switches and requests: small records of whole numbers."""
+"""The bodies of heartbeats, switches, bindings and requests: small records, mostly of whole numbers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ MAX_SKIP = 65_536
 
 MAX_TOLD = 1 << 18
 """events passed over in silence that one heartbeat may tell of, at most"""
+
+HASH_BYTES = 16
+"""of a dictionary's name"""
 
 
 class Silence(NamedTuple):
@@ -93,6 +96,36 @@ class Switch(NamedTuple):
             trend, at = varint.read_signed(body, at)
             changes.append(Change(slot, mode, coefficients, trend))
         return cls(source, skip, tuple(changes))
+
+
+class Binding(NamedTuple):
+    """From here on a slot (1 to 255) names the dictionary with this hash.
+
+    expires: when publishers stop using it, in seconds since 1970; 0 for never. Readers go by the binding alone: what
+        was packed before it expired can be read for as long as the log keeps it
+    """
+
+    slot: int
+    hash: bytes
+    expires: int
+
+    def encode(self) -> bytes:
+        return bytes((self.slot,)) + self.hash + varint.write(self.expires)
+
+    @classmethod
+    def read(cls, body: bytes, at: int) -> tuple[Binding, int]:
+        """The binding at this place, and the place after it."""
+        if len(body) <= at + HASH_BYTES or not body[at]:
+            raise CorruptFrame("a binding of no slot, or cut off", length=len(body) - at)
+        expires, end = varint.read(body, at + 1 + HASH_BYTES)
+        return cls(body[at], body[at + 1 : at + 1 + HASH_BYTES], expires), end
+
+    @classmethod
+    def decode(cls, body: bytes) -> Binding:
+        binding, at = cls.read(body, 0)
+        if at != len(body):
+            raise CorruptFrame("bytes after a binding", length=len(body), read=at)
+        return binding
 
 
 class Request(NamedTuple):

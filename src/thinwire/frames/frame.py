@@ -26,7 +26,8 @@ MAX_FRAME = 1 << 20
 """bytes of a frame, at most"""
 
 _WIDE = 0x10
-_PACKED = 0x20
+PACKED = 0x20
+"""of the head byte: the body is packed, and a slot follows"""
 
 
 class Frame(NamedTuple):
@@ -43,9 +44,13 @@ class Frame(NamedTuple):
     @property
     def body(self) -> bytes:
         """The body, unpacked. Ask for it once the check has been found right: unpacking is work that a liar could
-        make somebody do."""
-        body = self.raw[self.header_size :]
-        return body if self.slot is None else unpack(body, self.slot, MAX_FRAME)
+        make somebody do. What is packed with a dictionary only a link can unpack, which knows the bindings."""
+        return self.carried if self.slot is None else unpack(self.carried, self.slot, MAX_FRAME)
+
+    @property
+    def carried(self) -> bytes:
+        """The body as it travelled."""
+        return self.raw[self.header_size :]
 
     def chain_after(self, chain: int) -> int:
         """The running check after this frame; its low byte must equal `check`."""
@@ -72,7 +77,7 @@ def seal(
         front = bytes((head, sequence & 0xFF))
     else:
         width = 2 if wide else 1
-        head |= _WIDE * wide | _PACKED * (slot is not None)
+        head |= _WIDE * wide | PACKED * (slot is not None)
         named = (head,) if slot is None else (head, slot)
         front = bytes(named) + (sequence & (1 << 8 * width) - 1).to_bytes(width, "big")
     chain = crc32(body, crc32(front, chain))
@@ -87,7 +92,7 @@ def read(raw: bytes) -> Frame:
         raise CorruptFrame("longer than a frame may be", length=len(raw), limit=MAX_FRAME)
     head = raw[0]
     wide = bool(head & _WIDE)
-    packed = head & _PACKED
+    packed = head & PACKED
     at = 2 if packed else 1
     end = at + 1 + wide
     if len(raw) <= end:

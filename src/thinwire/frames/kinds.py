@@ -30,8 +30,15 @@ class FrameKind(IntEnum):
     """several frames in one message"""
     REQUEST = 10
     """a subscriber asks for a key frame"""
+    BINDING = 12
+    """a slot names a dictionary from here on"""
+    PAYLOAD = 13
+    """an event of a topic without a schema: any bytes"""
+
+
+_KNOWN = frozenset(FrameKind)
 
 
 def is_known(kind: int) -> bool:
     """Is this a kind of this version?"""
-    return FrameKind.DATA <= kind <= FrameKind.REQUEST
+    return kind in _KNOWN

@@ -1,4 +1,4 @@
-"""Where a key frame stands in its round, for those who store frames and must find their way back.
+"""Where a key frame stands in its round, and what a message binds, for those who store frames and must find their way.
 
 A reader that joins at a frame which begins a round, and reads on to the one that ends it, knows every source.
 """
@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from thinwire.errors import PeerFault
+from thinwire.frames.batch import split
+from thinwire.frames.control import Binding
 from thinwire.frames.frame import read
 from thinwire.frames.keys import KeyFrame, read_head
 from thinwire.frames.kinds import FrameKind
@@ -46,6 +49,15 @@ def place_in_round(frame: bytes) -> RoundPlace | None:
         return None
     key = KeyFrame.decode(read(frame).body)
     return RoundPlace(key.incarnation, key.config_version, key.first, len(key.sources), key.total_sources)
+
+
+def bindings_in(message: bytes) -> list[Binding]:
+    """What the frames of a message bind to slots, without a look at anything else; nothing where it is broken."""
+    try:
+        bound = [frame for frame in split(message) if frame[:1] and frame[0] & 0x0F == FrameKind.BINDING]
+        return [Binding.decode(read(frame).body) for frame in bound]
+    except PeerFault:
+        return []
 
 
 def _is_key(frame: bytes) -> bool:

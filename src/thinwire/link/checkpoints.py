@@ -1,8 +1,8 @@
 """A link's whole state at one place of its stream, as bytes: whoever takes it up goes on with the next frame.
 
 A key frame tells what a reader must know to start; a checkpoint also keeps what it has learned since: exact scales, the
-tables of texts, the running check, the frames it knows again. So the reader that takes it up stands exactly where the
-other one stood, and everything after it comes out bit for bit the same.
+tables of texts, what slots name, the running check, the frames it knows again. So the reader that takes it up stands
+exactly where the other one stood, and everything after it comes out bit for bit the same.
 
 >>> from thinwire.events import Event, Property, Schema
 >>> from thinwire.link import Publisher, Subscriber
@@ -23,7 +23,7 @@ from typing import Any
 from thinwire.errors import CorruptCheckpoint, CorruptFrame
 from thinwire.formats import LinkState
 from thinwire.formats.link_state import WIDE
-from thinwire.frames import KeyFrame
+from thinwire.frames import Binding, KeyFrame
 from thinwire.link import rows, sections
 from thinwire.link.memory import Memory
 from thinwire.link.publisher import Publisher
@@ -35,6 +35,7 @@ from thinwire.reduction.columns import Columns
 Key = tuple[Any, ...]
 
 _SECTIONS = 8
+"""and one more where slots name dictionaries"""
 
 
 def of_subscriber(subscriber: Subscriber) -> bytes:
@@ -60,7 +61,7 @@ def of_subscriber(subscriber: Subscriber) -> bytes:
         write_json(subscriber.memory.entries(set(keys))),
         sections.write_recent(replica.recent.hashes()),
     )
-    return _write(header, replica.link, columns, keys, learned)
+    return _write(header, replica.link, columns, keys, learned, replica.bindings.in_force())
 
 
 def of_publisher(publisher: Publisher) -> bytes:
@@ -80,7 +81,8 @@ def of_publisher(publisher: Publisher) -> bytes:
         position=None,
         sizes=[],
     )
-    return _write(header, encoder.link, reducer.columns, reducer.keys, (b"", write_json([]), b""))
+    nothing = b"", write_json([]), b""
+    return _write(header, encoder.link, reducer.columns, reducer.keys, nothing, encoder.packer.in_force())
 
 
 def into_subscriber(subscriber: Subscriber, data: bytes) -> None:
@@ -96,7 +98,12 @@ def into_subscriber(subscriber: Subscriber, data: bytes) -> None:
 
 
 def _write(
-    header: Header, link: LinkState, columns: Columns, keys: Sequence[Key | None], learned: tuple[bytes, bytes, bytes]
+    header: Header,
+    link: LinkState,
+    columns: Columns,
+    keys: Sequence[Key | None],
+    learned: tuple[bytes, bytes, bytes],
+    bindings: Sequence[Binding],
 ) -> bytes:
     cells, tables = link.state()
     parts = (
@@ -106,6 +113,7 @@ def _write(
         rows.take_objects(columns),
         rows.take_near(columns),
         *learned,
+        *([sections.write_bindings(bindings)] if bindings else []),
     )
     return seal(header._replace(cells=cells), parts)
 
@@ -118,8 +126,10 @@ def _read(subscriber: Subscriber, data: bytes) -> tuple[Replica, Memory, int | N
         raise CorruptFrame("more sources than this reader takes", rows=header.rows, limit=subscriber.max_sources)
     replica = _replica(subscriber, header)
     columns = replica.expander.columns
-    cells, *others = unpack(packed, header.sizes, _SECTIONS, rows.most(columns, header.rows))
-    keys, tables, objects, near, told, remembered, recent = (bytes(part) for part in others)
+    bound = len(header.sizes) > _SECTIONS
+    cells, *others = unpack(packed, header.sizes, _SECTIONS + bound, rows.most(columns, header.rows))
+    keys, tables, objects, near, told, remembered, recent, *last = (bytes(part) for part in others)
+    replica.bindings.restore(sections.read_bindings(last[0] if last else b""))
     replica.link.restore(header.cells, sections.read_tables(tables))
     rows.restore(columns, header.rows, cells)
     rows.restore_objects(columns, objects)

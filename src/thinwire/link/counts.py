@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from thinwire.frames import FrameKind
 
 _KEYS = frozenset({FrameKind.KEY, FrameKind.INTRODUCTION})
-_DATA = frozenset({FrameKind.DATA, FrameKind.EXCEPTION, FrameKind.JSON})
+_DATA = frozenset({FrameKind.DATA, FrameKind.EXCEPTION, FrameKind.JSON, FrameKind.PAYLOAD})
 
 
 @dataclass

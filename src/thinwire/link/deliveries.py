@@ -13,7 +13,8 @@ class Missed(NamedTuple):
 
     source: whose; None where not even that is known yet
     first, last: their ordinals; None where unknown
-    reason: "gap", "restart", "corrupt", "diverged", "unknown schema", "refused" or "retention" (no longer in the log)
+    reason: "gap", "restart", "corrupt", "diverged", "unknown schema", "unknown dictionary", "refused" or "retention"
+        (no longer in the log)
     """
 
     publisher: str

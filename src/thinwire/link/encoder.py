@@ -12,19 +12,26 @@ from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, VALUES, WI
 from thinwire.frames import FrameKind, SourceState, seal, varint
 from thinwire.frames.packing import pack
 from thinwire.link.counts import Counts
-from thinwire.reduction import Introduction, Reducer, snapshots
+from thinwire.link.packer import Packer
+from thinwire.reduction import Introduction, Reducer, payloads, snapshots
 
 if TYPE_CHECKING:
     from thinwire.reduction.fast import FastEncoder
 
 
 class Encoder:
-    """The framing half of a publisher: owns the reducer and the link's state, knows nothing of time."""
+    """The framing half of a publisher: owns the reducer and the link's state, knows nothing of time.
 
-    def __init__(self, reducer: Reducer, link: LinkState, counts: Counts, *, spell_out: bool, compiled: bool) -> None:
+    packer: the dictionaries it may pack with
+    """
+
+    def __init__(
+        self, reducer: Reducer, link: LinkState, counts: Counts, packer: Packer, *, spell_out: bool, compiled: bool
+    ) -> None:
         self.reducer = reducer
         self.link = link
         self.counts = counts
+        self.packer = packer
         self.spell_out = spell_out
         self.fast = _fast(reducer, link) if compiled and not spell_out else None
         self._nested = reducer.schema.nested and not reducer.trusting
@@ -52,10 +59,16 @@ class Encoder:
         return [self.frame(FrameKind.SWITCH, switch.encode()) for switch in self.reducer.drain_switches()]
 
     def frame(self, kind: FrameKind, body: bytes, *, chain: int | None = None, packed: bool = False) -> bytes:
-        """The next frame of the link."""
+        """The next frame of the link.
+
+        packed: deflate it where that is shorter. Where there is a dictionary, every frame is packed with it that gains
+            by it, but for those that a reader must be able to read first: key frames and bindings
+        """
         cells = self.link.cells
         slot = None
-        if packed:
+        if self.packer.ready and kind not in _READ_FIRST:
+            body, slot = self.packer.pack(body)
+        elif packed:
             body, slot = pack(body)
         raw, after = seal(
             kind,
@@ -70,6 +83,15 @@ class Encoder:
         cells[CHAIN] = after
         self.counts.add(raw)
         return raw
+
+    def payload(self, payload: bytes) -> bytes:
+        """The frame of an event that is nothing but bytes. Of those before it, none may be untold."""
+        if not self.reducer.columns.rows:
+            self.reducer.roster.put((), self.reducer.columns.add())
+            self.link.sources = 1
+        payloads.note(self.reducer.columns)
+        self.link.cells[VALUES] += 1
+        return self.frame(FrameKind.PAYLOAD, payload, packed=True)
 
     def source_state(self, row: int) -> SourceState:
         """A source as a key frame tells it; its silent events count as told."""
@@ -104,6 +126,9 @@ class Encoder:
         for index, value in introduction.exceptions:
             parts += (varint.write(index), exact.encode(value))
         return self.frame(FrameKind.INTRODUCTION, b"".join(parts), packed=True)
+
+
+_READ_FIRST = frozenset({FrameKind.KEY, FrameKind.BINDING})
 
 
 def _fast(reducer: Reducer, link: LinkState) -> FastEncoder | None:

@@ -7,6 +7,7 @@ What a publisher owes its readers, and when:
     every max_silence          a heartbeat: watermark, full sequence, and what was passed over in silence
     over key_frame_interval    the state of every source, chunk by chunk
     a request                  a whole round of key frames, at most one a second
+    a dictionary               a binding, before its first use and behind every key frame
 """
 
 from __future__ import annotations
@@ -15,22 +16,27 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from thinwire.errors import ConfigError, EventRejected
-from thinwire.events import Schema
+from thinwire.dictionaries import Dictionary
+from thinwire.errors import ConfigError, EventRejected, TooLarge, WrongType
+from thinwire.events import Schema, is_opaque
 from thinwire.events.paths import flatten
 from thinwire.formats import LinkState
 from thinwire.formats.link_state import SEQUENCE, VALUES
 from thinwire.frames import FrameKind, Heartbeat, KeyFrame, Request, SourceState
+from thinwire.frames.frame import MAX_FRAME
 from thinwire.frames.keys import CHUNK_BYTES
 from thinwire.link import audits, silence
 from thinwire.link.config import LinkConfig
 from thinwire.link.counts import Counts
 from thinwire.link.encoder import Encoder
+from thinwire.link.packer import Packer
 from thinwire.reduction import Expander, Reducer, RuleSet, resolve
 from thinwire.reduction.convert import converter
 from thinwire.reduction.roster import Roster
 
 REQUEST_PAUSE = 1.0
+MAX_PAYLOAD = MAX_FRAME - 4
+"""bytes of an event of a topic without a schema, at most: a frame without its header"""
 
 
 class Publisher:
@@ -84,6 +90,7 @@ class Publisher:
         self._values_before = 0
         self._last_round = -1e300
         self._audit_in = 0
+        self._packer = Packer()
         config = config or LinkConfig()
         self._configure(config, resolve(schema, config.demand, over), sequence)
 
@@ -107,6 +114,8 @@ class Publisher:
 
     def publish(self, event: Mapping[str, Any], now: float) -> list[bytes]:
         """The frames of an event, and whatever else is due. Raises EventRejected, and nothing has changed then."""
+        if now >= self._packer.until:
+            self._settle(now)
         try:
             frames = self._encoder.encode(event)
         except EventRejected:
@@ -121,6 +130,37 @@ class Publisher:
         if self.is_due(now):
             frames += self.poll(now)
         return frames
+
+    def send(self, payload: bytes, now: float) -> list[bytes]:
+        """The same for an event that is nothing but bytes, on a topic without a schema."""
+        if not is_opaque(self.schema):
+            raise WrongType("bytes are for topics without a schema; this one has one", topic=self.schema.name)
+        if len(payload) > MAX_PAYLOAD:
+            raise TooLarge("payload", size=len(payload), limit=MAX_PAYLOAD)
+        if now >= self._packer.until:
+            self._settle(now)
+        frames = self.heartbeat(now) if self.untold else []
+        frames.append(self._encoder.payload(payload))
+        self.counts.events += 1
+        if self.is_due(now):
+            frames += self.poll(now)
+        return frames
+
+    def use(self, dictionary: Dictionary, slot: int, expires: float = 0) -> list[bytes]:
+        """Pack with a dictionary from here on, if its expiry lies farther ahead than that of the others.
+
+        slot: its name in frames, 1 to 255; what it named before is forgotten
+        expires: the time (seconds since 1970) from which on it is not used; 0 for never. Once more with the same slot
+            and a later time prolongs it
+        """
+        binding = self._packer.use(dictionary, slot, expires)
+        self._link.whole_texts = self._packer.ready
+        return [self._encoder.frame(FrameKind.BINDING, binding.encode())]
+
+    def drop(self, slot: int) -> None:
+        """Pack no more with the dictionary of this slot; it is still known to readers until the next key frame."""
+        self._packer.drop(slot)
+        self._link.whole_texts = self._packer.ready
 
     @property
     def due(self) -> float:
@@ -137,7 +177,7 @@ class Publisher:
         if now >= self._next_heartbeat:
             frames += self.heartbeat(now)
         if now >= self._next_key:
-            frames.append(self._next_chunk(now))
+            frames += self._next_chunk(now)
         return frames
 
     def heartbeat(self, now: float, watermark: float | None = None) -> list[bytes]:
@@ -148,6 +188,8 @@ class Publisher:
         """
         if not self.trusting:
             self._next_heartbeat = now + self.config.max_silence
+        if now >= self._packer.until:
+            self._settle(now)
         reached = self._reached(now, watermark)
         parts = silence.parts(silence.tell(self._encoder.reducer.columns))
         frames = []
@@ -223,21 +265,29 @@ class Publisher:
         )
         self._link = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
         self._link.cells[SEQUENCE] = sequence
+        self._link.whole_texts = self._packer.ready
+        spell_out = config.format == "json"
         self._encoder = Encoder(
-            reducer, self._link, self.counts, spell_out=config.format == "json", compiled=self._compiled
+            reducer, self._link, self.counts, self._packer, spell_out=spell_out, compiled=self._compiled
         )
         self._converters = [converter(p) for p in self.schema.wire]
+
+    def _settle(self, now: float) -> None:
+        """Do without the dictionaries that have expired."""
+        self._packer.expire(now)
+        self._link.whole_texts = self._packer.ready
 
     def _round(self, now: float) -> list[bytes]:
         self._last_round = now
         self._cursor = 0
-        frames = [self._next_chunk(now)]
+        frames = self._next_chunk(now)
         while self._cursor:
-            frames.append(self._next_chunk(now))
+            frames += self._next_chunk(now)
         return frames
 
-    def _next_chunk(self, now: float) -> bytes:
-        """One chunk of the round under way; the next is due in proportion, so that a round takes one interval."""
+    def _next_chunk(self, now: float) -> list[bytes]:
+        """One chunk of the round under way, and what slots name; the next is due in proportion, so that a round takes
+        one interval."""
         total = self._encoder.reducer.columns.rows
         first, states, size = self._cursor, [], 0
         while self._cursor < total and size < CHUNK_BYTES:
@@ -249,7 +299,9 @@ class Publisher:
         self._next_key = now + self.config.key_frame_interval * share
         if self._cursor >= total:
             self._cursor = 0
-        return self._key_frame(first, tuple(states), total)
+        self._settle(now)
+        key = self._key_frame(first, tuple(states), total)
+        return [key, *(self._encoder.frame(FrameKind.BINDING, b.encode()) for b in self._packer.in_force())]
 
     def _key_frame(self, first: int, states: tuple[SourceState, ...], total: int) -> bytes:
         link, encoder = self._link, self._encoder

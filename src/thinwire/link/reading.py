@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from thinwire.errors import CorruptFrame
+from thinwire.events import Event
+from thinwire.events.payloads import PAYLOAD
 from thinwire.formats import compact, exact, plain
-from thinwire.frames import Frame, FrameKind, Heartbeat, SourceState, Switch, varint
+from thinwire.frames import Binding, Frame, FrameKind, Heartbeat, SourceState, Switch, varint
+from thinwire.frames.kinds import is_known
 from thinwire.link import audits
 from thinwire.link.deliveries import Audit, Delivery, Watermark
 from thinwire.link.replica import Replica
-from thinwire.reduction import exceptions
+from thinwire.reduction import exceptions, payloads
 
 
 def take(replica: Replica, frame: Frame, max_sources: int, out: list[Delivery]) -> None:
@@ -18,22 +21,45 @@ def take(replica: Replica, frame: Frame, max_sources: int, out: list[Delivery]) 
 
     Events are added as they are found, so that a frame which turns out to be corrupt takes none of them with it.
     """
-    if frame.kind in (FrameKind.DATA, FrameKind.EXCEPTION):
-        _data(replica, frame, out)
-    elif frame.kind == FrameKind.JSON:
-        _json(replica, frame.body, out)
-    elif frame.kind == FrameKind.INTRODUCTION:
-        _introduction(replica, frame.body, max_sources, out)
-    elif frame.kind == FrameKind.HEARTBEAT:
-        _heartbeat(replica, Heartbeat.decode(frame.body, replica.link.sources), out)
-    elif frame.kind == FrameKind.SWITCH:
-        _switch(replica, Switch.decode(frame.body), out)
-    elif frame.kind == FrameKind.AUDIT:
-        _audit(replica, frame.body, out)
+    if not is_known(frame.kind):
+        return
+    kind, body = frame.kind, replica.body_of(frame)
+    if kind in (FrameKind.DATA, FrameKind.EXCEPTION):
+        _data(replica, body, kind == FrameKind.EXCEPTION, out)
+    elif kind == FrameKind.PAYLOAD:
+        _payload(replica, body, out)
+    elif kind == FrameKind.JSON:
+        _json(replica, body, out)
+    elif kind == FrameKind.INTRODUCTION:
+        _introduction(replica, body, max_sources, out)
+    elif kind == FrameKind.HEARTBEAT:
+        _heartbeat(replica, Heartbeat.decode(body, replica.link.sources), out)
+    elif kind == FrameKind.SWITCH:
+        _switch(replica, Switch.decode(body), out)
+    elif kind == FrameKind.AUDIT:
+        _audit(replica, body, out)
+    elif kind == FrameKind.BINDING:
+        replica.bindings.bind(Binding.decode(body))
 
 
-def _data(replica: Replica, frame: Frame, out: list[Delivery]) -> None:
-    partial = compact.decode(frame.body, frame.kind == FrameKind.EXCEPTION, replica.link)
+def _payload(replica: Replica, body: bytes, out: list[Delivery]) -> None:
+    expander, link = replica.expander, replica.link
+    if not replica.payloads:
+        raise CorruptFrame("a payload on a topic that has a schema")
+    if not link.sources:
+        link.sources = 1
+        expander.restore(0, b"[]", 1, payloads.UNKEPT)
+    elif expander.knows(0):
+        payloads.note(expander.columns)
+    else:
+        return
+    about = expander.abouts[0]
+    assert about is not None
+    out.append(Event.of({PAYLOAD: body}, about, expander.columns.ordinal(0)))
+
+
+def _data(replica: Replica, body: bytes, exceptional: bool, out: list[Delivery]) -> None:
+    partial = compact.decode(body, exceptional, replica.link)
     if replica.expander.knows(partial.source):
         out += replica.pass_over(partial.source, partial.skip)
         out += replica.expander.expand(partial._replace(skip=0))

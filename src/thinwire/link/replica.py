@@ -6,11 +6,14 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from thinwire.events import Event, Schema
+from thinwire.errors import CorruptFrame
+from thinwire.events import Event, Schema, is_opaque
 from thinwire.formats import LinkState
 from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, WIDE
-from thinwire.frames import Frame, KeyFrame
+from thinwire.frames import Binding, Frame, KeyFrame, read
 from thinwire.frames.control import MAX_SKIP
+from thinwire.frames.frame import PACKED
+from thinwire.link.bindings import Bindings, Find, knows_none
 from thinwire.link.deliveries import Delivery
 from thinwire.link.recent import Recent
 from thinwire.reduction import Expander, rules
@@ -24,11 +27,23 @@ class Replica:
     """What a key frame started, kept in step by every frame after it.
 
     passed_over: are events that were passed over in silence made and handed out? It may change at any time
+    bindings: what its slots name
+    payloads: are its events nothing but bytes?
     """
 
     def __init__(
-        self, key: KeyFrame, schema: Schema, *, publisher: str, wide: bool, compiled: bool, passed_over: bool = True
+        self,
+        key: KeyFrame,
+        schema: Schema,
+        *,
+        publisher: str,
+        wide: bool,
+        compiled: bool,
+        passed_over: bool = True,
+        find: Find = knows_none,
     ) -> None:
+        self.bindings = Bindings(find)
+        self.payloads = is_opaque(schema)
         self.passed_over = passed_over
         self.rules_told = key.rules
         self.incarnation = key.incarnation
@@ -73,6 +88,7 @@ class Replica:
 
     def restart(self, key: KeyFrame, frame: Frame, chain: int) -> None:
         """Take over the place in the stream, the check and the scales from a key frame."""
+        self.bindings.clear()
         self.link.restart(key.scales, key.total_sources)
         self.link.cells[SEQUENCE] = key.sequence + 1
         self.link.cells[CHAIN] = chain
@@ -90,14 +106,36 @@ class Replica:
     def goes_on_with(self, frame: Frame) -> bool:
         """Is this the frame that comes next? Then sequence and check move on."""
         cells = self.link.cells
-        low = cells[SEQUENCE] & (0xFFFF if cells[WIDE] else 0xFF)
         chain = frame.chain_after(cells[CHAIN])
-        if not self.same_life(frame) or frame.sequence != low or chain & 0xFF != frame.check:
+        if not self._is_next(frame, chain):
             return False
         self.recent.add(cells[SEQUENCE], frame.raw)
         cells[SEQUENCE] += 1
         cells[CHAIN] = chain
         return True
+
+    def awaits(self, raw: bytes) -> Binding | None:
+        """The binding without whose dictionary this frame, which comes next, cannot be read; None where it can."""
+        if len(raw) < 5 or not raw[1] or not raw[0] & PACKED:
+            return None
+        frame = read(raw)
+        if not self._is_next(frame, frame.chain_after(self.link.cells[CHAIN])):
+            return None
+        return self.bindings.lacking(raw[1])
+
+    def _is_next(self, frame: Frame, chain: int) -> bool:
+        """Are life, number and running check those that are expected?"""
+        cells = self.link.cells
+        low = cells[SEQUENCE] & (0xFFFF if cells[WIDE] else 0xFF)
+        return self.same_life(frame) and frame.sequence == low and chain & 0xFF == frame.check
+
+    def body_of(self, frame: Frame) -> bytes:
+        """The body of a frame that came in its order, unpacked."""
+        return self.bindings.unpack(frame) if frame.slot else frame.body
+
+    def shows(self, alias: int) -> bool:
+        """Can the last event of a source be seen from its state? A payload is not kept."""
+        return not self.payloads or self.expander.columns.objects[0][alias] is not None
 
     def has_seen(self, frame: Frame) -> bool:
         """Is this one of the last frames again?"""
@@ -116,6 +154,8 @@ class Replica:
 
     def pass_over(self, alias: int, skip: int) -> list[Event]:
         """The source moves on by events that were passed over in silence; those of them that are handed out."""
+        if skip and not self.shows(alias):
+            raise CorruptFrame("payloads cannot be passed over in silence", skip=skip)
         fast = self.fast if skip <= MAX_SKIP else None
         if self.passed_over:
             return (fast or self.expander).pass_over(alias, skip)

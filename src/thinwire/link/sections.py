@@ -10,7 +10,7 @@ from thinwire.errors import CorruptFrame
 from thinwire.events import Schema
 from thinwire.formats import exact
 from thinwire.formats.link_state import SOURCES, TableState
-from thinwire.frames import varint
+from thinwire.frames import Binding, varint
 from thinwire.link.recent import HASH_BYTES
 from thinwire.link.sealed import Header, is_whole, read_json, write_json
 from thinwire.reduction import Expander
@@ -130,6 +130,20 @@ def read_recent(data: bytes) -> dict[int, bytes]:
     if len(data) % (1 + HASH_BYTES):
         raise CorruptFrame("hashes are cut off", length=len(data))
     return {data[at]: data[at + 1 : at + 1 + HASH_BYTES] for at in range(0, len(data), 1 + HASH_BYTES)}
+
+
+def write_bindings(bindings: Sequence[Binding]) -> bytes:
+    """What slots name."""
+    return b"".join(binding.encode() for binding in bindings)
+
+
+def read_bindings(data: bytes) -> list[Binding]:
+    """The same on the way back."""
+    bindings, at = [], 0
+    while at < len(data):
+        binding, at = Binding.read(data, at)
+        bindings.append(binding)
+    return bindings
 
 
 def _unknown(keys: Sequence[Key | None]) -> list[int]:

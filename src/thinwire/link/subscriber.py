@@ -11,21 +11,26 @@ WAITING ends with a key frame, which the subscriber asks for (resync="request") 
 When somebody else goes on telling a publisher's events, the caller says so (`succeed`). The key frames that follow are
 the successor's: they tell how far the silence went that the former one left behind, and its events are handed out
 before the successor's state counts.
+
+A frame that is packed with a dictionary nobody has shown yet stops the subscriber before it: UnknownDictionary names
+it. The same message once more goes on there, or behind it where the caller gives the frame up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from thinwire.errors import CorruptFrame, PeerFault, UnknownSchema
+from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.events import Event, Schema
 from thinwire.frames import Frame, FrameKind, KeyFrame, Request, SourceState, read, split
 from thinwire.frames.batch import room_for
 from thinwire.frames.control import MAX_SKIP
+from thinwire.frames.frame import PACKED
 from thinwire.frames.kinds import is_known
 from thinwire.link import reading
+from thinwire.link.bindings import Find, knows_none
 from thinwire.link.counts import Counts
 from thinwire.link.deliveries import Delivery, Missed
 from thinwire.link.former import Former
@@ -47,6 +52,15 @@ class State(StrEnum):
     READY = "ready"
 
 
+class _Stopped(NamedTuple):
+    """A message whose frame of this number, at this byte, waits for a dictionary, or does no more."""
+
+    message: bytes
+    at: int
+    number: int
+    given_up: bool = False
+
+
 class Subscriber:
     """One publisher's frames, expanded.
 
@@ -55,6 +69,7 @@ class Subscriber:
     max_sources: a key frame that tells of more is refused
     passed_over: hand out the events that were passed over in silence as well. Without them only what was told comes:
         the numbers of events and the state move on all the same, at hardly any cost. It may change at any time
+    dictionaries: looks a dictionary up by its hash; None where it is not known (yet)
 
     >>> from thinwire.events import Property
     >>> from thinwire.link import Publisher
@@ -75,8 +90,11 @@ class Subscriber:
         compiled: bool = True,
         max_sources: int = MAX_SOURCES,
         passed_over: bool = True,
+        dictionaries: Find = knows_none,
     ) -> None:
         self.publisher = publisher
+        self._find = dictionaries
+        self._stopped: _Stopped | None = None
         self.resync = resync
         self.max_sources = max_sources
         self._passed_over = passed_over
@@ -122,13 +140,23 @@ class Subscriber:
         return self.replica.config_version if self.replica is not None else None
 
     def receive(self, message: bytes, *, now: float, position: int | None = None) -> list[Delivery]:
-        """What a broker message brings. `position` is the transport's own gapless number, where it has one."""
+        """What a broker message brings. `position` is the transport's own gapless number, where it has one.
+
+        Raises UnknownDictionary with a `hash`: receive it again when the dictionary is known, or after `give_up`.
+        """
         out, self._held_back = self._held_back, []
         self.vouched = None
-        if position is not None and not self._in_place(position, out):
+        stopped, self._stopped = self._stopped, None
+        if stopped is not None and stopped.message != message:
+            stopped = None
+            self._lose("unknown dictionary", out)
+        if stopped is None and position is not None and not self._in_place(position, out):
             return out
         try:
-            self._take_message(message, out)
+            if stopped is not None:
+                self._go_on(stopped, out)
+            else:
+                self._take_message(message, out)
         except PeerFault:
             self._held_back = out  # an error takes nothing with it: what was found before comes with the next message
             raise
@@ -155,21 +183,27 @@ class Subscriber:
         """Where every known source stands: its last event."""
         if self.replica is None:
             return []
-        expander = self.replica.expander
-        return [expander.current(alias) for alias in expander.known()]
+        expander, shows = self.replica.expander, self.replica.shows
+        return [expander.current(alias) for alias in expander.known() if shows(alias)]
 
     def peek(self) -> list[Event]:
         """The event expected next of every known source, provisional and without bounds; nothing is taken from it."""
         if self.replica is None:
             return []
-        expander = self.replica.expander
-        return [expander.next(alias) for alias in expander.known()]
+        expander, shows = self.replica.expander, self.replica.shows
+        return [expander.next(alias) for alias in expander.known() if shows(alias)]
 
     def lose(self, reason: str) -> list[Delivery]:
         """The caller knows that messages are missing: nothing counts until the next key frame, and a request is due."""
         out, self._held_back = self._held_back, []
+        self._stopped = None
         self._lose(reason, out)
         return out
+
+    def give_up(self) -> None:
+        """The dictionary that a message waits for cannot be had: the frame is lost when the message comes again."""
+        if self._stopped is not None:
+            self._stopped = self._stopped._replace(given_up=True)
 
     def succeed(self) -> None:
         """The caller knows that somebody else goes on from here: the next round of key frames is theirs, and no loss.
@@ -191,6 +225,7 @@ class Subscriber:
             wide=wide,
             compiled=self._compiled,
             passed_over=self._passed_over,
+            find=self._find,
         )
 
     def stand_at(self, replica: Replica, memory: Memory, position: int | None) -> None:
@@ -213,8 +248,30 @@ class Subscriber:
         except CorruptFrame:
             self._lose("corrupt", out)
             return
-        at = at or 1
+        self._take_frames(message, frames, at or 1, number, out)
+
+    def _go_on(self, stopped: _Stopped, out: list[Delivery]) -> None:
+        """A message once more, from the frame that waited for a dictionary."""
+        message, at, number, given_up = stopped
+        frames = split(message)
+        if given_up:
+            self.counts.add(frames[number])
+            self._lose("unknown dictionary", out)
+            at, number = at + room_for(frames[number]), number + 1
+        self._take_frames(message, frames, at, number, out)
+
+    def _wait_for(self, stopped: _Stopped, raw: bytes) -> None:
+        """Stop before a frame that cannot be read yet."""
+        binding = self.replica.awaits(raw) if self.replica is not None else None
+        if binding is not None and self.state is not State.WAITING:
+            self._stopped = stopped
+            raise UnknownDictionary(slot=binding.slot, hash=binding.hash.hex(), publisher=self.publisher)
+
+    def _take_frames(self, message: bytes, frames: list[bytes], at: int, number: int, out: list[Delivery]) -> None:
+        """The frames of a message from one of them on, which begins at byte `at`."""
         while number < len(frames):
+            if frames[number][:1] and frames[number][0] & PACKED:
+                self._wait_for(_Stopped(message, at, number), frames[number])
             self._take(frames[number], out)
             at += room_for(frames[number])
             number += 1
@@ -345,16 +402,18 @@ class Subscriber:
 
     def _resume(self, replica: Replica, alias: int, ordinal: int, out: list[Delivery]) -> None:
         """A source known again: say what was missed since its last event, and deliver where it stands now."""
-        current = replica.expander.current(alias)
+        current, shown = replica.expander.current(alias), replica.shows(alias)
         life, last = self.memory.last(current.source)
         if life != replica.incarnation:
             last = 0
         if last >= ordinal:
             return
-        if life is not None and last + 1 < ordinal:
-            self.counts.missed += ordinal - last - 1
-            out.append(Missed(self.publisher, current.source, last + 1, ordinal - 1, "gap"))
-        out.append(current)
+        gone = ordinal - shown
+        if life is not None and last < gone:
+            self.counts.missed += gone - last
+            out.append(Missed(self.publisher, current.source, last + 1, gone, "gap"))
+        if shown:
+            out.append(current)
 
     def _lose(self, reason: str, out: list[Delivery]) -> None:
         """Trust nothing until the next key frame, and say so once."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thinwire.errors import PeerFault
+from thinwire.errors import PeerFault, UnknownDictionary
 from thinwire.events import Event, Schema
 from thinwire.link.deliveries import Audit, Delivery, Missed, Watermark
 from thinwire.link.replica import Replica
@@ -149,9 +149,10 @@ class TableReader:
         self.offset = int(log.offsets[number])
         try:
             out = self._receive(way.next_frame())
-        except PeerFault:
+        except PeerFault as fault:
             way.leave()
-            yield from self._add(self.subscriber.lose("refused"), number, log)
+            reason = "unknown dictionary" if isinstance(fault, UnknownDictionary) else "refused"
+            yield from self._add(self.subscriber.lose(reason), number, log)
             yield from self._turn(log)
             raise
         yield from self._add(out, number, log)

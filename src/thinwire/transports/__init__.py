@@ -2,6 +2,7 @@
 
 from thinwire.transports.base import Capabilities, Inbox, Message, Transport
 from thinwire.transports.faults import Faults
+from thinwire.transports.limited_memory import LimitedClient
 from thinwire.transports.memory import MemoryBroker, MemoryInbox
 from thinwire.transports.subjects import matches
 
@@ -9,6 +10,7 @@ __all__ = [
     "Capabilities",
     "Faults",
     "Inbox",
+    "LimitedClient",
     "MemoryBroker",
     "MemoryInbox",
     "Message",

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from thinwire.errors import ConfigError
+from thinwire.simulation import Lane
 
 MAX_FLIPPED = 4
 """bytes that a corruption changes, at most"""
@@ -86,10 +87,14 @@ class Faults:
 
 
 class Way:
-    """One way with its faults: decides for each message when it arrives, how often and with which bytes."""
+    """One way with its faults: decides for each message when it arrives, how often and with which bytes.
 
-    def __init__(self, faults: Faults, chance: np.random.Generator) -> None:
+    lane: the limited link that leads here, where there is one; of a message its payload counts
+    """
+
+    def __init__(self, faults: Faults, chance: np.random.Generator, lane: Lane | None = None) -> None:
         self.chance = chance
+        self.lane = lane
         self._newest = -math.inf
         self.inject(faults)
 
@@ -101,6 +106,8 @@ class Way:
 
     def arrivals(self, payload: bytes, now: float) -> list[tuple[float, bytes]]:
         """When this payload arrives if it is sent now, and as what: not at all, once, or several times."""
+        if self.lane is not None:
+            now = self.lane.send(len(payload), now)
         if self._quiet:
             return [(self._in_order(now), payload)]
         faults = self.faults

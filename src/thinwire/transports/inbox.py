@@ -31,9 +31,9 @@ class Flight:
         """When the next message arrives; there must be one."""
         return self._messages[0][0]
 
-    def send(self, message: Message, now: float) -> None:
-        """Put it on its way, with whatever happens to it there."""
-        for due, payload in self.way.arrivals(message.payload, now):
+    def send(self, message: Message, now: float, way: Way | None = None) -> None:
+        """Put it on its way, or on one of its sender's own, with whatever happens to it there."""
+        for due, payload in (way or self.way).arrivals(message.payload, now):
             as_it_arrives = message if payload is message.payload else message._replace(payload=payload)
             heapq.heappush(self._messages, (due, next(self._number), as_it_arrives))
 

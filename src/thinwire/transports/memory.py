@@ -26,6 +26,7 @@ import numpy as np
 
 from thinwire.clock import Clock
 from thinwire.errors import Backpressure, ConfigError, PayloadTooLarge, TransportClosed, TransportError
+from thinwire.simulation import Lane
 from thinwire.transports.base import NO_HEADERS, Capabilities, Message
 from thinwire.transports.faults import Faults, Way
 from thinwire.transports.inbox import Flight, MemoryInbox, Policy
@@ -69,32 +70,43 @@ class MemoryBroker:
         self.closed = False
         self._chance = np.random.default_rng(seed)
         self._inbound = Flight(Way(self._faults_at("publish"), self._chance))
+        self._entrances = [self._inbound.way]
         self._literal: dict[str, list[MemoryInbox]] = {}
         self._wild: list[MemoryInbox] = []
         self._logs: dict[str, Log] = {}
 
-    def publish(self, subject: str, payload: bytes, headers: Mapping[str, str] | None = None) -> int | None:
+    def entrance(self, lane: Lane) -> Way:
+        """A way of its own to the broker, over a limited link, for one publisher."""
+        self._entrances.append(Way(self._faults_at("publish"), self._chance, lane))
+        return self._entrances[-1]
+
+    def publish(
+        self, subject: str, payload: bytes, headers: Mapping[str, str] | None = None, *, way: Way | None = None
+    ) -> int | None:
         """Send a message; its sequence, or None if it has none or has not reached the broker.
 
+        way: the publisher's own, if it has one
         When an inbox that must lose nothing is full, `Backpressure` is raised and nothing has happened.
         """
         message = self._message(subject, payload, headers)
         now = self._admit()
         self._reserve(subject)
         before = self._log(subject).last
-        self._inbound.send(message, now)
+        self._inbound.send(message, now, way)
         self._admit(now)
         return before + 1 if self._log(subject).last > before else None
 
-    def subscribe(self, pattern: str, *, limit: int = 65_536, policy: Policy = "block") -> MemoryInbox:
+    def subscribe(
+        self, pattern: str, *, limit: int = 65_536, policy: Policy = "block", lane: Lane | None = None
+    ) -> MemoryInbox:
         """Receive what is published from now on under subjects that match.
 
         limit: messages that may wait, on their way included; policy: when it is reached, "block" refuses the
-        publisher, "drop" loses the newest and counts it
+        publisher, "drop" loses the newest and counts it; lane: a limited link that leads to the subscriber
         """
         self._check_open()
         check_pattern(pattern)
-        way = Way(self._faults_at("delivery"), self._chance)
+        way = Way(self._faults_at("delivery"), self._chance, lane)
         inbox = MemoryInbox(pattern, limit, policy, Flight(way), self._admit, self._forget)
         self._shelf(pattern).append(inbox)
         return inbox
@@ -117,7 +129,8 @@ class MemoryBroker:
         """Misbehave like this from now on; scripted faults count messages from here."""
         self._admit()
         self.faults = faults
-        self._inbound.way.inject(self._faults_at("publish"))
+        for way in self._entrances:
+            way.inject(self._faults_at("publish"))
         for inbox in self._inboxes():
             inbox.flight.way.inject(self._faults_at("delivery"))
 

@@ -1,8 +1,9 @@
-"""A wire that can be watched and cut: a TCP proxy on the loopback address.
+"""A wire that can be watched, narrowed and cut: a TCP proxy on the loopback address.
 
-It knows nothing of what passes. Benchmarks count the bytes of a link with it, tests break the link with it.
+It knows nothing of what passes. Benchmarks count the bytes of a link with it, tests break the link with it, and with
+limits it is as slow as a modem or a satellite, acknowledgements included.
 
-    async with Proxy("127.0.0.1", server.port) as wire:
+    async with Proxy("127.0.0.1", server.port, limits=read_limits("up=56kbit,delay=150ms")) as wire:
         broker = await connect(f"nats://127.0.0.1:{wire.port}")
         wire.cut()
 """
@@ -10,23 +11,32 @@ It knows nothing of what passes. Benchmarks count the bytes of a link with it, t
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from types import TracebackType
 from typing import Self, cast
 
+from thinwire.simulation import FREE, Limits, lanes
 from thinwire.transports.embedded import LOOPBACK
+from thinwire.transports.limits import QUEUE, Passage
+
+_READ = 256 * 1024
+"""bytes that are read at once"""
 
 
 class Proxy:
     """A way to a TCP server.
 
-    delay: seconds that bytes take longer, each way
+    limits: what it lets through, all connections together: they share the line; seed: of its jitter
     """
 
-    def __init__(self, target_host: str, target_port: int, *, port: int = 0, delay: float = 0.0) -> None:
+    def __init__(
+        self, target_host: str, target_port: int, *, port: int = 0, limits: Limits = FREE, seed: int = 0
+    ) -> None:
         self.target_host, self.target_port = target_host, target_port
         self.port = port
-        self.delay = delay
+        self.limits = limits
+        self.seed = seed
         self.to_broker = 0
         """bytes that clients have sent"""
         self.from_broker = 0
@@ -40,6 +50,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._ends: set[_End] = set()
         self._dialling: set[asyncio.Task[None]] = set()
+        self._up, self._down = lanes(limits, seed)
 
     async def start(self) -> Self:
         loop = asyncio.get_running_loop()
@@ -90,6 +101,8 @@ class Proxy:
             task.cancel()
         for end in list(self._ends):
             end.abort()
+        for lane in (self._up, self._down):
+            lane.clear()
 
     def welcome(self, client: _End) -> None:
         """A client has come: find the server for it."""
@@ -118,30 +131,39 @@ class Proxy:
         else:
             self.from_broker += size
 
-    def enter(self, end: _End) -> None:
+    def enter(self, end: _End) -> Passage | None:
+        """A socket is open; where its bytes must pass, None where they may go on at once."""
         self._ends.add(end)
+        lane = self._up if end.to_broker else self._down
+        return None if lane.limit.free else Passage(lane, end.arrive)
 
     def leave(self, end: _End) -> None:
         self._ends.discard(end)
 
 
-class _End(asyncio.Protocol):
+class _End(asyncio.BufferedProtocol):
     """One of the two sockets of a connection; what it reads goes to the other one."""
 
     def __init__(self, proxy: Proxy, *, to_broker: bool) -> None:
-        self._proxy, self._to_broker = proxy, to_broker
+        self.to_broker = to_broker
+        self._proxy = proxy
         self._transport: asyncio.Transport | None = None
+        self._passage: Passage | None = None
         self._other: _End | None = None
+        self._read = memoryview(b"")
         self._waiting: deque[bytes] = deque()
-        self._late = 0
         self._finished = False
         self._full = False
         """can the other socket take no more?"""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._proxy.enter(self)
-        if self._to_broker:
+        self._passage = self._proxy.enter(self)
+        self._read = memoryview(bytearray(_READ if self._passage is None else QUEUE))
+        if self._passage is not None:
+            # otherwise the kernel would take in megabytes that a narrow line has no room for
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, QUEUE)
+        if self.to_broker:
             self._transport.pause_reading()  # until the server is found
             self._proxy.welcome(self)
 
@@ -154,11 +176,15 @@ class _End(asyncio.Protocol):
         self.look()
         other.look()
 
-    def data_received(self, data: bytes) -> None:
-        if self._proxy.delay > 0:
-            self._late += 1
-            asyncio.get_running_loop().call_later(self._proxy.delay, self._arrive, data)
-        elif self._waiting or self._late or self._proxy.paused or self._other is None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._read if self._passage is None else self._read[: max(1, self._passage.room)]
+
+    def buffer_updated(self, size: int) -> None:
+        data = bytes(self._read[:size])
+        if self._passage is not None:
+            self._passage.send(data)
+            self.look()
+        elif self._waiting or self._proxy.paused or self._other is None:
             self._waiting.append(data)
             self.look()
         else:
@@ -189,28 +215,34 @@ class _End(asyncio.Protocol):
         while self._waiting and not stop and not self._full:
             self._forward(self._waiting.popleft())
         if self._transport is not None and not self._transport.is_closing():
-            if stop or self._full or self._waiting:
+            if stop or self._full or self._waiting or (self._passage is not None and not self._passage.room):
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
-        if self._finished and not self._waiting and not self._late and not stop:
+        if self._finished and not self._waiting and not self._held and not stop:
             self._close_both()
+
+    def arrive(self, data: bytes) -> None:
+        """Bytes have come through the line."""
+        self._waiting.append(data)
+        self.look()
 
     def abort(self) -> None:
         """End without sending the rest."""
         self._proxy.leave(self)
         self._waiting.clear()
+        if self._passage is not None:
+            self._passage.clear()
         if self._transport is not None:
             self._transport.abort()
 
-    def _arrive(self, data: bytes) -> None:
-        self._late -= 1
-        self._waiting.append(data)
-        self.look()
+    @property
+    def _held(self) -> int:
+        return 0 if self._passage is None else self._passage.held
 
     def _forward(self, data: bytes) -> None:
-        self._proxy.count(len(data), self._to_broker)
-        if self._proxy.deaf and not self._to_broker:
+        self._proxy.count(len(data), self.to_broker)
+        if self._proxy.deaf and not self.to_broker:
             return
         if self._other is not None and self._other._transport is not None:
             self._other._transport.write(data)

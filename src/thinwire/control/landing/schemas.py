@@ -1,18 +1,24 @@
-"""What a reader of whole stretches knows of a topic: its schema, the versions before it, and facts told once."""
+"""What a reader of whole stretches knows of a topic: its schemas, facts told once, and dictionaries."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from thinwire.control.dictionaries import Known, fetched
 from thinwire.control.factoring import Factoring, decode_facts, factored, facts_key
-from thinwire.control.names import FACTS, REGISTRY, check_topic
+from thinwire.control.names import DICTIONARIES, FACTS, REGISTRY, check_topic
 from thinwire.control.registry import TopicDocument, decode, schema_key, topic_key
-from thinwire.errors import RegistryError, UnknownFacts, UnknownTopic
+from thinwire.dictionaries import Dictionary
+from thinwire.errors import CorruptDictionary, RegistryError, UnknownFacts, UnknownTopic
 from thinwire.events import Schema
 from thinwire.transports.source import LogSource
 
 _ANY = "any"
+
+_log = logging.getLogger("thinwire.landing")
 
 
 class TopicSchemas:
@@ -27,6 +33,7 @@ class TopicSchemas:
         self._schemas: dict[bytes, Schema] = {}
         self._originals: dict[bytes, Schema] = {}
         self._facts: dict[str, Mapping[str, Any]] = {}
+        self._dictionaries = Known()
         self.current = self._load()
 
     @property
@@ -42,6 +49,18 @@ class TopicSchemas:
         """Look again, for a version registered meanwhile; False where there is none of this fingerprint."""
         self._load()
         return fingerprint in self._schemas
+
+    def dictionary(self, hash: bytes) -> Dictionary | None:
+        """The dictionary with this hash; None where there is none, or another one in its place."""
+        found = self._dictionaries.find(hash)
+        if found is None:
+            try:
+                found = fetched(hash, partial(self._source.document, DICTIONARIES))
+            except CorruptDictionary as lie:
+                _log.warning("%s: %s", self.topic, lie)
+            if found is not None:
+                self._dictionaries.keep(found)
+        return found
 
     def written(self, fingerprint: bytes) -> Schema:
         """The schema as it was registered of what travels under this fingerprint."""

@@ -51,7 +51,8 @@ class Seeker:
 
     def fresh(self, publisher: str) -> Subscriber:
         """A link that knows nothing."""
-        return Subscriber(self._schemas.lookup, publisher=publisher, resync="wait")
+        schemas = self._schemas
+        return Subscriber(schemas.lookup, publisher=publisher, resync="wait", dictionaries=schemas.dictionary)
 
     def bring(self, publishers: Iterable[str], place: int) -> dict[str, Subscriber]:
         """Links of those publishers that the log or a checkpoint tells of before the place, brought there."""
@@ -141,6 +142,7 @@ class Seeker:
             if self._schemas.learn(bytes.fromhex(unknown.fingerprint)):
                 link.receive(payload, now=0.0)
         except PeerFault as fault:
+            link.lose("refused")
             _log.warning("%s: the message at %d cannot be read: %s", link.publisher, offset, fault)
 
 

@@ -12,6 +12,7 @@ from thinwire.control.translating.envelope import Position, unseal
 from thinwire.errors import CorruptFrame
 from thinwire.frames import read
 from thinwire.link import Delivery, State
+from thinwire.link.bindings import Find, knows_none
 from thinwire.transports.broker import Stored
 
 
@@ -22,9 +23,16 @@ class ChannelInlet(Inlet):
     told: the position of the last message; before: its publisher, and where that one was before it
     """
 
-    def __init__(self, lookup: Lookup, *, only_changes: bool = False, positions: Positions | None = None) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        *,
+        dictionaries: Find = knows_none,
+        only_changes: bool = False,
+        positions: Positions | None = None,
+    ) -> None:
         # Several classes share a log, so its numbers jump: what is lost shows in the links' own sequences.
-        super().__init__(lookup, only_changes=only_changes, whole=False)
+        super().__init__(lookup, dictionaries=dictionaries, only_changes=only_changes, whole=False)
         self.positions = positions or Positions()
         self.told: Position | None = None
         self.before: tuple[str, Position] | None = None
@@ -85,4 +93,5 @@ class ChannelInlet(Inlet):
     def afresh(self) -> Self:
         """The same without any memory but of where it began."""
         positions = Positions(self.positions.since, self._began)
-        return type(self)(self._lookup, only_changes=self._only_changes, positions=positions)
+        habits = self._only_changes, self._dictionaries
+        return type(self)(self._lookup, only_changes=habits[0], dictionaries=habits[1], positions=positions)

@@ -9,6 +9,7 @@ from thinwire.control.names import publisher_in
 from thinwire.errors import PeerFault
 from thinwire.events import Schema
 from thinwire.link import Delivery, State, Subscriber
+from thinwire.link.bindings import Find, knows_none
 from thinwire.reduction.vouched import Vouched
 from thinwire.transports.broker import Stored
 
@@ -18,6 +19,7 @@ Lookup = Callable[[bytes], Schema | None]
 class Inlet:
     """One link per publisher of a topic, made when its first message comes.
 
+    dictionaries: looks a dictionary up by its hash
     only_changes: spare the events passed over in silence where the publisher holds values, for they show no change;
     where it predicts, the expected value moves in silence too, and they are needed to see how far
     whole: every message of the log comes here, so a jump of its numbers is a loss
@@ -28,13 +30,16 @@ class Inlet:
     vouched: see `Subscriber.vouched`, of the last message received
     """
 
-    def __init__(self, lookup: Lookup, *, only_changes: bool = False, whole: bool = True) -> None:
+    def __init__(
+        self, lookup: Lookup, *, dictionaries: Find = knows_none, only_changes: bool = False, whole: bool = True
+    ) -> None:
         self.links: dict[str, Subscriber] = {}
         self.offset: int | None = None
         self.restless: set[str] = set()
         self.counted: Callable[[Subscriber], Collection[str]] = _nothing
         self.vouched: Vouched | None = None
         self._lookup = lookup
+        self._dictionaries = dictionaries
         self._only_changes = only_changes
         self._whole = whole
         self._held_back: list[Delivery] = []
@@ -55,7 +60,7 @@ class Inlet:
         return out + found if out else found
 
     def pass_on(self, stored: Stored, now: float) -> list[Delivery]:
-        """What a message brings to its link, and nothing more: a second time, once its schema is known."""
+        """What a message brings to its link, and nothing more: a second time, once what it names is known."""
         return self.read(publisher_in(stored.subject), stored.payload, now)
 
     def read(self, publisher: str, message: bytes, now: float) -> list[Delivery]:
@@ -72,7 +77,7 @@ class Inlet:
         """The link of a publisher."""
         link = self.links.get(publisher)
         if link is None:
-            link = Subscriber(self._lookup, publisher=publisher)
+            link = Subscriber(self._lookup, publisher=publisher, dictionaries=self._dictionaries)
             self.links[publisher] = link
         return link
 
@@ -82,7 +87,9 @@ class Inlet:
 
     def afresh(self) -> Self:
         """The same without any memory."""
-        return type(self)(self._lookup, only_changes=self._only_changes, whole=self._whole)
+        return type(self)(
+            self._lookup, dictionaries=self._dictionaries, only_changes=self._only_changes, whole=self._whole
+        )
 
 
 def _nothing(link: Subscriber) -> Collection[str]:

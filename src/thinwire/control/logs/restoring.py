@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from thinwire.control.checkpoints import Checkpoint, CheckpointStore, Part
 from thinwire.control.logs.channels import ChannelInlet
 from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.learning import Learn
 from thinwire.control.logs.track import Track
 from thinwire.control.names import CHECKPOINTS
 from thinwire.control.translating.envelope import Position, unseal
@@ -16,7 +17,6 @@ from thinwire.errors import CorruptCheckpoint, CorruptFrame, UnknownSchema
 from thinwire.link.checkpoints import into_subscriber
 from thinwire.transports.broker import Broker
 
-Learn = Callable[[bytes], Awaitable[bool]]
 _NONE: Mapping[str, int] = {}
 
 

@@ -11,7 +11,8 @@ import logging
 from typing import Generic, NamedTuple, TypeVar
 
 from thinwire.control.logs.inlet import Inlet
-from thinwire.control.logs.restoring import Learn, Taken, take_up
+from thinwire.control.logs.learning import Learn, read_on
+from thinwire.control.logs.restoring import Taken, take_up
 from thinwire.control.logs.starting import Start, Starts
 from thinwire.control.logs.track import Track
 from thinwire.control.names import publisher_in
@@ -66,7 +67,7 @@ async def seek(
     """Bring fresh links to the place before which they know what a reader from the beginning would.
 
     track: what to read, the log of a topic where only its name is given
-    learn: finds the schema of a fingerprint; False where nobody knows it
+    learn: finds the schema of a fingerprint, the dictionary of a hash; False where nobody knows it
     furthest: messages to read at most; where it would take more, the links know nothing
     """
     track = Track(track) if isinstance(track, str) else track
@@ -151,10 +152,12 @@ async def _end(broker: Broker, track: Track, publisher: str, last: int) -> int:
 
 async def _feed(inlet: Inlet, stored: Stored, learn: Learn) -> None:
     """One message; a link that cannot read it is lost, and says so when it next has something to say."""
+
+    def complain(fault: PeerFault) -> None:
+        _log.warning("%s: the message at %d cannot be read: %s", stored.subject, stored.offset, fault)
+
     try:
         inlet.receive(stored, stored.time)
-    except UnknownSchema as unknown:
-        if await learn(bytes.fromhex(unknown.fingerprint)):
-            inlet.pass_on(stored, stored.time)
     except PeerFault as fault:
-        _log.warning("%s: the message at %d cannot be read: %s", stored.subject, stored.offset, fault)
+        link = inlet.link(publisher_in(stored.subject))
+        await read_on(link, fault, lambda: inlet.pass_on(stored, stored.time), learn, complain)

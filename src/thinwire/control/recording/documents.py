@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from thinwire.control.checkpoints import index_key, read_index
-from thinwire.control.names import CHECKPOINTS, FACTS, REGISTRY
+from thinwire.control.names import CHECKPOINTS, DICTIONARIES, FACTS, REGISTRY
 from thinwire.control.registry import config_key, keys, topic_key
 from thinwire.errors import Conflict
 from thinwire.transports.broker import Broker, Bucket
@@ -19,6 +21,18 @@ async def put_documents(broker: Broker, out: RecordingWriter, topic: str) -> Non
     for pattern in (f"{keys.SCHEMA}.{topic}.*", topic_key(topic), config_key(topic)):
         await _put_all(out, REGISTRY, registry, pattern)
     await _put_all(out, FACTS, await broker.bucket(FACTS), f"{topic}.*")
+
+
+async def put_dictionaries(broker: Broker, out: RecordingWriter, hashes: Collection[bytes]) -> list[bytes]:
+    """Record dictionaries, each with all its pieces; those that the broker has."""
+    found: list[bytes] = []
+    bucket = await broker.bucket(DICTIONARIES) if hashes else None
+    for hash in hashes:
+        assert bucket is not None
+        if await _put_one(out, DICTIONARIES, bucket, hash.hex()):
+            await _put_all(out, DICTIONARIES, bucket, f"{hash.hex()}.*")
+            found.append(hash)
+    return found
 
 
 async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> None:

@@ -12,10 +12,11 @@ from contextlib import suppress
 
 from thinwire.control.names import REGISTRY, check_topic, log_of, publisher_subjects
 from thinwire.control.recording.copied import Copied
-from thinwire.control.recording.documents import put_checkpoints, put_documents
+from thinwire.control.recording.documents import put_checkpoints, put_dictionaries, put_documents
 from thinwire.control.recording.places import Start, beginning, check_same
 from thinwire.control.registry import topic_key
 from thinwire.errors import BrokerUnavailable, Conflict, UnknownLog, UnknownTopic
+from thinwire.frames import bindings_in
 from thinwire.transports.broker import Broker, LogReader, Stored
 from thinwire.transports.recordings import RecordingWriter, open_recording
 
@@ -48,6 +49,8 @@ class Recorder:
         self.checkpoints = checkpoints
         self.copied: dict[str, Copied] = {}
         self._broker, self._out, self._tell = broker, out, tell
+        self._bound: set[bytes] = set()
+        """the dictionaries that messages name and that are not recorded yet"""
 
     async def open(self, start: Start = "earliest") -> None:
         """Find out where every topic begins, or goes on; record what is known of it."""
@@ -77,6 +80,7 @@ class Recorder:
             await put_documents(self._broker, self._out, topic)
             if self.checkpoints:
                 await put_checkpoints(self._broker, self._out, topic)
+        self._bound -= set(await put_dictionaries(self._broker, self._out, list(self._bound)))
         self._out.flush()
 
     async def _open_log(self, topic: str) -> None:
@@ -117,6 +121,7 @@ class Recorder:
 
     def _take(self, copied: Copied, stored: Stored, reader: LogReader) -> None:
         self._out.append(log_of(copied.topic), stored)
+        self._bound.update(binding.hash for binding in bindings_in(stored.payload))
         gap = copied.note(stored)
         if gap is not None:
             self._tell(f"{copied.topic}: offsets {gap[0]:,} to {gap[1]:,} are no longer in the log")

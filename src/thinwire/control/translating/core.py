@@ -24,13 +24,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from thinwire.control.classes import MAX_CLASSES, DemandClass
 from thinwire.control.logs.inlet import Inlet, Lookup
+from thinwire.control.logs.learning import name_of
 from thinwire.control.names import publisher_in
 from thinwire.control.translating.channel import Channel, Habits
 from thinwire.control.translating.counts import Problems, TranslationCounts
 from thinwire.control.translating.cutting import Outgoing
 from thinwire.control.translating.envelope import Position
 from thinwire.control.translating.feed import Feed
-from thinwire.errors import PeerFault, TooManyClasses, UnknownSchema
+from thinwire.errors import PeerFault, TooManyClasses, UnknownDictionary, UnknownSchema
 from thinwire.events import Schema
 from thinwire.link import Missed, Publisher, Subscriber
 from thinwire.reduction.reducer import MAX_SOURCES
@@ -115,7 +116,11 @@ class Translation:
             self._next_sequence = max(self._next_sequence, feed.close(class_id).sequence)
 
     def receive(self, stored: Stored) -> None:
-        """The next message of the log. Raises UnknownSchema: receive it again when the schema is known."""
+        """The next message of the log.
+
+        Raises UnknownSchema: receive it again when the schema is known; UnknownDictionary with a hash: receive it again
+        when the dictionary is known, or cannot be had.
+        """
         publisher = publisher_in(stored.subject)
         feed = self._feeds.get(publisher) or self._feed(publisher)
         if stored.offset <= feed.last:
@@ -128,6 +133,8 @@ class Translation:
         try:
             found = self.inlet.receive(stored, stored.time)
         except PeerFault as fault:
+            if isinstance(fault, UnknownDictionary) and name_of(fault) is not None:
+                raise  # nothing is lost yet
             self._fail(feed, stored, fault)
             return
         own = (thing for thing in found if not isinstance(thing, Missed) or thing.publisher == publisher)

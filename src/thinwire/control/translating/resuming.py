@@ -63,7 +63,8 @@ async def resume(broker: Broker, lease: Lease, asked: Mapping[str, Served]) -> R
     publishers = await Publishers.find(broker, topic)
     place = max(first_untold(ends, shelf.documents, publishers, span.last + 1), span.first)
     furthest = None if classes else NEARBY
-    decoders = await bring_decoders(broker, view, Inlet(view.lookup), place, furthest=furthest)
+    inlet = Inlet(view.lookup, dictionaries=view.dictionary)
+    decoders = await bring_decoders(broker, view, inlet, place, furthest=furthest)
     translation = Translation(topic, view.lookup, epoch=lease.epoch, inlet=decoders.inlet)
     writer = ChannelWriter(broker, topic)
     for name, one in classes.items():

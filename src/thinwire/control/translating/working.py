@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from thinwire.clock import Clock
 from thinwire.control.leases import Lease
 from thinwire.control.logs.asking import Requests
+from thinwire.control.logs.learning import read_on
 from thinwire.control.names import channel_ask_subject, log_of, publisher_in, publisher_subjects, translator_subject
 from thinwire.control.translating.checkpointing import Checkpoints
 from thinwire.control.translating.core import Translation
 from thinwire.control.translating.planning import Served
 from thinwire.control.translating.resuming import resume
 from thinwire.control.translating.serving import Serving
-from thinwire.errors import UnknownSchema
+from thinwire.errors import PeerFault
+from thinwire.link import Delivery
 from thinwire.link.warming import warm_up
 from thinwire.transports.broker import Broker, Stored
 
@@ -175,16 +177,23 @@ class TopicWork:
             self._some.set()
 
     async def _receive(self, stored: Stored) -> None:
-        """One message; a schema that is not known yet is asked for."""
+        """One message; a schema or a dictionary that is not known yet is asked for."""
         try:
             self._translation.receive(stored)
-        except UnknownSchema as unknown:
-            if await self._view.learn(bytes.fromhex(unknown.fingerprint)):
-                self._translation.receive(stored)
+        except PeerFault as fault:
+            link = self._translation.inlet.link(publisher_in(stored.subject))
+            await read_on(link, fault, lambda: self._again(stored), self._view.learn, self._complain)
         self._checkpoints.note()
         self._some.set()
         if self._translation.waiting > MAX_WAITING:
             self._room.clear()
+
+    def _again(self, stored: Stored) -> list[Delivery]:
+        self._translation.receive(stored)
+        return []
+
+    def _complain(self, fault: PeerFault) -> None:
+        self._translation.problems.note(str(fault))
 
     async def _write(self) -> None:
         """Store what the translation brings, round by round; frames gather for a moment, and while others travel."""

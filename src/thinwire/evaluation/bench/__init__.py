@@ -4,7 +4,7 @@ An area is a list of places where bars are written, so a new area is one file an
 is looked up when the area runs: `thinwire.testing` lies above this room, and this room must not know it.
 
 >>> sorted(AREAS)
-['classes', 'live', 'wire']
+['classes', 'dictionaries', 'live', 'wire']
 """
 
 from __future__ import annotations
@@ -36,6 +36,12 @@ AREAS: dict[str, tuple[str, ...]] = {
         "thinwire.evaluation.bench.classes_many:BARS",
         "thinwire.evaluation.bench.classes_knee:BARS",
         "thinwire.testing.bars:CLASSES",
+    ),
+    "dictionaries": (
+        "thinwire.evaluation.bench.dictionaries_codecs:BARS",
+        "thinwire.evaluation.bench.dictionaries_time:BARS",
+        "thinwire.evaluation.bench.dictionary_limits:BARS",
+        "thinwire.evaluation.bench.dictionary_policies:BARS",
     ),
 }
 """area -> where its bars are, `module:list`, in the order in which they run"""

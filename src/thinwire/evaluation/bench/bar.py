@@ -8,7 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-Unit = Literal["bytes", "share", "part", "times", "values/s", "events/s", "MB", "failures", "us", "s", "messages"]
+Unit = Literal[
+    "bytes", "share", "part", "times", "values/s", "events/s", "MB", "failures", "us", "s", "messages", "ms/MB"
+]
 """`part` is a size as part of another, written 1/n; `times` a duration as a multiple of another; `us` microseconds"""
 
 NEEDS_DATA = "not measured: needs --data"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from thinwire.simulation import Limit, Limits
 from thinwire.testing.broker_checks.site import Site
 from thinwire.transports.broker import Broker
 from thinwire.transports.embedded import LOOPBACK, EmbeddedServer
@@ -20,7 +21,7 @@ class NatsSite(Site):
         self._wires: dict[Broker, Proxy] = {}
 
     async def connect(self) -> Broker:
-        wire = await Proxy(LOOPBACK, self.server.port, delay=self.delay).start()
+        wire = await Proxy(LOOPBACK, self.server.port, limits=Limits.both(Limit(delay=self.delay))).start()
         broker = await connect(f"nats://{LOOPBACK}:{wire.port}", Options(timeout=10))
         self._wires[broker] = wire
         return broker

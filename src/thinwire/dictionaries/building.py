@@ -1,0 +1,84 @@
+"""Building the content of a dictionary: which bytes of the sample are worth sharing.
+
+zstd's trainer (fastcover) fills a dictionary with whole segments of the sample, those with the most frequent substrings
+first. How long a segment is decides most: short ones cut messages into pieces, long ones keep what stands together
+together. Its own search for the length costs six times as much as trying three of them, and finds no better one.
+
+The same content serves zlib, without the tables that zstd puts in front; and for zlib the latest messages as they are
+do as well on streams that hardly repeat beyond their neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import zstandard
+
+from thinwire.dictionaries.codecs.deflate import REACH
+from thinwire.dictionaries.dictionary import MAX_MESSAGE, Dictionary
+
+SEGMENTS = (256, 512, 2048)
+"""lengths of a segment that are tried"""
+LATEST = 0
+"""instead of a length: the latest messages as they are"""
+SMALLEST = 256
+"""bytes of a dictionary, and of a sample, below which zstd makes none that is worth the name"""
+_COUNTED = 8
+"""bytes of a substring that is counted"""
+_TABLE = 16
+"""as a power of two, places to count them in; zstd's usual 20 takes longer to clear than a short sample to read"""
+_LEAST_LEVEL = 3
+"""of zstd, at which the tables are made: below it they cost no less"""
+_REPEATED_OFFSETS = b"\x01\0\0\0\x04\0\0\0\x08\0\0\0"
+"""the last twelve bytes of the tables in front of the content"""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to build a dictionary.
+
+    segment: bytes of a segment, or `LATEST`
+    """
+
+    codec: str
+    level: int
+    size: int
+    segment: int
+
+
+def build(messages: Sequence[bytes], way: Way) -> Dictionary | None:
+    """The dictionary of these messages; None where they are too few, too short or too equal for it."""
+    if sum(map(len, messages)) < SMALLEST:
+        return None
+    content = _latest(messages, way.size) if way.segment == LATEST else _covered(messages, way)
+    if not content:
+        return None
+    return Dictionary(content, way.codec, way.level, min(max(map(len, messages)), MAX_MESSAGE))
+
+
+def _latest(messages: Sequence[bytes], size: int) -> bytes:
+    size = min(size, REACH)
+    kept, at = 0, len(messages)
+    while at and kept < size:
+        at -= 1
+        kept += len(messages[at])
+    return b"".join(messages[at:])[-size:]
+
+
+def _covered(messages: Sequence[bytes], way: Way) -> bytes:
+    level = max(way.level, _LEAST_LEVEL) if way.codec == "zstd" else _LEAST_LEVEL
+    segment = min(way.segment, way.size)
+    try:
+        trained = zstandard.train_dictionary(
+            way.size, list(messages), k=segment, d=_COUNTED, f=_TABLE, level=level
+        ).as_bytes()
+    except zstandard.ZstdError:
+        return b""
+    return trained if way.codec == "zstd" else _without_tables(trained)[-REACH:]
+
+
+def _without_tables(trained: bytes) -> bytes:
+    """The segments alone, the most valuable last, as zlib likes them."""
+    at = trained.find(_REPEATED_OFFSETS, 0, 1024)
+    return trained[at + len(_REPEATED_OFFSETS) :] if at >= 0 else trained

@@ -1,0 +1,23 @@
+"""Codecs: one message in, fewer bytes out, and back."""
+
+from __future__ import annotations
+
+from thinwire.dictionaries.codecs.codec import Codec
+from thinwire.dictionaries.codecs.deflate import Deflate, Preset
+from thinwire.dictionaries.codecs.gzip import Gzip
+from thinwire.dictionaries.codecs.previous import Previous
+from thinwire.dictionaries.codecs.zstd import Zstd
+from thinwire.dictionaries.dictionary import Dictionary
+
+__all__ = ["Codec", "Deflate", "Gzip", "Preset", "Previous", "Zstd", "codec_of"]
+
+
+def codec_of(dictionary: Dictionary) -> Codec:
+    """The codec that reads and writes with this dictionary.
+
+    It makes its machines when they are first needed and uses them again: keep it as long as the dictionary is in use
+    (making one costs as much as a hundred messages), and do not share it between threads.
+    """
+    if dictionary.codec == "zstd":
+        return Zstd(dictionary.content, dictionary.level, dictionary.largest)
+    return Preset(dictionary.content, min(dictionary.level, 9))

@@ -1,0 +1,96 @@
+"""Raw deflate, alone or with a preset dictionary.
+
+A message that does not shrink begins with a byte that no deflate stream begins with (the reserved block type), so that
+it costs one byte more than itself and not five.
+
+>>> codec = Preset(b'{"sensor": "T1", "temperature": ')
+>>> packed = codec.pack(b'{"sensor": "T1", "temperature": 21.5}')
+>>> len(packed), codec.unpack(packed, limit=64)
+(10, b'{"sensor": "T1", "temperature": 21.5}')
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import cached_property
+from typing import Any
+
+from thinwire.dictionaries.codecs.stored import unstored
+from thinwire.errors import CorruptFrame
+
+STORED = b"\x07"
+_RESERVED_TYPE = 6
+REACH = 1 << 15
+"""bytes that zlib looks back; what lies further ahead in a dictionary is never found"""
+
+
+class Deflate:
+    """zlib's deflate without header and checksum; `level` 1 to 9."""
+
+    def __init__(self, level: int = 6) -> None:
+        self.level = level
+        self.name = f"deflate {level}"
+
+    def pack(self, message: bytes) -> bytes:
+        """Deflated, or stored where that is shorter."""
+        if not message:
+            return b""
+        packed = zlib.compress(message, self.level, wbits=-15)
+        return packed if len(packed) <= len(message) else STORED + message
+
+    def unpack(self, packed: bytes, limit: int) -> bytes:
+        """Inflated, as far as the limit."""
+        if not packed:
+            return b""
+        if _is_stored(packed):
+            return unstored(packed, STORED, limit)
+        return inflated(zlib.decompressobj(-15), packed, limit)
+
+
+class Preset:
+    """Deflate that may refer to shared bytes.
+
+    content: the shared bytes, the most valuable last
+    level: of zlib, 1 to 9
+    """
+
+    def __init__(self, content: bytes, level: int = 6) -> None:
+        self.content = content[-REACH:]
+        self.level = level
+        self.name = f"zlib {level} dictionary"
+
+    def pack(self, message: bytes) -> bytes:
+        """Deflated by a copy of a machine that has read the shared bytes already, or stored."""
+        if not message:
+            return b""
+        machine = self._primed.copy()
+        packed: bytes = machine.compress(message) + machine.flush()
+        return packed if len(packed) <= len(message) else STORED + message
+
+    def unpack(self, packed: bytes, limit: int) -> bytes:
+        """Inflated, as far as the limit."""
+        if not packed:
+            return b""
+        if _is_stored(packed):
+            return unstored(packed, STORED, limit)
+        return inflated(zlib.decompressobj(-15, zdict=self.content), packed, limit)
+
+    @cached_property
+    def _primed(self) -> Any:
+        return zlib.compressobj(self.level, zlib.DEFLATED, -15, zdict=self.content)
+
+
+def inflated(machine: Any, packed: bytes, limit: int) -> bytes:
+    """What a fresh machine of zlib makes of one whole stream, never more than `limit` bytes."""
+    try:
+        # one byte more than the limit: zlib takes 0 for "no limit", and a full buffer would hide the end of a stream
+        message: bytes = machine.decompress(packed, limit + 1)
+    except zlib.error as problem:
+        raise CorruptFrame(f"zlib: {problem}", limit=limit) from None
+    if not machine.eof or machine.unused_data or len(message) > limit:
+        raise CorruptFrame("a stream that is cut off, padded, or grows above the limit", limit=limit)
+    return message
+
+
+def _is_stored(packed: bytes) -> bool:
+    return packed[0] & _RESERVED_TYPE == _RESERVED_TYPE

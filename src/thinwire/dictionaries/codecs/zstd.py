@@ -1,0 +1,126 @@
+"""zstd with a dictionary, without a single byte that the receiver could work out.
+
+A frame of zstd for one short message opens with five bytes that say nothing new: a descriptor, the window, and the
+header of its only block (last, compressed, its length). They are cut off and put back on arrival. What cannot be cut
+that way (several blocks, a message that does not shrink) begins with a byte that no other message begins with: one
+whose low half is 13, for zstd the mark of more than 4095 equal literals, which then travel in a whole frame as well.
+
+>>> codec = Zstd(b'{"sensor": "T1", "temperature": ', level=3, largest=64)
+>>> packed = codec.pack(b'{"sensor": "T1", "temperature": 21.5}')
+>>> len(packed), codec.unpack(packed, limit=64)
+(11, b'{"sensor": "T1", "temperature": 21.5}')
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import zstandard
+
+from thinwire.dictionaries.codecs.stored import unstored
+from thinwire.errors import CorruptFrame
+
+MARK = 13
+STORED, WHOLE = bytes((0x00 | MARK,)), bytes((0x10 | MARK,))
+_LAST_COMPRESSED = 5
+"""of a block header: the bit "last" and the type "compressed" (2)"""
+_LARGEST_BLOCK = 1 << 17
+_SMALLEST_WINDOW, _LARGEST_WINDOW = 10, 23
+"""as powers of two; zstd goes no lower, and no receiver shall be made to keep more than 8 MB"""
+_COMMON = 512
+"""lengths for which the bytes to put back are kept ready"""
+
+
+class Zstd:
+    """zstd, with shared bytes or (empty content) without.
+
+    content: what `train` made, or any bytes at all
+    level: of zstd, 1 to 22
+    largest: bytes of the largest message to be expected; longer ones work, less well
+    """
+
+    def __init__(self, content: bytes, level: int = 3, largest: int = 1 << 17) -> None:
+        self.content = content
+        self.level = level
+        self.largest = largest
+        self.name = f"zstd {level} dictionary" if content else f"zstd {level}"
+        self._window = min(max((max(largest, 1) - 1).bit_length(), _SMALLEST_WINDOW), _LARGEST_WINDOW)
+        self._usual = min(max(largest, 64), 1 << 16)
+        self._openings = [self._opening(length) for length in range(_COMMON)]
+
+    def pack(self, message: bytes) -> bytes:
+        """Five bytes less than zstd's shortest frame, in the usual case."""
+        if not message:
+            return b""
+        frame = self._compressor.compress(message)
+        length = len(frame) - 5
+        if length > len(message):
+            return STORED + message
+        if self._is_one_block(frame, length):
+            return frame[5:]
+        return WHOLE + frame[1:] if frame[0] == 0 and len(frame) <= len(message) else STORED + message
+
+    def unpack(self, packed: bytes, limit: int) -> bytes:
+        """Put back what was cut off, then let zstd read it."""
+        if not packed:
+            return b""
+        if packed[0] & 15 == MARK:
+            # A descriptor of zero promises no size: zstd would make room for whatever size a frame promises.
+            return self._read(b"\0" + packed[1:], limit) if packed[:1] == WHOLE else unstored(packed, STORED, limit)
+        length = len(packed)
+        if length >= _LARGEST_BLOCK:
+            raise CorruptFrame("longer than a block of zstd can be", length=length, limit=_LARGEST_BLOCK)
+        opening = self._openings[length] if length < _COMMON else self._opening(length)
+        return self._read(opening + packed, limit)
+
+    def _opening(self, length: int) -> bytes:
+        window = self._window - _SMALLEST_WINDOW << 3
+        return bytes((0, window)) + (length << 3 | _LAST_COMPRESSED).to_bytes(3, "little")
+
+    def _is_one_block(self, frame: bytes, length: int) -> bool:
+        # zstd may take a smaller window than it was told; a reader with a larger one reads the same.
+        return (
+            frame[0] == 0
+            and frame[1] >> 3 <= self._window - _SMALLEST_WINDOW
+            and int.from_bytes(frame[2:5], "little") == length << 3 | _LAST_COMPRESSED
+            and frame[5] & 15 != MARK
+        )
+
+    def _read(self, frame: bytes, limit: int) -> bytes:
+        # zstd's buffer is made before anything is read: first one for a usual message, because making one of `limit`
+        # bytes costs more than reading a short message.
+        try:
+            return self._decompressor.decompress(frame, min(self._usual, limit), False, False)
+        except zstandard.ZstdError as problem:
+            if limit <= self._usual:
+                raise CorruptFrame(f"zstd: {problem}", limit=limit) from None
+        try:
+            return self._decompressor.decompress(frame, limit, False, False)
+        except zstandard.ZstdError as problem:
+            raise CorruptFrame(f"zstd: {problem}", limit=limit) from None
+
+    @cached_property
+    def _shared(self) -> zstandard.ZstdCompressionDict | None:
+        return zstandard.ZstdCompressionDict(self.content) if self.content else None
+
+    @cached_property
+    def _compressor(self) -> zstandard.ZstdCompressor:
+        parameters = zstandard.ZstdCompressionParameters.from_level(
+            self.level,
+            source_size=max(self.largest, 1),
+            dict_size=len(self.content),
+            window_log=self._window,
+            format=zstandard.FORMAT_ZSTD1_MAGICLESS,
+            write_content_size=False,
+            write_checksum=False,
+            write_dict_id=False,
+        )
+        return zstandard.ZstdCompressor(dict_data=self._shared, compression_params=parameters)
+
+    @cached_property
+    def _decompressor(self) -> zstandard.ZstdDecompressor:
+        return zstandard.ZstdDecompressor(
+            dict_data=self._shared,
+            max_window_size=1 << _LARGEST_WINDOW,
+            format=zstandard.FORMAT_ZSTD1_MAGICLESS,
+        )

@@ -1,0 +1,241 @@
+"""Our own policy: replace a dictionary exactly when that is expected to save more bytes than it costs.
+
+    saving    bytes a message that a new dictionary packs smaller, times the copies of a message that travel, times the
+              messages it is expected to live for
+    cost      the bytes of the dictionary as it travels (packed, delta-coded to the one before), to every receiver
+
+A life ends where the stream ends or where the dictionary has decayed. Where nobody says how long the stream is, it is
+taken to go on for as long as it has gone on: no dictionary is then spread before its saving on what has been seen would
+have paid for it, so that a stream too short for any dictionary costs what deflate costs. Decay is what the messages
+themselves show: a dictionary that loses d bytes a message with every message is best replaced every
+sqrt(2 cost / (d copies)) messages, when half of its present loss, over such a life, comes to the cost of another.
+
+Where no dictionary pays, there is none: messages are deflated.
+
+The sampler looks at few messages: every one at first, then one in `STRIDE`. It trains when a stream has grown fourfold
+while its sample still grows; afterwards only when a size that was not worth its cost before would be by now, or when
+the dictionary has decayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, sqrt
+
+from thinwire.dictionaries.accounting import ALONE, Topology
+from thinwire.dictionaries.codecs import Codec, codec_of
+from thinwire.dictionaries.dictionary import Dictionary
+from thinwire.dictionaries.maintenance.decay import Decay
+from thinwire.dictionaries.maintenance.estimating import DEFLATE, SLOT
+from thinwire.dictionaries.maintenance.history import History
+from thinwire.dictionaries.maintenance.policy import KEEP, Keep, Prolong, Proposal, Replace, Trainer, Why, zstd_3
+from thinwire.dictionaries.maintenance.sizing import LADDER, climbed, fitting
+from thinwire.dictionaries.maintenance.trial import LEAST, Outcome, Trial
+
+SAMPLE, SAMPLE_BYTES = 2000, 1 << 19
+FIRST = 64
+"""messages before the first look; a thousandth of the stream where its length is known, a thousand at most"""
+DENSE, STRIDE = 1000, 256
+"""one message in so many thousands seen is looked at, one in `STRIDE` in the end"""
+START = 2048
+"""bytes; the size that is tried first"""
+WAIT, GROWN = 1.25, 4
+"""a look is not repeated before the stream has grown by this: without a dictionary, and with one"""
+TRAININGS = 2
+"""of a look, where there is a dictionary already"""
+GATHERED = 400
+"""messages in a row that a decayed dictionary is replaced from: it knows the older ones"""
+CHECKED, COMPARED = 16, 32
+"""one message of the sample in so many is the occasion to ask for decay, and is deflated to compare"""
+SLIGHT = 0.02
+"""share of what a message takes; a smaller loss is not worth the look"""
+
+
+class CostBased:
+    """Spreads a dictionary where it pays.
+
+    topology: how many publishers and subscribers it has to reach
+    expected: messages that the stream will have, where that is known
+    ladder: sizes to choose from
+    train: what makes dictionaries
+
+    >>> policy = CostBased(Topology(1))
+    >>> for n in range(100):
+    ...     policy.offer(b'{"room": "11.%d", "temperature": %d.5}' % (n % 7, n % 31))
+    >>> proposal = policy.propose()
+    >>> type(proposal).__name__, proposal.why["saving"] > proposal.why["cost"]
+    ('Replace', True)
+    """
+
+    name = "ours"
+
+    def __init__(
+        self,
+        topology: Topology = ALONE,
+        expected: int | None = None,
+        ladder: tuple[int, ...] = LADDER,
+        train: Trainer = zstd_3,
+    ) -> None:
+        self.topology = topology
+        self.expected = expected
+        self.ladder = ladder
+        self.train = train
+        self._history = History(SAMPLE, SAMPLE_BYTES)
+        self._seen = 0
+        self._next = 1
+        self._look_at: float = FIRST if expected is None else min(max(expected // 1000, FIRST), 1000)
+        self._due = False
+        self._dictionary: Dictionary | None = None
+        self._codec: Codec = DEFLATE
+        self._born = 0
+        self._cost = inf
+        self._decay = Decay()
+        self._quiet = 0
+        self._gathering = 0
+
+    def offer(self, message: bytes) -> None:
+        self._seen += 1
+        if self._seen >= self._next:
+            self._sample(message)
+
+    def offer_all(self, messages: Sequence[bytes]) -> None:
+        before, end = self._seen, self._seen + len(messages)
+        while self._next <= end:
+            self._seen = self._next
+            self._sample(messages[self._seen - before - 1])
+        self._seen = end
+
+    def propose(self) -> Proposal:
+        if not self._due:
+            return KEEP
+        self._due = False
+        return self._look()
+
+    def _sample(self, message: bytes) -> None:
+        self._history.add(message)
+        if self._gathering:
+            self._gather()
+            return
+        self._next = self._seen + self._gap()
+        if self._dictionary is not None:
+            self._judge(message)
+        if self._seen >= self._look_at:
+            self._due = True
+
+    def _judge(self, message: bytes) -> None:
+        decay = self._decay
+        size = len(self._codec.pack(message))
+        decay.judge(len(message), size + SLOT)
+        if not decay.judged % COMPARED:
+            decay.compare(size, len(DEFLATE.pack(message)))
+        if not decay.judged % CHECKED and self._seen >= self._quiet:
+            self._gathering = GATHERED if decay.worse or self._decayed() else 0
+
+    def _gather(self) -> None:
+        """Take every message until there are enough new ones to train on."""
+        self._gathering -= 1
+        self._next = self._seen + 1
+        self._due = not self._gathering
+
+    def _gap(self) -> int:
+        """Messages to the next one that is looked at: of no period, so that no periodic stream hides from it."""
+        return 1 + self._seen * 2654435761 % 2**32 * (2 * self._stride - 1) // 2**32
+
+    @property
+    def _stride(self) -> int:
+        return int(min(STRIDE, self._seen // DENSE + 1))
+
+    def _decayed(self) -> bool:
+        """Would the loss, at half its present size over a life, pay for another dictionary?"""
+        lost = self._decay.lost
+        return lost > SLIGHT * self._decay.packed and lost / 2 * self.topology.copies * self._life(lost) >= self._cost
+
+    def _life(self, lost: float) -> float:
+        """Messages that a new dictionary is expected to live for."""
+        left = self._seen if self.expected is None else max(0, self.expected - self._seen)
+        if not lost:
+            return left
+        faster = lost / max(self._seen - self._born, 1)
+        return min(left, sqrt(2 * self._cost / (faster * self.topology.copies)))
+
+    def _look(self) -> Proposal:
+        decayed, self._gathering = self._seen < self._look_at, 0
+        messages = self._history.last(GATHERED if decayed else SAMPLE)
+        life = self._life(self._decay.lost)
+        trial = Trial(messages, self._codec, self.topology, life, self._dictionary, self.train)
+        if trial.hopeless:
+            self._rest(trial.breaks_even(trial.now, LEAST))
+            return KEEP
+        sizes = fitting(sum(map(len, messages)), self.ladder)
+        if self._dictionary is None:
+            best = climbed(sizes, START, trial.worth)
+        else:
+            best = climbed(sizes, len(self._dictionary.content) * 2, trial.worth, TRAININGS)
+        found = trial.outcomes.get(best) if best is not None else None
+        if found is not None and found.saving > found.cost and not self._better_later(found):
+            proposal: Proposal = self._adopt(found, trial)
+        elif self._dictionary is not None and trial.now >= trial.deflated:
+            proposal = self._drop(trial)
+        else:
+            proposal = self._stay(found, trial)
+        self._look_at = self._seen + SAMPLE * self._stride if decayed else self._next_look(trial)
+        return proposal
+
+    def _better_later(self, found: Outcome) -> bool:
+        """Is it wiser to wait for a larger sample? Where it cannot pay before, and the stream is known to go on."""
+        if self.expected is None or self._seen >= min(SAMPLE, self.expected / 40):
+            return False
+        return found.gain * self.topology.copies * self._seen < found.cost
+
+    def _adopt(self, found: Outcome, trial: Trial) -> Replace:
+        why = self._why(found, trial)
+        self._dictionary, self._codec, self._cost = found.dictionary, codec_of(found.dictionary), found.cost
+        self._born, self._decay = self._seen, Decay()
+        return Replace(found.dictionary, round(trial.life), why)
+
+    def _drop(self, trial: Trial) -> Replace:
+        why = self._why(None, trial)
+        self._dictionary, self._codec, self._cost = None, DEFLATE, inf
+        self._born, self._decay = self._seen, Decay()
+        return Replace(None, None, why)
+
+    def _stay(self, found: Outcome | None, trial: Trial) -> Proposal:
+        # A new one would not gain: what was lost lies in the messages, and this is what they take from now on.
+        why = self._why(found, trial)
+        self._decay = Decay()
+        self._be_quiet()
+        return Prolong(round(trial.life), why) if self._dictionary is not None else Keep(why)
+
+    def _rest(self, pays: float) -> None:
+        """Look again when a dictionary may pay; before that only because the stream may have become another."""
+        self._look_at = min(max(WAIT * self._seen, pays), GROWN * self._seen)
+        self._be_quiet()
+
+    def _be_quiet(self) -> None:
+        self._quiet = self._seen + max(self._seen - self._born, GATHERED * self._stride)
+
+    def _next_look(self, trial: Trial) -> float:
+        """When the sample has grown, or a size that did not pay would."""
+        growing, seen = self._seen < 2 * SAMPLE, self._seen
+        if self._dictionary is not None:
+            pays = trial.next_to_pay(self._dictionary) if self.expected is None else inf
+            return GROWN * seen if growing else min(max(GROWN * seen, pays), GROWN**2 * seen)
+        if self.expected is not None:
+            return 2 * seen if growing and trial.promising else GROWN * seen
+        return min(max(WAIT * seen, trial.next_to_pay(None)), GROWN * seen)
+
+    def _why(self, found: Outcome | None, trial: Trial) -> Why:
+        why: dict[str, float | int | str] = {
+            "seen": self._seen,
+            "mean size": trial.mean,
+            "packed now": trial.now,
+            "deflated": trial.deflated,
+            "lost since new": self._decay.lost,
+            "expected life": trial.life,
+            "copies": self.topology.copies,
+            "receivers": self.topology.receivers,
+        }
+        if found is not None:
+            why |= {"size": len(found.dictionary.content), "packed by a new one": trial.now - found.gain}
+            why |= {"travels in": found.size, "saving": found.saving, "cost": found.cost}
+        return why

@@ -1,0 +1,75 @@
+"""How much worse a dictionary packs than it did at first, judged by a sample of the messages.
+
+Messages differ in size, so what counts is how far a packed message lies above the share of its plain size that the
+dictionary reached at first. Chance makes that wander; a loss is reported only where it stands clear of chance.
+
+>>> decay = Decay()
+>>> for n in range(400):
+...     decay.judge(plain=100, packed=20 + n % 5)
+>>> decay.lost
+0.0
+>>> for n in range(400):
+...     decay.judge(plain=100, packed=30 + n % 5)
+>>> round(decay.lost, 1)
+9.6
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+FIRST = 128
+"""messages that tell what a dictionary gives while it is new"""
+RECENT = 128
+"""messages, about, that tell what it gives now"""
+CLEAR = 3.0
+"""standard errors"""
+COMPARED = 16
+"""messages that are needed, and twice as many remembered, to say that deflate does better"""
+
+
+class Decay:
+    """The loss of one dictionary."""
+
+    def __init__(self) -> None:
+        self.judged = 0
+        self._plain = self._packed = 0
+        self._mean = self._square = 0.0
+        self._compared = 0
+        self._behind = 0.0
+
+    def judge(self, plain: int, packed: int) -> None:
+        """One more message of the sample, its bytes before and after."""
+        self.judged += 1
+        if self.judged <= FIRST:
+            self._plain += plain
+            self._packed += packed
+            return
+        above = packed - plain * self._packed / max(self._plain, 1)
+        weight = max(1 / RECENT, 1 / (self.judged - FIRST))
+        self._mean += weight * (above - self._mean)
+        self._square += weight * (above * above - self._square)
+
+    @property
+    def packed(self) -> float:
+        """Bytes that a message took at first."""
+        return self._packed / max(min(self.judged, FIRST), 1)
+
+    @property
+    def lost(self) -> float:
+        """Bytes a message more than at first; 0 where that may be chance."""
+        recent = min(self.judged - FIRST, RECENT)
+        if recent < RECENT // 4:
+            return 0.0
+        spread = sqrt(max(0.0, self._square - self._mean * self._mean) * (1 / recent + 1 / FIRST))
+        return self._mean if self._mean > CLEAR * spread else 0.0
+
+    def compare(self, packed: int, deflated: int) -> None:
+        """A message with the dictionary and without."""
+        self._compared += 1
+        self._behind += max(1 / (2 * COMPARED), 1 / self._compared) * (packed - deflated - self._behind)
+
+    @property
+    def worse(self) -> bool:
+        """Would messages be shorter without the dictionary?"""
+        return self._compared >= COMPARED and self._behind > 0

@@ -1,0 +1,109 @@
+"""Training: from messages of the past to the bytes worth sharing.
+
+What is measured is always later than what was learned from: the first 70 % of the messages train, the last 30 % judge,
+and what is kept is then built from all of them in the way that was found best.
+
+>>> rooms = [b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5}' % (n % 9, n % 7, n % 31) for n in range(400)]
+>>> trained = train(rooms, size=1024)
+>>> trained.codec, trained.facts.messages, trained.facts.ratio > 50
+('zstd', 400, True)
+>>> train(rooms[:3], size=1024) is None
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from thinwire.dictionaries.building import LATEST, SEGMENTS, SMALLEST, Way, build
+from thinwire.dictionaries.codecs import codec_of
+from thinwire.dictionaries.dictionary import Dictionary, Facts
+from thinwire.events import Schema
+
+LEARNING = 0.7
+"""share of the messages, from the earliest on, that train while the rest judges"""
+JUDGES = 400
+"""messages of the judging part that are looked at, spread evenly over it"""
+FEWEST = 8
+"""messages; fewer say nothing about the next"""
+ENOUGH = 10
+"""bytes of sample for every byte of a dictionary: with fewer it learns the sample by heart"""
+SIZES = (4096, 16384, 65536)
+
+COSTS: dict[tuple[str, int], float] = {
+    ("zstd", 1): 0.15,
+    ("zstd", 3): 0.2,
+    ("zstd", 5): 0.3,
+    ("zstd", 9): 0.7,
+    ("zstd", 12): 1.0,
+    ("zstd", 19): 10.0,
+    ("zlib", 6): 1.5,
+    ("zlib", 9): 2.5,
+}
+"""codec and level -> CPU time to pack a message as a multiple of deflate's. Measured once and written down, so that the
+same messages give the same choice on every machine"""
+
+
+def train(messages: Sequence[bytes], size: int, *, codec: str = "zstd", level: int = 3) -> Dictionary | None:
+    """A dictionary of at most `size` bytes; None where there are too few messages, or they are too small."""
+    return _best(messages, [Way(codec, level, size, segment) for segment in SEGMENTS])
+
+
+def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: float = 0.25) -> Dictionary | None:
+    """The dictionary that packs the later messages smallest; None where none can be made.
+
+    sizes: to try; those that the sample is not `ENOUGH` times as large as are left out
+    budget: CPU time to pack a message, as a multiple of deflate's: at 0.25 the fast levels of zstd are tried, from 1 on
+        thorough ones, from 3 on zlib too, from 10 on everything
+    """
+    fitting = sorted(size for size in sizes if SMALLEST <= size <= sum(map(len, messages)) // ENOUGH)
+    if not fitting:
+        return None
+    middle = fitting[len(fitting) // 2]
+    found = _judged(messages, [Way("zstd", 3, middle, segment) for segment in SEGMENTS])
+    return _best(messages, list(_ways(fitting, found[0].segment, budget))) if found else None
+
+
+def ratio(dictionary: Dictionary, messages: Sequence[bytes]) -> float:
+    """Bytes saved on these messages in per cent, with the byte for the slot; at most `JUDGES` of them are looked at."""
+    judged = messages[:: -(-len(messages) // JUDGES)] if messages else []
+    codec = codec_of(dictionary)
+    before = sum(map(len, judged))
+    after = sum(len(codec.pack(message)) + 1 for message in judged)
+    return 100 * (1 - after / before) if before else 0.0
+
+
+def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) -> Iterator[dict[str, Any]]:
+    """The events without what never leaves its publisher: what is written from these may be trained on."""
+    hidden = {one.name for one in schema if one.confidential}
+    return ({name: value for name, value in event.items() if name not in hidden} for event in events)
+
+
+def _ways(sizes: Sequence[int], segment: int, budget: float) -> Iterator[Way]:
+    for (codec, level), cost in COSTS.items():
+        if cost <= budget:
+            yield from (Way(codec, level, size, segment) for size in sizes)
+            if codec == "zlib":
+                yield from (Way(codec, level, size, LATEST) for size in sizes)
+
+
+def _best(messages: Sequence[bytes], ways: Sequence[Way]) -> Dictionary | None:
+    """The best way, then built from all messages; where that cannot be done, what was judged."""
+    found = _judged(messages, ways)
+    if found is None:
+        return None
+    way, trial, saved = found
+    facts = Facts(len(messages), sum(map(len, messages)), saved)
+    return replace(build(messages, way) or trial, facts=facts)
+
+
+def _judged(messages: Sequence[bytes], ways: Sequence[Way]) -> tuple[Way, Dictionary, float] | None:
+    """The way whose dictionary of the earlier messages saves most on the later ones, with both."""
+    learning = int(LEARNING * len(messages))
+    if learning < FEWEST:
+        return None
+    trials = ((way, build(messages[:learning], way)) for way in ways)
+    judged = [(way, trial, ratio(trial, messages[learning:])) for way, trial in trials if trial is not None]
+    return max(judged, key=lambda one: one[2], default=None)

@@ -1,0 +1,87 @@
+"""Bytes a message, stream by stream: ours beside the usual codecs, and beside stock dictionaries of the same size.
+
+Every codec trains on the same earlier messages and packs the same later ones, one at a time; every message is unpacked
+again and compared. The bar is the better of two stock ways to share a dictionary of 16 kB: zstd's own trainer with the
+constant bytes of a frame not counted (levels 3 and 19, each trained at its level), and zlib with the same bytes preset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import zstandard
+
+from thinwire.dictionaries import Codec, Dictionary, choose, codec_of
+from thinwire.dictionaries.codecs import Deflate, Gzip, Preset, Previous, Zstd
+from thinwire.dictionaries.travelling import cost
+from thinwire.evaluation.bench.bar import Bar, Row, Setting
+from thinwire.evaluation.bench.dictionaries_streams import Cut, cuts
+from thinwire.evaluation.bench.dictionaries_vcdiff import vcdiff_bytes
+
+SIZE = 16_384
+SIZES = (4_096, SIZE)
+ANY_COST = 10.0
+"""budget that lets every candidate take part, as the stock ways have no budget either"""
+STOCK_LEVELS = (3, 19)
+_LIMIT = 1 << 24
+
+BASELINES: tuple[Callable[[], Codec], ...] = (Deflate, Gzip, lambda: Zstd(b"", 19), Previous)
+
+
+def sizes(setting: Setting) -> Iterator[Row]:
+    """One row a stream, with all codecs beside ours."""
+    every = cuts(setting)
+    for place, cut in enumerate(every):
+        yield _row(cut)
+        setting.progress((place + 1) / len(every))
+
+
+def _row(cut: Cut) -> Row:
+    baselines = {codec.name: weighed(codec, make(), cut.judging) for make in BASELINES for codec in (make(),)}
+    stock = _stock(cut)
+    chosen = choose(cut.training, sizes=SIZES, budget=ANY_COST)
+    if chosen is None:
+        return Row(f"{cut.name}: bytes a message", "bytes", note="no dictionary could be made", sound=False)
+    ours = weighed(codec_of(chosen), codec_of(chosen), cut.judging)
+    beside = ", ".join(
+        f"{name} {size:.1f}" for name, size in {**baselines, **vcdiff_bytes(cut.judging), **stock}.items()
+    )
+    how = f"{len(cut.training):,} messages train, the next {len(cut.judging):,} judge; {_described(chosen)};"
+    how += f" raw {cut.raw:.1f}, {beside}"
+    high = min(stock.values()) if stock else None
+    return Row(f"{cut.name}: bytes a message", "bytes", ours, high=high, how=how)
+
+
+def weighed(sender: Codec, receiver: Codec, messages: Sequence[bytes]) -> float:
+    """Bytes a message, after every one of them came back as it was."""
+    total = 0
+    for message in messages:
+        packed = sender.pack(message)
+        if receiver.unpack(packed, _LIMIT) != message:
+            raise AssertionError(f"{sender.name} does not give back what it was given")
+        total += len(packed)
+    return total / len(messages)
+
+
+def _stock(cut: Cut) -> dict[str, float]:
+    """What a team gets that uses the libraries as they are, their constant bytes not counted."""
+    size = min(SIZE, sum(map(len, cut.training)) // 10)
+    largest = max(map(len, cut.training))
+    found = {}
+    for level in STOCK_LEVELS:
+        trained = zstandard.train_dictionary(size, list(cut.training), level=level).as_bytes()
+        found[f"stock zstd {level}"] = weighed(
+            Zstd(trained, level, largest), Zstd(trained, level, largest), cut.judging
+        )
+        if level == STOCK_LEVELS[0]:
+            preset = Preset(trained, 9)
+            found["stock zlib 9"] = weighed(preset, preset, cut.judging)
+    return found
+
+
+def _described(dictionary: Dictionary) -> str:
+    size, sent = len(dictionary.content), cost(dictionary)
+    return f"{dictionary.codec} {dictionary.level}, {size:,} bytes, {sent:,} to send"
+
+
+BARS = [Bar("bytes a message", sizes)]

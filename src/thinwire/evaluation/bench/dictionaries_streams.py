@@ -1,0 +1,54 @@
+"""The streams that codecs are measured on, each cut into what trains and the later messages that judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from thinwire.evaluation.bench.bar import Setting
+from thinwire.evaluation.streams import Stream, generated, streams
+
+TRAINING, JUDGING = 2_000, 1_000
+QUICK_TRAINING, QUICK_JUDGING = 600, 100
+_QUICK_STREAMS = 4
+_SHORTEST = 800
+"""messages of a stream that says anything"""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A stream in two parts, the earlier to train on and the later to judge by."""
+
+    name: str
+    real: bool
+    training: tuple[bytes, ...]
+    judging: tuple[bytes, ...]
+
+    @property
+    def raw(self) -> float:
+        """Bytes a message."""
+        return sum(map(len, self.judging)) / len(self.judging)
+
+
+def cuts(setting: Setting) -> list[Cut]:
+    """Every stream of the folder that was named, then the generated ones."""
+    training = setting.size(TRAINING, QUICK_TRAINING)
+    judging = setting.size(JUDGING, QUICK_JUDGING)
+    return list(_cuts(setting.data, training, judging, _QUICK_STREAMS if setting.quick else None))
+
+
+@cache
+def _cuts(folder: Path | None, training: int, judging: int, most: int | None) -> tuple[Cut, ...]:
+    real = streams(folder)[:most] if folder is not None else []
+    every = [*real, *generated()[:most]]
+    return tuple(cut for stream in every if (cut := _cut(stream, training, judging)) is not None)
+
+
+def _cut(stream: Stream, training: int, judging: int) -> Cut | None:
+    """The first messages train and the next judge; of a short stream half and half."""
+    messages = list(stream.messages(training + judging))
+    if len(messages) < min(_SHORTEST, training + judging):
+        return None
+    at = training if len(messages) == training + judging else len(messages) // 2
+    return Cut(stream.name, stream.path is not None, tuple(messages[:at]), tuple(messages[at : at + judging]))

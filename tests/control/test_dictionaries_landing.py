@@ -1,0 +1,101 @@
+"""Logs packed with dictionaries, and logs of bytes, as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from landing_sites import MemorySource
+
+from thinwire.control.dictionaries.store import key_of
+from thinwire.control.landing import Landing
+from thinwire.control.names import DICTIONARIES, data_subject, key_subject, log_of
+from thinwire.dictionaries import Dictionary
+from thinwire.errors import DataLoss
+from thinwire.events import Property, Schema, opaque
+from thinwire.frames import begins_round, join, varint
+from thinwire.link import LinkConfig, Publisher
+
+SAID = "the door of the cold store was opened by somebody who left it open for an hour"
+SHARED = [
+    Dictionary(SAID.encode(), "zstd", level=3, largest=256),
+    Dictionary(SAID.encode()[::-1], "zlib", level=6, largest=256),
+]
+QUIET = LinkConfig(max_silence=1e9, key_frame_interval=1e9)
+NOTES = Schema("notes", [Property("room", "string", "dimension"), Property("said", "string"), Property("n", "integer")])
+
+
+def append(source: MemorySource, topic: str, frames: list[bytes]) -> None:
+    """As an outbox does: what begins a round alone, the rest together."""
+    while frames:
+        alone = begins_round(frames[0])
+        end = 1 if alone else next((n for n, frame in enumerate(frames) if begins_round(frame)), len(frames))
+        subject = key_subject(topic, "p1") if alone else data_subject(topic, "p1")
+        source.append(subject, join(frames[:end]), topic)
+        frames = frames[end:]
+
+
+def keep(source: MemorySource, dictionary: Dictionary, under: Dictionary | None = None) -> None:
+    data = dictionary.encode()
+    source.put(DICTIONARIES, {key_of((under or dictionary).hash): varint.write(len(data)) + data})
+
+
+def written() -> MemorySource:
+    source = MemorySource()
+    source.register(NOTES)
+    out = Publisher(NOTES, QUIET, name="p1", compiled=False)
+    append(source, "notes", out.start(0.0))
+    for n in range(40):
+        frames = out.use(SHARED[n // 10 % 2], 7) if n % 10 == 0 else []
+        append(source, "notes", frames + out.publish({"room": "11.1", "said": f"{SAID}, {n}", "n": n}, float(n)))
+        if n == 24:
+            append(source, "notes", out.start(float(n)))
+    return source
+
+
+def landed(source: MemorySource, topic: str, first: int = 1, *, fail: bool = True) -> list[dict[str, Any]]:
+    landing = Landing(source, topic, fail_on_data_loss=fail)
+    return [row for batch in landing.rows(first, source.span(log_of(topic)).last) for row in batch.to_pylist()]
+
+
+def texts(source: MemorySource, first: int = 1, *, fail: bool = True) -> list[str]:
+    return [row["said"] for row in landed(source, "notes", first, fail=fail)]
+
+
+def test_any_range_of_a_packed_log_has_its_rows() -> None:
+    source = written()
+    for dictionary in SHARED:
+        keep(source, dictionary)
+    whole = texts(source)
+    assert whole == [f"{SAID}, {n}" for n in range(40)]
+    for first in (3, 12, 27, 30):
+        rest = texts(source, first)
+        assert rest == whole[-len(rest) :]
+        assert rest
+
+
+@pytest.mark.parametrize("lie", [False, True])
+def test_what_cannot_be_unpacked_is_a_loss_that_is_named(lie: bool) -> None:
+    source = written()
+    keep(source, SHARED[0])
+    if lie:
+        keep(source, SHARED[0], under=SHARED[1])
+    with pytest.raises(DataLoss, match="unknown dictionary"):
+        texts(source)
+    found = texts(source, fail=False)
+    assert set(found) < {f"{SAID}, {n}" for n in range(40)}
+    assert f"{SAID}, 9" in found
+
+
+def test_a_log_of_bytes() -> None:
+    topic, source = "machine.raw", MemorySource()
+    source.register(opaque(topic))
+    keep(source, SHARED[0])
+    out = Publisher(opaque(topic), QUIET, name="p1")
+    append(source, topic, out.start(0.0) + out.use(SHARED[0], 1))
+    for n in range(5):
+        append(source, topic, out.send(f"{SAID}, {n}".encode(), 0.0))
+    rows = landed(source, topic)
+    assert len(rows) == 5
+    assert [row["_ordinal"] for row in rows] == [1, 2, 3, 4, 5]
+    assert all("$bytes" in row["payload"] for row in rows)

@@ -1,0 +1,101 @@
+"""Dictionaries in a bucket: what comes back is what was stored, or it is said that it is not."""
+
+import asyncio
+import os
+
+import pytest
+
+from thinwire.control.dictionaries import DictionaryStore, Known, fetched
+from thinwire.control.dictionaries.store import PIECE
+from thinwire.dictionaries import Dictionary, Facts
+from thinwire.errors import CorruptDictionary
+from thinwire.frames import varint
+from thinwire.transports.local import LocalBroker, LocalServer
+
+SMALL = Dictionary(b"small", "zlib", level=6, largest=64, facts=Facts(10, 1000, 80.5))
+LARGE = Dictionary(os.urandom(2 * PIECE + 100), "zstd", level=3, largest=4096)
+
+
+def story(tell):
+    async def told():
+        async with LocalBroker(LocalServer()) as broker:
+            bucket = await broker.bucket("dictionaries")
+            await tell(DictionaryStore(bucket), bucket)
+
+    asyncio.run(told())
+
+
+async def documents(bucket):
+    return {entry.key: entry.value for entry in await bucket.entries() if entry.value is not None}
+
+
+def test_what_was_stored_comes_back():
+    async def tell(store, bucket):
+        for dictionary, pieces in ((SMALL, 1), (LARGE, 3)):
+            await store.put(dictionary)
+            await store.put(dictionary)
+            assert await store.get(dictionary.hash) == dictionary
+            kept = await documents(bucket)
+            assert len([key for key in kept if key.startswith(dictionary.hash.hex())]) == pieces
+            assert fetched(dictionary.hash, kept.get) == dictionary
+        assert await store.get(bytes(16)) is None
+        assert fetched(bytes(16), {}.get) is None
+
+    story(tell)
+
+
+@pytest.mark.parametrize("number", ["", ".1", ".2"])
+def test_a_piece_that_is_missing(number):
+    async def tell(store, bucket):
+        await store.put(LARGE)
+        await bucket.delete(LARGE.hash.hex() + number)
+        if not number:
+            assert await store.get(LARGE.hash) is None
+            return
+        with pytest.raises(CorruptDictionary, match="missing"):
+            await store.get(LARGE.hash)
+
+    story(tell)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\xff" * 12,
+        varint.write(1 << 40) + b"x",
+        varint.write(3) + b"much more than three",
+        varint.write(100_000) + b"cut off",
+        varint.write(4) + b"\x01\x09\x03\x00",
+        varint.write(len(LARGE.encode())) + LARGE.encode()[: PIECE - 1],
+    ],
+)
+def test_garbage_is_refused(value):
+    async def tell(store, bucket):
+        await bucket.put(SMALL.hash.hex(), value)
+        with pytest.raises(CorruptDictionary):
+            await store.get(SMALL.hash)
+
+    story(tell)
+
+
+def test_a_store_that_lies():
+    async def tell(store, bucket):
+        await bucket.put(LARGE.hash.hex(), varint.write(len(SMALL.encode())) + SMALL.encode())
+        with pytest.raises(CorruptDictionary, match="another one under this hash"):
+            await store.get(LARGE.hash)
+
+    story(tell)
+
+
+def test_a_reader_keeps_what_it_used_last():
+    known = Known(limit=25)
+    made = [Dictionary(bytes((n,)) * 10, "zlib", 6, 64) for n in range(4)]
+    for dictionary in made[:2]:
+        known.keep(dictionary)
+    assert known.find(made[0].hash) is made[0]
+    known.keep(made[2])
+    assert [known.find(d.hash) is d for d in made] == [True, False, True, False]
+    known.keep(LARGE)
+    assert known.find(LARGE.hash) is LARGE, "the last one stays, however large"
+    assert known.find(made[0].hash) is None

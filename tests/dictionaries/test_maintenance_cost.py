@@ -1,0 +1,122 @@
+"""Our policy: a dictionary exactly where it pays."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.dictionaries.accounting import ALONE, Topology
+from thinwire.dictionaries.maintenance import CostBased, Keep, Proposal, Replace
+from thinwire.dictionaries.maintenance.decay import Decay
+from thinwire.dictionaries.maintenance.sizing import LADDER, climbed
+
+
+def words(seed: int, count: int = 60) -> list[bytes]:
+    chance = Random(seed)
+    return [bytes(chance.choices(b"abcdefghijklmnopqrstuvwxyz", k=18)) for _ in range(count)]
+
+
+def said(count: int, of: list[bytes], seed: int = 1) -> list[bytes]:
+    chance = Random(seed)
+    form = b'{"event":%d,"from":"%s","to":"%s","about":"%s"}'
+    return [form % (n, chance.choice(of), chance.choice(of), chance.choice(of)) for n in range(count)]
+
+
+def fed(policy: CostBased, messages: list[bytes]) -> list[Proposal]:
+    found: list[Proposal] = []
+    for at in range(0, len(messages), 16):
+        policy.offer_all(messages[at : at + 16])
+        if not isinstance(proposal := policy.propose(), Keep):
+            found.append(proposal)
+    return found
+
+
+def made(found: list[Proposal]) -> list[Replace]:
+    return [one for one in found if isinstance(one, Replace) and one.dictionary is not None]
+
+
+def test_every_replacement_saves_more_than_it_costs() -> None:
+    found = made(fed(CostBased(ALONE), said(3000, words(1))))
+    assert found
+    assert all(float(one.why["saving"]) > float(one.why["cost"]) for one in found)
+
+
+def test_a_stream_too_short_for_so_many_receivers_gets_none() -> None:
+    messages = said(3000, words(1))
+    assert not made(fed(CostBased(Topology(100_000)), messages))
+    assert not made(fed(CostBased(Topology(100_000), expected=3000), messages))
+
+
+def test_knowing_the_length_spreads_early_what_pays_in_the_end() -> None:
+    messages = said(2100, words(1))
+    blind, told = CostBased(Topology(3000)), CostBased(Topology(3000), expected=1_000_000)
+    assert not made(fed(blind, messages))
+    assert len(made(fed(told, messages))) == 1
+
+
+def test_decay_brings_a_new_dictionary() -> None:
+    policy = CostBased(ALONE)
+    fed(policy, said(5000, words(1)))
+    before = policy._dictionary
+    after = made(fed(policy, said(15_000, words(2), seed=2)))
+    assert after
+    assert policy._dictionary is not before
+
+
+def test_a_steady_stream_is_left_alone() -> None:
+    policy = CostBased(ALONE)
+    fed(policy, said(6000, words(1)))
+    assert len(made(fed(policy, said(10_000, words(1), seed=2)))) <= 1
+
+
+def test_where_nothing_repeats_there_is_no_dictionary() -> None:
+    chance = Random(3)
+    noise = [chance.randbytes(120) for _ in range(2000)]
+    assert not made(fed(CostBased(ALONE), noise))
+
+
+class Longer:
+    """A codec that has nothing to say about these messages."""
+
+    name = "longer"
+
+    def pack(self, message: bytes) -> bytes:
+        return message + b"."
+
+    def unpack(self, packed: bytes, limit: int) -> bytes:
+        return packed[:-1]
+
+
+def test_a_dictionary_worse_than_deflate_is_dropped() -> None:
+    policy = CostBased(ALONE)
+    fed(policy, said(3000, words(1)))
+    assert policy._dictionary is not None
+    policy._codec, policy.train = Longer(), lambda messages, size: None
+    found = [one for one in fed(policy, said(9000, words(1))) if isinstance(one, Replace)]
+    assert policy._dictionary is None
+    assert [one.dictionary for one in found] == [None]
+    assert float(found[-1].why["packed now"]) >= float(found[-1].why["deflated"])
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=8), st.integers(256, 100_000))
+def test_a_climb_never_ends_below_where_it_began(worth: list[float | None], start: int) -> None:
+    sizes = list(LADDER[: len(worth)])
+    best = climbed(sizes, start, dict(zip(sizes, worth, strict=True)).get)
+    begun = max((size for size in sizes if size <= start), default=sizes[0])
+    first = worth[sizes.index(begun)]
+    if best is None:
+        assert first is None
+    elif first is not None:
+        assert (worth[sizes.index(best)] or 0.0) >= first
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**31))
+def test_chance_is_no_decay(seed: int) -> None:
+    chance, decay, alarms = Random(seed), Decay(), 0
+    for _ in range(1000):
+        decay.judge(200, chance.randrange(40, 60))
+        alarms += decay.lost > 0
+    assert alarms < 100

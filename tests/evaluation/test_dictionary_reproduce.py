@@ -1,0 +1,101 @@
+"""Sheets of the thesis: all can be named, small ones can be made, pictures are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thinwire.errors import ConfigError
+from thinwire.evaluation.dictionaries.measures import decay_cell, history_cell, size_cell, usage_cell
+from thinwire.evaluation.reproduce import dictionaries
+from thinwire.evaluation.reproduce.dictionaries_sheet import Scale, best_of, best_published
+
+FORM = b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.%d, "state": "ok", "note": "nothing to report"}'
+
+
+def one_by_one(
+    function: Callable[..., Mapping[str, Any]],
+    cells: Sequence[dict[str, Any]],
+    weight: Callable[[dict[str, Any]], float],
+) -> list[Mapping[str, Any]]:
+    """What Spark does with cells: as JSON there, as JSON back."""
+    assert all(weight(cell) > 0 for cell in cells)
+    return [json.loads(json.dumps(function(**json.loads(json.dumps(cell))))) for cell in cells]
+
+
+@pytest.fixture
+def scale(tmp_path: Path) -> Scale:
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    rows = [FORM % (n % 9, n % 7, n * 7 % 31, n % 10) for n in range(600)]
+    for name in ("debs-csv", "debs-json"):
+        (folder / f"{name}.txt").write_bytes(b"\n".join(rows))
+    return Scale(quick=True, data=str(folder))
+
+
+@pytest.mark.parametrize("number", ["5.2.1", "5.4.2", "5.4.3", "6.2.1"])
+def test_tables_stand_beside_the_thesis(scale: Scale, tmp_path: Path, number: str) -> None:
+    ((name, item),) = dictionaries.chosen(table=number)
+    sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
+    assert number in sheet.title
+    assert sheet.rows
+    assert all(len(row) == len(sheet.columns) for row in sheet.rows)
+    assert len(set(sheet.columns)) == len(sheet.columns)
+    assert any("thesis" in column for column in sheet.columns)
+    assert json.dumps(sheet.document)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", sorted(dictionaries.TABLES))
+def test_every_table(scale: Scale, tmp_path: Path, number: str) -> None:
+    ((name, item),) = dictionaries.chosen(table=number)
+    assert dictionaries.reproduce(name, item, scale, one_by_one, tmp_path).rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", sorted(dictionaries.FIGURES))
+def test_every_figure(scale: Scale, tmp_path: Path, number: str) -> None:
+    pytest.importorskip("matplotlib")
+    ((name, item),) = dictionaries.chosen(figure=number)
+    sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
+    assert sheet.rows
+    assert [path.suffix for path in sheet.pictures[:2]] == [".png", ".svg"]
+    assert all(path.stat().st_size > 1000 for path in sheet.pictures)
+
+
+def test_a_figure_is_drawn(scale: Scale, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ((name, item),) = dictionaries.chosen(figure="5.2.2")
+    sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
+    assert [path.name for path in sheet.pictures] == ["figure-5.2.2.png", "figure-5.2.2.svg"]
+
+
+def test_what_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match="no such table"):
+        dictionaries.chosen(table="9.9.9")
+    with pytest.raises(ConfigError, match="no such figure"):
+        dictionaries.chosen(figure="5.5.4")
+
+
+def test_settings_are_chosen_with_one_publisher_and_kept() -> None:
+    def row(settings: int, topology: str, saved: float) -> dict[str, Any]:
+        return {"stream": "s", "policy": "single", "settings": settings, "topology": topology, "reduction": saved}
+
+    rows = [row(1, "1:1", 50.0), row(1, "1,000:1", 40.0), row(2, "1:1", 60.0), row(2, "1,000:1", 10.0)]
+    assert best_of(rows)["s", "single", "1,000:1"]["reduction"] == 10.0
+    assert best_published(rows)["s", "1,000:1"]["reduction"] == 40.0
+
+
+def test_larger_dictionaries_and_longer_histories_are_measured(scale: Scale) -> None:
+    small, large = (size_cell("debs-json", times, scale.data, history=400) for times in (3, 21))
+    assert large["bytes"] > small["bytes"]
+    assert 40 < small["saved"] < 100
+    assert history_cell("debs-json", 200, scale.data, multiplier=8)["kB"] > 10
+    used = usage_cell("debs-json", 3, scale.data, history=400)
+    assert 0 < used["used"] <= 100
+    assert len(used["counts"]) > 100
+    assert decay_cell("debs-json", scale.data, every=20, looks=10)["looks"] > 3

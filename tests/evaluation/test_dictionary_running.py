@@ -1,0 +1,90 @@
+"""Streams under policies: what is counted, and that topologies and batches are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from thinwire.dictionaries.accounting import ALONE, Topology
+from thinwire.dictionaries.codecs import Deflate
+from thinwire.errors import ConfigError
+from thinwire.evaluation.dictionaries import POLICIES, run_cell, run_stream, weight
+from thinwire.evaluation.dictionaries.opening import messages_of
+from thinwire.evaluation.dictionaries.policies import AWARE
+
+FORM = b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.%d, "state": "ok"}'
+
+
+def rooms(count: int) -> Iterator[bytes]:
+    return (FORM % (n % 9, n % 7, n * 7 % 31, n % 10) for n in range(count))
+
+
+def test_deflate_costs_what_it_costs_and_a_byte_a_message() -> None:
+    (row,) = run_stream(rooms(100), "deflate", [ALONE])
+    plain = sum(map(len, rooms(100)))
+    packed = sum(len(Deflate().pack(message)) + 1 for message in rooms(100))
+    assert row["reduction"] == pytest.approx(100 * (1 - packed / plain))
+    assert (row["messages"], row["dictionaries"], row["decisions"]) == (100, 0, [])
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_rows_are_plain_and_one_a_topology(policy: str) -> None:
+    settings = {"first": 300} if policy == "single" else {}
+    rows = run_stream(rooms(800), policy, [ALONE, Topology(1000)], settings=settings, expected=800)
+    assert [row["topology"] for row in rows] == ["1:1", "1,000:1"]
+    assert json.loads(json.dumps(rows)) == rows
+    assert {row["messages"] for row in rows} == {800}
+    shared = rows[0]["dictionary bytes"] == rows[1]["dictionary bytes"]
+    assert shared or policy in AWARE
+
+
+def test_batches_help_deflate_and_count_their_messages() -> None:
+    (one,) = run_stream(rooms(500), "deflate", [ALONE], batch=1)
+    (many,) = run_stream(rooms(500), "deflate", [ALONE], batch=13)
+    assert many["messages"] == one["messages"] == 500
+    assert many["mean size"] == one["mean size"]
+    assert many["reduction"] > one["reduction"] + 20
+
+
+def test_a_stream_is_read_as_it_goes() -> None:
+    taken = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal taken
+        for message in rooms(10**9):
+            taken += 1
+            if taken > 5000:
+                raise KeyboardInterrupt
+            yield message
+
+    with pytest.raises(KeyboardInterrupt):
+        run_stream(endless(), "ours", [ALONE])
+    assert taken == 5001
+
+
+def test_cells_open_streams_of_a_folder_and_begin_anew(tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_bytes(b"\n".join(rooms(40)) + b"\n")
+    data = str(tmp_path)
+    assert len(list(messages_of("own", data, 100))) == 40
+    assert list(messages_of("own", data, 90, cycle=True))[40:80] == list(rooms(40))
+    cell = {"stream": "own", "policy": "ours, length known", "data": data, "messages": 100, "cycle": True}
+    (row,) = run_cell(**cell, publishers=[1])["rows"]
+    assert row["messages"] == 100
+    assert weight(cell) > weight({**cell, "policy": "single"})
+
+
+def test_what_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match="no such stream"):
+        list(messages_of("nowhere", None, 1))
+    with pytest.raises(ConfigError, match="no such policy"):
+        run_stream(rooms(1), "guess", [ALONE])
+
+
+def test_an_empty_stream_is_a_row_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_bytes(b"")
+    assert list(messages_of("empty", str(tmp_path), 5, cycle=True)) == []
+    (row,) = run_stream([], "predict", [ALONE])
+    assert (row["messages"], row["reduction"]) == (0, 0.0)

@@ -1,0 +1,145 @@
+"""Smaller messages over narrow lines: virtual time follows arithmetic and the thesis, live is never faster."""
+
+import asyncio
+import json
+
+import pytest
+
+from thinwire.errors import ConfigError, CorruptFrame
+from thinwire.evaluation.bench.dictionary_limits import Pair, _agreement, _faster
+from thinwire.evaluation.limited import (
+    METHODS,
+    NAMED,
+    TWEETS,
+    Cell,
+    Load,
+    Outcome,
+    compare,
+    delay_cells,
+    grid,
+    simulate,
+)
+from thinwire.evaluation.limited.live import Notes, course
+from thinwire.evaluation.limited.loads import Plain, codecs, weighed
+from thinwire.evaluation.limited.thesis import PUBLISHING, RECEIVING
+from thinwire.evaluation.limited.virtual import weights
+from thinwire.evaluation.streams import Stream
+from thinwire.simulation import read_limits
+from thinwire.transports.embedded import EmbeddedServer
+
+LOADS = {method: [load.mean, load.pack, load.unpack] for method, load in TWEETS.items()}
+
+
+def test_a_publisher_that_waits_takes_a_round_trip_a_message() -> None:
+    cell = Cell(1, 1, "bandwidth=1mbit,delay=50ms", messages=40)
+    load = TWEETS["plain"]
+    around = weights(load)
+    trip = (3078 + around.published + around.stored) / 125_000 + 0.1
+    found = simulate(cell, load)
+    assert found.publishing == pytest.approx(40 * trip)
+    assert found.answered == pytest.approx((trip, trip))
+    assert found.delivered[0] == pytest.approx((2 * 3078 + around.published + around.delivered) / 125_000 + 0.1)
+
+
+def test_a_full_line_to_subscribers_is_as_fast_as_its_bytes() -> None:
+    cell = Cell(55, 2, "bandwidth=1mbit,delay=50ms", messages=550)
+    for load in TWEETS.values():
+        passing = 550 * (load.mean + weights(load).delivered) / 125_000
+        assert passing < simulate(cell, load).receiving < passing + 0.2 + 55 * load.pack
+
+
+@pytest.mark.parametrize(
+    ("rate", "publishers"), [("1mbit", 1), ("1mbit", 3), ("1mbit", 13), ("2mbit", 21), ("4mbit", 5), ("4mbit", 13)]
+)
+def test_the_thesis_saw_the_same(rate: str, publishers: int) -> None:
+    """Its columns differ among each other by more than this, though subscribers do not share a line."""
+    cell = compare(publishers, 1, f"bandwidth={rate},delay=50ms", LOADS, messages=400)
+    row = [RECEIVING[rate][publishers, subscribers] for subscribers in (1, 2, 3, 5)]
+    assert cell["receiving_dictionary"] == pytest.approx(sum(row) / len(row), rel=0.25)
+    if rate in PUBLISHING:
+        assert cell["publishing_dictionary"] == pytest.approx(PUBLISHING[rate][publishers, 1], rel=0.15)
+
+
+def test_what_limits_nothing_helps_nobody() -> None:
+    (row,) = grid([{"publishers": 3, "subscribers": 2, "limits": "delay=50ms", "loads": LOADS, "messages": 60}])
+    assert row["receiving_dictionary"] == pytest.approx(1.0, abs=0.01)
+    assert row["publishing_deflate"] == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_slow_disk_is_a_reason_of_its_own() -> None:
+    free = compare(1, 1, "delay=50ms", LOADS, messages=20)
+    slow = compare(1, 1, "delay=50ms", LOADS, messages=20, disk=300_000)
+    assert slow["publishing_dictionary"] > 1.05 > free["publishing_dictionary"]
+
+
+def test_cells_and_rows_are_documents_and_repeat() -> None:
+    cells = delay_cells(rates=["64kbit", "4mbit"], delays=["50ms"], messages=20)
+    assert json.loads(json.dumps(cells)) == cells
+    rows = grid(cells)
+    assert json.loads(json.dumps(rows)) == rows == grid(cells)
+
+
+def test_a_paced_course_shows_latency_before_the_line_is_full() -> None:
+    """Four tweets a second fit into 128 kbit, and into a line that is four times too narrow only when packed."""
+    wide = compare(1, 1, "bandwidth=128kbit,delay=50ms", LOADS, messages=40, pace=0.25, window=40)
+    narrow = compare(1, 1, "bandwidth=32kbit,delay=50ms", LOADS, messages=40, pace=0.25, window=40)
+    assert wide["plain.delivered_p99"] < 1
+    assert narrow["plain.delivered_p99"] > 10
+    assert narrow["dictionary.delivered_p99"] < 1
+
+
+def test_named_cells_can_be_read() -> None:
+    assert len(NAMED) * len(METHODS) == 12
+    for cell in NAMED.values():
+        assert not read_limits(cell.limits).free
+        assert sum(map(len, cell.dealt([1]))) == cell.messages
+
+
+def test_methods_give_back_what_they_packed() -> None:
+    messages = list(Stream("taxi-json").messages(300))
+    packers = codecs(messages[:250])
+    sizes = [weighed(packers[method], messages[250:]).mean for method in METHODS]
+    assert sizes == sorted(sizes, reverse=True)
+    assert [packers[method].unpack(packers[method].pack(messages[-1]), 4096) for method in METHODS] == [
+        messages[-1]
+    ] * 3
+    with pytest.raises(CorruptFrame):
+        Plain().unpack(b"four", 3)
+    with pytest.raises(ConfigError, match="messages=2"):
+        codecs(messages[:2])
+
+
+def test_rows_say_how_far_apart_and_how_much_faster() -> None:
+    cell, load = NAMED["GPRS"], Load((100,))
+    live, virtual = Outcome(2.0, 2.18, (0.4, 0.5), (0.3, 0.9)), Outcome(2.0, 2.0, (0.4, 0.4), (0.3, 0.3))
+    plain = Pair("GPRS", "plain", cell, load, live, virtual, store=0.001, late=0.0)
+    row = _agreement(plain)
+    assert (row.value, row.holds) == (pytest.approx(0.09), True)
+    assert "receiving" in row.how
+    busy = _agreement(Pair("GPRS", "plain", cell, load, live, virtual, store=0.001, late=0.2))
+    assert (busy.holds, "200 ms late" in busy.note) == (False, True)
+    packed = Pair("GPRS", "dictionary", cell, load, virtual, virtual, store=0.001, late=0.0)
+    assert _faster(packed, plain).value == pytest.approx(1.09)
+
+
+def test_notes_give_the_latencies_of_messages() -> None:
+    notes = Notes({5: 1.0, 6: 2.0}, {5: 1.5, 6: 2.5}, [{5: 1.2, 6: 2.2}], published=[2.5], received=[2.2])
+    found = notes.outcome(start=1.0)
+    assert found.figures() == pytest.approx(
+        Outcome(publishing=1.5, receiving=1.2, answered=(0.5, 0.5), delivered=(0.2, 0.2)).figures()
+    )
+
+
+def test_live_is_never_faster_than_the_line() -> None:
+    cell = Cell(2, 2, "bandwidth=400kbit,delay=20ms,jitter=5ms", messages=24, window=2)
+    messages = list(Stream("taxi-json").messages(24))
+
+    async def scenario() -> Outcome:
+        async with EmbeddedServer() as server:
+            return (await course(cell, Plain(), messages, server.port))[0]
+
+    live = asyncio.run(scenario())
+    virtual = simulate(cell, Load(tuple(map(len, messages))))
+    assert live.receiving > 0.9 * virtual.receiving
+    assert live.publishing > 0.9 * virtual.publishing
+    assert live.answered[0] > 0.04 - 0.01

@@ -1,0 +1,78 @@
+"""A publisher and its reader with a store between them: what tests of dictionaries on links share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.dictionaries import Dictionary
+from thinwire.errors import UnknownDictionary
+from thinwire.events import Event, Property, Schema
+from thinwire.link import Delivery, LinkConfig, Publisher, Subscriber
+
+LOGS = Schema(
+    "machine.logs",
+    [Property("host", "string", "dimension"), Property("line", "string"), Property("n", "integer")],
+)
+WORDS = b'GET POST /index.html /images/logo.png HTTP/1.1" 200 404 Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 '
+DICTIONARIES = [
+    Dictionary(WORDS, "zstd", level=3, largest=512),
+    Dictionary(WORDS[::-1] + WORDS, "zlib", level=6, largest=512),
+    Dictionary(b"nothing of the kind, or hardly " + WORDS[40:], "zstd", level=9, largest=2048),
+]
+
+
+def line(n: int) -> str:
+    """A line of a log; every one is another."""
+    return f'{n} "GET /images/logo.png?{n * 7919 % 1000} HTTP/1.1" 200 Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101'
+
+
+def entry(n: int, host: str = "a") -> dict[str, Any]:
+    return {"host": host, "line": line(n), "n": n}
+
+
+class Reader:
+    """A subscriber that asks a store for what it does not know.
+
+    store: what can be had; asked: the hashes it asked for; refused: those it did not get
+    """
+
+    def __init__(self, store: dict[bytes, Dictionary], schema: Schema = LOGS) -> None:
+        self.store = store
+        self.schema = schema
+        self.asked: list[str] = []
+        self.refused: list[str] = []
+        self.out: list[Delivery] = []
+        self._known: dict[bytes, Dictionary] = {}
+        self.subscriber = self.fresh()
+
+    def fresh(self) -> Subscriber:
+        return Subscriber([self.schema], publisher="p", compiled=False, dictionaries=self._known.get)
+
+    def hand(self, message: bytes, position: int | None = None) -> list[Delivery]:
+        """What a message brings, whatever has to be asked for."""
+        while True:
+            try:
+                found = self.subscriber.receive(message, now=0.0, position=position)
+            except UnknownDictionary as unknown:
+                self._ask(unknown)
+                continue
+            self.out += found
+            return found
+
+    def _ask(self, unknown: UnknownDictionary) -> None:
+        self.asked.append(unknown.hash)
+        found = self.store.get(bytes.fromhex(unknown.hash))
+        if found is None:
+            self.refused.append(unknown.hash)
+            self.subscriber.give_up()
+        else:
+            self._known[found.hash] = found
+
+    @property
+    def events(self) -> list[Event]:
+        return [thing for thing in self.out if isinstance(thing, Event)]
+
+
+def publisher(schema: Schema = LOGS, incarnation: int = 1, sequence: int = 0, **config: Any) -> Publisher:
+    given = LinkConfig(max_silence=1e9, key_frame_interval=1e9, **config)
+    return Publisher(schema, given, name="p", incarnation=incarnation, compiled=False, sequence=sequence)

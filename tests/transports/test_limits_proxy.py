@@ -1,0 +1,184 @@
+"""A limited line lets through no more than it says, in order, holds little, and leaves nothing behind."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+import thinwire as tw
+from thinwire.errors import ConfigError
+from thinwire.simulation import Limits, read_limits
+from thinwire.transports.embedded import LOOPBACK, EmbeddedServer
+from thinwire.transports.limits import EARLY, QUEUE, capacity
+from thinwire.transports.nats import connect
+from thinwire.transports.proxy import Proxy
+
+SOME = bytes(range(256)) * 200
+HOP = EARLY + 1e-4
+"""seconds by which a line may be early"""
+
+
+def _run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await scenario()
+
+    asyncio.run(bounded())
+
+
+async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+
+@asynccontextmanager
+async def _wire(limits: Limits) -> AsyncIterator[Proxy]:
+    server = await asyncio.start_server(_echo, LOOPBACK, 0)
+    async with server:
+        async with Proxy(LOOPBACK, server.sockets[0].getsockname()[1], limits=limits, seed=3) as wire:
+            yield wire
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
+
+
+async def _said(wire: Proxy, data: bytes) -> tuple[bytes, float]:
+    """What comes back, and the seconds it took."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, wire.port)
+    begun = time.monotonic()
+    writer.write(data)
+    back = await reader.readexactly(len(data))
+    took = time.monotonic() - begun
+    writer.close()
+    await writer.wait_closed()
+    return back, took
+
+
+TAKES = {
+    "up=200kB": len(SOME) / 200e3,
+    "down=200kB,up.delay=50ms": len(SOME) / 200e3 + 0.05,
+    "bandwidth=400kB,delay=20ms,jitter=10ms": 0.02 + len(SOME) / 400e3,
+    "up=100kB,up.burst=51200B": 0.0,
+    "delay=100ms": 0.2,
+}
+
+
+@pytest.mark.parametrize("text", sorted(TAKES))
+def test_bytes_come_in_order_and_not_before_their_time(text: str) -> None:
+    async def scenario() -> None:
+        async with _wire(read_limits(text)) as wire:
+            back, took = await _said(wire, SOME)
+            assert back == SOME
+            assert took >= TAKES[text] - 2 * HOP
+            assert (wire.to_broker, wire.from_broker) == (len(SOME), len(SOME))
+
+    _run(scenario)
+
+
+def test_connections_share_the_line() -> None:
+    async def scenario() -> None:
+        async with _wire(read_limits("up=200kB")) as wire:
+            begun = time.monotonic()
+            found = await asyncio.gather(*(_said(wire, SOME) for _ in range(2)))
+            assert [back for back, _ in found] == [SOME, SOME]
+            assert time.monotonic() - begun >= 2 * len(SOME) / 200e3 - HOP
+
+    _run(scenario)
+
+
+def test_a_narrow_line_stops_the_sender() -> None:
+    """What it takes in is what it holds and what the kernel keeps for two sockets, not what it is offered."""
+
+    async def scenario() -> None:
+        async with _wire(read_limits("up=10kB")) as wire:
+            _, writer = await asyncio.open_connection(LOOPBACK, wire.port)
+            offered = 50 << 20
+            writer.write(bytes(offered))
+            await asyncio.sleep(0.5)
+            taken = offered - writer.transport.get_write_buffer_size()
+            assert taken < 12 << 20
+            assert wire.to_broker < QUEUE
+            writer.transport.abort()
+
+    _run(scenario)
+
+
+def test_a_cut_loses_what_is_on_its_way_and_frees_the_line() -> None:
+    async def scenario() -> None:
+        async with _wire(read_limits("up=8kB,delay=10ms")) as wire:
+            reader, writer = await asyncio.open_connection(LOOPBACK, wire.port)
+            writer.write(SOME)
+            await asyncio.sleep(0.1)
+            wire.cut()
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await reader.readexactly(len(SOME))
+            writer.close()
+            wire.restore()
+            back, took = await _said(wire, b"again")
+            assert back == b"again"
+            assert took < len(SOME) / 8e3  # it does not stand behind what was lost
+
+    _run(scenario)
+
+
+def test_what_was_sent_before_a_goodbye_still_arrives() -> None:
+    async def scenario() -> None:
+        async with _wire(read_limits("up=100kB,delay=50ms")) as wire:
+            reader, writer = await asyncio.open_connection(LOOPBACK, wire.port)
+            writer.write(SOME[:5000])
+            writer.write_eof()
+            while wire.to_broker < 5000:
+                await asyncio.sleep(0.01)
+            assert await reader.read(5000) == b"" or wire.to_broker == 5000
+            writer.close()
+
+    _run(scenario)
+
+
+def test_a_line_holds_what_is_on_it_and_a_queue() -> None:
+    limits = read_limits("up=1mbit,delay=100ms,jitter=50ms")
+    assert capacity(limits.up) == QUEUE + 18_750
+
+
+def test_a_log_over_a_modem() -> None:
+    """Acknowledgements take their time too: each append is a round trip."""
+
+    async def scenario() -> None:
+        async with EmbeddedServer() as server, Proxy(LOOPBACK, server.port, limits=read_limits("delay=30ms")) as wire:
+            broker = await connect(f"nats://{LOOPBACK}:{wire.port}")
+            await broker.open_log("rooms", ["rooms.*"])
+            reader = await broker.read("rooms", first=1)
+            begun = time.monotonic()
+            offsets = [await broker.append("rooms", "rooms.a", bytes([n])) for n in range(3)]
+            assert time.monotonic() - begun >= 3 * 0.06 - 6 * HOP
+            found = [await reader.next() for _ in range(3)]
+            assert [(one.offset, one.payload) for one in found if one] == [(n, bytes([n - 1])) for n in offsets]
+            await reader.close()
+            await broker.close()
+
+    _run(scenario)
+
+
+def test_a_client_asks_for_a_narrow_line() -> None:
+    async def scenario() -> None:
+        async with EmbeddedServer() as server:
+            async with tw.connect(server.url, limits="up.delay=40ms") as bus:
+                begun = time.monotonic()
+                await bus.broker.logs()
+                assert time.monotonic() - begun >= 0.04 - HOP
+            with pytest.raises(ConfigError, match="jitter"):
+                async with tw.connect(server.url, limits="jitter=40ms"):
+                    pass
+        with pytest.raises(ConfigError, match="limits"):
+            async with tw.connect("memory://narrow", limits="up=56kbit"):
+                pass
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    _run(scenario)
