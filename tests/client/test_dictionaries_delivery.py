@@ -101,7 +101,7 @@ def test_a_lying_store_is_found_out() -> None:
                 await publish(out, range(2, 4))
                 out.drop(7)
                 assert (await take(events, 1))[0]["n"] == 3
-                assert "another one under this hash" in reasons(events)
+                assert "not the one that was asked for" in reasons(events)
 
     run(story)
 

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from landing_sites import MemorySource
 
-from thinwire.control.dictionaries.store import key_of
+from thinwire.control.dictionaries.store import pieces
 from thinwire.control.landing import Landing
 from thinwire.control.names import DICTIONARIES, data_subject, key_subject, log_of
 from thinwire.dictionaries import Dictionary
+from thinwire.dictionaries.travelling import pack
 from thinwire.errors import DataLoss
 from thinwire.events import Property, Schema, opaque
-from thinwire.frames import begins_round, join, varint
+from thinwire.frames import begins_round, join
 from thinwire.link import LinkConfig, Publisher
 
 SAID = "the door of the cold store was opened by somebody who left it open for an hour"
@@ -36,8 +37,7 @@ def append(source: MemorySource, topic: str, frames: list[bytes]) -> None:
 
 
 def keep(source: MemorySource, dictionary: Dictionary, under: Dictionary | None = None) -> None:
-    data = dictionary.encode()
-    source.put(DICTIONARIES, {key_of((under or dictionary).hash): varint.write(len(data)) + data})
+    source.put(DICTIONARIES, pieces((under or dictionary).hash, pack(dictionary).body))
 
 
 def written() -> MemorySource:

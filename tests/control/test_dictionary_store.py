@@ -6,8 +6,9 @@ import os
 import pytest
 
 from thinwire.control.dictionaries import DictionaryStore, Known, fetched
-from thinwire.control.dictionaries.store import PIECE
+from thinwire.control.dictionaries.store import MAX_CHAIN, PIECE, pieces
 from thinwire.dictionaries import Dictionary, Facts
+from thinwire.dictionaries.travelling import pack
 from thinwire.errors import CorruptDictionary
 from thinwire.frames import varint
 from thinwire.transports.local import LocalBroker, LocalServer
@@ -67,7 +68,7 @@ def test_a_piece_that_is_missing(number):
         varint.write(3) + b"much more than three",
         varint.write(100_000) + b"cut off",
         varint.write(4) + b"\x01\x09\x03\x00",
-        varint.write(len(LARGE.encode())) + LARGE.encode()[: PIECE - 1],
+        varint.write(len(pack(LARGE).body)) + pack(LARGE).body[: PIECE - 1],
     ],
 )
 def test_garbage_is_refused(value):
@@ -81,8 +82,8 @@ def test_garbage_is_refused(value):
 
 def test_a_store_that_lies():
     async def tell(store, bucket):
-        await bucket.put(LARGE.hash.hex(), varint.write(len(SMALL.encode())) + SMALL.encode())
-        with pytest.raises(CorruptDictionary, match="another one under this hash"):
+        await bucket.put(LARGE.hash.hex(), pieces(LARGE.hash, pack(SMALL).body)[LARGE.hash.hex()])
+        with pytest.raises(CorruptDictionary, match="not the one that was asked for"):
             await store.get(LARGE.hash)
 
     story(tell)
@@ -99,3 +100,55 @@ def test_a_reader_keeps_what_it_used_last():
     known.keep(LARGE)
     assert known.find(LARGE.hash) is LARGE, "the last one stays, however large"
     assert known.find(made[0].hash) is None
+
+
+def lineage(length):
+    """Dictionaries, each a little more than the one before."""
+    content = os.urandom(3000)
+    return [Dictionary(content + bytes(n), "zlib", level=6, largest=64) for n in range(length)]
+
+
+def test_changes_are_read_through_those_before_them():
+    async def tell(store, bucket):
+        line = lineage(MAX_CHAIN)
+        for parent, dictionary in zip([None, *line], line, strict=False):
+            told = await store.put(dictionary, parent)
+            assert told.parent == (parent.hash if parent else b"")
+        assert (await store.get(line[-1].hash)).content == line[-1].content
+        assert fetched(line[-1].hash, (await documents(bucket)).get).content == line[-1].content
+        before = store.received
+        known = Known()
+        known.keep(line[-2])
+        assert (await store.get(line[-1].hash, known.find)).content == line[-1].content
+        assert store.received - before < 100, "who has the parent reads the change alone"
+
+    story(tell)
+
+
+def test_a_change_of_too_many_of_itself_or_of_nothing():
+    async def tell(store, bucket):
+        line = lineage(MAX_CHAIN + 1)
+        for parent, dictionary in zip([None, *line], line, strict=False):
+            await store.put(dictionary, parent)
+        with pytest.raises(CorruptDictionary, match="too many"):
+            await store.get(line[-1].hash)
+        loop = bytes((3,)) + line[0].hash
+        await bucket.put(line[0].hash.hex(), varint.write(len(loop)) + loop)
+        with pytest.raises(CorruptDictionary, match="too many"):
+            await store.get(line[0].hash)
+        await store.delete(line[0].hash)
+        with pytest.raises(CorruptDictionary, match="missing"):
+            await store.get(line[1].hash)
+
+    story(tell)
+
+
+def test_a_deleted_one_leaves_nothing_behind():
+    async def tell(store, bucket):
+        await store.put(SMALL)
+        await store.put(LARGE)
+        await store.delete(LARGE.hash)
+        assert await store.get(LARGE.hash) is None
+        assert list(await documents(bucket)) == [SMALL.hash.hex()]
+
+    story(tell)

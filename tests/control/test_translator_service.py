@@ -20,10 +20,11 @@ from thinwire.control.names import (
     translator_subject,
 )
 from thinwire.control.registry import remove_subscription, topic_key
+from thinwire.control.sharing import Held
 from thinwire.control.translating import working
 from thinwire.control.translating.documents import channel_documents
 from thinwire.control.translating.envelope import unseal
-from thinwire.control.translating.service import TranslatorService, _Held
+from thinwire.control.translating.service import TranslatorService
 from thinwire.control.translating.spreading import chosen
 from thinwire.errors import Superseded
 from thinwire.reduction import Demand
@@ -264,7 +265,7 @@ def test_one_that_was_refused_just_before_it_is_let_go_leaves_nothing_unsaid():
 
         service, task = TranslatorService(broker), asyncio.create_task(refused())
         await asyncio.sleep(0)
-        service._end(_Held(None, None, task, 0.0))
+        service._end(Held(None, None, task, 0.0))
         del task
         await asyncio.sleep(0.01)
         gc.collect()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from thinwire.dictionaries import Dictionary, codec_of, train
 from thinwire.dictionaries.codecs import Codec, Deflate, Gzip, Preset, Previous, Zstd
-from thinwire.errors import CorruptFrame
+from thinwire.errors import CorruptDictionary, CorruptFrame
 
 ROOMS = [
     b'{"sensor":"T%d","room":"11.%d","temperature":%d.%d,"ok":true}' % (n % 17, n % 13, 15 + n * 7 % 11, n * 3 % 10)
@@ -53,6 +53,7 @@ EDGES = {
     "the byte of a mark": b"\x0d",
     "two marks": b"\x1d\x07",
     "not text": bytes(range(256)) + b"\xff\xfe\x80",
+    "the beginning of a dictionary": b"\x37\xa4\x30\xec" + bytes(range(200)),
     "zeros": bytes(5000),
     "equal, more than 4095": b"a" * 5000 + b"0123456789" * 3 + b"b" * 4500,
     "a room": ROOMS[700],
@@ -83,7 +84,16 @@ def test_nothing_stays_nothing(make: Callable[[], Codec]) -> None:
 @every_codec
 def test_a_stream_comes_back_in_order(make: Callable[[], Codec]) -> None:
     ours, theirs = make(), make()
-    assert [theirs.unpack(ours.pack(message), LIMIT) for message in ROOMS[:300]] == ROOMS[:300]
+    stream = [*ROOMS[:200], *EDGES.values(), *ROOMS[:20]]
+    assert [theirs.unpack(ours.pack(message), LIMIT) for message in stream] == stream
+
+
+def test_a_dictionary_whose_tables_are_broken_is_named() -> None:
+    codec = Zstd(b"\x37\xa4\x30\xec" + bytes(range(200)), 3, 100)
+    with pytest.raises(CorruptDictionary):
+        codec.pack(ROOMS[0])
+    with pytest.raises(CorruptFrame):
+        codec.unpack(b"anything", 100)
 
 
 @pytest.mark.slow

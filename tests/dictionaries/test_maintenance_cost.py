@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.dictionaries.accounting import ALONE, Topology
@@ -112,11 +112,11 @@ def test_a_climb_never_ends_below_where_it_began(worth: list[float | None], star
         assert (worth[sizes.index(best)] or 0.0) >= first
 
 
-@settings(max_examples=20)
-@given(st.integers(0, 2**31))
-def test_chance_is_no_decay(seed: int) -> None:
-    chance, decay, alarms = Random(seed), Decay(), 0
-    for _ in range(1000):
-        decay.judge(200, chance.randrange(40, 60))
-        alarms += decay.lost > 0
-    assert alarms < 100
+def test_chance_is_hardly_ever_taken_for_decay() -> None:
+    alarms = 0
+    for seed in range(30):
+        chance, decay = Random(seed), Decay()
+        for _ in range(1000):
+            decay.judge(200, chance.randrange(40, 60))
+            alarms += decay.lost > 0
+    assert alarms < 0.03 * 30 * 1000

@@ -38,6 +38,7 @@ VERBS = {
     "replay": Verb("thinwire.cli.replay", "replay", "Play a table back onto a topic, on Spark."),
     "analyze": Verb("thinwire.cli.analyze", "analyze", "What would be saved on recorded events, and the plan for it."),
     "sweep": Verb("thinwire.cli.sweep", "sweep", "Any function over a grid of parameters, on Spark."),
+    "dict": Verb("thinwire.cli.dict", "dictionaries", "Dictionaries: train, list, look at and check them."),
     "registry": Verb("thinwire.cli.registry", "registry", "What is known of topics, schemas and subscribers."),
     "doctor": Verb("thinwire.cli.doctor", "doctor", "Is everything as it should be, here and at the broker?"),
     "demo": Verb("thinwire.cli.demo", "demo", "The whole system on this machine, with a live view."),

@@ -1,4 +1,4 @@
-"""Who translates which topic: leases that their holders keep alive by writing them again and again.
+"""Who looks after which topic: leases that their holders keep alive by writing them again and again.
 
 A lease is a document in one bucket. Its holder rewrites it every fifth of the term, insisting on the revision it wrote
 last; whoever has seen the same revision for a whole term, by its own clock, may take it over, insisting on that
@@ -26,20 +26,25 @@ from thinwire.transports.broker import NOTHING, Bucket, Entry
 
 BEATS = 5
 """times in a term that a holder says it is there"""
-_LEASE, _TRANSLATOR = "lease.", "translator."
+_LEASE = "lease."
 _MAX_EPOCH = (1 << 31) - 1
 
-_log = logging.getLogger("thinwire.translator")
+_log = logging.getLogger("thinwire.control")
 
 
 def lease_key(topic: str) -> str:
-    """Where it says who translates a topic."""
+    """Where it says who looks after a topic."""
     return _LEASE + topic
+
+
+def member_key(kind: str, name: str) -> str:
+    """Where one of those that share topics says that it is there."""
+    return f"{kind}.{name}"
 
 
 def translator_key(name: str) -> str:
     """Where a translator says that it is there."""
-    return _TRANSLATOR + name
+    return member_key("translator", name)
 
 
 @dataclass(frozen=True)
@@ -74,13 +79,15 @@ class _Sighting(NamedTuple):
 
 
 class Leases:
-    """What has been seen of leases and of translators. No I/O; `now` is always this process's own clock.
+    """What has been seen of leases, and of those that share topics. No I/O; `now` is always this process's own clock.
 
     term: seconds without a change after which a holder is gone
+    kind: what those are called that share the topics
     """
 
-    def __init__(self, term: float) -> None:
+    def __init__(self, term: float, kind: str = "translator") -> None:
         self.term = term
+        self.kind = kind
         self._seen: dict[str, _Sighting] = {}
         self._epochs: dict[str, int] = {}
 
@@ -111,12 +118,12 @@ class Leases:
         """Is a topic nobody's: given back, never taken, or not kept alive for a term?"""
         return not self.holder(topic) or self.quiet(topic, now) >= self.term
 
-    def translators(self, now: float) -> set[str]:
-        """The translators that are there."""
+    def members(self, now: float) -> set[str]:
+        """Those that are there."""
         return {name for name, quiet in self._announced(now).items() if quiet < self.term}
 
     def gone(self, now: float, terms: float = 10.0) -> set[str]:
-        """The translators that said they were there, and have not for so many terms."""
+        """Those that said they were there, and have not for so many terms."""
         return {name for name, quiet in self._announced(now).items() if quiet >= terms * self.term}
 
     def revision(self, topic: str) -> int:
@@ -129,8 +136,9 @@ class Leases:
         self._seen.pop(lease_key(topic), None)
 
     def _announced(self, now: float) -> dict[str, float]:
-        keys = [key for key, seen in self._seen.items() if key.startswith(_TRANSLATOR) and seen.document is not None]
-        return {key.removeprefix(_TRANSLATOR): self._quiet(key, now) for key in keys}
+        prefix = member_key(self.kind, "")
+        keys = [key for key, seen in self._seen.items() if key.startswith(prefix) and seen.document is not None]
+        return {key.removeprefix(prefix): self._quiet(key, now) for key in keys}
 
     def _quiet(self, key: str, now: float) -> float:
         seen = self._seen.get(key)

@@ -26,7 +26,9 @@ LEASES = "tw_leases"
 CHECKPOINTS = "tw_checkpoints"
 """the bucket of checkpoints, in parts"""
 DICTIONARIES = "tw_dictionaries"
-"""the bucket of dictionaries, by their hash"""
+"""the bucket of dictionaries, by their hash, and of what is said of them, by topic"""
+SAMPLERS = "tw_samplers"
+"""the bucket of who looks after the dictionaries of which topic, and of the services there are"""
 
 MAX_TOPIC = 200
 _LOG = "tw_log_"
@@ -140,6 +142,11 @@ def alive_subject(identity: str) -> str:
 def dead_subject(topic: str) -> str:
     """Where refused events go."""
     return f"tw.dead.{topic}"
+
+
+def dictionary_subject(topic: str) -> str:
+    """Where publishers hear of the dictionaries of a topic."""
+    return f"tw.dict.{topic}"
 
 
 def service_subject(verb: str) -> str:

@@ -10,7 +10,8 @@ from contextlib import aclosing
 from typing import Any
 
 from thinwire.control.classes import DemandClass
-from thinwire.control.dictionaries import DictionaryStore, Known
+from thinwire.control.dictionaries import DictionaryStore, InUse, Known
+from thinwire.control.dictionaries.shelf import TopicShelf
 from thinwire.control.factoring import Factoring, decode_facts, encode_facts, factored, facts_key
 from thinwire.control.names import DICTIONARIES, FACTS, check_topic, log_of, publisher_subjects
 from thinwire.control.registry import (
@@ -30,8 +31,9 @@ from thinwire.control.registry import (
 )
 from thinwire.control.registry.budget import budget
 from thinwire.control.registry.settings import demand_for
-from thinwire.dictionaries import Dictionary
+from thinwire.dictionaries import Dictionary, Travelling
 from thinwire.dictionaries.dictionary import HASH_BYTES
+from thinwire.dictionaries.travelling import pack
 from thinwire.errors import RegistryError, UnknownFacts, UnknownTopic
 from thinwire.events import Event, Schema
 from thinwire.link.config import LinkConfig
@@ -69,6 +71,7 @@ class Topic:
         self._classes: list[DemandClass] = []
         self._facts: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
         self._dictionaries = Known()
+        self._store: DictionaryStore | None = None
         self._keep(schema)
 
     @classmethod
@@ -102,13 +105,27 @@ class Topic:
         """
         return await (self._learn_dictionary(name) if len(name) == HASH_BYTES else self._learn_schema(name))
 
-    async def tell_dictionary(self, dictionary: Dictionary) -> None:
-        """Store a dictionary, before anybody is told to use it."""
-        await DictionaryStore(await self._broker.bucket(DICTIONARIES)).put(dictionary)
+    async def tell_dictionary(self, dictionary: Dictionary, travelling: Travelling | None = None) -> None:
+        """Store a dictionary, before anybody is told to use it; `travelling`: in the form in which it travels."""
+        await (await self._dictionary_store()).put_travelling(dictionary.hash, travelling or pack(dictionary))
         self._dictionaries.keep(dictionary)
 
+    async def dictionaries_in_use(self) -> InUse | None:
+        """What publishers of the topic may pack with; None where nobody looks after its dictionaries."""
+        return await TopicShelf(await self._broker.bucket(DICTIONARIES), self.name).in_use()
+
+    @property
+    def dictionary_bytes(self) -> int:
+        """Bytes of dictionaries that came from the store."""
+        return self._store.received if self._store is not None else 0
+
+    async def _dictionary_store(self) -> DictionaryStore:
+        if self._store is None:
+            self._store = DictionaryStore(await self._broker.bucket(DICTIONARIES))
+        return self._store
+
     async def _learn_dictionary(self, hash: bytes) -> bool:
-        found = await DictionaryStore(await self._broker.bucket(DICTIONARIES)).get(hash)
+        found = await (await self._dictionary_store()).get(hash, self._dictionaries.find)
         if found is not None:
             self._dictionaries.keep(found)
         return found is not None

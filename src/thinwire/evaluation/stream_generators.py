@@ -62,8 +62,8 @@ def drifting(messages: int, life: int, words: int = WORDS, seed: int = 1) -> Ite
     for number in range(messages):
         if number * words // life != (number - 1) * words // life:
             vocabulary[number * words // life % words] = _word(chance)
-        said = tuple(vocabulary[chance.randrange(words)] for _ in range(4))
-        yield b'{"event":%d,"from":"%s","to":"%s","about":"%s","with":"%s"}' % (number, *said)
+        who, whom, what, how = (vocabulary[chance.randrange(words)] for _ in range(4))
+        yield b'{"event":%d,"from":"%s","to":"%s","about":"%s","with":"%s"}' % (number, who, whom, what, how)
 
 
 def _word(chance: Random) -> bytes:

@@ -157,6 +157,12 @@ class Publisher:
         self._link.whole_texts = self._packer.ready
         return [self._encoder.frame(FrameKind.BINDING, binding.encode())]
 
+    def await_dictionaries(self, awaited: bool = True) -> None:
+        """Pack bodies as a whole from here on, although there is no dictionary: those who look for one see in the log
+        what would be packed with it."""
+        self._packer.awaited = awaited
+        self._link.whole_texts = self._packer.ready
+
     def drop(self, slot: int) -> None:
         """Pack no more with the dictionary of this slot; it is still known to readers until the next key frame."""
         self._packer.drop(slot)

@@ -55,7 +55,7 @@ class TopicSchemas:
         found = self._dictionaries.find(hash)
         if found is None:
             try:
-                found = fetched(hash, partial(self._source.document, DICTIONARIES))
+                found = fetched(hash, partial(self._source.document, DICTIONARIES), self._dictionaries.find)
             except CorruptDictionary as lie:
                 _log.warning("%s: %s", self.topic, lie)
             if found is not None:

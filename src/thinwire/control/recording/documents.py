@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from thinwire.control.checkpoints import index_key, read_index
+from thinwire.control.dictionaries.store import MAX_CHAIN, parent_in
 from thinwire.control.names import CHECKPOINTS, DICTIONARIES, FACTS, REGISTRY
 from thinwire.control.registry import config_key, keys, topic_key
 from thinwire.errors import Conflict
@@ -24,15 +25,27 @@ async def put_documents(broker: Broker, out: RecordingWriter, topic: str) -> Non
 
 
 async def put_dictionaries(broker: Broker, out: RecordingWriter, hashes: Collection[bytes]) -> list[bytes]:
-    """Record dictionaries, each with all its pieces; those that the broker has."""
+    """Record dictionaries, each with all its pieces, and those that they are told as changes of; the ones that the
+    broker has."""
     found: list[bytes] = []
     bucket = await broker.bucket(DICTIONARIES) if hashes else None
     for hash in hashes:
         assert bucket is not None
-        if await _put_one(out, DICTIONARIES, bucket, hash.hex()):
-            await _put_all(out, DICTIONARIES, bucket, f"{hash.hex()}.*")
+        if await _put_line(out, bucket, hash):
             found.append(hash)
     return found
+
+
+async def _put_line(out: RecordingWriter, bucket: Bucket, hash: bytes) -> int:
+    """Record a dictionary, the one it is a change of, and so on; how many there were."""
+    for number in range(MAX_CHAIN):
+        entry = await bucket.get(hash.hex()) if hash else None
+        if entry is None or entry.value is None:
+            return number
+        out.put_document(DICTIONARIES, entry.key, entry.value)
+        await _put_all(out, DICTIONARIES, bucket, f"{hash.hex()}.*")
+        hash = parent_in(entry.value)
+    return MAX_CHAIN
 
 
 async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> None:

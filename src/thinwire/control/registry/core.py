@@ -181,7 +181,10 @@ class Registry:
         on_wire = factored(schema)
         demand = demand_for(on_wire, share.demand(schema, settings))
         resolve(on_wire, demand)
-        return ConfigDocument(topic.name, self._next_version(topic), share.wanted, demand, **settings.link)
+        version = self._next_version(topic)
+        return ConfigDocument(
+            topic.name, version, share.wanted, demand, dictionaries=settings.dictionaries, **settings.link
+        )
 
     def _budget(
         self, topic: Topic, schema: Schema, settings: Settings, left: list[SubscriptionDocument], now: float

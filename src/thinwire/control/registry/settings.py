@@ -34,6 +34,7 @@ class Settings:
     tolerance, default_tolerance: how well a retained log is kept, whoever subscribes; None: as well as the subscribers
         of the moment ask, exactly while there are none
     mode, predictor, min_interval: as in `Demand`; everything else as in `LinkConfig`
+    dictionaries: look for bytes that messages share, and have publishers pack with them where that pays
     """
 
     retain: bool = False
@@ -48,9 +49,11 @@ class Settings:
     min_interval: float = 0
     tolerance: Mapping[str, Tolerance] | None = None
     default_tolerance: float | None = None
+    dictionaries: bool = False
 
     def __post_init__(self) -> None:
         checks.flag("retain", self.retain)
+        checks.flag("dictionaries", self.dictionaries)
         _check_link(self)
         if self.tolerance is not None:
             object.__setattr__(self, "tolerance", checks.tolerances("tolerance", self.tolerance))
@@ -74,6 +77,7 @@ class ConfigDocument:
     """What the publishers of a topic shall do; written by the registry alone.
 
     version: counts up with every change; wanted: does anybody want to know?
+    dictionaries: pack with those that are announced
     """
 
     topic: str
@@ -86,11 +90,13 @@ class ConfigDocument:
     audit_every: int = 0
     late_policy: LatePolicy = "accept"
     max_sources: int = MAX_SOURCES
+    dictionaries: bool = False
 
     def __post_init__(self) -> None:
         checks.topic(self.topic)
         checks.count("version", self.version)
         checks.flag("wanted", self.wanted)
+        checks.flag("dictionaries", self.dictionaries)
         _check_link(self)
 
     @classmethod

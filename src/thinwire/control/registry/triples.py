@@ -33,6 +33,7 @@ _LINK = {
     "max_silence": "maxSilence",
     "audit_every": "auditEvery",
     "late_policy": "latePolicy",
+    "dictionaries": "dictionaries",
 }
 Node = NamedNode | BlankNode
 

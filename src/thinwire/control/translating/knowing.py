@@ -2,69 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
-from typing import NamedTuple
+from contextlib import suppress
 
+from thinwire.control.along import Along, Reading, leased
 from thinwire.control.leases import Leases
 from thinwire.control.names import CHANNELS, LEASES, REGISTRY
 from thinwire.control.registry.shelf import Shelf
 from thinwire.control.translating.documents import ChannelDocument
 from thinwire.control.translating.planning import Judge, Served
-from thinwire.errors import RegistryError, TransportClosed, TransportError
+from thinwire.errors import RegistryError
 from thinwire.transports.broker import Broker, Entry
-
-RETRY = 1.0
-BREATH = 32
 
 _log = logging.getLogger("thinwire.translator")
 
 
-class _Reading(NamedTuple):
-    """What happens with the entries of a bucket, and when all have been read that there are."""
-
-    take: Callable[[Entry], object]
-    complete: Callable[[], None]
-
-
-class Knowledge:
-    """Read along in three buckets, each with `follow`.
-
-    complete: everything there is has been read; changed: something may have to be done about it
-    """
+class Knowledge(Along):
+    """Read along in three buckets; see `Along`."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
-        self.broker = broker
+        readings = {REGISTRY: self._asked, LEASES: lambda: leased(leases), CHANNELS: self._served}
+        super().__init__(broker, readings, _log, quiet=(LEASES,))
         self.leases = leases
-        self.complete = asyncio.Event()
-        self.changed = asyncio.Event()
-        self._readings = {REGISTRY: self._asked, LEASES: self._leased, CHANNELS: self._served}
-        self._unread = set(self._readings)
         self._shelf = Shelf()
         self._judges: dict[str, Judge] = {}
         self._judged: dict[str, dict[str, Served]] = {}
         self._channels: dict[str, str] = {}
-
-    @property
-    def buckets(self) -> list[str]:
-        """What there is to follow."""
-        return list(self._readings)
-
-    async def follow(self, name: str) -> None:
-        """Read along in a bucket; after a loss of the broker that outlasts its patience, from the beginning."""
-        while True:
-            try:
-                bucket = await self.broker.bucket(name)
-                async with aclosing(bucket.watch()) as changes:
-                    await self._read(name, changes)
-                raise TransportClosed(url=self.broker.url)
-            except TransportClosed:
-                raise
-            except TransportError as problem:
-                _log.warning("the translator waits for its broker: %s", problem)
-                await asyncio.sleep(RETRY)
 
     def is_registered(self, topic: str) -> bool:
         """Does the registry know the topic?"""
@@ -86,24 +49,7 @@ class Knowledge:
         wanted = {name for name in registered if any(one.state == "open" for one in self.asked(name).values())}
         return wanted | set(self._channels.values())
 
-    async def _read(self, name: str, changes: AsyncGenerator[Entry | None, None]) -> None:
-        reading, read = self._readings[name](), 0
-        async for entry in changes:
-            read += 1
-            if read % BREATH == 0:
-                await asyncio.sleep(0)  # thousands may come at once: others want to be heard as well
-            if entry is not None:
-                reading.take(entry)
-            else:
-                # what was read so far is all there is: only now conclusions may be drawn from what is missing
-                reading.complete()
-                self._unread.discard(name)
-            if not self._unread:
-                self.complete.set()
-                if name != LEASES:  # signs of life need no attention
-                    self.changed.set()
-
-    def _asked(self) -> _Reading:
+    def _asked(self) -> Reading:
         shelf = Shelf()
 
         def take(entry: Entry) -> None:
@@ -115,13 +61,9 @@ class Knowledge:
             self._shelf = shelf
             self._judged.clear()
 
-        return _Reading(take, complete)
+        return Reading(take, complete)
 
-    def _leased(self) -> _Reading:
-        now = asyncio.get_running_loop().time
-        return _Reading(lambda entry: self.leases.saw(entry, now()), lambda: None)
-
-    def _served(self) -> _Reading:
+    def _served(self) -> Reading:
         """A class that is said to have a channel has one, or somebody must take that back."""
         channels: dict[str, str] = {}
 
@@ -135,4 +77,4 @@ class Knowledge:
         def complete() -> None:
             self._channels = channels
 
-        return _Reading(take, complete)
+        return Reading(take, complete)

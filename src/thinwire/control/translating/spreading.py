@@ -39,7 +39,7 @@ class Spreading:
 
     def is_ours(self, topic: str, now: float) -> bool:
         """Is the topic meant for this translator?"""
-        return chosen(topic, self.leases.translators(now) | {self.name}) == self.name
+        return chosen(topic, self.leases.members(now) | {self.name}) == self.name
 
     def may_take(self, topic: str, now: float) -> bool:
         """Is it this translator's turn to take a topic that it does not hold?"""

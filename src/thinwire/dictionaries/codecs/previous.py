@@ -13,17 +13,19 @@ that a dictionary can name.
 
 from __future__ import annotations
 
-from thinwire.dictionaries.codecs.zstd import Zstd
-
-_SHORTEST = 8
-"""bytes below which zstd takes nothing as a dictionary"""
+from thinwire.dictionaries.codecs.zstd import TABLES, Zstd
 
 
 class Previous:
-    """One end of a stream, the sending or the receiving one; `level` of zstd."""
+    """One end of a stream, the sending or the receiving one.
 
-    def __init__(self, level: int = 3) -> None:
+    level: of zstd
+    largest: bytes of the largest message to be expected
+    """
+
+    def __init__(self, level: int = 3, largest: int = 1 << 12) -> None:
         self.level = level
+        self.largest = largest
         self.name = f"zstd {level} previous message"
         self._codec = self._after(b"")
 
@@ -40,4 +42,4 @@ class Previous:
         return message
 
     def _after(self, message: bytes) -> Zstd:
-        return Zstd(message if len(message) >= _SHORTEST else b"", self.level)
+        return Zstd(b"" if message.startswith(TABLES) else message, self.level, self.largest)

@@ -13,13 +13,15 @@ whose low half is 13, for zstd the mark of more than 4095 equal literals, which 
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 import zstandard
 
 from thinwire.dictionaries.codecs.stored import unstored
-from thinwire.errors import CorruptFrame
+from thinwire.errors import CorruptDictionary, CorruptFrame
 
+TABLES = b"\x37\xa4\x30\xec"
+"""what a dictionary with tables of zstd begins with"""
 MARK = 13
 STORED, WHOLE = bytes((0x00 | MARK,)), bytes((0x10 | MARK,))
 _LAST_COMPRESSED = 5
@@ -34,7 +36,7 @@ _COMMON = 512
 class Zstd:
     """zstd, with shared bytes or (empty content) without.
 
-    content: what `train` made, or any bytes at all
+    content: what `train` made, or any bytes that do not begin with `TABLES`
     level: of zstd, 1 to 22
     largest: bytes of the largest message to be expected; longer ones work, less well
     """
@@ -45,59 +47,56 @@ class Zstd:
         self.largest = largest
         self.name = f"zstd {level} dictionary" if content else f"zstd {level}"
         self._window = min(max((max(largest, 1) - 1).bit_length(), _SMALLEST_WINDOW), _LARGEST_WINDOW)
-        self._usual = min(max(largest, 64), 1 << 16)
-        self._openings = [self._opening(length) for length in range(_COMMON)]
+        self._usual = min(max(2 * largest, 256), 1 << 16)
+        self._openings = _openings(self._window)
 
     def pack(self, message: bytes) -> bytes:
         """Five bytes less than zstd's shortest frame, in the usual case."""
         if not message:
             return b""
-        frame = self._compressor.compress(message)
+        try:
+            frame = self._compressor.compress(message)
+        except zstandard.ZstdError as problem:
+            raise CorruptDictionary(f"zstd cannot use it: {problem}", length=len(self.content)) from None
         length = len(frame) - 5
         if length > len(message):
             return STORED + message
-        if self._is_one_block(frame, length):
+        opening = self._openings[length] if length < _COMMON else _opening(self._window, length)
+        # zstd may take a smaller window than it was told; a reader with a larger one reads the same.
+        if frame[0] == 0 and frame[1] <= opening[1] and frame[2:5] == opening[2:] and frame[5] & 15 != MARK:
             return frame[5:]
         return WHOLE + frame[1:] if frame[0] == 0 and len(frame) <= len(message) else STORED + message
 
     def unpack(self, packed: bytes, limit: int) -> bytes:
-        """Put back what was cut off, then let zstd read it."""
-        if not packed:
-            return b""
-        if packed[0] & 15 == MARK:
-            # A descriptor of zero promises no size: zstd would make room for whatever size a frame promises.
-            return self._read(b"\0" + packed[1:], limit) if packed[:1] == WHOLE else unstored(packed, STORED, limit)
+        """Put back what was cut off and let zstd read it; the usual way is short, because it is taken so often."""
         length = len(packed)
-        if length >= _LARGEST_BLOCK:
-            raise CorruptFrame("longer than a block of zstd can be", length=length, limit=_LARGEST_BLOCK)
-        opening = self._openings[length] if length < _COMMON else self._opening(length)
-        return self._read(opening + packed, limit)
+        if 0 < length < _COMMON and packed[0] & 15 != MARK:
+            usual = self._usual
+            try:
+                return self._decompressor.decompress(self._openings[length] + packed, usual if usual < limit else limit)
+            except zstandard.ZstdError:
+                pass  # not a usual one: longer than expected, or broken
+        return self._unpack_any(packed, limit) if packed else b""
 
-    def _opening(self, length: int) -> bytes:
-        window = self._window - _SMALLEST_WINDOW << 3
-        return bytes((0, window)) + (length << 3 | _LAST_COMPRESSED).to_bytes(3, "little")
-
-    def _is_one_block(self, frame: bytes, length: int) -> bool:
-        # zstd may take a smaller window than it was told; a reader with a larger one reads the same.
-        return (
-            frame[0] == 0
-            and frame[1] >> 3 <= self._window - _SMALLEST_WINDOW
-            and int.from_bytes(frame[2:5], "little") == length << 3 | _LAST_COMPRESSED
-            and frame[5] & 15 != MARK
-        )
+    def _unpack_any(self, packed: bytes, limit: int) -> bytes:
+        if packed[0] & 15 != MARK:
+            if len(packed) >= _LARGEST_BLOCK:
+                raise CorruptFrame("longer than a block of zstd can be", length=len(packed), limit=_LARGEST_BLOCK)
+            return self._read(_opening(self._window, len(packed)) + packed, limit)
+        if packed[:1] == WHOLE:
+            # A descriptor of zero promises no size: zstd would make room for whatever size a frame promises.
+            return self._read(b"\0" + packed[1:], limit)
+        return unstored(packed, STORED, limit)
 
     def _read(self, frame: bytes, limit: int) -> bytes:
-        # zstd's buffer is made before anything is read: first one for a usual message, because making one of `limit`
+        # zstd's buffer is made before anything is read: one for a usual message first, because making one of `limit`
         # bytes costs more than reading a short message.
-        try:
-            return self._decompressor.decompress(frame, min(self._usual, limit), False, False)
-        except zstandard.ZstdError as problem:
-            if limit <= self._usual:
-                raise CorruptFrame(f"zstd: {problem}", limit=limit) from None
-        try:
-            return self._decompressor.decompress(frame, limit, False, False)
-        except zstandard.ZstdError as problem:
-            raise CorruptFrame(f"zstd: {problem}", limit=limit) from None
+        for room in sorted({min(self._usual, limit), limit}):
+            try:
+                return self._decompressor.decompress(frame, room, False, False)
+            except zstandard.ZstdError as problem:
+                trouble = str(problem)
+        raise CorruptFrame(f"zstd: {trouble}", limit=limit)
 
     @cached_property
     def _shared(self) -> zstandard.ZstdCompressionDict | None:
@@ -124,3 +123,14 @@ class Zstd:
             max_window_size=1 << _LARGEST_WINDOW,
             format=zstandard.FORMAT_ZSTD1_MAGICLESS,
         )
+
+
+def _opening(window: int, length: int) -> bytes:
+    """What is cut off a frame whose only block has this length."""
+    header = length << 3 & 0xFFFFFF | _LAST_COMPRESSED
+    return bytes((0, window - _SMALLEST_WINDOW << 3)) + header.to_bytes(3, "little")
+
+
+@cache
+def _openings(window: int) -> list[bytes]:
+    return [_opening(window, length) for length in range(_COMMON)]

@@ -4,7 +4,8 @@
               messages it is expected to live for
     cost      the bytes of the dictionary as it travels (packed, delta-coded to the one before), to every receiver
 
-A life ends where the stream ends or where the dictionary has decayed. Where nobody says how long the stream is, it is
+A life ends where the stream ends (if its length is known; no more than ten times what has been seen is counted on) or
+where the dictionary has decayed. Where nobody says how long the stream is, it is
 taken to go on for as long as it has gone on: no dictionary is then spread before its saving on what has been seen would
 have paid for it, so that a stream too short for any dictionary costs what deflate costs. Decay is what the messages
 themselves show: a dictionary that loses d bytes a message with every message is best replaced every
@@ -30,7 +31,7 @@ from thinwire.dictionaries.maintenance.estimating import DEFLATE, SLOT
 from thinwire.dictionaries.maintenance.history import History
 from thinwire.dictionaries.maintenance.policy import KEEP, Keep, Prolong, Proposal, Replace, Trainer, Why, zstd_3
 from thinwire.dictionaries.maintenance.sizing import LADDER, climbed, fitting
-from thinwire.dictionaries.maintenance.trial import LEAST, Outcome, Trial
+from thinwire.dictionaries.maintenance.trial import LEAST, Outcome, Trial, at_most
 
 SAMPLE, SAMPLE_BYTES = 2000, 1 << 19
 FIRST = 64
@@ -39,6 +40,8 @@ DENSE, STRIDE = 1000, 256
 """one message in so many thousands seen is looked at, one in `STRIDE` in the end"""
 START = 2048
 """bytes; the size that is tried first"""
+TRUSTED = 10
+"""a stream whose length is known is expected to stay as it is for so many times the messages seen; who knows more?"""
 WAIT, GROWN = 1.25, 4
 """a look is not repeated before the stream has grown by this: without a dictionary, and with one"""
 TRAININGS = 2
@@ -105,6 +108,19 @@ class CostBased:
             self._sample(messages[self._seen - before - 1])
         self._seen = end
 
+    def resume(self, seen: int, dictionary: Dictionary | None) -> None:
+        """Go on where another left off that had seen so many messages; `dictionary`: what it had spread."""
+        if not seen:
+            return
+        self._seen = self._born = seen
+        self._next = seen + 1
+        if dictionary is None:
+            self._look_at, self._gathering = seen, GATHERED
+            return
+        self._dictionary, self._codec = dictionary, codec_of(dictionary)
+        self._cost = at_most(dictionary, None) * self.topology.receivers
+        self._look_at = GROWN * seen
+
     def propose(self) -> Proposal:
         if not self._due:
             return KEEP
@@ -152,7 +168,7 @@ class CostBased:
 
     def _life(self, lost: float) -> float:
         """Messages that a new dictionary is expected to live for."""
-        left = self._seen if self.expected is None else max(0, self.expected - self._seen)
+        left = self._seen if self.expected is None else min(TRUSTED * self._seen, max(0, self.expected - self._seen))
         if not lost:
             return left
         faster = lost / max(self._seen - self._born, 1)
@@ -170,7 +186,8 @@ class CostBased:
         if self._dictionary is None:
             best = climbed(sizes, START, trial.worth)
         else:
-            best = climbed(sizes, len(self._dictionary.content) * 2, trial.worth, TRAININGS)
+            grown = len(self._dictionary.content) * (1 if decayed else 2)
+            best = climbed(sizes, grown, trial.worth, TRAININGS)
         found = trial.outcomes.get(best) if best is not None else None
         if found is not None and found.saving > found.cost and not self._better_later(found):
             proposal: Proposal = self._adopt(found, trial)
@@ -218,7 +235,7 @@ class CostBased:
         """When the sample has grown, or a size that did not pay would."""
         growing, seen = self._seen < 2 * SAMPLE, self._seen
         if self._dictionary is not None:
-            pays = trial.next_to_pay(self._dictionary) if self.expected is None else inf
+            pays = trial.next_to_pay(self._dictionary) / (1 if self.expected is None else TRUSTED)
             return GROWN * seen if growing else min(max(GROWN * seen, pays), GROWN**2 * seen)
         if self.expected is not None:
             return 2 * seen if growing and trial.promising else GROWN * seen

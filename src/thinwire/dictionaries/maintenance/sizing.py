@@ -12,8 +12,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-LADDER = tuple(size for power in range(8, 16) for size in (1 << power, 3 << power - 1)) + (1 << 16,)
-"""bytes: 256, 384, 512, 768 and so on to 65,536"""
+LADDER = tuple(whole << power for power in range(7, 15) for whole in (2, 3))
+"""bytes: 256, 384, 512, 768 and so on to 49,152"""
 SAMPLE = 10
 """bytes of messages for every byte of a dictionary; from fewer it learns them by heart"""
 

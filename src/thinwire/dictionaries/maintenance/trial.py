@@ -97,7 +97,7 @@ class Trial:
         return FARTHER * outcome.saving - outcome.cost
 
     def _learned(self, size: int) -> Sequence[bytes]:
-        """The messages that a dictionary of this size is made from: evenly spread, as many as still make a difference."""
+        """The messages that a dictionary of this size is made from: evenly spread, as many as make a difference."""
         bytes_ = sum(map(len, self.messages))
         return self.messages[:: max(1, bytes_ // max(LEARNED, LEARNED_FOR_A_BYTE * size))]
 

@@ -18,28 +18,33 @@ from thinwire.evaluation.bench.bar import Bar, Row, Setting
 from thinwire.evaluation.bench.dictionaries_streams import Cut, cuts
 from thinwire.evaluation.bench.dictionaries_vcdiff import vcdiff_bytes
 
-SIZE = 16_384
-SIZES = (4_096, SIZE)
+SMALL = 4_096
 ANY_COST = 10.0
 """budget that lets every candidate take part, as the stock ways have no budget either"""
 STOCK_LEVELS = (3, 19)
 _LIMIT = 1 << 24
 
-BASELINES: tuple[Callable[[], Codec], ...] = (Deflate, Gzip, lambda: Zstd(b"", 19), Previous)
+BASELINES: tuple[Callable[[int], Codec], ...] = (
+    lambda largest: Deflate(),
+    lambda largest: Gzip(),
+    lambda largest: Zstd(b"", 19, largest),
+    lambda largest: Previous(3, largest),
+)
+"""each made for the largest message to be expected"""
 
 
 def sizes(setting: Setting) -> Iterator[Row]:
     """One row a stream, with all codecs beside ours."""
     every = cuts(setting)
     for place, cut in enumerate(every):
-        yield _row(cut)
+        yield _row(cut, STOCK_LEVELS[:1] if setting.quick else STOCK_LEVELS)
         setting.progress((place + 1) / len(every))
 
 
-def _row(cut: Cut) -> Row:
-    baselines = {codec.name: weighed(codec, make(), cut.judging) for make in BASELINES for codec in (make(),)}
-    stock = _stock(cut)
-    chosen = choose(cut.training, sizes=SIZES, budget=ANY_COST)
+def _row(cut: Cut, levels: Sequence[int]) -> Row:
+    baselines = dict(_weighed(make, cut) for make in BASELINES)
+    stock = _stock(cut, levels)
+    chosen = choose(cut.training, sizes=(SMALL, cut.size), budget=ANY_COST)
     if chosen is None:
         return Row(f"{cut.name}: bytes a message", "bytes", note="no dictionary could be made", sound=False)
     ours = weighed(codec_of(chosen), codec_of(chosen), cut.judging)
@@ -63,17 +68,19 @@ def weighed(sender: Codec, receiver: Codec, messages: Sequence[bytes]) -> float:
     return total / len(messages)
 
 
-def _stock(cut: Cut) -> dict[str, float]:
+def _weighed(make: Callable[[int], Codec], cut: Cut) -> tuple[str, float]:
+    sender, receiver = make(cut.largest), make(cut.largest)
+    return sender.name, weighed(sender, receiver, cut.judging)
+
+
+def _stock(cut: Cut, levels: Sequence[int]) -> dict[str, float]:
     """What a team gets that uses the libraries as they are, their constant bytes not counted."""
-    size = min(SIZE, sum(map(len, cut.training)) // 10)
-    largest = max(map(len, cut.training))
     found = {}
-    for level in STOCK_LEVELS:
-        trained = zstandard.train_dictionary(size, list(cut.training), level=level).as_bytes()
-        found[f"stock zstd {level}"] = weighed(
-            Zstd(trained, level, largest), Zstd(trained, level, largest), cut.judging
-        )
-        if level == STOCK_LEVELS[0]:
+    for level in levels:
+        trained = zstandard.train_dictionary(cut.size, list(cut.training), level=level).as_bytes()
+        codec = Zstd(trained, level, cut.largest)
+        found[f"stock zstd {level}"] = weighed(codec, codec, cut.judging)
+        if level == levels[0]:
             preset = Preset(trained, 9)
             found["stock zlib 9"] = weighed(preset, preset, cut.judging)
     return found

@@ -9,6 +9,7 @@ from pathlib import Path
 from thinwire.evaluation.bench.bar import Setting
 from thinwire.evaluation.streams import Stream, generated, streams
 
+SIZE = 16_384
 TRAINING, JUDGING = 2_000, 1_000
 QUICK_TRAINING, QUICK_JUDGING = 600, 100
 _QUICK_STREAMS = 4
@@ -24,6 +25,16 @@ class Cut:
     real: bool
     training: tuple[bytes, ...]
     judging: tuple[bytes, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of a dictionary for it: 16 kB, or a tenth of a shorter sample."""
+        return min(SIZE, sum(map(len, self.training)) // 10)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest message that trains."""
+        return max(map(len, self.training))
 
     @property
     def raw(self) -> float:

@@ -13,7 +13,7 @@ from time import process_time
 
 from thinwire.dictionaries import choose, codec_of, train
 from thinwire.evaluation.bench.bar import Bar, Row, Setting
-from thinwire.evaluation.bench.dictionaries_codecs import SIZE, SIZES
+from thinwire.evaluation.bench.dictionaries_codecs import SMALL
 from thinwire.evaluation.bench.dictionaries_streams import Cut, cuts
 from thinwire.evaluation.bench.references import RAW_DEFLATE, deflate
 
@@ -38,12 +38,12 @@ class Pace:
 
 def times(setting: Setting) -> Iterator[Row]:
     """Two rows: there and back."""
-    packing, unpacking = [], []
     every = cuts(setting)
+    found = []
     for place, cut in enumerate(every):
-        for paces, pace in zip((packing, unpacking), _paces(cut), strict=False):
-            paces.append(pace)
+        found.append(_paces(cut))
         setting.progress((place + 1) / len(every))
+    packing, unpacking = zip(*filter(None, found), strict=True)
     yield _row("pack: time to deflate 6", packing, PACK)
     yield _row("unpack: time to inflate", unpacking, UNPACK)
 
@@ -54,17 +54,17 @@ def training_time(setting: Setting) -> Iterator[Row]:
     spent = size = 0.0
     for cut in every:
         begin = process_time()
-        train(cut.training, SIZE)
+        train(cut.training, cut.size)
         spent += process_time() - begin
         size += sum(map(len, cut.training))
     how = f"{len(every)} streams, {size / 1e6:.1f} MB; trial of segment lengths and judging included"
     yield Row("train 16 kB: time for a megabyte of messages", "ms/MB", 1e9 * spent / size, high=TRAIN, how=how)
 
 
-def _paces(cut: Cut) -> tuple[Pace, ...]:
-    chosen = choose(cut.training, sizes=SIZES, budget=PACK)
+def _paces(cut: Cut) -> tuple[Pace, Pace] | None:
+    chosen = choose(cut.training, sizes=(SMALL, cut.size), budget=PACK)
     if chosen is None:
-        return ()
+        return None
     codec = codec_of(chosen)
     packed, deflated = [codec.pack(m) for m in cut.judging], [deflate(m) for m in cut.judging]
     pack = race(cut.judging, codec.pack, cut.judging, deflate)
@@ -91,7 +91,7 @@ def _inflate(packed: bytes) -> bytes:
     return zlib.decompress(packed, wbits=RAW_DEFLATE)
 
 
-def _row(name: str, paces: list[Pace], bar: float) -> Row:
+def _row(name: str, paces: Sequence[Pace], bar: float) -> Row:
     value = sum(one.ours for one in paces) / sum(one.theirs for one in paces)
     worst = sorted(paces, key=lambda one: -one.ratio)[:_NAMED]
     how = f"{len(paces)} streams together, {ROUNDS} rounds, the best of each; slowest: "

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-MESSAGES = 60
+MESSAGES = 20
 _INDICATOR = 4
 """where a patch says what its header has; the length of the names comes next, seven bits a byte"""
 _NAMES_FOLLOW = 4

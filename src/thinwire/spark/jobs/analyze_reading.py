@@ -37,6 +37,10 @@ class Place(NamedTuple):
     block: int
     line: int
 
+    def next(self, file: str, block: int) -> Place:
+        """The place of the line that is read after this one, and stands there."""
+        return Place(file, block, self.line + 1 if (file, block) == self[:2] else 1)
+
 
 def parsed(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """The lines and rows of files (or folders of such), parsed."""
@@ -145,8 +149,7 @@ def _parser(header: Header | None) -> Callable[[Iterator[pa.RecordBatch]], Itera
         for batch in batches:
             found = []
             for text, file, block in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                where = (_bare(file), block)
-                place = Place(*where, place.line + 1 if place[:2] == where else 1)
+                place = place.next(_bare(file), block)
                 is_header = header is not None and place[1:] == (0, 1)
                 is_line = bool(text.strip()) and not is_header
                 found.append((*place, *(_read(text, header) if is_line else _NOTHING)))

@@ -1,0 +1,188 @@
+"""`thinwire dict`: what the store has, why, and whether it is what it should be; without Spark."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+import thinwire as tw
+from thinwire.cli.dict_publishing import publish
+from thinwire.cli.live import Access
+from thinwire.cli.main import main
+from thinwire.control.names import DICTIONARIES
+from thinwire.dictionaries import Dictionary, train
+from thinwire.transports.embedded import EmbeddedServer
+
+TOPIC = "dict.rooms"
+ROOMS = [b'{"sensor":"T%d","room":"11.%d","said":"nothing to report","t":%d.5}' % (n % 9, n % 7, n % 31) for n in range(600)]  # fmt: skip  # noqa: E501
+FIRST, SECOND = train(ROOMS[:300], 1024), train(ROOMS, 1024, codec="zlib", level=6)
+
+
+def note(n):
+    return {"room": f"11.{n % 3}", "said": f"nothing to report, but the door was opened {n} times", "n": n}
+
+
+async def _published(url):
+    """A topic whose log binds the first dictionary, and both told to its publishers."""
+    schema = tw.Schema(
+        TOPIC, [tw.Property("room", "string", "dimension"), tw.Property("said", "string"), tw.Property("n", "integer")]
+    )
+    async with tw.connect(url) as bus:
+        await bus.register(schema, retain=True, format="json")
+        async with bus.publisher(TOPIC, name="p1") as out:
+            await out.use(FIRST, 7)
+            for n in range(20):
+                await out.publish(note(n))
+    for dictionary in (FIRST, SECOND):
+        await publish(Access(url), TOPIC, dictionary, days=2)
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with EmbeddedServer() as server:
+        asyncio.run(_published(server.url))
+        yield server.url
+
+
+def run(capsys, *args, code=0):
+    assert main(["dict", *args]) == code, capsys.readouterr()
+    return capsys.readouterr()
+
+
+def document(capsys, *args, code=0):
+    return json.loads(run(capsys, *args, "--json", code=code).out)
+
+
+def test_the_list_says_what_is_used_and_what_is_kept(broker, capsys):
+    told = document(capsys, "list", "--to", broker)["dictionaries"]
+    assert [(row["hash"], row["state"]) for row in told] == [(SECOND.hash.hex(), "used"), (FIRST.hash.hex(), "kept")]
+    assert told[0]["expires"] - datetime.now(UTC).timestamp() == pytest.approx(2 * 86_400, abs=600)
+    assert told[0]["trained_messages"] == 600
+    shown = run(capsys, "list", TOPIC, "--to", broker).out
+    assert SECOND.hash.hex()[:12] in shown
+    assert f"{SECOND.facts.ratio:.1f} %" in shown
+    assert document(capsys, "list", "dict.others", "--to", broker) == {"dictionaries": []}
+    assert "dict train" in run(capsys, "list", "dict.others", "--to", broker).out
+
+
+def test_one_is_shown_with_its_facts_lineage_and_content(broker, tmp_path, capsys):
+    told = document(capsys, "show", SECOND.hash.hex()[:6], "--to", broker)
+    assert (told["hash"], told["codec"], told["bytes"]) == (SECOND.hash.hex(), "zlib", len(SECOND.content))
+    assert told["topics"] == [TOPIC]
+    assert told["packed"] > 0
+    assert any("nothing to report" in piece for piece in told["content"])
+    path = tmp_path / "rooms.dict"
+    path.write_bytes(FIRST.encode())
+    shown = run(capsys, "show", str(path)).out
+    assert FIRST.hash.hex() in shown
+    assert "600" not in shown
+    assert "300 messages" in shown
+
+
+def test_lineage_leads_to_the_parent(broker, capsys):
+    third = Dictionary(SECOND.content + b'{"floor": 3}', "zlib", 6, SECOND.largest, facts=SECOND.facts)
+    told = asyncio.run(publish(Access(broker), "dict.lineage", SECOND, 1))
+    assert told.parent == ""
+    told = asyncio.run(publish(Access(broker), "dict.lineage", third, 1))
+    assert told.parent == SECOND.hash.hex()
+    shown = document(capsys, "show", third.hash.hex(), "--to", broker)
+    assert shown["lineage"] == [SECOND.hash.hex()]
+    assert shown["changed"] == told.bytes < shown["packed"]
+
+
+def test_a_dictionary_told_twice_stays_as_it_is(broker, capsys):
+    first, again = (asyncio.run(publish(Access(broker), "dict.twice", FIRST, 1)) for _ in range(2))
+    assert (first.hash, again.hash) == (FIRST.hash.hex(), FIRST.hash.hex())
+    assert again.expires >= first.expires
+    assert len(document(capsys, "list", "dict.twice", "--to", broker)["dictionaries"]) == 1
+
+
+def test_why_tells_the_decisions_newest_first(broker, capsys):
+    told = document(capsys, "why", TOPIC, "--to", broker)["decisions"]
+    assert [(one["kind"], one["hash"]) for one in told] == [("replace", d.hash.hex()) for d in (SECOND, FIRST)]
+    assert told[0]["why"]["trained on"] == 600
+    shown = run(capsys, "why", TOPIC, "--to", broker).out
+    assert "by thinwire dict train" in shown
+    assert "nothing was decided" in run(capsys, "why", "dict.others", "--to", broker).out
+
+
+def test_a_topic_is_good_until_the_store_loses_one(broker, capsys):
+    told = document(capsys, "verify", TOPIC, "--to", broker)
+    assert told["good"]
+    needed = {one["hash"]: one["needed"] for one in told["dictionaries"]}
+    assert needed[SECOND.hash.hex()] == "publishers"
+    assert "bindings of the log" in needed[FIRST.hash.hex()]
+    entry = asyncio.run(_replace(broker, FIRST.hash.hex(), None))
+    try:
+        told = document(capsys, "verify", TOPIC, "--to", broker, code=3)
+        assert {one["hash"]: one["verdict"][:7] for one in told["dictionaries"]} == {
+            FIRST.hash.hex(): "missing",
+            SECOND.hash.hex(): "good",
+        }
+        states = {one["hash"]: one["there"] for one in document(capsys, "list", TOPIC, "--to", broker)["dictionaries"]}
+        assert states == {FIRST.hash.hex(): False, SECOND.hash.hex(): True}
+    finally:
+        asyncio.run(_replace(broker, FIRST.hash.hex(), entry))
+    assert document(capsys, "verify", TOPIC, "--to", broker)["good"]
+
+
+def test_another_one_under_the_same_hash_is_found_out(broker, capsys):
+    wrong = asyncio.run(_replace(broker, FIRST.hash.hex(), None))
+    before = asyncio.run(_replace(broker, SECOND.hash.hex(), wrong))
+    try:
+        shown = run(capsys, "verify", SECOND.hash.hex(), "--to", broker, code=3).out
+        assert "not the one that was asked for" in shown
+        assert "corrupt dictionary" in run(capsys, "show", SECOND.hash.hex(), "--to", broker, code=3).err
+    finally:
+        asyncio.run(_replace(broker, FIRST.hash.hex(), wrong))
+        asyncio.run(_replace(broker, SECOND.hash.hex(), before))
+
+
+async def _replace(url, key, value):
+    """Put something else under a key; what was there before."""
+    async with tw.connect(url) as bus:
+        bucket = await bus.broker.bucket(DICTIONARIES)
+        entry = await bucket.get(key)
+        await (bucket.delete(key) if value is None else bucket.put(key, value))
+        return entry.value if entry is not None else None
+
+
+def test_files_are_checked_without_a_broker(tmp_path, capsys):
+    good, renamed, broken = (tmp_path / name for name in ("rooms.dict", f"{'ab' * 16}.dict", "broken.dict"))
+    good.write_bytes(FIRST.encode())
+    renamed.write_bytes(FIRST.encode())
+    broken.write_bytes(FIRST.encode()[:-1])
+    assert "all 1 are good" in run(capsys, "verify", str(good)).out
+    assert "the name of another one" in run(capsys, "verify", str(renamed), code=3).out
+    assert "corrupt dictionary" in run(capsys, "verify", str(broken), code=3).out
+    assert "corrupt dictionary" in run(capsys, "show", str(broken), code=3).err
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("show", "rooms"), "neither a file nor a hash"),
+        (("show", "0000"), "no dictionary has a hash that begins so"),
+        (("show", "0" * 32), "the store has no such dictionary"),
+        (("verify", "dict.nothing"), "no log and no dictionary of it"),
+        (("why", "a topic"), "a topic is words"),
+    ],
+)
+def test_bad_requests_say_what_helps(broker, args, complaint, capsys):
+    assert complaint in run(capsys, *args, "--to", broker, code=2).err
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (("--from", "no/such.jsonl"), "there is no such file"),
+        (("--from", "rooms.jsonl"), "there is no such file"),
+        (("--from", "dict.rooms", "--size", "16q"), "a size is 256 bytes"),
+        (("--from", "dict.rooms", "--column", "payload"), "a topic's log has no columns"),
+        (("--from", __file__, "--to", "nats://127.0.0.1:1"), "say which topic it is for"),
+    ],
+)
+def test_trainings_that_cannot_be_are_refused_before_spark_starts(args, complaint, capsys):
+    pytest.importorskip("pyspark")
+    assert complaint in run(capsys, "train", *args, code=2).err

@@ -1,0 +1,62 @@
+"""The bars of codecs: streams are cut by time, ours is weighed beside the stock ways, nothing is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from thinwire.evaluation.bench import Setting, run
+from thinwire.evaluation.bench import dictionaries_codecs as codecs
+from thinwire.evaluation.bench import dictionaries_time as time
+from thinwire.evaluation.bench.dictionaries_streams import cuts
+
+
+class Lossy:
+    """A codec that loses the last byte."""
+
+    name = "lossy"
+
+    def pack(self, message: bytes) -> bytes:
+        return message[:-1]
+
+    def unpack(self, packed: bytes, limit: int) -> bytes:
+        return packed[:limit]
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Setting:
+    lines = [b'{"room":"11.%d","t":%d.%d,"state":"normal"}' % (n % 13, n * 7 % 30, n * 3 % 10) for n in range(900)]
+    (tmp_path / "rooms.json").write_bytes(b"\n".join(lines))
+    (tmp_path / "short.json").write_bytes(b"\n".join(lines[:50]))
+    return Setting(quick=True, data=tmp_path)
+
+
+def test_the_earlier_messages_train_and_the_next_judge(rooms: Setting) -> None:
+    first, *others = cuts(rooms)
+    lines = (rooms.data or Path()).joinpath("rooms.json").read_bytes().split(b"\n")
+    assert (first.name, first.real) == ("rooms", True)
+    assert [*first.training, *first.judging] == lines[:700]
+    assert not any(cut.real for cut in others), "fifty messages say nothing"
+
+
+def test_a_codec_that_loses_something_is_found() -> None:
+    with pytest.raises(AssertionError, match="lossy"):
+        codecs.weighed(Lossy(), Lossy(), [b"abc"])
+
+
+@pytest.mark.slow
+def test_every_stream_has_a_row_with_the_stock_ways_beside(rooms: Setting) -> None:
+    first, *_ = rows = [row for bar in codecs.BARS for row in run(bar, rooms)]
+    assert len(rows) == len(cuts(rooms))
+    assert first.value is not None
+    assert first.high is not None
+    assert first.sound
+    assert all(name in first.how for name in ("deflate 6", "gzip 6", "previous", "stock zstd 3", "stock zlib 9"))
+
+
+@pytest.mark.slow
+def test_time_is_told_as_a_multiple_of_deflate(rooms: Setting) -> None:
+    pack, unpack, training = (row for bar in time.BARS for row in run(bar, rooms))
+    assert all(row.value is not None and row.value > 0 for row in (pack, unpack, training))
+    assert (pack.high, unpack.high, training.high) == (0.25, 0.5, 100.0)
