@@ -1,18 +1,59 @@
 """`thinwire reproduce`: published beside ours, and pictures."""
 
 import json
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import pytest
 
 from thinwire.cli.main import main
+from thinwire.errors import SparkUnavailable
 
 
 def test_the_list_has_a_command_for_every_figure(capsys):
     assert main(["reproduce", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["experiments"]
-    assert [row["figure"] for row in listed] == ["figure 5", "figure 6", "figure 7"]
-    assert all(row["command"].startswith("thinwire reproduce virtual-events --figure ") for row in listed)
+    named = {
+        name: [row["figure"] for row in listed if row["name"] == name] for name in ("virtual-events", "dictionaries")
+    }
+    assert named["virtual-events"] == ["figure 5", "figure 6", "figure 7"]
+    assert {"table 5.4.4", "figure 5.2.1"} <= set(named["dictionaries"])
+    for row in listed:
+        kind, number = row["figure"].split()
+        assert row["command"] == f"thinwire reproduce {row['name']} --{kind} {number}"
+
+
+def test_a_table_of_dictionaries_without_spark(capsys, tmp_path, monkeypatch):
+    def no_java(*, remote=False):
+        raise SparkUnavailable("Java 17 or newer is needed")
+
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr("thinwire.spark.session.check", no_java)
+    args = ["dictionaries", "--table", "5.4.2", "--quick", "--events", "300", "--out", str(tmp_path), "--json"]
+    assert main(["reproduce", *args]) == 0
+    said = capsys.readouterr()
+    sheet = json.loads(said.out)["table 5.4.2"]
+    assert sheet["rows"]
+    assert "in one process" in said.err
+    assert "Compression in Publish/Subscribe Systems" in said.err
+
+
+@pytest.mark.slow
+def test_a_table_of_dictionaries_on_spark(tmp_path):
+    pytest.importorskip("pyspark")
+    from thinwire.spark.session import check
+
+    try:
+        check()
+    except SparkUnavailable as problem:
+        pytest.skip(str(problem))
+    args = ["dictionaries", "--table", "5.4.2", "--quick", "--events", "300", "--out", str(tmp_path), "--json"]
+    command = [sys.executable, "-m", "thinwire", "reproduce", *args, "--master", "local[2]"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["table 5.4.2"]["rows"]
+    assert "in one process" not in done.stderr
 
 
 def figure(number, capsys, tmp_path, *args):
@@ -53,6 +94,16 @@ def test_tables_for_people_cite_the_paper(capsys, tmp_path):
     assert "figure 6" not in out
 
 
-@pytest.mark.parametrize("args", [("moon",), ("virtual-events", "--figure", "4"), ("--events", "1")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("moon",),
+        ("virtual-events", "--figure", "4"),
+        ("--events", "1"),
+        ("virtual-events", "--table", "5.4.4"),
+        ("dictionaries", "--table", "9.9.9"),
+        ("dictionaries", "--figure", "5.5.4"),
+    ],
+)
 def test_bad_requests_are_refused(args):
     assert main(["reproduce", *args]) == 2

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.sparks import MasterOption
 from thinwire.errors import ConfigError
 from thinwire.evaluation.reproduce import EXPERIMENTS, Experiment, find
 from thinwire.evaluation.reproduce import virtual_events as experiment
@@ -21,9 +22,14 @@ QUICK_RUNS, RUNS = 2, 10
 
 NameArgument = Annotated[str, typer.Argument(help="What to reproduce; see --list.")]
 ListOption = Annotated[bool, typer.Option("--list", help="List what can be reproduced.")]
-FigureOption = Annotated[int | None, typer.Option("--figure", help="Only this figure.")]
+FigureOption = Annotated[str | None, typer.Option("--figure", help="Only this figure, such as 5 or 5.2.1.")]
+TableOption = Annotated[str | None, typer.Option("--table", help="Only this table, such as 5.4.4.")]
 EventsOption = Annotated[int | None, typer.Option("--events", help=f"How many events; {FULL:,} by default.", min=2)]
-QuickOption = Annotated[bool, typer.Option("--quick", help=f"{QUICK:,} events.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Few events, streams and settings: does it work?")]
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder of real streams; else generated ones.", exists=True, file_okay=False),
+]
 RunsOption = Annotated[
     int | None, typer.Option("--runs", help=f"How often figure 7 is measured; {RUNS} times by default.", min=1)
 ]
@@ -41,26 +47,66 @@ def reproduce(
     name: NameArgument = "virtual-events",
     listing: ListOption = False,
     figure: FigureOption = None,
+    table: TableOption = None,
     events: EventsOption = None,
     quick: QuickOption = False,
     runs: RunsOption = None,
+    data: DataOption = None,
     out: OutOption = Path("runs/reproduce"),
+    master: MasterOption = "local[*]",
     json: JsonOption = False,
 ) -> None:
-    """Every table and figure again, ours beside the published ones."""
+    """Every table and figure again, ours beside the published ones.
+
+    The cells of `dictionaries` run on Spark where it can run, else one
+    after the other in this process.
+
+    \b
+    thinwire reproduce virtual-events --figure 5
+    thinwire reproduce dictionaries --table 5.4.4 --data streams
+    """
     output = Output(json)
     if listing:
         _list(output)
         return
+    if name == "dictionaries":
+        output.document(_dictionaries(output, table, figure, events, quick, data, out, master))
+        return
     chosen = find(name)
-    if figure is not None and figure not in chosen.figures:
-        raise ConfigError("no such figure", figure=figure, choose_from=sorted(chosen.figures))
+    if table is not None:
+        raise ConfigError("this has figures and no tables", table=table, choose_from=sorted(chosen.figures))
+    numbers = _numbers(chosen, figure)
     scale = Scale(events or (QUICK if quick else FULL), runs or (QUICK_RUNS if quick else RUNS))
     output.note(chosen.paper)
     document: dict[str, Any] = {"experiment": name, "paper": chosen.paper, **scale._asdict()}
-    for number in [figure] if figure else sorted(chosen.figures):
+    for number in numbers:
         document[f"figure {number}"] = _FIGURES[number](output, chosen, scale, out)
     output.document(document)
+
+
+def _numbers(chosen: Experiment, figure: str | None) -> list[int]:
+    if figure is None:
+        return sorted(chosen.figures)
+    if figure not in map(str, chosen.figures):
+        raise ConfigError("no such figure", figure=figure, choose_from=sorted(chosen.figures))
+    return [int(figure)]
+
+
+def _dictionaries(
+    output: Output,
+    table: str | None,
+    figure: str | None,
+    events: int | None,
+    quick: bool,
+    data: Path | None,
+    out: Path,
+    master: str,
+) -> dict[str, Any]:
+    from thinwire.cli.reproduce_dictionaries import reproduce_sheets
+    from thinwire.evaluation.reproduce.dictionaries_sheet import Scale as SheetScale
+
+    scale = SheetScale(quick, str(data.resolve()) if data is not None else None, events or FULL)
+    return reproduce_sheets(output, table, figure, scale, out / "dictionaries", master)
 
 
 def _figure_5(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
@@ -145,16 +191,18 @@ _FIGURES: dict[int, Callable[[Output, Experiment, Scale, Path], Any]] = {5: _fig
 
 
 def _list(output: Output) -> None:
+    from thinwire.cli.reproduce_dictionaries import COLUMNS, NAME, PAPER
+    from thinwire.cli.reproduce_dictionaries import listing as sheets
+
     rows = [
         (e.name, f"figure {number}", what, f"thinwire reproduce {e.name} --figure {number}")
         for e in EXPERIMENTS.values()
         for number, what in e.figures.items()
-    ]
-    columns = ("name", "figure", "what", "command")
-    output.table("what can be reproduced", columns, rows)
-    for e in EXPERIMENTS.values():
-        output.note(f"{e.name}: {e.paper}")
-    output.document({"experiments": [dict(zip(columns, row, strict=True)) for row in rows]})
+    ] + sheets()
+    output.table("what can be reproduced", COLUMNS, rows)
+    for name, paper in [*((e.name, e.paper) for e in EXPERIMENTS.values()), (NAME, PAPER)]:
+        output.note(f"{name}: {paper}")
+    output.document({"experiments": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
 
 
 def _watched(what: str, work: Callable[[experiment.Progress], Any]) -> Any:

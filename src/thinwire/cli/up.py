@@ -24,7 +24,7 @@ from thinwire.cli.live import (
     TokenOption,
 )
 from thinwire.cli.output import Output
-from thinwire.client.opening import open_broker, run_registry, run_translator
+from thinwire.client.opening import open_broker, run_dictionaries, run_registry, run_translator
 from thinwire.client.urls import read_url
 from thinwire.clock import WallClock
 from thinwire.control.plans import Plan, load_plan, register_plan
@@ -43,6 +43,7 @@ class Service(StrEnum):
 
     REGISTRY = "registry"
     TRANSLATOR = "translator"
+    DICTIONARIES = "dictionaries"
 
 
 PortOption = Annotated[int, typer.Option("--port", help="Where it listens; 0 for a free port.", min=0, max=65535)]
@@ -54,7 +55,8 @@ RunningOption = Annotated[
     str | None, typer.Option("--to", metavar="URL", help="Start no broker: only the services, on the one at URL.")
 ]
 OnlyOption = Annotated[
-    Service | None, typer.Option("--only", help="Run one of the services, not both; translators may be several.")
+    Service | None,
+    typer.Option("--only", help="Run one of the services alone; translators and dictionaries may be several."),
 ]
 PlanOption = Annotated[
     Path | None, typer.Option("--plan", metavar="FILE", help="Register the topics of this plan, with their settings.")
@@ -75,12 +77,13 @@ def up(
     key: KeyOption = None,
     json: JsonLineOption = False,
 ) -> None:
-    """Run a broker on this machine, the registry and a translator, until
-    Ctrl-C or SIGTERM.
+    """Run a broker on this machine, the registry, a translator and the
+    dictionary service, until Ctrl-C or SIGTERM.
 
     The registry tells publishers what subscribers want; the translator makes
     channels of the log for those who ask for less than the most demanding
-    one. The broker listens on 127.0.0.1 alone and dies with this process, even
+    one; the dictionary service finds what the messages of a topic share,
+    where its owner wants that. The broker listens on 127.0.0.1 alone and dies with this process, even
     a killed one. Leaves with 0 when it is stopped, with 2 where it cannot
     start.
 
@@ -140,13 +143,19 @@ async def _register(output: Output, url: str, options: dict[str, Any], plan: Pla
 
 
 def _named(only: Service | None) -> str:
-    return "registry and translator" if only is None else f"the {only}"
+    if only is None:
+        return "registry, translator and dictionaries"
+    return "the dictionary service" if only is Service.DICTIONARIES else f"the {only}"
 
 
 @asynccontextmanager
 async def _services(url: str, options: dict[str, Any], only: Service | None) -> AsyncIterator[set[asyncio.Task[None]]]:
     """The services at work, as the tasks that do it."""
-    starts = {Service.REGISTRY: run_registry, Service.TRANSLATOR: run_translator}
+    starts = {
+        Service.REGISTRY: run_registry,
+        Service.TRANSLATOR: run_translator,
+        Service.DICTIONARIES: run_dictionaries,
+    }
     async with AsyncExitStack() as stack:
         tasks: set[asyncio.Task[None]] = set()
         for service, start in starts.items():

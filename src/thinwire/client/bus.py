@@ -126,7 +126,8 @@ class Bus:
         """Make a topic known under the schema's name, or a new version of its schema.
 
         settings: `retain` (keep publishing and storing while nobody subscribes), `format` ("compact" or "json"),
-        `predictor`, `max_silence`, `key_frame_interval`, `audit_every`, `late_policy`
+        `predictor`, `max_silence`, `key_frame_interval`, `audit_every`, `late_policy`, `dictionaries` (have publishers
+        pack with what messages share, where that pays)
         """
         check_topic(schema.name)
         return await register_schema(self._registry, schema, Settings(**settings) if settings else None)
@@ -144,6 +145,7 @@ class Bus:
         max_batch: int = 65_536,
         max_pending: int = MAX_PENDING,
         recover: bool = False,
+        dictionaries: bool | None = None,
     ) -> TopicPublisher:
         """A publisher of a topic; use it with `async with`.
 
@@ -151,11 +153,11 @@ class Bus:
         schema: of a topic that is not registered; with a registry running, it is registered. Without one, a topic that
             nobody has registered takes bytes, whatever they mean: `await out.publish(b"...")`
         tolerance, default_tolerance, config: how far off values may be, where no registry decides
-        linger, max_batch, max_pending, recover: see `TopicPublisher`
+        linger, max_batch, max_pending, recover, dictionaries: see `TopicPublisher`
         """
         demand = Demand(tolerance=dict(tolerance or {}), default_tolerance=default_tolerance)
         made = TopicPublisher(
-            lambda: self._topic(topic, schema, register=True),
+            lambda: self._topic(topic, schema, register=True, dictionaries=bool(dictionaries)),
             self.broker,
             self.clock,
             check_topic(topic),
@@ -165,6 +167,7 @@ class Bus:
             max_batch=max_batch,
             max_pending=max_pending,
             recover=recover,
+            dictionaries=dictionaries,
         )
         self._open.append(made)
         return made
@@ -244,20 +247,23 @@ class Bus:
             raise TransportClosed("this bus is not open: use `async with connect(...)`")
         return self._bucket
 
-    async def _topic(self, name: str, schema: Schema | None, *, register: bool) -> Topic:
-        if schema is None and await topic_document(self._registry, check_topic(name)) is None:
-            return await self._payload_topic(name, register=register)
+    async def _topic(self, name: str, schema: Schema | None, *, register: bool, dictionaries: bool = False) -> Topic:
+        """What there is of a topic; a new one may be registered, with dictionaries where its publisher wants them."""
+        fresh = await topic_document(self._registry, check_topic(name)) is None
+        settings = {"dictionaries": True} if fresh and dictionaries else {}
+        if schema is None and fresh:
+            return await self._payload_topic(name, register=register, **settings)
         if register and schema is not None and await self.served():
-            await self.register(schema)
+            await self.register(schema, **settings)
         return await Topic.find(self.broker, self._registry, name, schema)
 
-    async def _payload_topic(self, name: str, *, register: bool) -> Topic:
+    async def _payload_topic(self, name: str, *, register: bool, **settings: Any) -> Topic:
         """A topic without a schema: what nobody was there to take is kept in the log all the same, for no state tells
         of it later."""
         if not register and not await carries_payloads(self.broker, name):
             raise UnknownTopic(topic=name)
         if register and await self.served():
-            await self.register(opaque(name), retain=True)
+            await self.register(opaque(name), retain=True, **settings)
         return await Topic.find(self.broker, self._registry, name, opaque(name))
 
     def _fresh_name(self) -> str:

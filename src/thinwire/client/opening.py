@@ -72,8 +72,8 @@ def _fields(kind: Any) -> set[str]:
 
 
 async def run_services(broker: Broker, clock: Clock, stack: AsyncExitStack) -> list[asyncio.Task[None]]:
-    """The registry and a translator in this process, as long as the stack lasts; the tasks that do it."""
-    return [await run_registry(broker, clock, stack), await run_translator(broker, clock, stack)]
+    """The registry, a translator and a dictionary service in this process, as long as the stack lasts; their tasks."""
+    return [await run(broker, clock, stack) for run in (run_registry, run_translator, run_dictionaries)]
 
 
 async def run_registry(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
@@ -88,6 +88,13 @@ async def run_translator(broker: Broker, clock: Clock, stack: AsyncExitStack) ->
     from thinwire.control.translating.service import TranslatorService
 
     return await _run(TranslatorService(broker, clock), "translator", stack)
+
+
+async def run_dictionaries(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
+    """A dictionary service in this process, as long as the stack lasts; the task that does it."""
+    from thinwire.control.dictionaries.service import DictionaryService
+
+    return await _run(DictionaryService(broker, clock), "dictionaries", stack)
 
 
 class _Service(Protocol):

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from thinwire.client.claiming import CLAIM, LastWords, claim
 from thinwire.client.dead_letters import DeadLetters
+from thinwire.client.dictionaries import Announced, SelfTrained, Slots
 from thinwire.client.outbox import Outbox
 from thinwire.client.payloads import PayloadLimit, shown
 from thinwire.client.recovery import what_was_told
@@ -45,6 +46,8 @@ class TopicPublisher:
     linger: seconds in which frames gather into one message; max_batch: bytes of such a message, at most
     max_pending: bytes that may wait for the broker before `publish` waits too
     recover: read what an earlier life under this name has told, into `told`
+    dictionaries: pack with those of the topic; None: as the topic's setting says. True on a topic that no registry
+        knows: train on what is said here, and pack with that
 
     told: for each source the last event that is in the log, where `recover` was asked for: go on after it
     """
@@ -62,6 +65,7 @@ class TopicPublisher:
         max_batch: int = 65_536,
         max_pending: int = MAX_PENDING,
         recover: bool = False,
+        dictionaries: bool | None = None,
     ) -> None:
         self.name = name
         self.topic = topic
@@ -72,6 +76,8 @@ class TopicPublisher:
         self._clock = clock
         self._config = config
         self._recover = recover
+        self._dictionaries = dictionaries
+        self._packing: tuple[Announced | SelfTrained, asyncio.Task[None]] | None = None
         self._batching = {"linger": linger, "max_batch": max_batch, "max_pending": max_pending}
         self._owed: Request | None = None
         self._factoring: Factoring | None = None
@@ -103,6 +109,11 @@ class TopicPublisher:
     def messages(self) -> int:
         """Messages stored so far."""
         return self._opened()[1].messages
+
+    @property
+    def dictionary_bytes(self) -> int:
+        """Bytes of dictionaries that came here, and of word of them."""
+        return self._view.dictionary_bytes + (self._packing[0].heard if self._packing is not None else 0)
 
     async def open(self) -> None:
         """Take the name, find out what it said before, and begin a new life under it."""
@@ -141,6 +152,8 @@ class TopicPublisher:
             await self._broker.listen(call_subject(self.topic), self._hear),
         ]
         self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._follow_configuration())]
+        document = self._view.document
+        self._pack(config.dictionaries if config is not None else bool(document and document.settings.dictionaries))
         await outbox.drained(CLOSE_PATIENCE)
 
     async def publish(self, event: Mapping[str, Any] | bytes) -> None:
@@ -165,6 +178,8 @@ class TopicPublisher:
             raise
         if frames and self.wanted:
             outbox.put(frames)
+            if self._sampled is not None:
+                self._sampled.note(frames)
 
     async def use(self, dictionary: Dictionary, slot: int, expires: float = 0) -> None:
         """Store a dictionary, then pack with it from here on: see `Publisher.use`."""
@@ -206,6 +221,8 @@ class TopicPublisher:
                 refused.append((event, problem))
         if self.wanted:
             outbox.put(frames)
+            if self._sampled is not None:
+                self._sampled.note(frames)
         return refused
 
     async def _publish_singly(self, events: list[Mapping[str, Any] | bytes]) -> int:
@@ -240,14 +257,16 @@ class TopicPublisher:
 
     async def _abandon(self) -> None:
         """Stop everything; what waits is given up."""
-        for task in self._tasks:
+        tasks = [*self._tasks, *([self._packing[1]] if self._packing is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for listener in self._listeners:
             await listener.close()
         if self._outbox is not None:
             await self._outbox.close()
         self._link, self._outbox, self._tasks, self._listeners = None, None, [], []
+        self._packing = None
 
     def _opened(self) -> tuple[Publisher, Outbox]:
         if self._link is None or self._outbox is None:
@@ -257,6 +276,27 @@ class TopicPublisher:
     def _say(self, frames: list[bytes]) -> None:
         if self.wanted:
             self._opened()[1].put(frames)
+
+    def _pack(self, wanted: bool) -> None:
+        """Begin to pack with dictionaries, or end it; what was asked for goes before what the topic's owner wants."""
+        wanted = wanted if self._dictionaries is None else self._dictionaries
+        if wanted and self._packing is None:
+            slots = Slots(self.link, self._say)
+            doing: Announced | SelfTrained
+            if self._view.managed:
+                doing = Announced(self._view, self._broker, self._clock, slots)
+            else:
+                doing = SelfTrained(self._view, self._clock, slots)
+            self._packing = doing, asyncio.create_task(doing.run(), name=f"dictionaries {self.topic} {self.name}")
+        elif not wanted and self._packing is not None:
+            self._packing[1].cancel()
+            self._packing = None
+
+    @property
+    def _sampled(self) -> SelfTrained | None:
+        """Who must be told what is said."""
+        doing = self._packing[0] if self._packing is not None else None
+        return doing if isinstance(doing, SelfTrained) else None
 
     def _new_life(self, before: LastWords) -> Publisher:
         """The publishing end, one incarnation after the last that the log knows."""
@@ -312,6 +352,7 @@ class TopicPublisher:
         if not config.wanted:
             self._say(link.heartbeat(now))
         self.wanted = config.wanted
+        self._pack(config.dictionaries)
         wanted = config.link_config(link.schema)
         if wanted.version > link.config.version:
             self._say(link.reconfigure(wanted, now))

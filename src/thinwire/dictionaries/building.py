@@ -18,8 +18,11 @@ import zstandard
 from thinwire.dictionaries.codecs.deflate import REACH
 from thinwire.dictionaries.dictionary import MAX_MESSAGE, Dictionary
 
-SEGMENTS = (256, 512, 2048)
+USUAL_SEGMENT = 512
+SEGMENTS = (256, USUAL_SEGMENT, 2048)
 """lengths of a segment that are tried"""
+MORE_SEGMENTS = (256, USUAL_SEGMENT, 1024, 2048, 4096)
+"""lengths that are tried where nothing but bytes counts"""
 LATEST = 0
 """instead of a length: the latest messages as they are"""
 SMALLEST = 256

@@ -17,14 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from thinwire.dictionaries.building import LATEST, SEGMENTS, SMALLEST, Way, build
+from thinwire.dictionaries.building import LATEST, MORE_SEGMENTS, SEGMENTS, SMALLEST, USUAL_SEGMENT, Way, build
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary, Facts
 from thinwire.events import Schema
 
 LEARNING = 0.7
 """share of the messages, from the earliest on, that train while the rest judges"""
-JUDGES = 400
+JUDGES = 800
 """messages of the judging part that are looked at, spread evenly over it"""
 FEWEST = 8
 """messages; fewer say nothing about the next"""
@@ -61,9 +61,12 @@ def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: f
     fitting = sorted(size for size in sizes if SMALLEST <= size <= sum(map(len, messages)) // ENOUGH)
     if not fitting:
         return None
-    middle = fitting[len(fitting) // 2]
-    found = _judged(messages, [Way("zstd", 3, middle, segment) for segment in SEGMENTS])
-    return _best(messages, list(_ways(fitting, found[0].segment, budget))) if found else None
+    found = _judged(messages, list(_ways(fitting, budget)))
+    if found is None:
+        return None
+    way = found[0]
+    closer = [way] if way.segment == LATEST else [replace(way, segment=segment) for segment in MORE_SEGMENTS]
+    return _best(messages, closer)
 
 
 def ratio(dictionary: Dictionary, messages: Sequence[bytes]) -> float:
@@ -81,12 +84,12 @@ def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) ->
     return ({name: value for name, value in event.items() if name not in hidden} for event in events)
 
 
-def _ways(sizes: Sequence[int], segment: int, budget: float) -> Iterator[Way]:
+def _ways(sizes: Sequence[int], budget: float) -> Iterator[Way]:
+    """Every codec, level and size within the budget, with segments of one length: that is settled for the best alone."""
     for (codec, level), cost in COSTS.items():
         if cost <= budget:
-            yield from (Way(codec, level, size, segment) for size in sizes)
-            if codec == "zlib":
-                yield from (Way(codec, level, size, LATEST) for size in sizes)
+            segments = (USUAL_SEGMENT, LATEST) if codec == "zlib" else (USUAL_SEGMENT,)
+            yield from (Way(codec, level, size, segment) for size in sizes for segment in segments)
 
 
 def _best(messages: Sequence[bytes], ways: Sequence[Way]) -> Dictionary | None:

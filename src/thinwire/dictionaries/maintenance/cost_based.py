@@ -5,10 +5,9 @@
     cost      the bytes of the dictionary as it travels (packed, delta-coded to the one before), to every receiver
 
 A life ends where the stream ends (if its length is known; no more than ten times what has been seen is counted on) or
-where the dictionary has decayed. Where nobody says how long the stream is, it is
-taken to go on for as long as it has gone on: no dictionary is then spread before its saving on what has been seen would
-have paid for it, so that a stream too short for any dictionary costs what deflate costs. Decay is what the messages
-themselves show: a dictionary that loses d bytes a message with every message is best replaced every
+where the dictionary has decayed. Where nobody says how long the stream is, it is taken to go on for as long as it has
+gone on: no dictionary is then spread before its saving on what has been seen would have paid for it, so that a stream
+too short for any dictionary costs what deflate costs. Decay is what the messages themselves show: a dictionary that loses d bytes a message with every message is best replaced every
 sqrt(2 cost / (d copies)) messages, when half of its present loss, over such a life, comes to the cost of another.
 
 Where no dictionary pays, there is none: messages are deflated.

@@ -12,7 +12,7 @@ from thinwire.evaluation.streams import Stream, generated, streams
 SIZE = 16_384
 TRAINING, JUDGING = 2_000, 1_000
 QUICK_TRAINING, QUICK_JUDGING = 600, 100
-_QUICK_STREAMS = 4
+_QUICK_STREAMS = 3
 _SHORTEST = 800
 """messages of a stream that says anything"""
 

@@ -40,5 +40,5 @@ def find(name: str) -> Experiment:
     [5, 6, 7]
     """
     if name not in EXPERIMENTS:
-        raise ConfigError("no such experiment", experiment=name, choose_from=sorted(EXPERIMENTS))
+        raise ConfigError("no such experiment", experiment=name, choose_from=sorted([*EXPERIMENTS, "dictionaries"]))
     return EXPERIMENTS[name]

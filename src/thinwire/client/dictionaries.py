@@ -1,0 +1,200 @@
+"""What a publisher does about dictionaries: it packs with those that are announced, or trains for itself.
+
+It uses the one whose expiry lies farthest ahead. While there is none, or none can be had, it goes on without: nothing
+that is published ever waits for a dictionary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from thinwire.clock import Clock
+from thinwire.control.dictionaries.bodies import Bodies
+from thinwire.control.dictionaries.documents import InUse, Kept, Said
+from thinwire.control.dictionaries.policies import policy
+from thinwire.control.dictionaries.sampling import Sampler, Terms
+from thinwire.control.names import dictionary_subject
+from thinwire.control.topics import Topic
+from thinwire.dictionaries import Dictionary
+from thinwire.dictionaries.accounting import ALONE
+from thinwire.errors import PeerFault, RegistryError, TransportError
+from thinwire.link import Publisher
+from thinwire.link.packer import MAX_SLOT
+from thinwire.transports.broker import Broker
+
+REREAD = 300.0
+"""seconds after which the document is read again although nothing was announced: words may get lost"""
+PULSE = 0.25
+"""seconds between two looks of a publisher that trains for itself"""
+SAMPLED = 16_384
+"""frames that wait for such a look, at most"""
+
+_log = logging.getLogger("thinwire.client")
+
+
+class Slots:
+    """What a publisher has bound: one dictionary at a time, each new one to the next slot.
+
+    say: takes the frames of a binding
+
+    >>> from thinwire.events import opaque
+    >>> first, second = (Dictionary(said, "zlib", 6, 64) for said in (b"one two", b"three"))
+    >>> link, said = Publisher(opaque("notes"), compiled=False), []
+    >>> slots = Slots(link, said.extend)
+    >>> slots.use(first, 100); slots.use(first, 200); slots.use(second, 300); slots.use(first, 400)
+    >>> slots.bound == first.hash, slots.slot, len(said)
+    (True, 3, 4)
+    """
+
+    def __init__(self, link: Publisher, say: Callable[[list[bytes]], None]) -> None:
+        self.link = link
+        self.say = say
+        self.bound = b""
+        self.slot = 0
+        self.expires = 0
+
+    def use(self, dictionary: Dictionary, expires: int) -> None:
+        """Pack with it; nothing is said where that is so already."""
+        if (dictionary.hash, expires) == (self.bound, self.expires):
+            return
+        before = self.slot
+        if dictionary.hash != self.bound:
+            self.slot = before % MAX_SLOT + 1
+        self.say(self.link.use(dictionary, self.slot, expires))
+        if before and before != self.slot:
+            self.link.drop(before)
+        self.bound, self.expires = dictionary.hash, expires
+
+    def drop(self) -> None:
+        """Pack without."""
+        if self.slot:
+            self.link.drop(self.slot)
+        self.bound, self.expires = b"", 0
+
+
+class Announced:
+    """Packs with the dictionaries of the topic, as they are announced; `run` it as a task, cancel that to end it.
+
+    heard: bytes of announcements
+    """
+
+    def __init__(self, view: Topic, broker: Broker, clock: Clock, slots: Slots, terms: Terms | None = None) -> None:
+        self.heard = 0
+        self._view = view
+        self._broker = broker
+        self._clock = clock
+        self._slots = slots
+        self._terms = terms or Terms()
+        self._said: InUse | None = None
+        self._version = 0
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until it is cancelled: then the publisher goes on without dictionaries."""
+        self._slots.link.await_dictionaries()
+        try:
+            listener = await self._broker.listen(dictionary_subject(self._view.name), self._hear)
+            try:
+                await self._follow()
+            finally:
+                await listener.close()
+        finally:
+            self._slots.drop()
+            self._slots.link.await_dictionaries(False)
+
+    async def _follow(self) -> None:
+        while True:
+            self._wake.clear()
+            said, self._said = self._said, None
+            try:
+                await self._take(said or await self._view.dictionaries_in_use())
+            except (TransportError, PeerFault) as problem:
+                _log.info("%s: a dictionary cannot be had now: %s", self._view.name, problem)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience()):
+                    await self._wake.wait()
+
+    def _patience(self) -> float:
+        """Seconds until it is asked again whether the one in use was prolonged without our hearing of it."""
+        left = self._slots.expires - self._terms.latency - self._clock.now()
+        return min(REREAD, max(left, self._terms.latency / 2)) if self._slots.bound else REREAD
+
+    async def _take(self, in_use: InUse | None) -> None:
+        if in_use is None or in_use.version < self._version:
+            return
+        said = in_use.farthest(self._clock.now())
+        if said is None:
+            self._slots.drop()
+        else:
+            dictionary = await self._found(said)
+            if dictionary is None:
+                return  # it is asked for again
+            self._slots.use(dictionary, said.expires)
+        self._version = in_use.version
+
+    async def _found(self, said: Said) -> Dictionary | None:
+        known = self._view.dictionary(said.name)
+        if known is None and await self._view.learn(said.name):
+            known = self._view.dictionary(said.name)
+        return known
+
+    async def _hear(self, subject: str, payload: bytes) -> bytes | None:
+        self.heard += len(payload)
+        try:
+            said = InUse.decode(payload)
+        except RegistryError as problem:
+            _log.warning("%s: an announcement that cannot be read was ignored: %s", self._view.name, problem)
+            return None
+        if self._said is None or said.version >= self._said.version:
+            self._said = said
+            self._wake.set()
+        return None
+
+
+class SelfTrained:
+    """Trains on what the publisher itself says, where nobody looks after the dictionaries of its topic."""
+
+    def __init__(self, view: Topic, clock: Clock, slots: Slots, pulse: float = PULSE) -> None:
+        self.heard = 0
+        self._view = view
+        self._clock = clock
+        self._slots = slots
+        self._pulse = pulse
+        self._frames: deque[bytes] = deque(maxlen=SAMPLED)
+        self._bodies = Bodies(view.dictionary)
+        self._sampler = Sampler(policy("ours", ALONE), InUse(view.name), Kept(view.name))
+
+    def note(self, frames: list[bytes]) -> None:
+        """What is said now."""
+        self._frames.extend(frames)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        self._slots.link.await_dictionaries()
+        while True:
+            await asyncio.sleep(self._pulse)
+            try:
+                await self._look()
+            except TransportError as problem:
+                _log.info("%s: the store of dictionaries cannot be reached: %s", self._view.name, problem)
+
+    async def _look(self) -> None:
+        now = self._clock.now()
+        while self._frames:
+            self._sampler.offer(self._bodies.read("", self._frames.popleft()), 0, now)
+        # training takes a while: what is published meanwhile must not wait
+        action = await asyncio.to_thread(self._sampler.decide, now)
+        if action is None:
+            return
+        if action.dictionary is not None:
+            await self._view.tell_dictionary(action.dictionary, action.travelling)
+        self._sampler.done(action)
+        said = action.in_use.farthest(now)
+        if said is None or self._sampler.present is None:
+            self._slots.drop()
+        else:
+            self._slots.use(self._sampler.present, said.expires)

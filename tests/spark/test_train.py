@@ -1,0 +1,177 @@
+"""Training on Spark: the same dictionary whatever the number of tasks, from lines, tables and a topic's own frames."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from spark_sites import broker
+
+import thinwire as tw
+from thinwire.control.dictionaries.bodies import Bodies
+from thinwire.control.names import log_of, publisher_in
+from thinwire.dictionaries import choose, codec_of
+from thinwire.dictionaries import train as train_alone
+from thinwire.errors import ConfigError, UnknownTopic
+from thinwire.spark.jobs.train import Trial, train, train_topic
+from thinwire.spark.jobs.train_frames import Bound, Slots, bindings_of, bodies_of, known_of
+from thinwire.spark.jobs.train_reading import messages_in, sampled
+from thinwire.transports.nats.blocking import open_source
+
+LINES = [
+    json.dumps({"sensor": f"T{n % 9}", "room": f"11.{n % 7}", "said": "nothing to report", "t": n * 7 % 31, "n": n})
+    for n in range(1_500)
+]
+SPLITS = "spark.sql.files.maxPartitionBytes"
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> str:
+    path = tmp_path / "rooms.jsonl"
+    path.write_text("\n".join(LINES) + "\n\n")
+    return str(path)
+
+
+def test_a_sample_does_not_depend_on_how_many_tasks_read_it(spark: SparkSession, lines: str) -> None:
+    before = spark.conf.get(SPLITS)
+    drawn = []
+    try:
+        for split in ("128m", "7k"):
+            spark.conf.set(SPLITS, split)
+            drawn.append(sampled(messages_in(spark, [lines]), seed=3, most=200, size=1 << 20))
+    finally:
+        spark.conf.set(SPLITS, str(before))
+    whole, cut = drawn
+    assert whole == cut
+    assert (whole.seen, len(whole.messages)) == (1_500, 200)
+    numbers = [json.loads(message)["n"] for message in whole.messages]
+    assert numbers == sorted(numbers), "in the order in which they were"
+    assert max(numbers[:100]) < 1_000 < max(numbers), "from everywhere"
+    other = sampled(messages_in(spark, [lines]), seed=4, most=200, size=1 << 20)
+    assert other.messages != whole.messages
+    few = sampled(messages_in(spark, [lines]), seed=3, most=200, size=5_000)
+    assert sum(map(len, few.messages)) < 8_000
+
+
+def test_the_best_way_is_kept_and_no_worse_than_that_of_one_process(spark: SparkSession, lines: str) -> None:
+    told: list[tuple[int, int]] = []
+    made = train(spark, [lines], Trial((1024, 2048)), progress=lambda *at: told.append(at))
+    messages = [line.encode() for line in LINES]
+    alone = choose(messages, sizes=[1024, 2048], budget=0.25)
+    assert alone is not None
+    assert alone.facts is not None
+    assert made.dictionary.facts is not None
+    assert made.sample.messages == messages
+    assert made.dictionary.facts.messages == 1_500
+    assert made.dictionary.facts.ratio >= alone.facts.ratio - 0.5, "judged on all of the later ones, not on some"
+    plain = made.candidates[0]
+    assert (plain.name, plain.content) == ("deflate", 0)
+    assert made.chosen.packed == min(one.packed for one in made.candidates) < plain.packed
+    assert all(0 < one.travelling < one.content for one in made.candidates[1:])
+    codec = codec_of(made.dictionary)
+    assert all(codec.unpack(codec.pack(message), 1_000) == message for message in messages[:20])
+
+
+def test_tables_tell_messages_in_the_order_of_their_time(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"at": float(n), "raw": LINES[n].encode(), "secret": "s3cr3t"} for n in range(300)]
+    random.Random(1).shuffle(rows)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "raw.parquet")
+    path = [str(tmp_path / "raw.parquet")]
+    found = sampled(messages_in(spark, path, column="raw", time="at"), seed=0, most=1_000, size=1 << 20)
+    assert list(found.messages) == [line.encode() for line in LINES[:300]]
+    rows_as_json = sampled(messages_in(spark, path, time="at"), seed=0, most=1_000, size=1 << 20)
+    assert json.loads(rows_as_json.messages[7])["at"] == 7.0
+    with pytest.raises(ConfigError, match="no such column"):
+        messages_in(spark, path, column="cooked")
+
+
+def test_what_is_confidential_is_never_learnt(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "people.jsonl"
+    events = [
+        {"room": f"11.{n % 7}", "t": n % 31, "who": {"name": "Ada Lovelace"}, "pin": "0815-4711"} for n in range(400)
+    ]
+    path.write_text("\n".join([*map(json.dumps, events), "Ada Lovelace has the pin 0815-4711"]))
+    hidden = [tw.Property(name, "string", confidential=True) for name in ("who.name", "pin")]
+    schema = tw.Schema("people", [tw.Property("room", "string", "dimension"), tw.Property("t", "integer"), *hidden])
+    made = train(spark, [str(path)], Trial((256, 512)), schema=schema)
+    assert made.sample.seen == 400, "what is no JSON object is left out"
+    assert b"Ada" not in made.dictionary.content
+    assert b"0815" not in made.dictionary.content
+    assert b"room" in made.dictionary.content
+
+
+def notes(topic: str) -> tw.Schema:
+    properties = [
+        tw.Property("room", "string", "dimension"),
+        tw.Property("said", "string"),
+        tw.Property("n", "integer"),
+    ]
+    return tw.Schema(topic, properties)
+
+
+async def _published(url: str, topic: str) -> None:
+    """Two publishers, of whom one binds its slot twice and the other deflates."""
+    said = [f"the door of the cold store was opened {n} times, and nobody knows why".encode() for n in range(40)]
+    first, second = train_alone(said, 512), train_alone(said[::-1], 256, codec="zlib", level=6)
+    assert first is not None
+    assert second is not None
+    async with tw.connect(url) as bus:
+        await bus.register(notes(topic), retain=True, format="json")
+        async with bus.publisher(topic, name="p1") as one, bus.publisher(topic, name="p2") as other:
+            for n in range(60):
+                if n in (10, 30):
+                    await one.use(first if n == 10 else second, 7)
+                for out in (one, other):
+                    await out.publish({"room": f"11.{n % 3}", "said": said[n % 40].decode(), "n": n})
+                if n % 5 == 4:
+                    await one.flush()
+                    await other.flush()
+
+
+def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> None:
+    with broker() as url:
+        asyncio.run(_published(url, "train.notes"))
+        reader = spark.read.format("thinwire").option("servers", url).option("subscribe", "train.notes")
+        frames = reader.option("columns", "frames").option("minPartitions", "4").load()
+        with open_source(url) as source:
+            slots = bindings_of(frames)
+            known = known_of(source, slots.hashes)
+            blocks = source.read_blocks(log_of("train.notes"), 1, source.span(log_of("train.notes")).last)
+            bodies = Bodies(known.get)
+            expected = [
+                body
+                for block in blocks
+                for subject, payload in zip(block.subjects, block.payloads, strict=True)
+                for body in bodies.read(publisher_in(subject), payload)
+            ]
+        assert len(slots.hashes) == len(known) == 2
+        rows = bodies_of(frames, "train.notes", slots, known).orderBy("line", "block").collect()
+        assert [bytes(row.message) for row in rows] == expected
+        assert len(expected) >= 120
+        made = train_topic(spark, url, "train.notes", Trial((512,)))
+        assert made.sample.seen == len(expected)
+        assert made.chosen.saved > 50
+        with pytest.raises(UnknownTopic):
+            train_topic(spark, url, "train.nothing")
+
+
+def test_a_slot_means_what_was_bound_before_the_message() -> None:
+    slots = Slots([Bound("p", 9, 7, b"new"), Bound("p", 3, 7, b"old"), Bound("q", 1, 7, b"other")])
+    assert [slots.named("p", 7, offset) for offset in (1, 3, 4, 9, 10)] == [None, None, b"old", b"old", b"new"]
+    assert slots.named("p", 8, 100) is None
+
+
+@pytest.mark.parametrize(("count", "sizes", "word"), [(5, (256,), "too few"), (100, (65_536,), "ask for a smaller")])
+def test_too_little_is_said_with_what_helps(
+    spark: SparkSession, tmp_path: Path, count: int, sizes: tuple[int, ...], word: str
+) -> None:
+    path = tmp_path / "few.jsonl"
+    path.write_text("\n".join(LINES[:count]))
+    with pytest.raises(ConfigError, match=word):
+        train(spark, [str(path)], Trial(sizes))
