@@ -17,6 +17,7 @@ BROKEN = [
     (["{file}", "--subscribe", "rooms"], "name files"),
     (["{file}", "--linger", "soon"], "joined by commas"),
     (["{file}", "--levels", "-1"], "zero or more"),
+    (["{file}", "--packing", "none,zip"], "none, deflate or dictionary"),
     (["{file}", "--levels", "150"], "share of the range"),
     (["{file}", "--tolerance", "t"], "NAME=VALUE"),
     (["{file}", "--master", "spark://host:7077"], "--work"),
@@ -52,7 +53,7 @@ def test_the_verb_writes_a_page_and_a_plan(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["held_out"], found["rejected"], found["rejects"][0]["line"]) == (300, 1, 601)
-    assert len(found["strategies"]) == 3 * 3 * 2
+    assert len(found["strategies"]) == 3 * (3 + 1) * 2
     [chosen] = [one for one in found["strategies"] if one["chosen"]]
     assert chosen["front"]
     assert all(one["kept"] for one in found["strategies"])

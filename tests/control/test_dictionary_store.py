@@ -32,12 +32,12 @@ async def documents(bucket):
 
 def test_what_was_stored_comes_back():
     async def tell(store, bucket):
-        for dictionary, pieces in ((SMALL, 1), (LARGE, 3)):
+        for dictionary, many in ((SMALL, 1), (LARGE, 3)):
             await store.put(dictionary)
             await store.put(dictionary)
             assert await store.get(dictionary.hash) == dictionary
             kept = await documents(bucket)
-            assert len([key for key in kept if key.startswith(dictionary.hash.hex())]) == pieces
+            assert len([key for key in kept if key.startswith(dictionary.hash.hex())]) == many
             assert fetched(dictionary.hash, kept.get) == dictionary
         assert await store.get(bytes(16)) is None
         assert fetched(bytes(16), {}.get) is None

@@ -30,6 +30,7 @@ from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from thinwire.evaluation.analysis import Report, Strategy, Wanted
+    from thinwire.evaluation.analysis.strategy import Packed
 
 PathsArgument = Annotated[
     list[str] | None,
@@ -56,6 +57,9 @@ LevelsOption = Annotated[
 ]
 LingersOption = Annotated[
     str, typer.Option("--linger", metavar="S,S", help="Seconds in which frames may gather into a message.")
+]
+PackingOption = Annotated[
+    str, typer.Option("--packing", metavar="P,P", help="Of JSON frames, to try: none, deflate, dictionary.")
 ]
 MaxLingerOption = Annotated[
     float | None, typer.Option("--max-linger", metavar="S", help="The plan lets no event wait longer.", min=0)
@@ -87,6 +91,7 @@ def analyze(
     tolerance: TolerancesOption = None,
     levels: LevelsOption = "0,0.1,0.5,1",
     linger: LingersOption = "0.005,0.1",
+    packing: PackingOption = "none,dictionary",
     max_linger: MaxLingerOption = None,
     level: LevelOption = None,
     train: ShareOption = 0.5,
@@ -121,7 +126,7 @@ def analyze(
     lingers = _numbers(linger, "linger")
     wanted = Wanted(
         topic or subscribe or _named(paths or []),
-        strategies=_strategies(tolerances(tolerance), _numbers(levels, "levels"), lingers),
+        strategies=_strategies(tolerances(tolerance), _numbers(levels, "levels"), lingers, _packings(packing)),
         goal=Goal(_level_name(level), max(lingers) if max_linger is None else max_linger),
         share=train,
         dimensions=names(source),
@@ -166,14 +171,30 @@ def _check(paths: list[str] | None, subscribe: str | None, master: str, work: Pa
         raise ConfigError("on a cluster name a folder that driver and executors share: --work", master=master)
 
 
-def _strategies(asked: dict[str, float | str], percents: list[float], lingers: list[float]) -> list[Strategy]:
+def _strategies(
+    asked: dict[str, float | str], percents: list[float], lingers: list[float], packings: list[Packed]
+) -> list[Strategy]:
     """The grid: a level for each percentage, and one for what was asked for by name."""
     from thinwire.evaluation.analysis import EXACT, Level, grid
 
     levels = [Level(f"{p:g} %", p / 100) if p else EXACT for p in percents]
     if asked:
         levels.append(Level("as asked", asked=tuple(asked.items())))
-    return grid(levels, lingers=lingers)
+    return grid(levels, lingers=lingers, packings=packings)
+
+
+def _packings(text: str) -> list[Packed]:
+    """Ways of packing joined by commas, each once.
+
+    >>> _packings("none, deflate")
+    ['none', 'deflate']
+    """
+    choices: tuple[Packed, ...] = ("none", "deflate", "dictionary")
+    asked = {part.strip() for part in text.split(",") if part.strip()}
+    found = [name for name in choices if name in asked]
+    if not found or len(found) != len(asked):
+        raise ConfigError("write none, deflate or dictionary, joined by commas", packing=text)
+    return found
 
 
 def _level_name(text: str | None) -> str | None:

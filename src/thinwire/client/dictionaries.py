@@ -21,13 +21,14 @@ from thinwire.control.names import dictionary_subject
 from thinwire.control.topics import Topic
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.accounting import ALONE
-from thinwire.errors import PeerFault, RegistryError, TransportError
+from thinwire.errors import PeerFault, RegistryError, TransportClosed, TransportError
 from thinwire.link import Publisher
 from thinwire.link.packer import MAX_SLOT
 from thinwire.transports.broker import Broker
 
 REREAD = 300.0
 """seconds after which the document is read again although nothing was announced: words may get lost"""
+RETRY = 1.0
 PULSE = 0.25
 """seconds between two looks of a publisher that trains for itself"""
 SAMPLED = 16_384
@@ -56,6 +57,7 @@ class Slots:
         self.bound = b""
         self.slot = 0
         self.expires = 0
+        link.await_dictionaries()
 
     def use(self, dictionary: Dictionary, expires: int) -> None:
         """Pack with it; nothing is said where that is so already."""
@@ -75,6 +77,11 @@ class Slots:
             self.link.drop(self.slot)
         self.bound, self.expires = b"", 0
 
+    def end(self) -> None:
+        """Pack without, and look forward to none."""
+        self.drop()
+        self.link.await_dictionaries(False)
+
 
 class Announced:
     """Packs with the dictionaries of the topic, as they are announced; `run` it as a task, cancel that to end it.
@@ -87,31 +94,38 @@ class Announced:
         self._view = view
         self._broker = broker
         self._clock = clock
-        self._slots = slots
+        self.slots = slots
         self._terms = terms or Terms()
         self._said: InUse | None = None
         self._version = 0
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
-        """Until it is cancelled: then the publisher goes on without dictionaries."""
-        self._slots.link.await_dictionaries()
-        try:
-            listener = await self._broker.listen(dictionary_subject(self._view.name), self._hear)
+        """Until it is cancelled."""
+        while True:
             try:
                 await self._follow()
-            finally:
-                await listener.close()
-        finally:
-            self._slots.drop()
-            self._slots.link.await_dictionaries(False)
+            except TransportClosed:
+                return
+            except TransportError as problem:
+                _log.info("%s: word of dictionaries cannot be heard now: %s", self._view.name, problem)
+                await asyncio.sleep(RETRY)
 
     async def _follow(self) -> None:
+        listener = await self._broker.listen(dictionary_subject(self._view.name), self._hear)
+        try:
+            await self._use_all()
+        finally:
+            await listener.close()
+
+    async def _use_all(self) -> None:
         while True:
             self._wake.clear()
             said, self._said = self._said, None
             try:
                 await self._take(said or await self._view.dictionaries_in_use())
+            except TransportClosed:
+                raise
             except (TransportError, PeerFault) as problem:
                 _log.info("%s: a dictionary cannot be had now: %s", self._view.name, problem)
             with suppress(TimeoutError):
@@ -120,20 +134,20 @@ class Announced:
 
     def _patience(self) -> float:
         """Seconds until it is asked again whether the one in use was prolonged without our hearing of it."""
-        left = self._slots.expires - self._terms.latency - self._clock.now()
-        return min(REREAD, max(left, self._terms.latency / 2)) if self._slots.bound else REREAD
+        left = self.slots.expires - self._terms.latency - self._clock.now()
+        return min(REREAD, max(left, self._terms.latency / 2)) if self.slots.bound else REREAD
 
     async def _take(self, in_use: InUse | None) -> None:
         if in_use is None or in_use.version < self._version:
             return
         said = in_use.farthest(self._clock.now())
         if said is None:
-            self._slots.drop()
+            self.slots.drop()
         else:
             dictionary = await self._found(said)
             if dictionary is None:
                 return  # it is asked for again
-            self._slots.use(dictionary, said.expires)
+            self.slots.use(dictionary, said.expires)
         self._version = in_use.version
 
     async def _found(self, said: Said) -> Dictionary | None:
@@ -162,7 +176,7 @@ class SelfTrained:
         self.heard = 0
         self._view = view
         self._clock = clock
-        self._slots = slots
+        self.slots = slots
         self._pulse = pulse
         self._frames: deque[bytes] = deque(maxlen=SAMPLED)
         self._bodies = Bodies(view.dictionary)
@@ -174,7 +188,6 @@ class SelfTrained:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        self._slots.link.await_dictionaries()
         while True:
             await asyncio.sleep(self._pulse)
             try:
@@ -195,6 +208,7 @@ class SelfTrained:
         self._sampler.done(action)
         said = action.in_use.farthest(now)
         if said is None or self._sampler.present is None:
-            self._slots.drop()
+            self.slots.drop()
         else:
-            self._slots.use(self._sampler.present, said.expires)
+            self.slots.use(self._sampler.present, said.expires)
+            self._bodies.know("", self.slots.slot, self.slots.bound)

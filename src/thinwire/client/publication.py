@@ -78,6 +78,7 @@ class TopicPublisher:
         self._recover = recover
         self._dictionaries = dictionaries
         self._packing: tuple[Announced | SelfTrained, asyncio.Task[None]] | None = None
+        self._sampled: SelfTrained | None = None
         self._batching = {"linger": linger, "max_batch": max_batch, "max_pending": max_pending}
         self._owed: Request | None = None
         self._factoring: Factoring | None = None
@@ -266,7 +267,7 @@ class TopicPublisher:
         if self._outbox is not None:
             await self._outbox.close()
         self._link, self._outbox, self._tasks, self._listeners = None, None, [], []
-        self._packing = None
+        self._packing = self._sampled = None
 
     def _opened(self) -> tuple[Publisher, Outbox]:
         if self._link is None or self._outbox is None:
@@ -276,6 +277,8 @@ class TopicPublisher:
     def _say(self, frames: list[bytes]) -> None:
         if self.wanted:
             self._opened()[1].put(frames)
+            if self._sampled is not None:
+                self._sampled.note(frames)
 
     def _pack(self, wanted: bool) -> None:
         """Begin to pack with dictionaries, or end it; what was asked for goes before what the topic's owner wants."""
@@ -286,17 +289,14 @@ class TopicPublisher:
             if self._view.managed:
                 doing = Announced(self._view, self._broker, self._clock, slots)
             else:
-                doing = SelfTrained(self._view, self._clock, slots)
+                doing = self._sampled = SelfTrained(self._view, self._clock, slots)
             self._packing = doing, asyncio.create_task(doing.run(), name=f"dictionaries {self.topic} {self.name}")
         elif not wanted and self._packing is not None:
-            self._packing[1].cancel()
-            self._packing = None
-
-    @property
-    def _sampled(self) -> SelfTrained | None:
-        """Who must be told what is said."""
-        doing = self._packing[0] if self._packing is not None else None
-        return doing if isinstance(doing, SelfTrained) else None
+            doing, task = self._packing
+            task.cancel()
+            doing.slots.end()
+            self._tasks.append(task)
+            self._packing = self._sampled = None
 
     def _new_life(self, before: LastWords) -> Publisher:
         """The publishing end, one incarnation after the last that the log knows."""

@@ -70,7 +70,7 @@ def _latest(messages: Sequence[bytes], size: int) -> bytes:
 
 
 def _covered(messages: Sequence[bytes], way: Way) -> bytes:
-    level = max(way.level, _LEAST_LEVEL) if way.codec == "zstd" else _LEAST_LEVEL
+    level = max(way.level, _LEAST_LEVEL) if way.codec != "zlib" else _LEAST_LEVEL
     segment = min(way.segment, way.size)
     try:
         trained = zstandard.train_dictionary(
@@ -78,7 +78,7 @@ def _covered(messages: Sequence[bytes], way: Way) -> bytes:
         ).as_bytes()
     except zstandard.ZstdError:
         return b""
-    return trained if way.codec == "zstd" else _without_tables(trained)[-REACH:]
+    return trained if way.codec != "zlib" else _without_tables(trained)[-REACH:]
 
 
 def _without_tables(trained: bytes) -> bytes:

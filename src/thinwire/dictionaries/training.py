@@ -36,9 +36,9 @@ COSTS: dict[tuple[str, int], float] = {
     ("zstd", 1): 0.15,
     ("zstd", 3): 0.2,
     ("zstd", 5): 0.3,
-    ("zstd", 9): 0.7,
-    ("zstd", 12): 1.0,
-    ("zstd", 19): 10.0,
+    ("dense", 9): 0.8,
+    ("dense", 12): 1.0,
+    ("dense", 19): 10.0,
     ("zlib", 6): 1.5,
     ("zlib", 9): 2.5,
 }
@@ -85,7 +85,7 @@ def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) ->
 
 
 def _ways(sizes: Sequence[int], budget: float) -> Iterator[Way]:
-    """Every codec, level and size within the budget, with segments of one length: that is settled for the best alone."""
+    """Every codec, level and size within the budget; the length of segments is settled later, for the best alone."""
     for (codec, level), cost in COSTS.items():
         if cost <= budget:
             segments = (USUAL_SEGMENT, LATEST) if codec == "zlib" else (USUAL_SEGMENT,)

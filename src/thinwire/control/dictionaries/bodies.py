@@ -86,13 +86,18 @@ class Bodies:
         for frame in _frames(message):
             self._notice(publisher, frame)
 
+    def know(self, publisher: str, slot: int, hash: bytes) -> None:
+        """What a slot of a publisher names, for whoever knows without a frame."""
+        if len(self._slots) < MAX_PUBLISHERS or publisher in self._slots:
+            self._slots.setdefault(publisher, {})[slot] = hash
+
     def _notice(self, publisher: str, frame: Frame) -> None:
         if frame.kind == FrameKind.KEY:
             self._slots.pop(publisher, None)
-        elif frame.kind == FrameKind.BINDING and len(self._slots) < MAX_PUBLISHERS:
+        elif frame.kind == FrameKind.BINDING:
             with suppress(PeerFault):
                 binding = Binding.decode(frame.body)
-                self._slots.setdefault(publisher, {})[binding.slot] = binding.hash
+                self.know(publisher, binding.slot, binding.hash)
 
     def _codec(self, publisher: str, slot: int) -> Codec | None:
         """What unpacks the bodies of a slot; what is missing for that is noted."""

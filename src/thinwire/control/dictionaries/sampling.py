@@ -146,14 +146,16 @@ class Sampler:
         return self.in_use.dictionaries[0] if self.present is not None and self.in_use.dictionaries else None
 
     def _proposed(self, now: float) -> Action | None:
-        proposal = self.policy.propose()
+        proposal, action = self.policy.propose(), None
         if isinstance(proposal, Replace):
             self._life = proposal.life
             return self._replaced(proposal, now)
         if isinstance(proposal, Prolong):
             self._life = proposal.life
-            return self._prolonged(now, proposal.why) or self._kept(proposal, now)
-        return self._kept(proposal, now)
+            action = self._prolonged(now, proposal.why)
+        if action is None:
+            self._kept(proposal, now)
+        return action
 
     def _kept(self, proposal: Proposal, now: float) -> None:
         """A look that changed nothing is remembered with its numbers."""

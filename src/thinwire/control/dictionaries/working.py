@@ -29,7 +29,7 @@ from thinwire.control.names import (
 )
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.accounting import Topology
-from thinwire.errors import PeerFault, TransportClosed, TransportError
+from thinwire.errors import PeerFault, Superseded, TransportClosed, TransportError
 from thinwire.transports.broker import Broker, Bucket, LogReader
 
 BACK = 5_000
@@ -208,7 +208,7 @@ class TopicSampling:
         """What cannot be done now is done at another pulse: traffic goes on without it."""
         try:
             await call
-        except TransportClosed:
+        except (Superseded, TransportClosed):
             raise
         except TransportError as problem:
             _log.info("%s: the store cannot be reached: %s", self.topic, problem)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from thinwire.dictionaries.codecs.codec import Codec
 from thinwire.dictionaries.codecs.deflate import Deflate, Preset
+from thinwire.dictionaries.codecs.dense import Dense
 from thinwire.dictionaries.codecs.gzip import Gzip
 from thinwire.dictionaries.codecs.previous import Previous
 from thinwire.dictionaries.codecs.zstd import Zstd
 from thinwire.dictionaries.dictionary import Dictionary
 
-__all__ = ["Codec", "Deflate", "Gzip", "Preset", "Previous", "Zstd", "codec_of"]
+__all__ = ["Codec", "Deflate", "Dense", "Gzip", "Preset", "Previous", "Zstd", "codec_of"]
 
 
 def codec_of(dictionary: Dictionary) -> Codec:
@@ -18,6 +19,7 @@ def codec_of(dictionary: Dictionary) -> Codec:
     It makes its machines when they are first needed and uses them again: keep it as long as the dictionary is in use
     (making one costs as much as a hundred messages), and do not share it between threads.
     """
-    if dictionary.codec == "zstd":
-        return Zstd(dictionary.content, dictionary.level, dictionary.largest)
-    return Preset(dictionary.content, min(dictionary.level, 9))
+    if dictionary.codec == "zlib":
+        return Preset(dictionary.content, min(dictionary.level, 9))
+    machine = Dense if dictionary.codec == "dense" else Zstd
+    return machine(dictionary.content, dictionary.level, dictionary.largest)

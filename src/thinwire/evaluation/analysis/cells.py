@@ -13,15 +13,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from thinwire.dictionaries import Dictionary
 from thinwire.evaluation.analysis.baseline import weigh
 from thinwire.evaluation.analysis.documents import outcome_out
 from thinwire.evaluation.analysis.evaluating import evaluate_together
 from thinwire.evaluation.analysis.learning import merge_ranges, ranges_of
 from thinwire.evaluation.analysis.lines import kept
+from thinwire.evaluation.analysis.packing import LEARNT, learn
 from thinwire.evaluation.analysis.properties import sample_size, study
 from thinwire.evaluation.analysis.reading import Rejects
 from thinwire.evaluation.analysis.rows import batch_of
-from thinwire.evaluation.analysis.strategy import same_frames
+from thinwire.evaluation.analysis.strategy import Strategy, same_frames
 from thinwire.evaluation.analysis.times import EventClock
 from thinwire.evaluation.analysis.workplace import Task, Workplace, tail
 
@@ -112,8 +114,19 @@ def _strategies(place: Workplace, task: Task, number: int, group: int) -> dict[s
         rate=task.rate,
         before=earlier - sum(batch.num_rows for batch in warm),
         timed=number == task.chunks[0].number,
+        dictionary=_dictionary(place, task, some) if any(one.packing == "dictionary" for one in some) else None,
     )
     return {"outcomes": [outcome_out(one) for one in found]}
+
+
+def _dictionary(place: Workplace, task: Task, some: Sequence[Strategy]) -> Dictionary | None:
+    """The dictionary of the training part's last events. Every chunk learns it anew: that takes less than a chunk by
+    far, and a stage of its own would keep all of them waiting."""
+    cut = task.chunks[0].first
+    first = max(0, cut - LEARNT)
+    parts = (batch_of([row.event for row in rows], task.schema).batch for rows in place.events.events(first, cut))
+    clock = EventClock(task.schema, task.rate, first)
+    return learn(parts, task.schema, some[0].link_config(task.schema, task.ranges), clock)
 
 
 def _json(place: Workplace, task: Task, number: int) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError
 from thinwire.evaluation.analysis.comparing import Comparison
 from thinwire.evaluation.analysis.joining import ROUND_TRIP
 from thinwire.evaluation.analysis.outcome import Bytes, Outcome
+from thinwire.evaluation.analysis.packing import Packing
 from thinwire.evaluation.analysis.pricing import Price, price
 from thinwire.evaluation.analysis.running import Pace, Told, in_step
 from thinwire.evaluation.analysis.strategy import Ranges, Strategy, same_frames
@@ -59,6 +61,7 @@ def evaluate_together(
     before: int = 0,
     round_trip: float = ROUND_TRIP,
     timed: bool = True,
+    dictionary: Dictionary | None = None,
 ) -> list[Outcome]:
     """Strategies that make the same frames, on a stretch of a topic's events.
 
@@ -67,11 +70,12 @@ def evaluate_together(
     begin: when the stream began, so that key frames and heartbeats come at the same times as in one long run
     rate: events a second, where they do not tell their time; before: events of the stream before all these
     timed: measure processor times; one stretch of a stream is enough for that
+    dictionary: for strategies that pack with one
     """
     if len(same_frames(strategies)) != 1:
         raise ConfigError("these strategies do not make the same frames", strategies=[one.name for one in strategies])
     warm_up()
-    run = _Run(schema, strategies, ranges, EventClock(schema, rate, before), round_trip, timed)
+    run = _Run(schema, strategies, ranges, EventClock(schema, rate, before), round_trip, timed, dictionary)
     for counted, batch in chain(((False, one) for one in warm), ((True, one) for one in batches)):
         run.take(batch, counted=counted, begin=begin)
     return run.outcomes()
@@ -88,10 +92,13 @@ class _Run:
         clock: EventClock,
         round_trip: float,
         timed: bool,
+        dictionary: Dictionary | None,
     ) -> None:
         self.schema = schema
+        self.dictionary = dictionary
         self.config = strategies[0].link_config(schema, ranges)
         self.ways = [Way(one, schema.name, round_trip) for one in strategies]
+        self.packings = {one.packing: Packing(one.packing, dictionary) for one in strategies}
         self.starts = [Bytes() for _ in strategies]
         self.clock = clock
         self.comparison = Comparison(schema)
@@ -101,7 +108,7 @@ class _Run:
         self.unread = 0
         """rows published since the subscriber last looked"""
         self.timed = timed
-        self.price: Price | None = None
+        self.prices: dict[str, Price] = {}
         self.pace: Pace | None = None
         self.before: Sums | None = None
         self.first = self.last = 0.0
@@ -114,7 +121,7 @@ class _Run:
         pace = self.pace or self._begin(float(times[0]), begin)
         if counted and self.before is None:
             self._count_from(pace, float(times[0]))
-            self.price = price(batch, self.schema, self.config) if self.timed else None
+            self.prices = self._prices(batch) if self.timed else {}
         self.last = float(times[-1])
         refused: list[int] = []
         for told in pace.publish(batch, times):
@@ -131,11 +138,11 @@ class _Run:
         if self.pace is None or self.before is None:
             raise ConfigError("there are no events to evaluate on: the held-out part is empty", topic=self.schema.name)
         sums = Sums.of(self.pace)
-        running = [way.mark() for way in self.ways]
+        running = self._marks()
         self._carry(self.pace.close())
         self._read()
         ending = Sums.of(self.pace).less(sums).bytes
-        ends = [ending + way.mark() for way in self.ways]
+        ends = [ending + mark for mark in self._marks()]
         counted = sums.less(self.before)
         return [
             self._outcome(way.strategy, counted, self.before.bytes + start, counted.bytes + ran, end)
@@ -152,7 +159,7 @@ class _Run:
     def _count_from(self, pace: Pace, first: float) -> None:
         """From here on it counts."""
         self._wait(pace, first)
-        self.starts = [way.mark() for way in self.ways]
+        self.starts = self._marks()
         self.before = Sums.of(pace)
         self.first = first
 
@@ -163,10 +170,21 @@ class _Run:
     def _carry(self, told: Told) -> None:
         if not told.frames:
             return
-        alone = told.alone
-        for way in self.ways:
-            way.take(told, alone)
+        for packing in self.packings.values():
+            packed = packing.packed(told)
+            alone = packed.alone
+            for way in self.ways:
+                if way.strategy.packing == packing.name:
+                    way.take(packed, alone)
         self.frames += told.frames
+
+    def _marks(self) -> list[Bytes]:
+        """What every way came to since the last time."""
+        changed = {name: packing.mark() for name, packing in self.packings.items()}
+        return [way.mark() + changed[way.strategy.packing] for way in self.ways]
+
+    def _prices(self, batch: pa.RecordBatch) -> dict[str, Price]:
+        return {name: price(batch, self.schema, self.config, name, self.dictionary) for name in self.packings}
 
     def _read(self) -> None:
         """Let the subscriber have what was sent."""
@@ -176,6 +194,7 @@ class _Run:
             self.comparison.delivered(taken.batch, self.subscriber.bound)
 
     def _outcome(self, strategy: Strategy, sums: Sums, start: Bytes, running: Bytes, end: Bytes) -> Outcome:
+        spent = self.prices.get(strategy.packing)
         return Outcome(
             topic=self.schema.name,
             strategy=strategy,
@@ -191,6 +210,6 @@ class _Run:
             end=end,
             errors=self.comparison.errors,
             missing=self.comparison.missing + self.comparison.lost,
-            publish_cpu=self.price.publish if self.price else None,
-            receive_cpu=self.price.receive if self.price else None,
+            publish_cpu=spent.publish if spent else None,
+            receive_cpu=spent.receive if spent else None,
         )

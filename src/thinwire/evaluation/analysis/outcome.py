@@ -22,6 +22,7 @@ class Bytes:
     """Bytes of frames by what they are for, those of messages, and those on the sockets.
 
     data: frames that tell events; key: key frames and introductions; control: heartbeats, switches, audits
+    dictionary: the dictionary that frames are packed with, on its way to those who use it
     message: payloads, which is frames and what joining them adds; link: everything on both sockets
     """
 
@@ -32,11 +33,12 @@ class Bytes:
     link: int = 0
     frames: int = 0
     messages: int = 0
+    dictionary: int = 0
 
     @property
     def frame(self) -> int:
-        """All bytes of all frames."""
-        return self.data + self.key + self.control
+        """All bytes of all frames, and of what is needed to read them."""
+        return self.data + self.key + self.control + self.dictionary
 
     def __add__(self, other: Bytes) -> Bytes:
         return Bytes(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})

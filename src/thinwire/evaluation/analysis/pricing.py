@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from thinwire.dictionaries import Dictionary
 from thinwire.errors import EventRejected
 from thinwire.evaluation.analysis.rows import events_of
+from thinwire.evaluation.analysis.strategy import Packed
 from thinwire.events import Schema
 from thinwire.link import LinkConfig, Publisher, Subscriber
 
@@ -23,16 +25,30 @@ class Price(NamedTuple):
     receive: float
 
 
-def price(batch: pa.RecordBatch, schema: Schema, config: LinkConfig) -> Price:
+def price(
+    batch: pa.RecordBatch,
+    schema: Schema,
+    config: LinkConfig,
+    packing: Packed = "none",
+    dictionary: Dictionary | None = None,
+) -> Price:
     """The median would need many runs; the second of two runs over the same events has warm caches and no compiling."""
     events = events_of(batch.slice(0, SAMPLE), schema)
-    _timed(events[:100], schema, config)
-    return _timed(events, schema, config)
+    used = dictionary if packing == "dictionary" else None
+    _timed(events[:100], schema, config, packing, used)
+    return _timed(events, schema, config, packing, used)
 
 
-def _timed(events: list[dict[str, object]], schema: Schema, config: LinkConfig) -> Price:
-    publisher, subscriber = Publisher(schema, config), Subscriber([schema])
+def _timed(
+    events: list[dict[str, object]], schema: Schema, config: LinkConfig, packing: Packed, used: Dictionary | None
+) -> Price:
+    publisher = Publisher(schema, config)
+    subscriber = Subscriber([schema], dictionaries=lambda hash: used)
     messages = [publisher.start(0.0)]
+    if packing != "none":
+        publisher.await_dictionaries()
+    if used is not None:
+        messages.append(publisher.use(used, 1))
     begin = process_time()
     for event in events:
         try:

@@ -77,6 +77,7 @@ def _topic_plan(report: TopicReport) -> TopicPlan:
         key_frame_interval=strategy.key_frame_interval,
         max_silence=strategy.max_silence,
         tolerance=strategy.level.tolerances(schema, report.learned.ranges),
+        dictionaries=strategy.packing != "none",
     )
     expected = {
         "frame_saving": round(chosen.frame_saving, 4),

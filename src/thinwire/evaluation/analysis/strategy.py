@@ -3,8 +3,8 @@
 A level says how far values may be off: nothing at all, a share of each number's range as the training part shows it, or
 what somebody asked for by name. A strategy is a level with everything else that a publisher can be told.
 
->>> len(grid()), grid()[0].name
-(24, 'compact, exact, auto, 5 ms')
+>>> len(grid()), grid()[0].name, grid()[-1].name
+(32, 'compact, exact, auto, 5 ms', 'json + dictionary, 1 %, auto, 100 ms')
 >>> HALF = Level("0.5 %", share=0.005)
 >>> HALF.tolerances(_ROOMS, {"t": (10.0, 30.0)})
 {'t': 0.1}
@@ -71,6 +71,9 @@ LEVELS = (EXACT, Level("0.1 %", 0.001), Level("0.5 %", 0.005), Level("1 %", 0.01
 LINGERS = (0.005, 0.1)
 WAYS: tuple[tuple[Literal["compact", "json"], str], ...] = (("compact", "auto"), ("compact", "last"), ("json", "auto"))
 """format and predictor"""
+Packed = Literal["none", "deflate", "dictionary"]
+PACKINGS: tuple[Packed, ...] = ("none", "dictionary")
+"""how frames in JSON are packed; compact ones are too short to gain by it"""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Strategy:
     """One way to publish a topic.
 
     mode, predictor: as in `Demand`; linger: seconds in which frames gather into a message
+    packing: of every frame by itself: none, deflate, or a dictionary that is learnt from the training part
     max_batch, key_frame_interval, max_silence: as publishers and links have them
     """
 
@@ -89,12 +93,14 @@ class Strategy:
     max_batch: int = 65_536
     key_frame_interval: float = 3600.0
     max_silence: float = 30.0
+    packing: Packed = "none"
 
     @property
     def name(self) -> str:
         """What tables call it."""
         way = self.predictor if self.mode == "predict" else f"hold {self.predictor}"
-        return f"{self.format}, {self.level.name}, {way}, {1000 * self.linger:g} ms"
+        form = self.format if self.packing == "none" else f"{self.format} + {self.packing}"
+        return f"{form}, {self.level.name}, {way}, {1000 * self.linger:g} ms"
 
     def link_config(self, schema: Schema, ranges: Ranges) -> LinkConfig:
         """What a publisher is told."""
@@ -111,23 +117,26 @@ def grid(
     levels: Iterable[Level] = LEVELS,
     ways: Iterable[tuple[Literal["compact", "json"], str]] = WAYS,
     lingers: Sequence[float] = LINGERS,
+    packings: Sequence[Packed] = PACKINGS,
     **others: Any,
 ) -> list[Strategy]:
-    """Every combination; `others` are the same for all of them."""
+    """Every combination; `packings` are of frames in JSON, `others` the same for all of them."""
     pairs = tuple(ways)
+    unpacked: Sequence[Packed] = ("none",)
     return [
-        Strategy(level, form, predictor, linger=linger, **others)
+        Strategy(level, form, predictor, linger=linger, packing=packing, **others)
         for level in levels
         for form, predictor in pairs
+        for packing in (packings if form == "json" else unpacked)
         for linger in lingers
     ]
 
 
 def same_frames(strategies: Iterable[Strategy]) -> list[list[Strategy]]:
-    """Strategies in groups that make the same frames and differ only in how these share messages.
+    """Strategies in groups that make the same frames and differ only in how these are packed and share messages.
 
     >>> [len(group) for group in same_frames(grid())][:3], len(same_frames(grid()))
-    ([2, 2, 2], 12)
+    ([2, 2, 4], 12)
     """
     groups: dict[tuple[Any, ...], list[Strategy]] = {}
     for one in strategies:

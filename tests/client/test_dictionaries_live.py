@@ -1,0 +1,248 @@
+"""Dictionaries in the running system: found by the service or by a publisher, used while they last, in nobody's way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+import pytest
+from client_sites import KINDS, run, site, take
+
+import thinwire as tw
+from thinwire.control.dictionaries import DictionaryStore, InUse, Said
+from thinwire.control.dictionaries.documents import in_use_key
+from thinwire.control.names import DICTIONARIES, dictionary_subject
+from thinwire.dictionaries import Dictionary
+from thinwire.errors import BrokerUnavailable
+from thinwire.events import opaque
+
+_numbers = count()
+FAR = 1 << 33
+
+
+def note(n: int) -> bytes:
+    state = "as it should be" if n % 3 else "somewhat above what was asked for"
+    return b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5, "state": "%s"}' % (
+        n % 5,
+        n % 7,
+        n % 31,
+        state.encode(),
+    )
+
+
+def topic() -> str:
+    return f"notes{next(_numbers)}"
+
+
+async def until(condition: Callable[[], object] | Callable[[], Awaitable[object]], patience: float = 60.0) -> None:
+    async with asyncio.timeout(patience):
+        while True:
+            found = condition()
+            if await found if isinstance(found, Awaitable) else found:
+                return
+            await asyncio.sleep(0.02)
+
+
+async def say(out: tw.TopicPublisher, numbers: range) -> int:
+    """Publish notes; the bytes that their frames took."""
+    before = out.counts.data_bytes
+    for n in numbers:
+        await out.publish(note(n))
+    await out.flush()
+    return out.counts.data_bytes - before
+
+
+def packs(out: tw.TopicPublisher) -> bool:
+    """Does it pack with a dictionary?"""
+    return out._packing is not None and bool(out._packing[0].slots.bound)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_found_by_the_service_and_read_by_everybody(kind: str) -> None:
+    async def story() -> None:
+        name = topic()
+        url = url_of(name) if kind == "memory" else "embedded://"
+        async with tw.connect(url) as bus:
+            async with bus.publisher(name, name="p1", dictionaries=True) as out, bus.subscribe(name) as live:
+                before = await say(out, range(200))
+                await until(lambda: packs(out))
+                after = await say(out, range(200, 400))
+                assert after < before / 2
+                assert [event["payload"] for event in await take(live, 400)] == [note(n) for n in range(400)]
+                assert out.dictionary_bytes > 100, "it costs its receivers something"
+            async with bus.subscribe(name, start="earliest") as late:
+                assert [event["payload"] for event in await take(late, 400)] == [note(n) for n in range(400)]
+            async with bus.publisher(name, name="p2") as second:
+                await until(lambda: packs(second))
+                assert await say(second, range(50)) < before / 8
+
+    run(story)
+
+
+def url_of(name: str) -> str:
+    return f"memory://{name}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_services_a_publisher_trains_for_itself(kind: str) -> None:
+    with site(kind) as url:
+
+        async def story() -> None:
+            name = topic()
+            async with tw.connect(url, services=False) as bus, bus.publisher(name, dictionaries=True) as out:
+                before = await say(out, range(200))
+                await until(lambda: packs(out))
+                assert await say(out, range(200, 400)) < before / 2
+                async with bus.subscribe(name, start="earliest") as events:
+                    assert [event["payload"] for event in await take(events, 400)] == [note(n) for n in range(400)]
+
+        run(story)
+
+
+def test_a_topic_without_them_has_none() -> None:
+    async def story() -> None:
+        name = topic()
+        async with tw.connect(url_of(name)) as bus, bus.publisher(name) as out:
+            await say(out, range(200))
+            assert out._packing is None
+            assert not await (await bus.broker.bucket(DICTIONARIES)).entries()
+
+    run(story)
+
+
+def test_the_owner_may_change_his_mind() -> None:
+    async def story() -> None:
+        name = topic()
+        async with tw.connect(url_of(name)) as bus:
+            await bus.register(opaque(name), retain=True, dictionaries=True)
+            async with bus.publisher(name) as out, bus.publisher(name, name="never", dictionaries=False) as never:
+                await say(out, range(100))
+                await until(lambda: packs(out))
+                assert never._packing is None
+                await bus.register(opaque(name), retain=True)
+                await until(lambda: out._packing is None)
+                plain = await say(never, range(20))
+                assert await say(out, range(20)) == plain
+                await bus.register(opaque(name), retain=True, dictionaries=True)
+                await until(lambda: packs(out))
+
+    run(story)
+
+
+async def spread(bus: tw.Bus, name: str, dictionary: Dictionary, version: int, expires: int = FAR) -> None:
+    """As a service does it: store, write, announce."""
+    bucket = await bus.broker.bucket(DICTIONARIES)
+    await DictionaryStore(bucket).put(dictionary)
+    document = InUse(name, version, (Said(dictionary.hash.hex(), expires),) if expires else ())
+    await bucket.put(in_use_key(name), document.encode())
+    await bus.broker.send(dictionary_subject(name), document.encode())
+
+
+def shared(n: int) -> Dictionary:
+    return Dictionary(note(n) * 3 + b"%d" % n, ("zlib", "zstd")[n % 2], level=6, largest=256)
+
+
+def test_new_ones_take_new_slots_and_old_ones_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        name = topic()
+        async with tw.connect(url_of(name), services=False) as bus:
+            await bus.register(opaque(name), retain=True, dictionaries=True)
+            async with bus.publisher(name) as out, bus.subscribe(name) as live:
+                for n in range(4):
+                    await spread(bus, name, shared(n), version=n + 1)
+                    await until(lambda: out._packing is not None and out._packing[0].slots.slot == n + 1)
+                    assert out._packing is not None
+                    assert out._packing[0].slots.bound == shared(n).hash
+                    assert await say(out, range(10)) < 10 * 40
+                await spread(bus, name, shared(9), version=2)  # one that was on its way for long
+                await spread(bus, name, shared(3), version=5, expires=FAR + 9)
+                await until(lambda: out._packing is not None and out._packing[0].slots.expires == FAR + 9)
+                assert out._packing is not None
+                assert out._packing[0].slots.slot == 4, "prolonged where it is"
+                await spread(bus, name, shared(3), version=6, expires=0)
+                await until(lambda: not packs(out))
+                await say(out, range(10))
+                seen = [event["payload"] for event in await take(live, 50)]
+                assert seen == [note(n) for n in range(10)] * 5
+
+    run(story)
+
+
+def test_none_is_used_after_its_time() -> None:
+    async def story() -> None:
+        name = topic()
+        async with tw.connect(url_of(name), services=False) as bus:
+            await bus.register(opaque(name), retain=True, dictionaries=True)
+            async with bus.publisher(name) as out, bus.subscribe(name) as live:
+                plain = await say(out, range(10))
+                await spread(bus, name, shared(1), version=1, expires=int(bus.clock.now()) + 3)
+                await until(lambda: packs(out))
+                await until(lambda: bus.clock.now() > out._packing[0].slots.expires)  # type: ignore[index]
+                assert await say(out, range(10)) == plain
+                assert [event["payload"] for event in await take(live, 20)] == [note(n) for n in range(10)] * 2
+
+    run(story)
+
+
+def test_a_store_that_fails_or_lies_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        name = topic()
+        async with tw.connect(url_of(name), services=False) as bus:
+            await bus.register(opaque(name), retain=True, dictionaries=True)
+            bucket = await bus.broker.bucket(DICTIONARIES)
+            async with bus.publisher(name) as out, bus.subscribe(name) as live:
+                plain = await say(out, range(10))
+                get = DictionaryStore.get
+
+                async def unreachable(*_: object) -> None:
+                    raise BrokerUnavailable(url="nats://nowhere")
+
+                monkeypatch.setattr(DictionaryStore, "get", unreachable)
+                await spread(bus, name, shared(1), version=1)
+                for harm in (b"\xff\xfe", b"{}", b'{"topic": "t", "dictionaries": [{"hash": "x"}]}'):
+                    await bus.broker.send(dictionary_subject(name), harm)
+                assert await say(out, range(10)) == plain
+                monkeypatch.setattr(DictionaryStore, "get", get)
+                await spread(bus, name, shared(2), version=2)
+                entry = await bucket.get(shared(1).hash.hex())
+                assert entry is not None
+                assert entry.value is not None
+                await until(lambda: packs(out))
+                await bucket.put(shared(3).hash.hex(), entry.value)
+                document = InUse(name, 3, (Said(shared(3).hash.hex(), FAR + 1),))
+                await bus.broker.send(dictionary_subject(name), document.encode())
+                await say(out, range(10))
+                assert out._packing is not None
+                assert out._packing[0].slots.bound == shared(2).hash
+                assert [event["payload"] for event in await take(live, 30)] == [note(n) for n in range(10)] * 3
+
+    run(story)
+
+
+def test_what_is_confidential_never_gets_into_a_dictionary() -> None:
+    async def story() -> None:
+        name = topic()
+        schema = tw.Schema(
+            name,
+            [
+                tw.Property("room", "string", "dimension"),
+                tw.Property("said", "string"),
+                tw.Property("secret", "string", confidential=True),
+            ],
+        )
+        async with tw.connect(url_of(name)) as bus:
+            await bus.register(schema, retain=True, dictionaries=True, format="json")
+            async with bus.publisher(name) as out:
+                for n in range(200):
+                    said = f"the door was opened by somebody, {n * 7919} times so far"
+                    await out.publish({"room": "11.1", "said": said, "secret": f"the code is {n % 3} sesame"})
+                await out.flush()
+                await until(lambda: packs(out))
+                assert out._packing is not None
+                found = await DictionaryStore(await bus.broker.bucket(DICTIONARIES)).get(out._packing[0].slots.bound)
+                assert found is not None
+                assert b"somebody" in found.content
+                assert b"sesame" not in found.content
+
+    run(story)

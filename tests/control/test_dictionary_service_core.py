@@ -1,0 +1,298 @@
+"""What a sampler decides, when, and what is written of it; no broker, no clock."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.control.dictionaries.bodies import Bodies
+from thinwire.control.dictionaries.documents import (
+    DECISIONS,
+    MAX_SAID,
+    Decision,
+    InUse,
+    Kept,
+    Said,
+    decode_decisions,
+    encode_decisions,
+)
+from thinwire.control.dictionaries.janitor import MARGIN, dispensable
+from thinwire.control.dictionaries.policies import NAMED, policy
+from thinwire.control.dictionaries.sampling import Sampler, Terms
+from thinwire.control.dictionaries.store import MAX_CHAIN
+from thinwire.control.translating.spreading import chosen
+from thinwire.dictionaries import Dictionary
+from thinwire.dictionaries.accounting import Topology
+from thinwire.dictionaries.maintenance import Keep, Prolong, Replace
+from thinwire.dictionaries.maintenance.policy import OneByOne
+from thinwire.dictionaries.travelling import unpack
+from thinwire.errors import ConfigError, RegistryError
+from thinwire.events import opaque
+from thinwire.frames import join
+from thinwire.link import Publisher
+
+L = 10.0
+TERMS = Terms(latency=L, shortest=100.0, longest=1000.0)
+SHARED = b'{"sensor": "T1", "room": "11.1", "temperature": 20.5, "humidity": 40}'
+
+
+def dictionary(n, codec="zlib"):
+    return Dictionary(SHARED * 9 + b"%d" % n, codec, level=6, largest=256)
+
+
+class Scripted(OneByOne):
+    """Proposes what it is told to, each once."""
+
+    name = "scripted"
+
+    def __init__(self, *proposals):
+        self.proposals = list(proposals)
+
+    def offer(self, message):
+        pass
+
+    def propose(self):
+        return self.proposals.pop(0) if self.proposals else Keep()
+
+
+def sampler(*proposals, **given):
+    return Sampler(Scripted(*proposals), InUse("notes"), Kept("notes"), terms=TERMS, **given)
+
+
+def act(one, now):
+    action = one.decide(now)
+    if action is not None:
+        one.done(action)
+    return action
+
+
+def test_a_new_one_is_stored_with_its_documents_and_outlives_the_one_before():
+    first, second = dictionary(1), dictionary(2)
+    one = sampler(Replace(first, None, {"gain": 3}), Replace(second, 10))
+    action = act(one, 50.0)
+    assert (action.decision.kind, action.decision.expires, action.decision.why) == ("replace", 1050, {"gain": 3})
+    assert action.decision.travels == len(action.travelling.body) > 0
+    assert (action.in_use.version, one.present) == (1, first)
+    action = act(one, 60.0)
+    assert action.in_use.dictionaries == (Said(second.hash.hex(), 1051, first.hash.hex()),)
+    assert [said.hash for said in action.kept.dictionaries] == [first.hash.hex(), second.hash.hex()]
+    assert unpack(action.travelling.body, second.hash, first).content == second.content
+
+
+def test_what_is_decided_stands_until_it_is_done():
+    one = sampler(Replace(dictionary(1), 10))
+    first = one.decide(0.0)
+    assert one.decide(1.0) is first, "the store could not be reached: the same again"
+    later = one.decide(150.0)
+    assert later.decision.expires == 250, "its time was over: the same with another"
+    assert later.dictionary is first.dictionary
+    one.done(later)
+    assert one.decide(151.0) is None
+
+
+def test_it_is_prolonged_before_its_end_and_only_while_messages_come():
+    one = sampler(Replace(dictionary(1), 10))
+    act(one, 0.0)
+    assert act(one, 85.0) is None, "nothing was said since"
+    one.offer([b"a message"], 1, 60.0)
+    assert act(one, 79.0) is None, "too early"
+    action = act(one, 81.0)
+    assert (action.decision.kind, action.decision.expires, action.dictionary) == ("prolong", 181, None)
+    assert action.in_use.version == 2
+    assert action.kept.dictionaries[0].expires == 181
+
+
+def test_too_late_to_prolong_it_is_renewed_when_it_has_expired():
+    one = sampler(Replace(dictionary(1), 10))
+    act(one, 0.0)
+    one.offer([b"a message"], 1, 60.0)
+    assert act(one, 90.0) is None, "some publishers might not hear of it in time"
+    action = act(one, 100.0)
+    assert (action.decision.kind, action.decision.expires) == ("renew", 200)
+    assert action.in_use.farthest(100.0).expires == 200
+
+
+def test_a_prolongation_that_could_not_be_written_in_time_is_given_up():
+    one = sampler(Replace(dictionary(1), 10))
+    act(one, 0.0)
+    one.offer([b"a message"], 1, 60.0)
+    assert one.decide(85.0).decision.kind == "prolong"
+    assert one.decide(95.0) is None
+    assert one.decide(101.0).decision.kind == "renew"
+
+
+def test_what_the_policy_prolongs_lives_as_long_as_it_says_at_the_pace_seen():
+    one = sampler(Replace(dictionary(1), 10), Prolong(3000, {"lost": 0.5}))
+    act(one, 0.0)
+    for n in range(11):
+        one.offer([b"a message"] * 10, n, float(n))
+    assert one.pace == 11.0
+    action = act(one, 12.0)
+    assert (action.decision.kind, action.decision.expires) == ("prolong", 285)
+    assert action.decision.why == {"lost": 0.5}
+
+
+def test_none_at_all_is_announced_too():
+    one = sampler(Replace(dictionary(1), 10), Replace(None, None, {"deflated": 1}), Replace(None, None))
+    act(one, 0.0)
+    action = act(one, 1.0)
+    assert (action.decision.kind, action.in_use.dictionaries, one.present) == ("withdraw", (), None)
+    assert action.kept.dictionaries, "the log still needs it"
+    assert act(one, 2.0) is None
+
+
+def test_a_look_that_changes_nothing_is_remembered():
+    one = sampler(Keep({"saving": 1.0, "cost": float("inf")}), Keep())
+    assert act(one, 1.0) is None
+    assert act(one, 2.0) is None
+    assert [(d.kind, d.why) for d in one.decisions] == [("keep", {"saving": 1.0, "cost": "inf"})]
+
+
+def test_chains_of_changes_stay_short():
+    one = sampler(*(Replace(dictionary(n), 10) for n in range(3 * MAX_CHAIN)))
+    for n in range(3 * MAX_CHAIN):
+        action = act(one, float(n))
+        assert len(one.kept.lineage(action.decision.hash)) <= MAX_CHAIN
+    alone = [said for said in one.kept.dictionaries if not said.parent]
+    assert len(alone) == 3
+
+
+def test_another_goes_on_where_one_left_off():
+    one = sampler(Replace(dictionary(1), 10))
+    one.offer([b"a message"] * 7, 5, 1.0)
+    action = act(one, 2.0)
+    again = InUse.decode(action.in_use.encode())
+    assert (again.seen, again.offset) == (7, 5)
+    ours = policy("ours", Topology(3, 2))
+    other = Sampler(ours, again, Kept.decode(action.kept.encode()), dictionary(1), terms=TERMS)
+    assert (other.seen, other.offset) == (7, 5)
+    other.offer([SHARED] * 10, 15, 3.0)
+    assert other.decide(4.0) is None, "it knows that there is one"
+    other.reach(Topology(9, 9))
+    assert ours.topology == Topology(9, 9)
+
+
+def test_a_full_shelf_takes_no_more():
+    kept = Kept("notes", tuple(Said(f"{n:032x}", 10) for n in range(MAX_SAID)))
+    one = Sampler(Scripted(Replace(dictionary(1), 10)), InUse("notes"), kept, terms=TERMS)
+    assert one.decide(0.0) is None
+    assert one.decisions[-1].why["limit"] == MAX_SAID
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from("pkrw.")), max_size=60))
+def test_versions_and_expiries_never_go_back(steps):
+    one, now, numbers = sampler(), 0.0, iter(range(10_000))
+    before = one.in_use
+    for pause, what in steps:
+        now += pause
+        proposals = {"r": Replace(dictionary(next(numbers)), 10), "p": Prolong(50), "w": Replace(None, None)}
+        if what in proposals:
+            one.policy.proposals.append(proposals[what])
+        one.offer([SHARED], 0, now)
+        action = one.decide(now)
+        if action is None or what == "k":  # the store cannot be reached
+            continue
+        assert action.in_use.version == before.version + 1
+        said, past = action.in_use.farthest(now), before.farthest(now)
+        assert said is None or past is None or said.expires > past.expires
+        if action.decision.kind == "prolong":
+            assert now < past.expires - L
+        assert {one.hash for one in action.in_use.dictionaries} <= {one.hash for one in action.kept.dictionaries}
+        one.done(action)
+        before = action.in_use
+
+
+def test_only_what_no_message_can_need_is_dispensable():
+    a, b, c, d = (letter * 32 for letter in "abcd")
+    kept = Kept("notes", (Said(a, 100), Said(b, 200, a), Said(c, 300), Said(d, 400, c)))
+    in_use = InUse("notes", 3, (Said(d, 400, c),))
+    assert dispensable(kept, in_use, 150 + MARGIN) == []
+    assert dispensable(kept, in_use, 201 + MARGIN) == [a, b]
+    assert dispensable(kept, in_use, 10_000 + MARGIN) == [a, b], "the one in use needs its parent"
+    assert dispensable(kept, InUse("notes"), 10_000 + MARGIN) == [a, b, c, d]
+
+
+def test_a_thousand_topics_are_spread_evenly_over_three():
+    names = ["d1", "d2", "d3"]
+    shares = [chosen(f"plant.line{n}", names) for n in range(1000)]
+    counts = [shares.count(name) for name in names]
+    assert all(abs(count - 1000 / 3) <= 0.2 * 1000 / 3 for count in counts), counts
+
+
+def test_decisions_come_back_and_only_the_last_are_kept():
+    decisions = [Decision("keep", float(n), why={"n": n}) for n in range(DECISIONS + 5)]
+    assert decode_decisions(encode_decisions(decisions)) == decisions[5:]
+
+
+@pytest.mark.parametrize(
+    ("kind", "document", "complaint"),
+    [
+        (InUse, {"topic": "no good", "version": 1}, "topic"),
+        (InUse, {"topic": "notes", "version": -1}, "version"),
+        (InUse, {"topic": "notes", "dictionaries": [{"hash": "xyz", "expires": 1}]}, "hash"),
+        (InUse, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1e9}]}, "expires"),
+        (InUse, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1 << 70}]}, "expires"),
+        (InUse, {"topic": "notes", "dictionaries": [{"expires": 1}]}, "hash"),
+        (InUse, {"topic": "notes", "dictionaries": [7]}, "dictionaries"),
+        (InUse, {"topic": "notes", "dictionaries": {}}, "dictionaries"),
+        (Kept, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1}] * 2000}, "dictionaries"),
+        (Kept, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1, "parent": "b"}]}, "parent"),
+    ],
+)
+def test_documents_that_cannot_be_right_are_refused_by_field(kind, document, complaint):
+    with pytest.raises(RegistryError, match=complaint):
+        kind.decode(json.dumps(document).encode())
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_no_document(value):
+    for decode in (InUse.decode, Kept.decode, decode_decisions):
+        with pytest.raises(RegistryError):
+            decode(value)
+
+
+def test_policies_have_names():
+    assert all(policy(name, Topology()).name == name for name in NAMED)
+    with pytest.raises(ConfigError, match="no such policy"):
+        policy("best", Topology())
+
+
+def frames_of(publisher, payloads, now=0.0):
+    return [frame for payload in payloads for frame in publisher.send(payload, now)]
+
+
+def test_bodies_are_what_was_said_however_it_was_packed():
+    known = {d.hash: d for d in (dictionary(1, "zstd"), dictionary(2))}
+    bodies = Bodies(known.get)
+    out = Publisher(opaque("notes"), name="p", compiled=False)
+    said = [SHARED + b"%d" % n for n in range(6)]
+    frames = out.start(0.0) + frames_of(out, said[:2])
+    for n, shared in enumerate(known.values()):
+        frames += out.use(shared, 7) + frames_of(out, said[2 + 2 * n : 4 + 2 * n])
+    assert list(bodies.read("p", join(frames))) == said, "slot 7 names two of them in one message"
+    assert not bodies.unbound
+    assert not bodies.lacking
+
+
+def test_what_cannot_be_unpacked_is_passed_over_and_noted():
+    shared, out = dictionary(1), Publisher(opaque("notes"), name="p", compiled=False)
+    out.start(0.0)
+    binding, packed = out.use(shared, 7), frames_of(out, [SHARED, SHARED])
+    late = Bodies({}.get)
+    assert list(late.read("p", join(packed))) == []
+    assert late.unbound == {"p"}
+    late.bind("p", join(binding))
+    assert list(late.read("p", join(packed))) == []
+    assert late.lacking == {shared.hash}
+    assert list(late.read("p", join([*frames_of(out, [SHARED]), b""])[:-1])) == []
+    key = out.start(1.0)
+    bodies = Bodies({shared.hash: shared}.get)
+    assert list(bodies.read("p", join([*key, *frames_of(out, [b"short", SHARED])]))) == [SHARED]
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_may_be_in_a_log(message):
+    bodies = Bodies({}.get)
+    list(bodies.read("p", message))
+    bodies.bind("p", message)
