@@ -117,7 +117,7 @@ def test_whoever_loses_patience_while_one_is_fetched_loses_nothing(monkeypatch: 
                 await out.use(FIRST, 7)
                 get, asked = DictionaryStore.get, asyncio.Event()
 
-                async def slow(store: DictionaryStore, hash: bytes) -> Dictionary | None:
+                async def slow(store: DictionaryStore, hash: bytes, known: object = None) -> Dictionary | None:
                     asked.set()
                     await asyncio.sleep(3600)
                     return None

@@ -151,7 +151,7 @@ def test_new_ones_take_new_slots_and_old_ones_are_dropped(monkeypatch: pytest.Mo
             async with bus.publisher(name) as out, bus.subscribe(name) as live:
                 for n in range(4):
                     await spread(bus, name, shared(n), version=n + 1)
-                    await until(lambda: out._packing is not None and out._packing[0].slots.slot == n + 1)
+                    await until(lambda n=n: out._packing is not None and out._packing[0].slots.slot == n + 1)  # type: ignore[misc]
                     assert out._packing is not None
                     assert out._packing[0].slots.bound == shared(n).hash
                     assert await say(out, range(10)) < 10 * 40

@@ -26,6 +26,7 @@ from thinwire.control.names import (
     publisher_subjects,
 )
 from thinwire.control.registry import Settings, open_registry, register_schema
+from thinwire.control.translating.spreading import chosen
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import BrokerUnavailable
 from thinwire.events import opaque
@@ -271,15 +272,18 @@ def test_topics_are_let_go_when_their_owner_wants_no_dictionaries():
 def test_two_share_the_topics():
     async def tell(broker, connect):
         topics = [await Notes.begin(broker) for _ in range(8)]
-        async with running(await connect(), name="d1") as one, running(await connect(), name="d2") as two:
+        names = {notes.topic for notes in topics}
+        shares = [{name for name in names if chosen(name, ["d1", "d2"]) == one} for one in ("d1", "d2")]
+        options = {"handover": 0.1}
+        async with (
+            running(await connect(), name="d1", **options) as one,
+            running(await connect(), name="d2", **options) as two,
+        ):
 
-            async def all_taken():
-                return {*one.works, *two.works} >= {notes.topic for notes in topics}
+            async def shared_out():
+                return [set(one.works), set(two.works)] == shares
 
-            await until(all_taken)
-            assert not {*one.works} & {*two.works}
-            assert one.works
-            assert two.works
+            await until(shared_out)
 
     run(tell)
 

@@ -158,6 +158,23 @@ def test_chains_of_changes_stay_short():
     assert len(alone) == 3
 
 
+def test_one_that_comes_again_is_not_told_as_a_change_of_itself():
+    one = sampler(*(Replace(dictionary(n), 10) for n in (1, 2, 1)))
+    first, _, again = (act(one, float(n)) for n in range(3))
+    assert again.travelling is None, "the store has it"
+    assert again.in_use.dictionaries[0].hash == first.decision.hash
+    assert again.in_use.dictionaries[0].parent == ""
+    assert again.kept.lineage(first.decision.hash) == [first.decision.hash]
+
+
+def test_what_the_store_has_lost_is_withdrawn():
+    in_use = InUse("notes", 7, (Said("a" * 32, 1 << 40),))
+    one = Sampler(Scripted(), in_use, Kept("notes", in_use.dictionaries), None, terms=TERMS)
+    action = act(one, 5.0)
+    assert (action.decision.kind, action.in_use.version, action.in_use.dictionaries) == ("withdraw", 8, ())
+    assert one.decide(6.0) is None
+
+
 def test_another_goes_on_where_one_left_off():
     one = sampler(Replace(dictionary(1), 10))
     one.offer([b"a message"] * 7, 5, 1.0)

@@ -70,8 +70,8 @@ async def publish(access: Access, topic: str, dictionary: Dictionary, days: floa
     async with access.bus() as bus:
         shelf = TopicShelf(await bus.broker.bucket(DICTIONARIES), topic)
         sampler = await _sampler(shelf, dictionary, days)
-        action = sampler.decide(time.time())
-        if action is not None:
+        # before its own decision a sampler may withdraw what the store has lost
+        while (action := sampler.decide(time.time())) is not None:
             await shelf.write(action)
             sampler.done(action)
             await shelf.write_decisions(sampler.decisions)
@@ -79,7 +79,8 @@ async def publish(access: Access, topic: str, dictionary: Dictionary, days: floa
     said = next((one for one in sampler.in_use.dictionaries if one.name == dictionary.hash), None)
     if said is None:
         raise ConfigError("the store keeps as many dictionaries of this topic as it may", topic=topic, limit=MAX_SAID)
-    return Told(topic, said.hash, said.expires, said.parent, action.decision.travels if action is not None else 0)
+    travels = next((one.travels for one in reversed(sampler.decisions) if one.hash == said.hash), 0)
+    return Told(topic, said.hash, said.expires, said.parent, travels)
 
 
 async def _sampler(shelf: TopicShelf, dictionary: Dictionary, days: float) -> Sampler:

@@ -191,8 +191,9 @@ _FIGURES: dict[int, Callable[[Output, Experiment, Scale, Path], Any]] = {5: _fig
 
 
 def _list(output: Output) -> None:
-    from thinwire.cli.reproduce_dictionaries import COLUMNS, NAME, PAPER
+    from thinwire.cli.reproduce_dictionaries import COLUMNS, NAME
     from thinwire.cli.reproduce_dictionaries import listing as sheets
+    from thinwire.evaluation.reproduce.dictionaries_published import PAPER
 
     rows = [
         (e.name, f"figure {number}", what, f"thinwire reproduce {e.name} --figure {number}")

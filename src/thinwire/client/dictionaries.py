@@ -41,6 +41,7 @@ class Slots:
     """What a publisher has bound: one dictionary at a time, each new one to the next slot.
 
     say: takes the frames of a binding
+    most: slots to go round, at most
 
     >>> from thinwire.events import opaque
     >>> first, second = (Dictionary(said, "zlib", 6, 64) for said in (b"one two", b"three"))
@@ -51,13 +52,32 @@ class Slots:
     (True, 3, 4)
     """
 
-    def __init__(self, link: Publisher, say: Callable[[list[bytes]], None]) -> None:
+    def __init__(self, link: Publisher, say: Callable[[list[bytes]], None], most: int = MAX_SLOT) -> None:
         self.link = link
         self.say = say
+        self.most = most
+        self.version = 0
         self.bound = b""
         self.slot = 0
         self.expires = 0
         link.await_dictionaries()
+
+    def choose(self, in_use: InUse, now: float) -> Said | None:
+        """The one to use after this word, None where that is for none: then the one in use is dropped. A word older
+        than one that was followed counts for nothing."""
+        if in_use.version < self.version:
+            return None
+        said = in_use.farthest(now)
+        if said is None:
+            self.drop()
+            self.version = in_use.version
+        return said
+
+    def follow(self, in_use: InUse, said: Said, dictionary: Dictionary) -> None:
+        """Use the one that was chosen."""
+        if in_use.version >= self.version:
+            self.version = in_use.version
+            self.use(dictionary, said.expires)
 
     def use(self, dictionary: Dictionary, expires: int) -> None:
         """Pack with it; nothing is said where that is so already."""
@@ -65,7 +85,7 @@ class Slots:
             return
         before = self.slot
         if dictionary.hash != self.bound:
-            self.slot = before % MAX_SLOT + 1
+            self.slot = before % self.most + 1
         self.say(self.link.use(dictionary, self.slot, expires))
         if before and before != self.slot:
             self.link.drop(before)
@@ -97,7 +117,6 @@ class Announced:
         self.slots = slots
         self._terms = terms or Terms()
         self._said: InUse | None = None
-        self._version = 0
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -138,17 +157,10 @@ class Announced:
         return min(REREAD, max(left, self._terms.latency / 2)) if self.slots.bound else REREAD
 
     async def _take(self, in_use: InUse | None) -> None:
-        if in_use is None or in_use.version < self._version:
-            return
-        said = in_use.farthest(self._clock.now())
-        if said is None:
-            self.slots.drop()
-        else:
-            dictionary = await self._found(said)
-            if dictionary is None:
-                return  # it is asked for again
-            self.slots.use(dictionary, said.expires)
-        self._version = in_use.version
+        said = self.slots.choose(in_use, self._clock.now()) if in_use is not None else None
+        dictionary = await self._found(said) if said is not None else None
+        if in_use is not None and said is not None and dictionary is not None:
+            self.slots.follow(in_use, said, dictionary)
 
     async def _found(self, said: Said) -> Dictionary | None:
         known = self._view.dictionary(said.name)

@@ -130,6 +130,11 @@ class Subscription:
         return self._reading.counts if self._reading is not None else {}
 
     @property
+    def dictionary_bytes(self) -> int:
+        """Bytes of dictionaries that came from the store so far."""
+        return self._view.dictionary_bytes if self._reading is not None else 0
+
+    @property
     def watermark(self) -> float | None:
         """Up to this time (seconds) the events of every publisher heard of are complete; None before it is known."""
         return self._reading.intake.watermark if self._reading is not None else None

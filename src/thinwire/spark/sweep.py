@@ -19,6 +19,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -135,7 +136,8 @@ def _tasks(spark: SparkSession) -> int:
 
 def _travels(function: Function) -> None:
     """Let a function of the caller's own module go to the tasks as it is: they may not be able to import it."""
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    inner = function.func if isinstance(function, partial) else function
+    module = sys.modules.get(getattr(inner, "__module__", None) or "")
     if module is not None and module.__name__.partition(".")[0] not in ("__main__", "thinwire"):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from thinwire.evaluation.bench import Bar, Row, Setting
-from thinwire.testing import classes_world_runs
+from thinwire.testing import classes_world_runs, dictionary_world_runs
 from thinwire.testing.fuzz import run_fuzz
 from thinwire.testing.world_runs import run_seeds
 
@@ -46,5 +46,18 @@ def worlds_of_classes(setting: Setting) -> Iterator[Row]:
     yield Row("world: seeds with a broken promise", "failures", len(found.failed), high=0, how=how, note=note)
 
 
+def worlds_of_dictionaries(setting: Setting) -> Iterator[Row]:
+    """Seeded worlds in which samplers die, the store fails and lies, and slots are used again: nothing may be lost
+    untold, come twice, or be read wrong."""
+    seeds = setting.size(10_000, 200)
+    processes = os.cpu_count() or 1
+    found = dictionary_world_runs.run_seeds(SEED, seeds, lambda done: setting.progress(done / seeds), processes)
+    how = f"{found.seeds:,} seeds, {found.notes:,} notes, {found.packed:,} packed with {found.spread:,} dictionaries"
+    how += f", {found.delivered:,} deliveries, {found.refused:,} writes refused"
+    note = f"replay: python -m thinwire.testing.dictionary_world {min(found.failed)}" if found.failed else ""
+    yield Row("world: seeds with a broken promise", "failures", len(found.failed), high=0, how=how, note=note)
+
+
 WIRE = [Bar("fuzz", fuzz), Bar("deterministic world", worlds)]
 CLASSES = [Bar("world of classes", worlds_of_classes)]
+DICTIONARIES = [Bar("world of dictionaries", worlds_of_dictionaries)]

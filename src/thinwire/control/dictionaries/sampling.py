@@ -53,7 +53,10 @@ class Terms:
 
 
 class Action(NamedTuple):
-    """What is to be done: store the dictionary where there is a new one, write both documents, announce `in_use`."""
+    """What is to be done: store the dictionary where there is a new one, write both documents, announce `in_use`.
+
+    travelling: as it is stored; None where it is in the store already
+    """
 
     decision: Decision
     in_use: InUse
@@ -121,7 +124,7 @@ class Sampler:
         """What is to be done, again and again until it is `done`; None for nothing."""
         if self._wanted is None or self._is_stale(self._wanted, now):
             renewed = self._wanted is not None and self._wanted.dictionary is not None
-            self._wanted = self._again(now) if renewed else self._proposed(now) or self._due(now)
+            self._wanted = self._again(now) if renewed else self._lost(now) or self._proposed(now) or self._due(now)
         return self._wanted
 
     def done(self, action: Action) -> None:
@@ -144,6 +147,12 @@ class Sampler:
     def _said(self) -> Said | None:
         """What is said of the dictionary in use."""
         return self.in_use.dictionaries[0] if self.present is not None and self.in_use.dictionaries else None
+
+    def _lost(self, now: float) -> Action | None:
+        """What the store cannot hand out must not be used: whoever has not got it could not read a thing."""
+        if self.present is not None or not self.in_use.dictionaries:
+            return None
+        return self._action("withdraw", now, None, {"not in the store": self.in_use.dictionaries[0].hash})
 
     def _proposed(self, now: float) -> Action | None:
         proposal, action = self.policy.propose(), None
@@ -188,14 +197,16 @@ class Sampler:
             return self._action("withdraw", now, None, proposal.why) if before is not None else None
         if before is not None and made.hash.hex() == before.hash:
             return self._prolonged(now, proposal.why)
-        if len(self.kept.dictionaries) >= MAX_SAID:
+        stored = next((said for said in self.kept.dictionaries if said.hash == made.hash.hex()), None)
+        if stored is None and len(self.kept.dictionaries) >= MAX_SAID:
             self._kept(Keep({**proposal.why, "kept": len(self.kept.dictionaries), "limit": MAX_SAID}), now)
             return None
-        travelling = pack(made, self._parent)
+        # one that comes again is there already: told as a change of a later one, each would need the other
+        travelling = pack(made, self._parent) if stored is None else None
+        parent = travelling.parent.hex() if travelling is not None else stored.parent if stored is not None else ""
         # the one whose expiry lies farthest ahead is used, so a new one must outlive the one before
         expires = max(self._end(now), before.expires + 1 if before is not None else 0)
-        said = Said(made.hash.hex(), expires, travelling.parent.hex())
-        return self._action("replace", now, said, proposal.why, made, travelling)
+        return self._action("replace", now, Said(made.hash.hex(), expires, parent), proposal.why, made, travelling)
 
     @property
     def _parent(self) -> Dictionary | None:

@@ -151,9 +151,11 @@ def reading(
     return found
 
 
-def fetched(hash: bytes, document: Callable[[str], bytes | None], known: Find | None = None) -> Dictionary | None:
+def fetched(
+    hash: bytes, document: Callable[[str], bytes | None], known: Find | None = None, piece: int = PIECE
+) -> Dictionary | None:
     """As `DictionaryStore.get`, for whoever reads documents without waiting for an event loop."""
-    steps = reading(hash, known)
+    steps = reading(hash, known, piece)
     try:
         key = next(steps)
         while True:

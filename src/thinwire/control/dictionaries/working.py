@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from thinwire.clock import Clock
 from thinwire.control.dictionaries.bodies import Bodies
@@ -111,8 +111,6 @@ class TopicSampling:
             in_use = InUse(self.topic, version=int(self.clock.now()))
         said = in_use.dictionaries[0] if in_use.dictionaries else None
         present = await self._fetch(said.name) if said is not None else None
-        if present is None:
-            in_use = replace(in_use, dictionaries=())
         made = policy(self.habits.policy, self.topology())
         return Sampler(made, in_use, kept, present, terms=self.habits.terms, decisions=self._written)
 
@@ -200,7 +198,11 @@ class TopicSampling:
             await reader.close()
 
     async def _tidy(self) -> None:
+        """Delete what nobody needs, and see to it that what is in use can be had."""
         sampler = self.sampler
+        if sampler.present is not None and await self._fetch(sampler.present.hash) is None:
+            _log.warning("%s: the dictionary in use is stored again: %s", self.topic, sampler.present.hash.hex())
+            await self._shelf.store.put(sampler.present)
         kept = await tidy(self._broker, self._shelf, self._bucket, sampler.kept, sampler.in_use, self.clock.now())
         sampler.clear(kept)
 

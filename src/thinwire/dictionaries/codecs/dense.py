@@ -1,9 +1,9 @@
 """zstd with a trained dictionary, and one more byte that need not travel.
 
 A compressed block says before its sequences how their three kinds of numbers are coded. With a trained dictionary and
-short messages the answer is nearly always "by the tables of the dictionary" (`fc`), so it is left out, and said with a
-mark where it is another. Finding its place costs about as much as unpacking a short message does: this is for links
-where bytes count for more.
+short messages the answer is nearly always "by the tables of the dictionary" (`fc`), so it is left out; a dozen other
+answers are said by a mark in front, which costs nothing. Finding the place costs about as much as unpacking a short
+message does: this is for links where bytes count for more.
 
 >>> place_of_modes(bytes.fromhex("08 61 02 fc 1234"))
 3
@@ -13,12 +13,15 @@ True
 
 from __future__ import annotations
 
-from thinwire.dictionaries.codecs.zstd import MARK, STORED, Zstd
+from thinwire.dictionaries.codecs.zstd import MARK, STORED, WHOLE, Zstd
 from thinwire.errors import CorruptFrame
 
 BY_TABLES = 0xFC
-OTHERWISE = bytes((0x20 | MARK,))
-"""in front of a block that says how its numbers are coded"""
+OTHERWISE = 0x20 | MARK
+"""in front of a block that is whole"""
+ANSWERS = (0xF0, 0x3C, 0xCC, 0xC0, 0x0C, 0x7C, 0x30, 0x00, 0xDC, 0xBC, 0xAC, 0xEC, 0xD0)
+"""the other answers that have a mark of their own: the first `3d`, the last `fd`"""
+_MARKS = {answer: bytes((place << 4 | MARK,)) for place, answer in enumerate(ANSWERS, 3)} | {BY_TABLES: b""}
 
 
 class Dense(Zstd):
@@ -36,21 +39,27 @@ class Dense(Zstd):
         at = place_of_modes(packed)
         if at is None:
             return packed
-        if packed[at] == BY_TABLES:
-            return packed[:at] + packed[at + 1 :]
-        return OTHERWISE + packed if len(packed) <= len(message) else STORED + message
+        mark = _MARKS.get(packed[at])
+        if mark is not None:
+            return mark + packed[:at] + packed[at + 1 :]
+        return bytes((OTHERWISE,)) + packed if len(packed) <= len(message) else STORED + message
 
     def unpack(self, packed: bytes, limit: int) -> bytes:
         """Put the byte back, then read as `Zstd` does."""
-        if not packed or packed[0] & 15 == MARK:
-            return super().unpack(packed[1:] if packed[:1] == OTHERWISE else packed, limit)
-        try:
-            at = place_of_modes(packed)
-        except IndexError:
-            raise CorruptFrame("a block that ends before its sequences", length=len(packed), limit=limit) from None
-        if at is None:
+        if not packed or packed[0] in (STORED[0], WHOLE[0]):
             return super().unpack(packed, limit)
-        return super().unpack(b"%b\xfc%b" % (packed[:at], packed[at:]), limit)
+        if packed[0] == OTHERWISE:
+            return super().unpack(packed[1:], limit)
+        if packed[0] & 15 == MARK:
+            return self._unpack_block(packed[1:], ANSWERS[(packed[0] >> 4) - 3], limit)
+        return self._unpack_block(packed, BY_TABLES, limit)
+
+    def _unpack_block(self, block: bytes, answer: int, limit: int) -> bytes:
+        try:
+            at = place_of_modes(block)
+        except IndexError:
+            raise CorruptFrame("a block that ends before its sequences", length=len(block), limit=limit) from None
+        return super().unpack(block if at is None else b"%b%c%b" % (block[:at], answer, block[at:]), limit)
 
 
 def place_of_modes(block: bytes) -> int | None:

@@ -66,6 +66,7 @@ class Phases:
             **{name: getattr(out.counts, name) for name in ("events", "frames", "rejected")},
             **{name: getattr(out.counts, name) for name in ("data_bytes", "key_bytes", "control_bytes")},
             **{name: getattr(out.link, name) for name in ("suppressed_events", "suppressed_values")},
+            "dictionary_bytes": out.dictionary_bytes,
             "messages": out.messages,
             "raw_bytes": self._raw,
         }

@@ -127,4 +127,5 @@ class SubscribingRole:
             for name in ("frames", "data_bytes", "key_bytes", "control_bytes")
         }
         reads = self._subscription.feed
+        sums["dictionary_bytes"] = self._subscription.dictionary_bytes
         return replace(self._tally.row(), link=reads, **sums, cpu_seconds={"subscriber": process_time() - self._cpu})

@@ -2,12 +2,12 @@
 
 The rule is that of `thinwire.dictionaries.choose`: of the ways that the CPU budget allows, the one that packs the later
 messages smallest; the dictionary is then built from all of them. With a cluster at hand every length of a segment is
-tried with every size and codec, where `choose` settles the length first.
+tried with every size and codec, where `choose` settles it last and for the best of them alone.
 
 >>> rooms = [b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5}' % (n % 9, n % 7, n % 31) for n in range(400)]
 >>> cells = cells_of(sum(map(len, rooms)), sizes=[1024], budget=0.2)
 >>> len(cells), cells[0]["codec"], cells[-1]
-(7, 'deflate', {'codec': 'zstd', 'level': 3, 'size': 1024, 'segment': 2048})
+(7, 'deflate', {'codec': 'zstd', 'level': 3, 'size': 1024, 'segment': 1024})
 >>> plain, best = Candidate.of(cells[0], trial(rooms, **cells[0])), Candidate.of(cells[1], trial(rooms, **cells[1]))
 >>> best.packed < plain.packed < 60, plain.content
 (True, 0)
@@ -22,7 +22,7 @@ from typing import Any
 
 from thinwire.dictionaries import Codec, Dictionary, Facts, codec_of
 from thinwire.dictionaries.accounting import SLOT
-from thinwire.dictionaries.building import LATEST, SEGMENTS, SMALLEST, Way, build
+from thinwire.dictionaries.building import LATEST, MORE_SEGMENTS, SMALLEST, Way, build
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.dictionaries.training import COSTS, ENOUGH, FEWEST, LEARNING
 from thinwire.dictionaries.travelling import cost
@@ -77,9 +77,15 @@ def cells_of(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str,
         for (codec, level), spent in COSTS.items()
         if spent <= budget
         for size in fitting
-        for segment in (*SEGMENTS, *([LATEST] if codec == "zlib" else []))
+        for segment in _segments(codec, size)
     ]
     return [{"codec": DEFLATE, "level": 6, "size": 0, "segment": 0}, *ways]
+
+
+def _segments(codec: str, size: int) -> list[int]:
+    """The lengths of segments to try; none is longer than the dictionary."""
+    lengths = sorted({min(length, size) for length in MORE_SEGMENTS})
+    return [*lengths, LATEST] if codec == "zlib" else lengths
 
 
 def trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment: int) -> dict[str, Any]:
