@@ -5,6 +5,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from verb_processes import start
 
 import thinwire as tw
 from thinwire.cli.dict_publishing import publish
@@ -12,6 +13,7 @@ from thinwire.cli.live import Access
 from thinwire.cli.main import main
 from thinwire.control.names import DICTIONARIES
 from thinwire.dictionaries import Dictionary, train
+from thinwire.errors import SparkUnavailable
 from thinwire.transports.embedded import EmbeddedServer
 
 TOPIC = "dict.rooms"
@@ -98,6 +100,16 @@ def test_a_dictionary_told_twice_stays_as_it_is(broker, capsys):
     assert len(document(capsys, "list", "dict.twice", "--to", broker)["dictionaries"]) == 1
 
 
+def test_what_the_store_has_lost_is_withdrawn_before_another_is_told(broker, capsys):
+    lost = train(ROOMS[:200], 512)
+    asyncio.run(publish(Access(broker), "dict.lost", lost, 1))
+    asyncio.run(_replace(broker, lost.hash.hex(), None))
+    told = asyncio.run(publish(Access(broker), "dict.lost", FIRST, 1))
+    assert told.hash == FIRST.hash.hex()
+    decisions = document(capsys, "why", "dict.lost", "--to", broker)["decisions"]
+    assert [one["kind"] for one in decisions] == ["replace", "withdraw", "replace"]
+
+
 def test_why_tells_the_decisions_newest_first(broker, capsys):
     told = document(capsys, "why", TOPIC, "--to", broker)["decisions"]
     assert [(one["kind"], one["hash"]) for one in told] == [("replace", d.hash.hex()) for d in (SECOND, FIRST)]
@@ -157,6 +169,44 @@ def test_files_are_checked_without_a_broker(tmp_path, capsys):
     assert "the name of another one" in run(capsys, "verify", str(renamed), code=3).out
     assert "corrupt dictionary" in run(capsys, "verify", str(broken), code=3).out
     assert "corrupt dictionary" in run(capsys, "show", str(broken), code=3).err
+
+
+@pytest.mark.slow
+def test_a_training_from_files_is_written_and_told(broker, tmp_path, capsys):
+    pytest.importorskip("pyspark", reason="extra spark")
+    from thinwire.spark.session import check
+
+    try:
+        check()
+    except SparkUnavailable as problem:
+        pytest.skip(str(problem))
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path, part in zip(paths, (ROOMS[:300], ROOMS[300:]), strict=True):
+        path.write_bytes(b"\n".join(part))
+    out = tmp_path / "made" / "rooms.dict"
+    args = [
+        "--topic",
+        "dict.trained",
+        "--to",
+        broker,
+        "--out",
+        str(out),
+        "--size",
+        "1k",
+        "--master",
+        "local[2]",
+        "--json",
+    ]
+    done = start("dict", "train", "--from", *map(str, paths), *args)
+    said, complaints = done.communicate()
+    assert done.returncode == 0, complaints
+    told = json.loads(said)
+    assert (told["messages"], told["told"]["topic"]) == (600, "dict.trained")
+    assert [one["name"] for one in told["candidates"] if one["chosen"]]
+    assert told["candidates"][-1]["name"] == "deflate"
+    assert document(capsys, "show", str(out))["hash"] == told["hash"]
+    [row] = document(capsys, "list", "dict.trained", "--to", broker)["dictionaries"]
+    assert (row["hash"], row["state"]) == (told["hash"], "used")
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,6 @@ async def say(out: tw.TopicPublisher, numbers: range) -> int:
     return out.counts.data_bytes - before
 
 
-def packs(out: tw.TopicPublisher) -> bool:
-    """Does it pack with a dictionary?"""
-    return out._packing is not None and bool(out._packing[0].slots.bound)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_found_by_the_service_and_read_by_everybody(kind: str) -> None:
     async def story() -> None:
@@ -66,7 +61,7 @@ def test_found_by_the_service_and_read_by_everybody(kind: str) -> None:
         async with tw.connect(url) as bus:
             async with bus.publisher(name, name="p1", dictionaries=True) as out, bus.subscribe(name) as live:
                 before = await say(out, range(200))
-                await until(lambda: packs(out))
+                await until(lambda: out.dictionary)
                 after = await say(out, range(200, 400))
                 assert after < before / 2
                 assert [event["payload"] for event in await take(live, 400)] == [note(n) for n in range(400)]
@@ -74,7 +69,7 @@ def test_found_by_the_service_and_read_by_everybody(kind: str) -> None:
             async with bus.subscribe(name, start="earliest") as late:
                 assert [event["payload"] for event in await take(late, 400)] == [note(n) for n in range(400)]
             async with bus.publisher(name, name="p2") as second:
-                await until(lambda: packs(second))
+                await until(lambda: second.dictionary)
                 assert await say(second, range(50)) < before / 8
 
     run(story)
@@ -92,7 +87,7 @@ def test_without_services_a_publisher_trains_for_itself(kind: str) -> None:
             name = topic()
             async with tw.connect(url, services=False) as bus, bus.publisher(name, dictionaries=True) as out:
                 before = await say(out, range(200))
-                await until(lambda: packs(out))
+                await until(lambda: out.dictionary)
                 assert await say(out, range(200, 400)) < before / 2
                 async with bus.subscribe(name, start="earliest") as events:
                     assert [event["payload"] for event in await take(events, 400)] == [note(n) for n in range(400)]
@@ -118,14 +113,14 @@ def test_the_owner_may_change_his_mind() -> None:
             await bus.register(opaque(name), retain=True, dictionaries=True)
             async with bus.publisher(name) as out, bus.publisher(name, name="never", dictionaries=False) as never:
                 await say(out, range(100))
-                await until(lambda: packs(out))
+                await until(lambda: out.dictionary)
                 assert never._packing is None
                 await bus.register(opaque(name), retain=True)
                 await until(lambda: out._packing is None)
                 plain = await say(never, range(20))
                 assert await say(out, range(20)) == plain
                 await bus.register(opaque(name), retain=True, dictionaries=True)
-                await until(lambda: packs(out))
+                await until(lambda: out.dictionary)
 
     run(story)
 
@@ -151,9 +146,9 @@ def test_new_ones_take_new_slots_and_old_ones_are_dropped(monkeypatch: pytest.Mo
             async with bus.publisher(name) as out, bus.subscribe(name) as live:
                 for n in range(4):
                     await spread(bus, name, shared(n), version=n + 1)
-                    await until(lambda n=n: out._packing is not None and out._packing[0].slots.slot == n + 1)  # type: ignore[misc]
+                    await until(lambda n=n: out.dictionary == shared(n).hash)  # type: ignore[misc]
                     assert out._packing is not None
-                    assert out._packing[0].slots.bound == shared(n).hash
+                    assert out._packing[0].slots.slot == n + 1
                     assert await say(out, range(10)) < 10 * 40
                 await spread(bus, name, shared(9), version=2)  # one that was on its way for long
                 await spread(bus, name, shared(3), version=5, expires=FAR + 9)
@@ -161,7 +156,7 @@ def test_new_ones_take_new_slots_and_old_ones_are_dropped(monkeypatch: pytest.Mo
                 assert out._packing is not None
                 assert out._packing[0].slots.slot == 4, "prolonged where it is"
                 await spread(bus, name, shared(3), version=6, expires=0)
-                await until(lambda: not packs(out))
+                await until(lambda: not out.dictionary)
                 await say(out, range(10))
                 seen = [event["payload"] for event in await take(live, 50)]
                 assert seen == [note(n) for n in range(10)] * 5
@@ -177,8 +172,8 @@ def test_none_is_used_after_its_time() -> None:
             async with bus.publisher(name) as out, bus.subscribe(name) as live:
                 plain = await say(out, range(10))
                 await spread(bus, name, shared(1), version=1, expires=int(bus.clock.now()) + 3)
-                await until(lambda: packs(out))
-                await until(lambda: bus.clock.now() > out._packing[0].slots.expires)  # type: ignore[index]
+                await until(lambda: out.dictionary)
+                await until(lambda: not out.dictionary)
                 assert await say(out, range(10)) == plain
                 assert [event["payload"] for event in await take(live, 20)] == [note(n) for n in range(10)] * 2
 
@@ -208,13 +203,12 @@ def test_a_store_that_fails_or_lies_is_done_without(monkeypatch: pytest.MonkeyPa
                 entry = await bucket.get(shared(1).hash.hex())
                 assert entry is not None
                 assert entry.value is not None
-                await until(lambda: packs(out))
+                await until(lambda: out.dictionary)
                 await bucket.put(shared(3).hash.hex(), entry.value)
                 document = InUse(name, 3, (Said(shared(3).hash.hex(), FAR + 1),))
                 await bus.broker.send(dictionary_subject(name), document.encode())
                 await say(out, range(10))
-                assert out._packing is not None
-                assert out._packing[0].slots.bound == shared(2).hash
+                assert out.dictionary == shared(2).hash
                 assert [event["payload"] for event in await take(live, 30)] == [note(n) for n in range(10)] * 3
 
     run(story)
@@ -238,9 +232,8 @@ def test_what_is_confidential_never_gets_into_a_dictionary() -> None:
                     said = f"the door was opened by somebody, {n * 7919} times so far"
                     await out.publish({"room": "11.1", "said": said, "secret": f"the code is {n % 3} sesame"})
                 await out.flush()
-                await until(lambda: packs(out))
-                assert out._packing is not None
-                found = await DictionaryStore(await bus.broker.bucket(DICTIONARIES)).get(out._packing[0].slots.bound)
+                await until(lambda: out.dictionary)
+                found = await DictionaryStore(await bus.broker.bucket(DICTIONARIES)).get(out.dictionary)
                 assert found is not None
                 assert b"somebody" in found.content
                 assert b"sesame" not in found.content

@@ -1,7 +1,7 @@
 """The dictionary service at brokers: what it finds is stored, announced and explained, whoever is killed."""
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from itertools import count
 
@@ -28,7 +28,7 @@ from thinwire.control.names import (
 from thinwire.control.registry import Settings, open_registry, register_schema
 from thinwire.control.translating.spreading import chosen
 from thinwire.dictionaries import Dictionary
-from thinwire.errors import BrokerUnavailable
+from thinwire.errors import BrokerUnavailable, CorruptDictionary
 from thinwire.events import opaque
 from thinwire.frames import begins_round, join
 from thinwire.link import Publisher
@@ -307,5 +307,25 @@ def test_what_the_log_cannot_need_any_more_is_deleted():
 
     async def gone(store, dictionary):
         return await store.get(dictionary.hash) is None
+
+    run(tell)
+
+
+def test_what_the_store_lost_is_stored_again():
+    async def tell(broker, connect):
+        notes = await Notes.begin(broker)
+        async with running(await connect(), habits=replace(HABITS, tidy=0.1)):
+            await notes.publish(100)
+            said = (await until(notes.in_use)).dictionaries[0]
+            store = DictionaryStore(notes.bucket)
+            await store.delete(said.name)
+            assert (await until(lambda: store.get(said.name))).hash == said.name
+            await notes.bucket.put(said.hash, b"\x03not a dictionary")
+
+            async def back():
+                with suppress(CorruptDictionary):
+                    return await store.get(said.name)
+
+            assert (await until(back)).hash == said.name
 
     run(tell)

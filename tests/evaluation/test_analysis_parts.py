@@ -120,7 +120,7 @@ def test_figures_are_of_the_part_held_out(report):
     assert all(one.outcome.kept for one in topic.judged)
     assert {cost.level for cost in topic.properties} == {"exact", "0.5 %"}
     names = {one.outcome.strategy.name for one in topic.judged}
-    assert len(names) == len(topic.judged) == 12
+    assert len(names) == len(topic.judged) == 16
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -112,6 +112,12 @@ class TopicPublisher:
         return self._opened()[1].messages
 
     @property
+    def dictionary(self) -> bytes:
+        """The hash of the dictionary that it packs with; empty where there is none."""
+        slots = self._packing[0].slots if self._packing is not None else None
+        return slots.bound if slots is not None and slots.expires > self._clock.now() else b""
+
+    @property
     def dictionary_bytes(self) -> int:
         """Bytes of dictionaries that came here, and of word of them."""
         return self._view.dictionary_bytes + (self._packing[0].heard if self._packing is not None else 0)
