@@ -20,7 +20,7 @@ demo: $(READY) ## the whole system on this machine
 
 test: lint ## lint, types, room contract, then every test and every documented example
 	@tools/java.sh hint
-	$(BIN)/pytest -n 2 --dist loadgroup $(MARKS) $(ARGS)
+	$(BIN)/pytest -n 2 $(MARKS) $(ARGS)
 
 bench: $(READY) ## bytes and time, ours beside the usual; AREA=wire or live, ARGS='...' is passed on
 	$(BIN)/thinwire bench $(AREA) $(ARGS)

@@ -24,6 +24,18 @@ settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests with Spark share a process, so that one session serves them all, and come first: they take longest."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "spark" if nodeid.startswith("tests/spark/") else nodeid
+
+    return Scheduler(config, log)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _compiled_kernels():
     """Tests with deadlines, in this process and in those they start, find the kernels compiled."""

@@ -13,7 +13,7 @@ from spark_sites import as_events, as_rows, broker, publish, rooms
 TOPIC = "building.rooms"
 COUNT = 1_000
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.slow
 
 
 def verb(url: str, table: Path, master: str) -> list[str]:
