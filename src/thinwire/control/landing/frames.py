@@ -34,7 +34,7 @@ FRAMES = pa.schema(
     ]
 )
 """`_frame` is the place in its message, from 0 on; `_kind` what sort of frame it is, in lower case"""
-_KINDS = pa.array([FrameKind(kind).name.lower() if is_known(kind) else "unknown" for kind in range(16)])
+_KINDS = tuple(FrameKind(kind).name.lower() if is_known(kind) else "unknown" for kind in range(16))
 _LONG = 0x80
 """from this length on a frame's length takes more than a byte; here it may take two"""
 _ROOM = bytes(2)
@@ -135,7 +135,7 @@ def _columns(topic: str, piece: Block, found: Split) -> list[pa.Array]:
         pa.array(piece.offsets[messages]),
         pa.array((np.arange(len(messages)) - firsts[messages]).astype(np.int32)),
         times_of(piece).take(which),
-        _KINDS.take(pa.array(_heads(found.frames) & 0x0F)),
+        pa.array(_KINDS).take(pa.array(_heads(found.frames) & 0x0F)),
         found.frames,
     ]
 
