@@ -104,7 +104,7 @@ class ClassStage:
         return Loaded(round(past / 1e6 * RATE), told, messages)
 
     async def _caught_up(self) -> None:
-        """Wait until subscribers see events as they flow: by the time they have come to an instant it may be long ago."""
+        """Wait until subscribers see events as they flow; when they have come to an instant, that may be long ago."""
         late = math.inf
         while late > CAUGHT_UP:
             now = micros()
