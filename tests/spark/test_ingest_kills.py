@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def verb(url: str, table: Path, master: str) -> list[str]:
-    place = ["--servers", url, "--master", master, "--batch", "50", "--tolerance", "t=0.5"]
+    place = ["--servers", url, "--master", master, "--batch", "150", "--tolerance", "t=0.5"]
     return ["ingest", TOPIC, "--to", str(table), "--once", "--json", *place]
 
 
