@@ -18,9 +18,10 @@ demo: $(READY) ## the whole system on this machine
 	@tools/java.sh hint
 	$(BIN)/thinwire demo $(ARGS)
 
-test: lint ## lint, types, room contract, then every test and every documented example
+test: $(READY) ## lint, types, room contract, then every test and every documented example
 	@tools/java.sh hint
-	$(BIN)/pytest -n 2 --dist loadgroup $(MARKS) $(ARGS)
+	@$(BIN)/python tests/kernels.py & compiling=$$!; $(MAKE) --no-print-directory lint && wait $$compiling
+	$(BIN)/pytest -n 2 $(MARKS) $(ARGS)
 
 bench: $(READY) ## bytes and time, ours beside the usual; AREA=wire or live, ARGS='...' is passed on
 	$(BIN)/thinwire bench $(AREA) $(ARGS)

@@ -15,13 +15,25 @@ _sources = sorted(path for piece in PIECES for path in (ROOT / "src" / "thinwire
 _digest = sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))
 
-# Helpers of other folders have the same name; none of them holds examples.
-collect_ignore_glob = ["*conftest.py"]
+# Helpers of other folders have the same name, and compiling is no test; none of them holds examples.
+collect_ignore_glob = ["*conftest.py", "kernels.py"]
 
 # Kernels compile on first use, so the first example of a test may take seconds: no deadline anywhere.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests with Spark share a process, so that one session serves them all, and come first: they take longest."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "spark" if nodeid.startswith("tests/spark/") else nodeid
+
+    return Scheduler(config, log)
 
 
 @pytest.fixture(autouse=True, scope="session")

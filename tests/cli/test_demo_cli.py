@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
@@ -16,17 +17,20 @@ from rich.console import Console
 from thinwire.cli import demo_view
 from thinwire.cli.demo_facts import facts
 from thinwire.cli.main import main
-from thinwire.evaluation.demo import GUESTS, Channel, Guest, Phase, Seat, Translating, View
+from thinwire.evaluation.demo import GUESTS, Channel, Guest, Landing, Phase, Seat, Translating, View
 from thinwire.evaluation.ledgers import read
 from thinwire.ledger import Row
+from thinwire.spark.java import JAVA, java_version
 
+HAS_SPARK = find_spec("pyspark") is not None and java_version() >= JAVA
+needs_spark = pytest.mark.skipif(not HAS_SPARK, reason="extra spark, and Java")
 needs_broker = pytest.mark.skipif(find_spec("nats") is None, reason="extra nats")
 
 
 class Run:
     """A demonstration in a process of its own, as from a terminal; `mark` is in the environment of all its parts."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, spark=False):
         self.ledger = folder / "ledger.jsonl"
         self.temporary = folder / "temporary"
         self.temporary.mkdir()
@@ -34,6 +38,7 @@ class Run:
         source = str(Path(__file__).parents[2] / "src")
         settings = {"PYTHONPATH": source, "TMPDIR": str(self.temporary), "THINWIRE_TEST": self.mark}
         command = [sys.executable, "-u", "-m", "thinwire", "demo", "--ledger", str(self.ledger), *options]
+        command += [] if spark else ["--no-spark"]
         self.process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -67,8 +72,8 @@ class Run:
 
 
 @contextmanager
-def running(folder, *options):
-    run = Run(folder, *options)
+def running(folder, *options, spark=False):
+    run = Run(folder, *options, spark=spark)
     try:
         yield run
     finally:
@@ -94,6 +99,7 @@ def test_every_event_is_checked_and_the_document_tells_all(tmp_path):
     _check_subscribers(document["subscribers"], document["events"])
     _check_translator(document["translator"])
     _check_ledger(run.ledger, document)
+    assert document["spark"] is None
 
 
 def _check_subscribers(seats, events):
@@ -139,7 +145,8 @@ def _check_ledger(ledger, document):
 
 @needs_broker
 def test_an_interrupt_ends_with_the_summary_so_far(tmp_path):
-    with running(tmp_path, "--seconds", "120") as run:
+    """Also while Spark is still starting: nobody waits for it."""
+    with running(tmp_path, "--seconds", "120", spark=HAS_SPARK) as run:
         run.wait_for("the log is within 1")
         os.killpg(run.process.pid, signal.SIGINT)
         rest, err = run.process.communicate()
@@ -148,7 +155,8 @@ def test_an_interrupt_ends_with_the_summary_so_far(tmp_path):
     assert "15 s on" in rest
     assert "thinwire ledger show" in rest
     roles = [row.role for row in read(run.ledger)]
-    assert roles == ["publisher", "translator"] + ["subscriber"] * 5 + ["broker"]
+    assert [role for role in roles if role != "table"] == ["publisher", "translator"] + ["subscriber"] * 5 + ["broker"]
+    assert ("there is no table to compare" in rest) is HAS_SPARK
 
 
 @needs_broker
@@ -167,8 +175,10 @@ def test_a_process_that_dies_is_named_and_the_others_end(tmp_path):
 
 @needs_broker
 @pytest.mark.slow
-def test_all_at_once_is_one_phase_as_exact_as_the_strictest_asks(tmp_path):
-    with running(tmp_path, "--seconds", "3", "--all-at-once", "--json") as run:
+def test_all_at_once_is_one_phase_as_exact_as_the_strictest_asks(tmp_path, monkeypatch):
+    """And without Java the show goes on without the table."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with running(tmp_path, "--seconds", "3", "--all-at-once", "--json", spark=True) as run:
         out, err = run.process.communicate()
         assert run.process.returncode == 0, err
     document = json.loads(out)
@@ -177,6 +187,28 @@ def test_all_at_once_is_one_phase_as_exact_as_the_strictest_asks(tmp_path):
     assert [seat["events"] for seat in everything] == [document["events"]] * 4
     assert [seat["early"] for seat in document["subscribers"]] == [0] * 5
     assert [seat["reads"] for seat in document["subscribers"]] == ["channel"] * 4 + ["log"]
+    assert document["spark"] is None
+    [line] = (line for line in err.splitlines() if "without the table" in line)
+    assert "Java 17 or newer is needed" in line or "thinwire[EXTRA]" in line
+
+
+@needs_broker
+@needs_spark
+@pytest.mark.slow
+def test_the_table_has_what_a_subscriber_of_the_log_is_handed(tmp_path):
+    with running(tmp_path, "--seconds", "6", "--rate", "100", "--json", spark=True) as run:
+        out, err = run.process.communicate()
+        assert run.process.returncode == 0, err
+        run.assert_nothing_left()
+    document = json.loads(out)
+    table = document["spark"]
+    assert (table["equal"], table["differing"], table["problem"]) == (True, 0, "")
+    assert table["rows"] == table["heard"] == table["published"] == document["events"] >= 590
+    assert 0 < table["bytes_read"] < table["link_bytes"]
+    assert table["stored_bytes"] > 0 < table["first"]
+    assert [phase["in_force"] for phase in document["phases"]] == ["1", "0.5 to 1", "0.5", "0"]
+    [row] = (row for row in read(run.ledger) if row.role == "table")
+    assert (row.link, row.class_, row.events, row.link_bytes) == ("log", "1", table["rows"], table["link_bytes"])
 
 
 def test_a_rate_that_nothing_could_check_is_refused(capsys):
@@ -252,3 +284,51 @@ def test_what_joining_took_is_told():
     told, _ = demo_view.verdict(view(early=7, read_back=2_400))
     assert "7 events came before publishers knew of it" in told
     assert "read back 2.4 kB" in told
+
+
+def landing(**facts):
+    row = Row("r", "t", "log", "1", "table", events=10, link_bytes=81_000, stored_bytes=123_456_789)
+    return Landing(row, 71_234, 18.3, **facts)
+
+
+def with_table(**facts):
+    return replace(view(), landing=landing(**facts))
+
+
+def test_a_table_that_is_what_a_subscriber_is_handed():
+    same = with_table(seconds=2.1, published=10, heard=10)
+    assert same.kept
+    cells = ["1", "10", "10", "0", "0.07", "123", "18.3", "2.1"]
+    assert cells in [line.split() for line in drawn(same).splitlines()]
+    assert max(map(len, drawn(same).splitlines())) <= 80
+    said = "Spark: the 10 rows of the table are, bit for bit, the 10 events that a subscriber of the log is handed."
+    assert said in demo_view.verdict(same)
+    assert facts(same)["spark"]["equal"] is True
+
+
+def test_a_table_that_grows_is_not_judged():
+    growing = with_table()
+    assert growing.kept
+    assert growing.landing.equal is None
+    assert ["1", "10", "-", "-", "0.07", "123", "18.3", "-"] in [line.split() for line in drawn(growing).splitlines()]
+    assert "Spark: 10 rows" in demo_view.line(growing)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"published": 10, "heard": 10, "differing": 1},
+        {"published": 11, "heard": 10},
+        {"published": 10, "heard": 9, "differing": 1},
+    ],
+)
+def test_a_table_that_differs_fails_the_run_and_is_told(wrong):
+    told = with_table(seconds=2.1, **wrong)
+    assert not told.kept
+    assert any("THE TABLE DIFFERS" in line for line in demo_view.verdict(told))
+
+
+def test_a_table_that_could_not_be_landed_is_told():
+    told = with_table(problem="`thinwire ingest` ended 3 times by itself.")
+    assert not told.kept
+    assert "Spark: `thinwire ingest` ended 3 times by itself." in demo_view.verdict(told)

@@ -60,6 +60,8 @@ def test_fingerprints_tell_schemas_apart(one: Schema, other: Schema) -> None:
         ({"length": 2.5}, "whole number"),
         ({"period": 1}, "limit=4096"),
         ({"idle_band": -1}, "negative"),
+        ({"idle_band": 1}, "numbers that have a step"),
+        ({"kind": "array", "step": 1, "idle_band": 1}, "numbers that have a step"),
         ({"kind": "timestamp", "form": "iso:X3"}, "unknown form"),
         ({"role": "header", "confidential": True}, "only measurements"),
         ({"colour": "red"}, "unknown field 'colour'"),

@@ -15,6 +15,7 @@ from spark_sites import as_events, as_rows, broker, publish, purge, record, room
 
 import thinwire as tw
 from thinwire.events import Event
+from thinwire.frames import split
 
 TOPIC = "building.rooms"
 
@@ -128,14 +129,23 @@ def _publish_doors(url: str, schema: tw.Schema) -> None:
     asyncio.run(story())
 
 
-def test_messages_as_they_are(spark: SparkSession, site: Any) -> None:
+def test_messages_and_frames_as_they_are(spark: SparkSession, site: Any) -> None:
     url, _ = site
-    frame = table(spark, url, TOPIC, columns="frames", minPartitions=4)
-    assert frame.columns == ["_topic", "_publisher", "_offset", "_time", "_kind", "payload"]
-    rows = frame.collect()
-    assert sorted(row["_offset"] for row in rows) == list(range(1, len(rows) + 1))
-    assert {row["_kind"] for row in rows} == {"data", "key"}
-    assert all(len(row["payload"]) > 3 for row in rows)
+    messages = table(spark, url, TOPIC, columns="messages", minPartitions=4)
+    assert messages.columns == ["_topic", "_publisher", "_offset", "_time", "_kind", "payload"]
+    whole = {row["_offset"]: row for row in messages.collect()}
+    assert sorted(whole) == list(range(1, len(whole) + 1))
+    assert {row["_kind"] for row in whole.values()} == {"data", "key"}
+    frames = table(spark, url, TOPIC, columns="frames", minPartitions=4)
+    assert frames.columns == ["_topic", "_publisher", "_offset", "_frame", "_time", "_kind", "payload"]
+    found: dict[int, list[bytes]] = {}
+    for row in sorted(frames.collect(), key=lambda row: (row["_offset"], row["_frame"])):
+        assert (row["_publisher"], row["_time"]) == (
+            whole[row["_offset"]]["_publisher"],
+            whole[row["_offset"]]["_time"],
+        )
+        found.setdefault(row["_offset"], []).append(bytes(row["payload"]))
+    assert found == {offset: split(bytes(row["payload"])) for offset, row in whole.items()}
 
 
 def test_a_recording_is_read_without_a_broker(spark: SparkSession, site: Any, tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ from rich.live import Live
 from thinwire.cli import demo_view
 from thinwire.cli.demo_facts import facts
 from thinwire.cli.output import JsonOption, Output
+from thinwire.errors import MissingExtra, SparkUnavailable
 from thinwire.evaluation.demo import MAX_RATE, PLANTS, Show, View, rehearse
 from thinwire.evaluation.ledgers import append
 from thinwire.evaluation.live.processes import WorkerFailed
+from thinwire.spark.session import check
 
 PLAIN_PULSE = 5.0
 """seconds between two lines, where there is no terminal"""
@@ -31,6 +33,9 @@ RateOption = Annotated[
 TogetherOption = Annotated[
     bool, typer.Option("--all-at-once", help="All subscribers from the start, instead of one after another.")
 ]
+SparkOption = Annotated[
+    bool, typer.Option("--spark/--no-spark", help="Land the stream in a table, too, where Spark can run.")
+]
 LedgerOption = Annotated[Path, typer.Option("--ledger", help="Where the run is written down.")]
 
 
@@ -38,20 +43,22 @@ def demo(
     seconds: SecondsOption = 45.0,
     rate: RateOption = 200,
     all_at_once: TogetherOption = False,
+    spark: SparkOption = True,
     ledger: LedgerOption = Path("runs/demo/ledger.jsonl"),
     json: JsonOption = False,
 ) -> None:
     """A real broker, a registry, a translator, three plants that publish, five subscribers: each a process.
 
     Every event that arrives is compared with the truth. Subscribers join one after another, the loosest first: the log
-    becomes as fine as the strictest asks, and the translator makes coarser channels of it for the others.
+    becomes as fine as the strictest asks, and the translator makes coarser channels of it for the others. Meanwhile
+    Spark lands the log in a table, which in the end must be what a subscriber of the log is handed.
     """
     output = Output(json)
     run = f"demo-{datetime.now():%Y%m%d-%H%M%S}"
     output.note(f"{PLANTS} plants, {rate} events a second ({rate / PLANTS:.0f} times real time) for {seconds:g} s.")
     with output.console.status("the first run on a machine compiles its kernels, up to a minute, once"):
         rehearse()
-    show = Show(run, rate, seconds, together=all_at_once)
+    show = Show(run, rate, seconds, together=all_at_once, with_spark=spark and _spark_runs(output))
     try:
         asyncio.run(_perform(output, show))
     except WorkerFailed as failure:
@@ -61,6 +68,16 @@ def demo(
     output.document({"run": run, "ledger": ledger, "rate": rate, **facts(show.view)})
     if not show.view.kept:
         raise typer.Exit(FAILED)
+
+
+def _spark_runs(output: Output) -> bool:
+    """Can Spark run here? If not, what is missing is said in a line, and the show goes on without it."""
+    try:
+        check()
+    except (MissingExtra, SparkUnavailable) as missing:
+        output.note(f"without the table that Spark makes (--no-spark): {missing}")
+        return False
+    return True
 
 
 async def _perform(output: Output, show: Show) -> None:
@@ -115,8 +132,10 @@ class _Lines:
 def _summarise(output: Output, show: Show, ledger: Path) -> None:
     view = show.view
     output.console.print(demo_view.tables(view, show.seconds))
-    for text in (*demo_view.EXPLANATION, "", *demo_view.verdict(view)):
+    for text in (*demo_view.explanation(view), "", *demo_view.verdict(view)):
         output.note(text)
+    if show.with_spark and view.landing is None:
+        output.note("Spark: it ended before the first rows were there, so there is no table to compare.")
     output.note(demo_view.stored(view))
     output.note(f"written down: thinwire ledger show {ledger}")
 

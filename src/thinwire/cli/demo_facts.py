@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thinwire.evaluation.demo import Channel, Phase, Seat, Translating, View
+from thinwire.evaluation.demo import Channel, Landing, Phase, Seat, Translating, View
 from thinwire.ledger import Histogram
 
 
@@ -18,6 +18,7 @@ def facts(view: View) -> dict[str, Any]:
         "subscribers": [_seat(seat) for seat in view.seats],
         "translator": _translating(view.translating),
         "phases": [_phase(phase) for phase in view.phases],
+        "spark": None if view.landing is None else _landing(view.landing),
     }
 
 
@@ -69,6 +70,16 @@ def _phase(phase: Phase) -> dict[str, Any]:
     row = phase.row
     counters = ("events", "suppressed_events", "raw_bytes", "frame_bytes", "bytes_per_event", "saved", "link_bytes")
     return {"in_force": phase.in_force, **{name: getattr(row, name) for name in counters}}
+
+
+def _landing(landing: Landing) -> dict[str, Any]:
+    told = ("rows", "equal", "heard", "published", "differing", "bytes_read", "first", "seconds", "problem")
+    counters = ("link_bytes", "stored_bytes")
+    return {
+        "class": landing.row.class_,
+        **{name: getattr(landing, name) for name in told},
+        **{name: getattr(landing.row, name) for name in counters},
+    }
 
 
 def _quantiles(spread: Histogram) -> dict[str, float | int | None]:

@@ -1,4 +1,4 @@
-"""How a demonstration looks: two tables, 80 columns wide, and a line; drawn from a `View` and nothing else."""
+"""How a demonstration looks: tables, 80 columns wide, and a line; drawn from a `View` and nothing else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from thinwire.evaluation.demo import Channel, Seat, View
-from thinwire.ledger import Histogram
+from thinwire.cli.demo_cells import amount, hundredth, milliseconds, percent, size, tenths
+from thinwire.evaluation.demo import Channel, Landing, Seat, View
 
 SEAT_COLUMNS = (
     "within",
@@ -33,6 +33,16 @@ CHANNEL_COLUMNS = (
     "less than\nthe log, %",
     "link\nMB",
 )
+LANDING_COLUMNS = (
+    "Spark:\nasks within",
+    "rows in\nthe table",
+    "events of a\nsubscriber",
+    "rows that\ndiffer",
+    "read\nMB",
+    "Parquet\nMB",
+    "first rows\nafter, s",
+    "all landed\nafter, s",
+)
 EXPLANATION = (
     "the log is as fine as the strictest asks, who reads it; for others the translator makes a channel a class of it.",
     "changes: handed an event only where a value has moved; the last one it has must stay within the tolerance.",
@@ -46,8 +56,19 @@ EXPLANATION = (
 )
 
 
+SPARK_EXPLANATION = (
+    "Spark: it asks for what the first subscriber asks for, and lands the log; read: all that came on its sockets.",
+    "events of a subscriber: one that reads the log from its first event, after the last; all values and bounds count.",
+)
+
+
+def explanation(view: View) -> tuple[str, ...]:
+    """What the columns are."""
+    return EXPLANATION if view.landing is None else (*EXPLANATION, *SPARK_EXPLANATION)
+
+
 def tables(view: View, seconds: float) -> Group:
-    """The subscribers, and below them what the translator does for each class."""
+    """The subscribers, below them what the translator does for each class, and the table that Spark makes."""
     title = f"thinwire demo: {view.elapsed:.0f} of {seconds:g} s, {view.events:,} events published"
     seats = _table(title, SEAT_COLUMNS)
     for seat in view.seats:
@@ -57,11 +78,15 @@ def tables(view: View, seconds: float) -> Group:
         channels.add_row(*_channel_cells(channel))
     channels.caption = caption(view)
     channels.caption_justify = "left"
-    return Group(seats, "", channels)
+    if view.landing is None:
+        return Group(seats, "", channels)
+    table = _table("", LANDING_COLUMNS)
+    table.add_row(*_landing_cells(view.landing))
+    return Group(seats, "", channels, "", table)
 
 
 def caption(view: View) -> str:
-    """What the log and the translator cost, in two lines."""
+    """What the log and the translator cost, in two lines, and what one waits for."""
     lines = []
     if view.phases:
         now = view.phases[-1]
@@ -71,6 +96,8 @@ def caption(view: View) -> str:
     if spent is not None:
         took = f"{view.translating.row.events:,} events: {1e6 * spent:.0f} us of CPU each, for all classes"
         lines.append(f"the translator took in {took}")
+    if view.landing is not None and view.landing.first is None:
+        lines.append("Spark is starting, which takes a while; what is published meanwhile lands later")
     return "\n".join(lines)
 
 
@@ -81,13 +108,17 @@ def line(view: View) -> str:
         now = view.phases[-1]
         parts.append(f"the log is within {now.in_force}: {now.row.bytes_per_event or 0:.1f} bytes an event")
     parts += [f"{seat.name} ({seat.reads}): {percent(seat.row.saved)} saved" for seat in view.seats if seat.row.events]
+    if view.landing is not None:
+        parts.append(f"Spark: {view.landing.rows:,} rows")
     return ", ".join(parts)
 
 
 def verdict(view: View) -> list[str]:
     """What is to be said about the promises."""
     told = [_joining(seat) for seat in view.seats if seat.early or seat.read_back]
-    if view.kept:
+    if view.landing is not None:
+        told.append(_comparison(view.landing))
+    if all(seat.kept for seat in view.seats):
         checked = sum(seat.checked for seat in view.seats)
         return [*told, f"every promise was kept and no event was lost: {checked:,} times an event was checked."]
     broken = [
@@ -113,23 +144,15 @@ def _joining(seat: Seat) -> str:
     return f"{said}; {seat.early:,} events came before publishers knew of it, each within the wider bound it carried."
 
 
-def size(count: int) -> str:
-    """
-    >>> size(812), size(41_288), size(671_700), size(5_264_000)
-    ('812 B', '41.3 kB', '672 kB', '5.3 MB')
-    """
-    for unit, one in (("MB", 1e6), ("kB", 1e3)):
-        if count >= one:
-            return f"{count / one:.{0 if count >= 100 * one else 1}f} {unit}"
-    return f"{count} B"
-
-
-def percent(share: float | None) -> str:
-    """
-    >>> percent(0.99254), percent(1.0), percent(None)
-    ('99.25 %', '100 %', '-')
-    """
-    return "-" if share is None else f"{_hundredth(share)} %"
+def _comparison(landing: Landing) -> str:
+    """The table beside a subscriber."""
+    if landing.problem:
+        return f"Spark: {landing.problem}"
+    rows, heard = f"{landing.rows:,} rows", f"{landing.heard or 0:,} events"
+    if landing.equal:
+        return f"Spark: the {rows} of the table are, bit for bit, the {heard} that a subscriber of the log is handed."
+    beside = f"a subscriber of the log is handed {heard}, and {landing.published:,} were published"
+    return f"Spark: THE TABLE DIFFERS: it has {rows}, {beside}; {landing.differing:,} rows are not the same."
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Table:
@@ -147,14 +170,14 @@ def _seat_cells(seat: Seat) -> tuple[str, ...]:
         seat.name,
         seat.reads,
         f"{row.events:,}",
-        _of(1e6, row.raw_bytes),
-        _of(1e3, row.frame_bytes),
-        _hundredth(row.saved),
-        _of(1e6, seat.json_link_bytes),
-        _of(1e6, seat.link_bytes),
-        _hundredth(row.error_max) if seat.kept else "BROKEN" if seat.broken else "LOST",
-        _milliseconds(row.latency_sent),
-        _milliseconds(row.latency_virtual),
+        amount(1e6, row.raw_bytes),
+        amount(1e3, row.frame_bytes),
+        hundredth(row.saved),
+        amount(1e6, seat.json_link_bytes),
+        amount(1e6, seat.link_bytes),
+        hundredth(row.error_max) if seat.kept else "BROKEN" if seat.broken else "LOST",
+        milliseconds(row.latency_sent),
+        milliseconds(row.latency_virtual),
     )
 
 
@@ -162,32 +185,28 @@ def _channel_cells(channel: Channel) -> tuple[str, ...]:
     row = channel.row
     asks = (channel.name, f"{channel.subscribers}")
     if not row.frames:
-        return (*asks, "-", "-", "-", "-", _of(1e3, channel.log_bytes), "-", _of(1e6, channel.link_bytes))
+        return (*asks, "-", "-", "-", "-", amount(1e3, channel.log_bytes), "-", amount(1e6, channel.link_bytes))
     return (
         *asks,
         f"{row.events:,}",
         f"{row.frames:,}",
         f"{row.bytes_per_event or 0:.2f}",
-        _of(1e3, row.frame_bytes),
-        _of(1e3, channel.log_bytes),
-        _hundredth(channel.less),
-        _of(1e6, channel.link_bytes),
+        amount(1e3, row.frame_bytes),
+        amount(1e3, channel.log_bytes),
+        hundredth(channel.less),
+        amount(1e6, channel.link_bytes),
     )
 
 
-def _of(one: float, count: int) -> str:
-    """
-    >>> _of(1e6, 7_902_311), _of(1e6, 61_004), _of(1e3, 56_912), _of(1e3, 1_204_912)
-    ('7.9', '0.06', '56.9', '1,205')
-    """
-    amount = count / one
-    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.{1 if amount >= 1 else 2}f}"
-
-
-def _hundredth(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.4g}"
-
-
-def _milliseconds(spread: Histogram) -> str:
-    middle, high = (spread.quantile(share) for share in (0.5, 0.99))
-    return "-" if middle is None or high is None else f"{1e3 * middle:.0f}/{1e3 * high:.0f}"
+def _landing_cells(landing: Landing) -> tuple[str, ...]:
+    compared = landing.heard is not None
+    return (
+        landing.row.class_,
+        f"{landing.rows:,}",
+        f"{landing.heard:,}" if compared else "-",
+        f"{landing.differing:,}" if compared else "-",
+        amount(1e6, landing.bytes_read),
+        amount(1e6, landing.row.stored_bytes),
+        tenths(landing.first),
+        tenths(landing.seconds),
+    )

@@ -201,14 +201,24 @@ def _check(p: Property) -> None:
         raise SchemaError("array length outside its limit", property=p.name, length=p.length, limit=MAX_ARRAY)
     if p.period is not None and not 1 < p.period <= MAX_PERIOD:
         raise SchemaError("period outside its limit", property=p.name, period=p.period, limit=MAX_PERIOD)
-    if p.idle_band is not None and p.idle_band < 0:
-        raise SchemaError("the idle band must not be negative", property=p.name, idle_band=p.idle_band)
+    if p.idle_band is not None:
+        _check_idle_band(p, p.idle_band)
     if p.kind is Kind.TIMESTAMP:
         check_form(p.form, p.name)
     if p.confidential and p.role is not Role.MEASUREMENT:
         raise SchemaError("only measurements can be confidential", property=p.name, role=p.role.value)
     if p.static:
         _check_static(p)
+
+
+def _check_idle_band(p: Property, band: float) -> None:
+    """What counts in steps can be near to zero by a number of them."""
+    if band < 0:
+        raise SchemaError("the idle band must not be negative", property=p.name, idle_band=band)
+    if p.kind not in (Kind.NUMBER, Kind.INTEGER):
+        raise SchemaError(
+            "an idle band is for numbers that have a step", property=p.name, kind=p.kind.value, idle_band=band
+        )
 
 
 def _check_static(p: Property) -> None:

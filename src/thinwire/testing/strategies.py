@@ -68,7 +68,7 @@ def properties(
         closed=bool(members) and draw(st.booleans()),
         form=draw(st.sampled_from(_FORMS)) if kind is Kind.TIMESTAMP else None,
         length=draw(st.integers(1, 5)) if kind is Kind.ARRAY else None,
-        idle_band=draw(st.none() | st.floats(0, 1e6)) if kind in _RANGED else None,
+        idle_band=draw(st.none() | st.floats(0, 1e6)) if kind in (Kind.NUMBER, Kind.INTEGER) else None,
         period=draw(st.none() | st.integers(2, 4096)),
         confidential=role is Role.MEASUREMENT and draw(st.booleans()),
     )

@@ -13,12 +13,13 @@ from thinwire.control.landing.ranges import Range, span_of
 from thinwire.control.names import is_key, log_of, publisher_in
 from thinwire.transports.source import Block, LogSource
 
-FRAMES = pa.schema(
+TIME = pa.timestamp("us", tz="UTC")
+MESSAGES = pa.schema(
     [
         ("_topic", pa.string()),
         ("_publisher", pa.string()),
         ("_offset", pa.int64()),
-        ("_time", pa.timestamp("us", tz="UTC")),
+        ("_time", TIME),
         ("_kind", pa.string()),
         ("payload", pa.binary()),
     ]
@@ -30,7 +31,13 @@ def messages(
     source: LogSource, topic: str, wanted: Range, *, fail_on_data_loss: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """The messages of a range, in their order."""
-    log, losses = log_of(topic), Losses(topic, fail=fail_on_data_loss)
+    for piece in unbroken(source, topic, wanted, Losses(topic, fail=fail_on_data_loss)):
+        yield pa.RecordBatch.from_arrays(_columns(topic, piece), schema=MESSAGES)
+
+
+def unbroken(source: LogSource, topic: str, wanted: Range, losses: Losses) -> Iterator[Block]:
+    """The messages of a range in pieces without gaps; what is missing before, between and behind them is noted."""
+    log = log_of(topic)
     span = span_of(source, log)
     losses.check_span(wanted, span)
     held = Range(max(wanted.first, span.first), min(wanted.last, span.last))
@@ -40,20 +47,30 @@ def messages(
             if int(piece.offsets[0]) > expected:
                 losses.note_gone(expected, int(piece.offsets[0]) - 1)
             expected = int(piece.offsets[-1]) + 1
-            yield _table(topic, piece)
+            yield piece
     if held and expected <= held.last:
         losses.note_gone(expected, held.last)
 
 
-def _table(topic: str, piece: Block) -> pa.RecordBatch:
+def publishers_of(piece: Block) -> pa.Array:
+    """Who said each of the messages."""
     subjects = pa.array(piece.subjects).dictionary_encode()
-    names = subjects.dictionary.to_pylist()
-    columns = [
+    return pa.array([publisher_in(name) for name in subjects.dictionary.to_pylist()]).take(subjects.indices)
+
+
+def times_of(piece: Block) -> pa.Array:
+    """When the broker stored each of the messages."""
+    return pa.array(np.rint(piece.times * 1e6).astype(np.int64)).cast(TIME)
+
+
+def _columns(topic: str, piece: Block) -> list[pa.Array]:
+    subjects = pa.array(piece.subjects).dictionary_encode()
+    kinds = pa.array(["key" if is_key(name) else "data" for name in subjects.dictionary.to_pylist()])
+    return [
         pa.repeat(topic, len(piece.payloads)),
-        pa.array([publisher_in(name) for name in names]).take(subjects.indices),
+        publishers_of(piece),
         pa.array(piece.offsets),
-        pa.array(np.rint(piece.times * 1e6).astype(np.int64)).cast(FRAMES.field("_time").type),
-        pa.array(["key" if is_key(name) else "data" for name in names]).take(subjects.indices),
+        times_of(piece),
+        kinds.take(subjects.indices),
         pa.array(piece.payloads, type=pa.binary()),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=FRAMES)

@@ -1,10 +1,10 @@
 """Benches: areas, each a list of bars.
 
 An area is a list of places where bars are written, so a new area is one file and one line here. A place is a text that
-is looked up when the area runs: `thinwire.testing` lies above this room, and this room must not know it.
+is looked up when the area runs: `thinwire.testing` and `thinwire.spark` lie above this room, which must not know them.
 
 >>> sorted(AREAS)
-['classes', 'dictionaries', 'live', 'wire']
+['classes', 'dictionaries', 'live', 'spark', 'wire']
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ AREAS: dict[str, tuple[str, ...]] = {
         "thinwire.evaluation.bench.dictionary_limits:BARS",
         "thinwire.evaluation.bench.dictionary_policies:BARS",
         "thinwire.testing.bars:DICTIONARIES",
+    ),
+    "spark": (
+        "thinwire.spark.bench.source:BARS",
+        "thinwire.spark.bench.partials:BARS",
+        "thinwire.spark.bench.dry_run:BARS",
     ),
 }
 """area -> where its bars are, `module:list`, in the order in which they run"""

@@ -2,6 +2,7 @@
 
 from thinwire.evaluation.demo.channels import Channel, Translating
 from thinwire.evaluation.demo.guests import GUESTS, Guest
+from thinwire.evaluation.demo.landings import Landing
 from thinwire.evaluation.demo.plants import PLANTS, rehearse
 from thinwire.evaluation.demo.seats import Phase, Seat
 from thinwire.evaluation.demo.show import MAX_RATE, Show
@@ -13,6 +14,7 @@ __all__ = [
     "PLANTS",
     "Channel",
     "Guest",
+    "Landing",
     "Phase",
     "Seat",
     "Show",

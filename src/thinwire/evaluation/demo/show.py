@@ -42,13 +42,16 @@ class Show:
     """One demonstration; use it with `async with`.
 
     run: its name in the ledger; rate: events a second; seconds: how long it plays
-    together: all subscribers from the start
+    together: all subscribers from the start; with_spark: the stream lands in a table, too
     """
 
-    def __init__(self, run: str, rate: float, seconds: float, *, together: bool = False) -> None:
+    def __init__(
+        self, run: str, rate: float, seconds: float, *, together: bool = False, with_spark: bool = False
+    ) -> None:
         self.run = run
         self.rate = rate
         self.seconds = seconds
+        self.with_spark = with_spark
         self._waiting = list(GUESTS)
         apart = 0.0 if together else JOINING * seconds / (len(GUESTS) - 1)
         self._joins = [place * apart for place in range(len(GUESTS))]
@@ -56,7 +59,7 @@ class Show:
         self.view = View(0.0, tuple(seats), Translating(translator_row(run)))
         self._before: dict[Guest, int] = {}
         self._begun: dict[str, int] = {}
-        self._stage = Stage(run)
+        self._stage = Stage(run, with_spark=with_spark)
 
     async def __aenter__(self) -> Show:
         await self._stage.__aenter__()
@@ -78,11 +81,11 @@ class Show:
             await self._look()
             tell(self.view)
             await _wait(stopping, min(elapsed + PULSE, end, *self._joins) - self._elapsed())
-        await self._end()
+        await self._end(stopping)
 
     @property
     def rows(self) -> list[Row]:
-        """What the ledger keeps: the publishers' phases, translator and channels, the subscribers, the broker."""
+        """What the ledger keeps: phases of publishers, translator and channels, subscribers, the table, the broker."""
         view = self.view
         channels = (channel.row for channel in view.translating.channels if channel.row.frames)
         return [
@@ -90,6 +93,7 @@ class Show:
             view.translating.row,
             *channels,
             *(seat.row for seat in view.seats),
+            *([view.landing.row] if view.landing is not None else []),
             *view.stored,
         ]
 
@@ -121,7 +125,7 @@ class Show:
         taken = await self._stage.ask(self._joined(), do="report")
         await self._see(self._elapsed(), sent, taken)
 
-    async def _end(self) -> None:
+    async def _end(self, stopping: asyncio.Event) -> None:
         """No more events; everybody takes what is on its way, and tells the last of it."""
         elapsed = self._elapsed()
         sent = await self._stage.ask(self._stage.publishers, do="stop")
@@ -130,6 +134,9 @@ class Show:
         taken = await self._stage.ask(self._joined(), do="end", last=last, stopped=stopped, patience=PATIENCE)
         await self._see(elapsed, sent, taken)
         self.view = replace(self.view, stored=tuple(await self._stage.stored()))
+        if self._stage.spark is not None:
+            landing = await self._stage.spark.end(self._stage.bus, last, stopping)
+            self.view = replace(self.view, landing=landing)
 
     def _joined(self) -> list[Child]:
         return [self._stage.subscribers[guest] for guest in self._before]
@@ -141,7 +148,9 @@ class Show:
         reports = dict(zip(self._before, taken, strict=True))
         seats = tuple(self._seat(seat, reports.get(seat.guest)) for seat in self.view.seats)
         view = replace(self.view, elapsed=elapsed, seats=seats, phases=self._with_links(phases_of(sent)))
-        self.view = replace(view, translating=await self._translating(view))
+        spark = self._stage.spark
+        landing = await spark.look() if spark is not None else None
+        self.view = replace(view, translating=await self._translating(view), landing=landing)
 
     def _seat(self, seat: Seat, report: Report | None) -> Seat:
         if report is None:

@@ -3,6 +3,7 @@
     registry -------------------------+
     translator ------- a proxy -------+
     3 publishers ----- a proxy ---- broker --- a proxy each --- 5 subscribers
+                                      +------- a proxy -------- Spark
 
 The proxies run here, in the parent, and count every byte both ways.
 """
@@ -17,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 import thinwire as tw
+from thinwire.client import Bus
 from thinwire.control.classes import DemandClass
 from thinwire.control.names import REGISTRY, channel_log_of, log_of
 from thinwire.control.registry import SubscriptionDocument
@@ -27,6 +29,7 @@ from thinwire.errors import BrokerUnavailable
 from thinwire.evaluation.demo.children import Child
 from thinwire.evaluation.demo.guests import GUESTS, Guest, told
 from thinwire.evaluation.demo.plants import PLANTS, TOPIC
+from thinwire.evaluation.demo.spark_leg import SparkLeg
 from thinwire.evaluation.live.processes import Crew, WorkerFailed
 from thinwire.ledger import Row
 from thinwire.transports.broker import Broker
@@ -44,11 +47,13 @@ _POLL = 0.05
 class Stage:
     """Everything that runs; ends with the block, and leaves nothing behind.
 
-    run: the name of the run in the ledger
+    run: the name of the run in the ledger; with_spark: does the stream land in a table, too?
     """
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, *, with_spark: bool = False) -> None:
         self.run = run
+        self.with_spark = with_spark
+        self.spark: SparkLeg | None = None
         self.publishers: list[Child] = []
         self.subscribers: dict[Guest, Child] = {}
         self._opened = AsyncExitStack()
@@ -130,9 +135,11 @@ class Stage:
         self.subscribers = {guest: self._subscriber(place, guest) for place, guest in enumerate(GUESTS)}
         registry = Child("the registry", "registry", {"url": self._server.url})
         await enter(Crew([registry, self.translator, *self.publishers, *self.subscribers.values()]))
-        bus = await enter(tw.connect(self._server.url))
-        await bus.register(building.schema(), max_silence=MAX_SILENCE)
-        self._broker: Broker = bus.broker
+        self.bus: Bus = await enter(tw.connect(self._server.url))
+        await self.bus.register(building.schema(), max_silence=MAX_SILENCE)
+        self._broker: Broker = self.bus.broker
+        if self.with_spark:
+            self.spark = await enter(SparkLeg(self.run, self._server.port))
 
     def _publisher(self, plant: int) -> Child:
         settings = {"url": _url(self._common), "run": self.run, "plant": plant}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thinwire.evaluation.demo.channels import Translating
+from thinwire.evaluation.demo.landings import Landing
 from thinwire.evaluation.demo.seats import Phase, Seat
 from thinwire.ledger import Row
 
@@ -15,6 +16,7 @@ class View:
 
     seats: in the order in which they join; phases: in the order in which they came
     stored: what the broker keeps of the log, and of the channels
+    landing: the table that Spark lands the stream in; None where it takes no part
     """
 
     elapsed: float
@@ -22,6 +24,7 @@ class View:
     translating: Translating
     phases: tuple[Phase, ...] = ()
     stored: tuple[Row, ...] = ()
+    landing: Landing | None = None
 
     @property
     def events(self) -> int:
@@ -30,4 +33,5 @@ class View:
 
     @property
     def kept(self) -> bool:
-        return all(seat.kept for seat in self.seats)
+        """Was every promise kept, and is the table, where there is one, what it must be?"""
+        return all(seat.kept for seat in self.seats) and (self.landing is None or self.landing.equal is not False)

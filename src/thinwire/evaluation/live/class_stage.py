@@ -6,6 +6,7 @@ One subscriber reads the log, one has a class that predicts, one a class that ho
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 from collections.abc import Mapping
@@ -44,6 +45,8 @@ SMALL_MESSAGE = 256
 LINGER = 0.005
 LOADING = 1_800.0
 """seconds in which the past must be published and told"""
+CAUGHT_UP = 1.0
+"""seconds after which subscribers that see events as they flow have been handed one, at most"""
 PATIENCE = 120.0
 """seconds in which subscribers must have caught up"""
 
@@ -96,10 +99,17 @@ class ClassStage:
         until = self._start + past
         answers = await self._publishers.ask("steady", LOADING, do="load", rate=RATE, start=self._start, until=until)
         await self._publishers.ask("steady", START, do="go")
-        now = micros()
-        await self._witnesses.ask("witness", LOADING + START, do="flowing", instant=now, patience=LOADING)
+        await self._caught_up()
         told, messages = (sum(answer[name] for answer in answers) for name in ("frames", "messages"))
         return Loaded(round(past / 1e6 * RATE), told, messages)
+
+    async def _caught_up(self) -> None:
+        """Wait until subscribers see events as they flow; when they have come to an instant, that may be long ago."""
+        late = math.inf
+        while late > CAUGHT_UP:
+            now = micros()
+            await self._witnesses.ask("witness", LOADING + START, do="flowing", instant=now, patience=LOADING)
+            late = (micros() - now) / 1e6
 
     async def require_channels(self) -> None:
         """Complain unless the first subscriber reads the log and all others their channels."""

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from thinwire.client.urls import read_url
 from thinwire.control.names import check_topic
@@ -46,6 +46,8 @@ NAMES = (
 CREDENTIALS = ("token", "user", "password", "credentials", "nkey", "ca", "certificate", "key", "hostname")
 """options of the connection, passed on as they are"""
 MAX_PARTITIONS = 10_000
+Columns = Literal["events", "frames", "messages"]
+"""a row is an event, a frame as it travelled, or a message as it lies in the log"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Options:
     min_partitions: int | None
     fail_on_data_loss: bool
     demand: Demand | None
-    columns: Literal["events", "frames"]
+    columns: Columns
     state_location: str | None
     schemas: Mapping[str, str] = field(default_factory=dict)
     connection: Mapping[str, str] = field(default_factory=dict)
@@ -115,8 +117,8 @@ class Options:
             raise ConfigError("name the topics with subscribe or subscribePattern", option="subscribe")
         if self.topics and self.pattern is not None:
             raise ConfigError("give either subscribe or subscribePattern", option="subscribePattern")
-        if self.demand is not None and self.columns == "frames":
-            raise ConfigError("frames are not held to a tolerance: use columns=events", option="tolerance")
+        if self.demand is not None and self.columns != "events":
+            raise ConfigError(f"{self.columns} are not held to a tolerance: use columns=events", option="tolerance")
 
 
 class Asked:
@@ -209,13 +211,12 @@ class Asked:
             raise ConfigError("an object of fingerprints by topic", option=name, value=value)
         return asked
 
-    def columns(self) -> Literal["events", "frames"]:
+    def columns(self) -> Columns:
         value = self.text("columns") or "events"
-        if value == "events":
-            return "events"
-        if value == "frames":
-            return "frames"
-        raise ConfigError("events or frames", option="columns", value=value)
+        for known in get_args(Columns):
+            if value == known:
+                return cast(Columns, known)
+        raise ConfigError("events, frames or messages", option="columns", value=value)
 
 
 def _demand(asked: Any) -> Demand:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from thinwire.control.landing import Landing, Range, messages
+from thinwire.control.landing import Landing, Range, frames, messages
 from thinwire.spark.source.opening import opened
 from thinwire.spark.source.options import Options
 from thinwire.spark.source.planning import Part
@@ -18,14 +18,13 @@ from thinwire.transports.source import LogSource
 def read_part(options: Options, schema: pa.Schema, part: Part) -> Iterator[pa.RecordBatch]:
     """The rows of a part, with these columns."""
     with opened(options) as source:
-        found = _frames(source, options, part) if options.columns == "frames" else _events(source, options, part)
-        for batch in found:
+        for batch in (_events if options.columns == "events" else _raw)(source, options, part):
             yield fitted(batch, schema)
 
 
-def _frames(source: LogSource, options: Options, part: Part) -> Iterator[pa.RecordBatch]:
-    wanted = Range(part.first, part.last)
-    return messages(source, part.topic, wanted, fail_on_data_loss=options.fail_on_data_loss)
+def _raw(source: LogSource, options: Options, part: Part) -> Iterator[pa.RecordBatch]:
+    read = frames if options.columns == "frames" else messages
+    return read(source, part.topic, Range(part.first, part.last), fail_on_data_loss=options.fail_on_data_loss)
 
 
 def _events(source: LogSource, options: Options, part: Part) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The columns of a table: of events of one or several topics, or of the messages as they are.
+"""The columns of a table: of events of one or several topics, or of frames or messages as they are.
 
 Columns of several topics are joined by name. What only some of them have is null for the others.
 """
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from thinwire.control.landing import ABOUT, BOUND, FRAMES, TopicSchemas, table_schema
+from thinwire.control.landing import ABOUT, BOUND, FRAMES, MESSAGES, TopicSchemas, table_schema
 from thinwire.errors import ConfigError, SchemaChanged, UnknownTopic
 from thinwire.spark.source.opening import opened, topics_of
 from thinwire.spark.source.options import Options
@@ -26,8 +26,8 @@ def spark_schema(options: Options) -> StructType:
 
 def columns_of(source: LogSource, options: Options, topics: list[str]) -> pa.Schema:
     """The columns that these topics have together."""
-    if options.columns == "frames":
-        return FRAMES
+    if options.columns != "events":
+        return FRAMES if options.columns == "frames" else MESSAGES
     return joined({topic: _table_of(source, topic) for topic in topics})
 
 

@@ -1,0 +1,25 @@
+"""Compiles the kernels before the tests begin, beside the linters; each process of the tests would do it for itself."""
+
+import conftest  # says where tests keep their kernels
+from thinwire.evaluation.bench.stream import sensor_batch, sensor_schema
+from thinwire.evaluation.demo.plants import rehearse
+from thinwire.link import Publisher, Subscriber
+from thinwire.link.batches import publish_batch
+from thinwire.link.tables import TableReader
+
+assert conftest.ROOT
+
+
+def compile_all() -> None:
+    rehearse()
+    schema = sensor_schema()
+    publisher = Publisher(schema, name="p1")
+    messages = publisher.start(0.0) + publish_batch(publisher, sensor_batch(600, sources=3), 0.0).frames
+    numbers = range(1, 1 + len(messages))
+    TableReader(Subscriber([schema], publisher="p1"), schema).take(
+        messages, offsets=numbers, times=[0.0] * len(messages)
+    )
+
+
+if __name__ == "__main__":
+    compile_all()

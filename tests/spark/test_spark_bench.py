@@ -1,0 +1,86 @@
+"""The bars of Spark: their logs hold the same events, the references fill in alike, and a quick run is sound."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from thinwire.control.names import publisher_in
+from thinwire.evaluation.live.feed import READINGS, TOLERANCE, feed_schema
+from thinwire.events import Event
+from thinwire.frames import split
+from thinwire.link import Subscriber
+from thinwire.spark.bench.counting import race, spent, tree_cpu
+from thinwire.spark.bench.partials import write_partials
+from thinwire.spark.bench.references import KEY, ORDER, VALUES, forward_filled
+from thinwire.spark.bench.stream import A_CYCLE, FRAMES, Told, as_json, every, thin
+from thinwire.spark.reconstruction import filled_in
+
+
+def test_our_log_tells_of_every_event_with_half_a_frame() -> None:
+    told, links = Told(), dict[str, Subscriber]()
+    found: dict[tuple[Any, Any], Event] = {}
+    messages = list(thin(A_CYCLE, told))
+    for message in messages:
+        name = publisher_in(message.subject)
+        link = links.setdefault(name, Subscriber([feed_schema()], publisher=name))
+        events = [one for one in link.receive(message.payload, now=0.0) if isinstance(one, Event)]
+        found |= {(event["sensor"], event["time"]): event for event in events}
+    true = list(every(A_CYCLE))
+    assert told == Told(len(true), sum(len(split(m.payload)) for m in messages), len(messages))
+    assert 0.5 <= told.share < 0.52
+    assert max(len(split(message.payload)) for message in messages) == FRAMES
+    assert len(found) == len(true)
+    for event in true:
+        near = found[event["sensor"], event["time"]]
+        assert all(abs(near[name] - event[name]) <= TOLERANCE + 1e-9 for name in READINGS)
+
+
+@pytest.mark.parametrize("together", [1, 37])
+def test_the_json_logs_hold_the_same_events(together: int) -> None:
+    lines = [m.payload.decode().split("\n") for m in as_json(2_000, "bench.json", together)]
+    assert max(map(len, lines)) == together
+    found = [json.loads(line) for message in lines for line in message]
+    assert sorted(found, key=_place) == sorted(every(2_000), key=_place)
+
+
+def _place(event: dict[str, Any]) -> tuple[Any, ...]:
+    return event["time"], event["sensor"]
+
+
+def test_the_references_fill_in_as_we_do(tmp_path: Path) -> None:
+    write_partials(tmp_path, 4_000)
+    table = pq.read_table(tmp_path)
+    assert forward_filled(table, VALUES) == filled_in(table, source=[KEY], order=[ORDER], properties=VALUES)
+
+
+def test_processor_time_of_children_that_have_ended_counts() -> None:
+    work = [sys.executable, "-c", "sum(range(4_000_000))"]
+    before = tree_cpu()
+    took = spent(lambda: subprocess.run(work, check=True))
+    assert 0 < took.cpu <= tree_cpu() - before
+
+
+def test_methods_take_turns() -> None:
+    said: list[str] = []
+    methods = {"a": lambda: said.append("a"), "b": lambda: said.append("b")}
+    found = race(methods, 2, lambda share: None)
+    assert said == ["a", "b", "b", "a", "a", "b"]
+    assert [len(runs) for runs in found.values()] == [2, 2]
+
+
+@pytest.mark.slow
+def test_a_quick_run_is_sound() -> None:
+    """In a process of its own: a bar has its own session."""
+    command = [sys.executable, "-m", "thinwire", "bench", "spark", "--quick", "--json", "--only", "source"]
+    rows = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout)["rows"]
+    assert rows
+    for row in rows:
+        assert row["value"] > 0, row
+        assert not row["note"], row
