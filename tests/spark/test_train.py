@@ -161,10 +161,11 @@ def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> 
             train_topic(spark, url, "train.nothing")
 
 
-def test_a_slot_means_what_was_bound_before_the_message() -> None:
-    slots = Slots([Bound("p", 9, 7, b"new"), Bound("p", 3, 7, b"old"), Bound("q", 1, 7, b"other")])
-    assert [slots.named("p", 7, offset) for offset in (1, 3, 4, 9, 10)] == [None, None, b"old", b"old", b"new"]
-    assert slots.named("p", 8, 100) is None
+def test_a_slot_means_what_was_bound_before_the_frame() -> None:
+    slots = Slots([Bound("p", 9, 2, 7, b"new"), Bound("p", 3, 0, 7, b"old"), Bound("q", 1, 0, 7, b"other")])
+    places = [(1, 0), (3, 0), (3, 1), (9, 2), (9, 3), (10, 0)]
+    assert [slots.named("p", 7, *place) for place in places] == [None, None, b"old", b"old", b"new", b"new"]
+    assert slots.named("p", 8, 100, 0) is None
 
 
 @pytest.mark.parametrize(("count", "sizes", "word"), [(5, (256,), "too few"), (100, (65_536,), "ask for a smaller")])

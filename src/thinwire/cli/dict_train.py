@@ -39,7 +39,7 @@ FromOption = Annotated[
         help="A Parquet table, a topic, or files with a message a line; more files may follow.",
     ),
 ]
-MoreArgument = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="More files.", show_default=False)]
+MoreArgument = Annotated[list[str] | None, typer.Argument(metavar="FILE...", help="More files.", show_default=False)]
 TopicOption = Annotated[
     str | None, typer.Option("--topic", metavar="TOPIC", help="What it is for; else the topic it is trained from.")
 ]
@@ -187,10 +187,11 @@ def _write(path: Path, data: bytes) -> None:
 
 def _show(output: Output, made: Trained, out: Path | None, told: Told | None) -> None:
     ordered = sorted(made.candidates, key=lambda one: one.packed)
+    best = {(one.codec, one.level, one.size): one for one in reversed(ordered)}
     rows = [
         (">" if one is made.chosen else "", one.name, one.packed, percent(one.saved), f"{one.cpu:.2f}",
          one.content or None, one.travelling or None)
-        for one in ordered
+        for one in sorted(best.values(), key=lambda one: one.packed)
     ]  # fmt: skip
     sample = made.sample
     output.table(f"{len(sample.messages):,} of {sample.seen:,} messages, 30 % of them held out", COLUMNS, rows)
