@@ -24,16 +24,26 @@ settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
 
+# Tests with Spark share a process, so that one session serves them all, except those that start Spark by themselves.
+APART = ("test_connect.py", "test_ingest_kills.py", "test_spark_bench.py")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Tests with Spark share a process, so that one session serves them all, and come first: they take longest."""
+    """Tests that share a session stay together and come first: they take longest."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduler(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "spark" if nodeid.startswith("tests/spark/") else nodeid
+            file = nodeid.partition("::")[0]
+            return "spark" if file.startswith("tests/spark/") and not file.endswith(APART) else nodeid
 
     return Scheduler(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Slow tests come first, so that processes end together."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True, scope="session")

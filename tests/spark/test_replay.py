@@ -45,7 +45,7 @@ def test_a_topic_comes_out_as_it_went_in(spark: SparkSession, tmp_path: Path, pu
 def test_only_the_first_events_go_by_the_clock(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "rooms")
     with broker() as url:
-        publish(url, rooms(TOPIC), 60)  # a thousand seconds from one to the next
+        publish(url, rooms(TOPIC), 60, publishers=1)  # a thousand seconds from one to the next
         ingest(spark, url, [TOPIC], place)
         replay(spark, url, place, AGAIN, speed=20_000.0, limit=41)
         found = sorted(table(spark, url, AGAIN).collect(), key=lambda row: row["time"])

@@ -2,7 +2,8 @@
 
 Sources are dealt to publishers, each a task of its own. All of them go by one clock: the first event of the table is
 due at the start, every other one as much later as it came after that, divided by the speed. What a table says about
-its rows (`_time`, `_offset`, `_ordinal`) puts them in the order in which they were published; else their own time does.
+its rows (`_time`, `_offset`, `_ordinal`) puts them in the order in which they were published; their own time does so
+where it is silent: for sources that share a message, and for tables from elsewhere.
 """
 
 from __future__ import annotations
@@ -139,9 +140,11 @@ def _columns(rows: DataFrame, schema: Schema) -> DataFrame:
 def _ordered(rows: DataFrame, schema: Schema, speed: float | None, limit: int | None, publishers: int) -> DataFrame:
     """The rows dealt to publishers by their source, in order, each with the instant at which it is due."""
     seconds = _seconds(rows, schema)
-    order = [F.col(name) for name in ORDER if name in rows.columns] or ([seconds] if seconds is not None else [])
+    told = [F.col(name) for name in ORDER if name in rows.columns]
+    own = [seconds] if seconds is not None else []
+    order = told + own  # ordinals first: they are the order of a source, whatever its clock says
     if limit is not None:
-        rows = rows.orderBy(*order).limit(limit)
+        rows = rows.orderBy(*told[:-1], *own, *told[-1:]).limit(limit)
     if speed is not None:
         rows = rows.withColumn(DUE, _due(rows, seconds, speed))
     source = [SOURCE] if SOURCE in rows.columns else [p.name for p in schema.dimensions if p.name in rows.columns]
