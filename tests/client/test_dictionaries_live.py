@@ -12,6 +12,7 @@ from client_sites import KINDS, run, site, take
 import thinwire as tw
 from thinwire.control.dictionaries import DictionaryStore, InUse, Said
 from thinwire.control.dictionaries.documents import in_use_key
+from thinwire.control.dictionaries.shelf import TopicShelf
 from thinwire.control.names import DICTIONARIES, dictionary_subject
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import BrokerUnavailable
@@ -89,6 +90,8 @@ def test_without_services_a_publisher_trains_for_itself(kind: str) -> None:
                 before = await say(out, range(200))
                 await until(lambda: out.dictionary)
                 assert await say(out, range(200, 400)) < before / 2
+                kept = await TopicShelf(await bus.broker.bucket(DICTIONARIES), name).kept()
+                assert out.dictionary in [said.name for said in kept.dictionaries], "else nobody could delete it"
                 async with bus.subscribe(name, start="earliest") as events:
                     assert [event["payload"] for event in await take(events, 400)] == [note(n) for n in range(400)]
 

@@ -49,6 +49,18 @@ def test_a_stream_too_short_for_so_many_receivers_gets_none() -> None:
     assert not made(fed(CostBased(Topology(100_000), expected=3000), messages))
 
 
+def test_a_stream_of_unknown_length_is_expected_to_go_on_for_twice_its_length() -> None:
+    first, *_ = made(fed(CostBased(ALONE), said(200, words(1))))
+    assert float(first.why["expected life"]) == 2 * float(first.why["seen"])
+
+
+def test_many_receivers_get_a_small_dictionary_early_and_a_larger_one_once_it_pays() -> None:
+    found = made(fed(CostBased(Topology(100)), said(12_000, words(1))))
+    sizes = [len(one.dictionary.content) for one in found if one.dictionary is not None]
+    assert len(sizes) > 1
+    assert sizes == sorted(sizes)
+
+
 def test_knowing_the_length_spreads_early_what_pays_in_the_end() -> None:
     messages = said(2100, words(1))
     blind, told = CostBased(Topology(3000)), CostBased(Topology(3000), expected=1_000_000)
@@ -110,6 +122,19 @@ def test_a_climb_never_ends_below_where_it_began(worth: list[float | None], star
         assert first is None
     elif first is not None:
         assert (worth[sizes.index(best)] or 0.0) >= first
+
+
+def test_a_steady_dictionary_is_judged_calmly_and_a_losing_one_is_not() -> None:
+    chance, decay = Random(1), Decay()
+    assert not decay.calm
+    calm = 0
+    for _ in range(2000):
+        decay.judge(200, chance.randrange(40, 60))
+        calm += decay.calm
+    assert calm > 1000
+    for _ in range(60):
+        decay.judge(200, chance.randrange(50, 70))
+    assert not decay.calm
 
 
 def test_chance_is_hardly_ever_taken_for_decay() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,8 @@ import pytest
 from thinwire.errors import MissingData, TooLarge
 from thinwire.evaluation import stream_forms
 from thinwire.evaluation.stream_generators import drifting
+from thinwire.evaluation.stream_lineitem import lineitems
+from thinwire.evaluation.stream_protobuf import _TEXTS, _WHOLES, as_protobuf
 from thinwire.evaluation.streams import Stream, generated, streams
 
 SHARED = Path("../shared/data")
@@ -56,6 +58,7 @@ def test_known_recordings_become_the_messages_that_were_sent(tmp_path: Path) -> 
     assert found["debs-json"][0].startswith(
         b'{"tip_amount": "0.00", "payment_type": "CSH", "dropoff_latitude": "40.715008"'
     )
+    assert found["debs-pb"][0].startswith(b"\n\x2007290D35")
     assert found["debs-xml"][0].startswith(b"<trip><tip_amount>0.00</tip_amount>")
     assert [m[:15] for m in found["ticks-json"]] == [b'{"symbol":"aig"', b'{"symbol":"spy"']
     assert [m[-7:] for m in found["ec2-json"]] == [b': "aa"}', b': "bb"}']
@@ -78,6 +81,39 @@ def test_generated_taxi_rows_are_as_long_as_the_real_ones() -> None:
     assert means["taxi-csv"] == pytest.approx(190.9, rel=0.02)
     assert means["taxi-json"] == pytest.approx(529.9, rel=0.02)
     assert means["taxi-xml"] == pytest.approx(710.9, rel=0.02)
+    assert means["taxi-pb"] == pytest.approx(174.96, rel=0.02)
+    assert means["lineitem-tbl"] == pytest.approx(124.64, rel=0.03)
+
+
+def test_protocol_buffers_are_what_the_library_reads() -> None:
+    """The message of the original study, its fields as a description that the library makes a class of."""
+    descriptor_pb2 = pytest.importorskip("google.protobuf.descriptor_pb2")
+    from google.protobuf import descriptor_pool, message_factory
+
+    kinds = {name: 9 if name in _TEXTS else 13 if name in _WHOLES else 2 for name in stream_forms.TAXI_COLUMNS}
+    file = descriptor_pb2.FileDescriptorProto(name="taxi.proto", package="taxi")
+    fields = file.message_type.add(name="Taxitrip").field
+    for number, (name, kind) in enumerate(kinds.items(), 1):
+        fields.add(name=name, number=number, label=2, type=kind)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    trip = message_factory.GetMessageClass(pool.FindMessageTypeByName("taxi.Taxitrip")).FromString(as_protobuf(ROW))
+    assert (trip.medallion, trip.trip_time_in_secs, trip.payment_type) == (
+        "07290D3599E7A0D62097A346EFCC1FB5",
+        120,
+        "CSH",
+    )
+    assert trip.total_amount == pytest.approx(4.5)
+    assert trip.SerializeToString() == as_protobuf(ROW)
+
+
+def test_lines_of_orders_keep_the_rules_of_the_benchmark() -> None:
+    rows = [row.decode().rstrip("|").split("|") for row in lineitems(2000)]
+    assert {len(row) for row in rows} == {16}
+    assert all(int(row[3]) == 1 or row[0] == before[0] for before, row in pairwise(rows)), "lines of an order in turn"
+    assert all(row[12] > row[10] for row in rows), "received after shipped"
+    assert all((row[8] == "N") == (row[12] > "1995-06-17") for row in rows)
+    assert {int(row[0]) % 32 for row in rows} <= set(range(1, 9))
 
 
 def test_drift_replaces_every_word_within_its_life() -> None:

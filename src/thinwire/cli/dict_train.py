@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinwire.cli.dict_publishing import Told, publish, registered
+from thinwire.cli.dict_publishing import publish, registered
 from thinwire.cli.dict_showing import facts_of, instant, percent
 from thinwire.cli.ending import run
 from thinwire.cli.live import (
@@ -24,6 +24,7 @@ from thinwire.cli.live import (
 )
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.sparks import MasterOption, progress_bar
+from thinwire.control.dictionaries.giving import Told
 from thinwire.control.names import check_topic
 from thinwire.dictionaries.dictionary import MAX_CONTENT
 from thinwire.errors import ConfigError

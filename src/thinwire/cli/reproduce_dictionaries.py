@@ -49,8 +49,6 @@ def reproduce_sheets(
             sheet = dictionaries.reproduce(name, item, scale, run, out)
             _show(output, sheet)
             document[name] = sheet.document
-    for what, where in dictionaries.ELSEWHERE.items():
-        output.note(f"not here: {what} {where}")
     return document
 
 

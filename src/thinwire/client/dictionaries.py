@@ -11,12 +11,15 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 from thinwire.clock import Clock
 from thinwire.control.dictionaries.bodies import Bodies
 from thinwire.control.dictionaries.documents import InUse, Kept, Said
 from thinwire.control.dictionaries.policies import policy
 from thinwire.control.dictionaries.sampling import Sampler, Terms
+from thinwire.control.dictionaries.store import Known
+from thinwire.control.dictionaries.unattended import Unattended
 from thinwire.control.names import dictionary_subject
 from thinwire.control.topics import Topic
 from thinwire.dictionaries import Dictionary
@@ -182,17 +185,25 @@ class Announced:
 
 
 class SelfTrained:
-    """Trains on what the publisher itself says, where nobody looks after the dictionaries of its topic."""
+    """Trains on what the publisher itself says, where nobody looks after the dictionaries of its topic.
 
-    def __init__(self, view: Topic, clock: Clock, slots: Slots, pulse: float = PULSE) -> None:
+    pulse: seconds between two decisions; tidy: between two looks for what the store can do without
+    """
+
+    def __init__(
+        self, topic: str, broker: Broker, clock: Clock, slots: Slots, pulse: float = PULSE, tidy: float = REREAD
+    ) -> None:
         self.heard = 0
-        self._view = view
-        self._clock = clock
+        self.topic = topic
         self.slots = slots
+        self._clock = clock
         self._pulse = pulse
+        self._tidy = tidy
         self._frames: deque[bytes] = deque(maxlen=SAMPLED)
-        self._bodies = Bodies(view.dictionary)
-        self._sampler = Sampler(policy("ours", ALONE), InUse(view.name), Kept(view.name))
+        self._known = Known()
+        self._bodies = Bodies(self._known.find)
+        self._stored = Unattended(broker, topic)
+        self._sampler = Sampler(policy("ours", ALONE), InUse(topic), Kept(topic))
 
     def note(self, frames: list[bytes]) -> None:
         """What is said now."""
@@ -200,12 +211,19 @@ class SelfTrained:
 
     async def run(self) -> None:
         """Until it is cancelled."""
+        now = asyncio.get_running_loop().time
+        tidied = -inf
         while True:
-            await asyncio.sleep(self._pulse)
             try:
+                if now() - tidied >= self._tidy:
+                    tidied = now()
+                    await self._stored.tidy(self._clock.now(), self._sampler.present)
                 await self._look()
-            except TransportError as problem:
-                _log.info("%s: the store of dictionaries cannot be reached: %s", self._view.name, problem)
+            except TransportClosed:
+                return
+            except (TransportError, RegistryError) as problem:
+                _log.info("%s: dictionaries cannot be stored now: %s", self.topic, problem)
+            await asyncio.sleep(self._pulse)
 
     async def _look(self) -> None:
         now = self._clock.now()
@@ -215,12 +233,14 @@ class SelfTrained:
         action = await asyncio.to_thread(self._sampler.decide, now)
         if action is None:
             return
-        if action.dictionary is not None:
-            await self._view.tell_dictionary(action.dictionary, action.travelling)
-        self._sampler.done(action)
         said = action.in_use.farthest(now)
-        if said is None or self._sampler.present is None:
+        dictionary = action.dictionary or self._sampler.present
+        if said is not None and dictionary is not None:
+            await self._stored.keep(said, dictionary, action.travelling)
+            self._known.keep(dictionary)
+        self._sampler.done(action)
+        if said is None or dictionary is None:
             self.slots.drop()
         else:
-            self.slots.use(self._sampler.present, said.expires)
+            self.slots.use(dictionary, said.expires)
             self._bodies.know("", self.slots.slot, self.slots.bound)

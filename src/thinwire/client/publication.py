@@ -295,7 +295,7 @@ class TopicPublisher:
             if self._view.managed:
                 doing = Announced(self._view, self._broker, self._clock, slots)
             else:
-                doing = self._sampled = SelfTrained(self._view, self._clock, slots)
+                doing = self._sampled = SelfTrained(self.topic, self._broker, self._clock, slots)
             self._packing = doing, asyncio.create_task(doing.run(), name=f"dictionaries {self.topic} {self.name}")
         elif not wanted and self._packing is not None:
             doing, task = self._packing

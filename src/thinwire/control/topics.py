@@ -31,9 +31,8 @@ from thinwire.control.registry import (
 )
 from thinwire.control.registry.budget import budget
 from thinwire.control.registry.settings import demand_for
-from thinwire.dictionaries import Dictionary, Travelling
+from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary import HASH_BYTES
-from thinwire.dictionaries.travelling import pack
 from thinwire.errors import RegistryError, UnknownFacts, UnknownTopic
 from thinwire.events import Event, Schema
 from thinwire.link.config import LinkConfig
@@ -105,9 +104,9 @@ class Topic:
         """
         return await (self._learn_dictionary(name) if len(name) == HASH_BYTES else self._learn_schema(name))
 
-    async def tell_dictionary(self, dictionary: Dictionary, travelling: Travelling | None = None) -> None:
-        """Store a dictionary, before anybody is told to use it; `travelling`: in the form in which it travels."""
-        await (await self._dictionary_store()).put_travelling(dictionary.hash, travelling or pack(dictionary))
+    async def tell_dictionary(self, dictionary: Dictionary) -> None:
+        """Store a dictionary, before anybody is told to use it."""
+        await (await self._dictionary_store()).put(dictionary)
         self._dictionaries.keep(dictionary)
 
     async def dictionaries_in_use(self) -> InUse | None:

@@ -12,6 +12,7 @@ from random import Random
 
 from thinwire.evaluation import stream_forms
 from thinwire.evaluation.bench.references import compact_json
+from thinwire.evaluation.stream_protobuf import as_protobuf
 from thinwire.workload.samples import building
 
 TAXIS = 4_000
@@ -40,6 +41,10 @@ def taxi_json() -> Iterator[bytes]:
 
 def taxi_xml() -> Iterator[bytes]:
     return map(stream_forms.as_xml, taxi_csv())
+
+
+def taxi_protobuf() -> Iterator[bytes]:
+    return map(as_protobuf, taxi_csv())
 
 
 def building_json() -> Iterator[bytes]:

@@ -5,7 +5,7 @@ laid out otherwise are known by their place (`_KNOWN`) and turned into messages 
 the generated ones.
 
 >>> [stream.name for stream in generated()]
-['taxi-csv', 'taxi-json', 'taxi-xml', 'building-json', 'drift-json']
+['taxi-csv', 'taxi-json', 'taxi-xml', 'taxi-pb', 'building-json', 'lineitem-tbl', 'drift-json']
 >>> taxi = generated()[1]
 >>> len(list(taxi.messages(3))), next(taxi.messages(1))[:40]
 (3, b'{"tip_amount": "0.00", "payment_type": "')
@@ -19,13 +19,15 @@ from itertools import islice
 from pathlib import Path
 
 from thinwire.errors import MissingData
-from thinwire.evaluation import stream_forms, stream_generators
+from thinwire.evaluation import stream_forms, stream_generators, stream_lineitem, stream_protobuf
 
 _GENERATED: dict[str, Callable[[], Iterator[bytes]]] = {
     "taxi-csv": stream_generators.taxi_csv,
     "taxi-json": stream_generators.taxi_json,
     "taxi-xml": stream_generators.taxi_xml,
+    "taxi-pb": stream_generators.taxi_protobuf,
     "building-json": stream_generators.building_json,
+    "lineitem-tbl": stream_lineitem.lineitems,
     "drift-json": stream_generators.drifting_json,
 }
 
@@ -33,6 +35,7 @@ _KNOWN: dict[str, tuple[str, Callable[[Path], Iterator[bytes]]]] = {
     "debs-csv": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", stream_forms.lines),
     "debs-json": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", stream_forms.taxi_json),
     "debs-xml": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", stream_forms.taxi_xml),
+    "debs-pb": ("nyc-taxi/debs2015_sorted_data_10k.csv.gz", stream_protobuf.taxi_protobuf),
     "coinbase-json": ("crypto-feed/COINBASE.ws.28.0.gz", stream_forms.captured),
     "kraken-json": ("crypto-feed/KRAKEN.ws.50.0.gz", stream_forms.captured),
     "wiki-json": ("wiki-edits/wikiticker-2015-09-12-sampled.json.gz", stream_forms.lines),

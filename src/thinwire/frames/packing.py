@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from typing import Any
 
 from thinwire.errors import CorruptFrame, UnknownDictionary
 
@@ -25,13 +26,20 @@ def unpack(packed: bytes, slot: int, limit: int) -> bytes:
     return inflate(packed, limit)
 
 
-def inflate(packed: bytes, limit: int) -> bytes:
-    """Undo deflate, but never make more than `limit` bytes."""
-    machine = zlib.decompressobj(-15)
+def inflate(packed: bytes, limit: int, machine: Any = None) -> bytes:
+    """Undo deflate: one whole stream, and never more than `limit` bytes of it.
+
+    machine: of zlib, fresh, where the stream has a header or refers to shared bytes; else one for raw deflate
+
+    >>> inflate(zlib.compress(b"tick " * 20, 6, wbits=-15), limit=100) == b"tick " * 20
+    True
+    """
+    machine = machine or zlib.decompressobj(-15)
     try:
-        body = machine.decompress(packed, limit)
+        # one byte more than the limit: zlib takes 0 for "no limit", and a full buffer would hide the end of a stream
+        body: bytes = machine.decompress(packed, limit + 1)
     except zlib.error as problem:
-        raise CorruptFrame(f"deflate: {problem}") from None
-    if not machine.eof or machine.unused_data:
-        raise CorruptFrame("deflated part is cut off, padded, or grows above the limit", limit=limit)
+        raise CorruptFrame(f"deflate: {problem}", limit=limit) from None
+    if not machine.eof or machine.unused_data or len(body) > limit:
+        raise CorruptFrame("a deflated stream is cut off, padded, or grows above the limit", limit=limit)
     return body

@@ -14,7 +14,7 @@ from typing import overload
 from thinwire.dictionaries import Codec, codec_of
 from thinwire.errors import PeerFault
 from thinwire.frames import Binding, Frame, FrameKind, read, split
-from thinwire.frames.frame import MAX_FRAME
+from thinwire.frames.frame import MAX_FRAME, PACKED
 from thinwire.frames.packing import DEFLATE_SLOT
 from thinwire.link.bindings import Find
 from thinwire.link.packer import WORTH_TRYING
@@ -26,6 +26,9 @@ SAMPLED = frozenset(
     {FrameKind.DATA, FrameKind.EXCEPTION, FrameKind.JSON, FrameKind.INTRODUCTION, FrameKind.PAYLOAD, FrameKind.AUDIT}
 )
 """kinds of frames that carry what users said"""
+_SHORT = WORTH_TRYING + 3
+_PLAIN = frozenset(bytes((head,)) for head in range(256) if head & 0x0F in SAMPLED and not head & PACKED)
+"""how such frames begin when they are not packed: of a fast stream most are, and too short to be looked at closely"""
 
 
 class Unpacked(Sequence[bytes]):
@@ -122,6 +125,8 @@ def _is_long(frame: Frame) -> bool:
 
 
 def _frames(message: bytes) -> Iterator[Frame]:
-    """The frames of a message, up to where it breaks off."""
+    """The frames of a message that may matter here, up to where it breaks off."""
     with suppress(PeerFault):
-        yield from map(read, split(message))
+        for raw in split(message):
+            if len(raw) >= _SHORT or raw[:1] not in _PLAIN:
+                yield read(raw)

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from thinwire.dictionaries.codecs.stored import unstored
-from thinwire.errors import CorruptFrame
+from thinwire.frames.packing import inflate
 
 STORED = b"\x07"
 _RESERVED_TYPE = 6
@@ -44,7 +44,7 @@ class Deflate:
             return b""
         if _is_stored(packed):
             return unstored(packed, STORED, limit)
-        return inflated(zlib.decompressobj(-15), packed, limit)
+        return inflate(packed, limit)
 
 
 class Preset:
@@ -73,23 +73,11 @@ class Preset:
             return b""
         if _is_stored(packed):
             return unstored(packed, STORED, limit)
-        return inflated(zlib.decompressobj(-15, zdict=self.content), packed, limit)
+        return inflate(packed, limit, zlib.decompressobj(-15, zdict=self.content))
 
     @cached_property
     def _primed(self) -> Any:
         return zlib.compressobj(self.level, zlib.DEFLATED, -15, zdict=self.content)
-
-
-def inflated(machine: Any, packed: bytes, limit: int) -> bytes:
-    """What a fresh machine of zlib makes of one whole stream, never more than `limit` bytes."""
-    try:
-        # one byte more than the limit: zlib takes 0 for "no limit", and a full buffer would hide the end of a stream
-        message: bytes = machine.decompress(packed, limit + 1)
-    except zlib.error as problem:
-        raise CorruptFrame(f"zlib: {problem}", limit=limit) from None
-    if not machine.eof or machine.unused_data or len(message) > limit:
-        raise CorruptFrame("a stream that is cut off, padded, or grows above the limit", limit=limit)
-    return message
 
 
 def _is_stored(packed: bytes) -> bool:

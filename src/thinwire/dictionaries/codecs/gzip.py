@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import zlib
 
-from thinwire.dictionaries.codecs.deflate import inflated
 from thinwire.dictionaries.codecs.stored import unstored
+from thinwire.frames.packing import inflate
 
 STORED = b"\x00"
 _FIRST = 0x1F
@@ -37,4 +37,4 @@ class Gzip:
             return b""
         if packed[0] != _FIRST:
             return unstored(packed, STORED, limit)
-        return inflated(zlib.decompressobj(_WITH_HEADER), packed, limit)
+        return inflate(packed, limit, zlib.decompressobj(_WITH_HEADER))

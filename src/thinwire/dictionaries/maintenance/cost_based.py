@@ -5,16 +5,20 @@
     cost      the bytes of the dictionary as it travels (packed, delta-coded to the one before), to every receiver
 
 A life ends where the stream ends (if its length is known; no more than ten times what has been seen is counted on) or
-where the dictionary has decayed. Where nobody says how long the stream is, it is taken to go on for as long as it has
-gone on: no dictionary is then spread before its saving on what has been seen would have paid for it, so that a stream
-too short for any dictionary costs what deflate costs. Decay is what the messages themselves show: a dictionary that loses d bytes a message with every message is best replaced every
-sqrt(2 cost / (d copies)) messages, when half of its present loss, over such a life, comes to the cost of another.
+where the dictionary has decayed. Where nobody says how long it is, nothing is known of its scale, and the chance
+that it outlives its n messages by x is n / (n + x). Counting no more than six further n, it is then expected to go on
+for n ln 7, about twice as long as it has gone on: no dictionary is spread before its saving on what has been seen would
+have paid for half of it, so that a stream too short for any dictionary costs what deflate costs. Another one has less
+to gain and can wait: it is credited with n, what even odds give. Decay is what the messages themselves show: a
+dictionary that loses d bytes a message with every message is best replaced every sqrt(2 cost / (d copies)) messages,
+when half of its present loss, over such a life, comes to the cost of another.
 
 Where no dictionary pays, there is none: messages are deflated.
 
 The sampler looks at few messages: every one at first, then one in `STRIDE`. It trains when a stream has grown fourfold
 while its sample still grows; afterwards only when a size that was not worth its cost before would be by now, or when
-the dictionary has decayed.
+the dictionary has decayed. Sizes are compared by sketches, later ones with fewer lengths of segments; only what is to
+be proposed is made from all messages.
 """
 
 from __future__ import annotations
@@ -23,12 +27,13 @@ from collections.abc import Sequence
 from math import inf, sqrt
 
 from thinwire.dictionaries.accounting import ALONE, Topology
+from thinwire.dictionaries.building import SEGMENTS, USUAL_SEGMENT
 from thinwire.dictionaries.codecs import Codec, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.maintenance.decay import Decay
 from thinwire.dictionaries.maintenance.estimating import DEFLATE, SLOT
 from thinwire.dictionaries.maintenance.history import History
-from thinwire.dictionaries.maintenance.policy import KEEP, Keep, Prolong, Proposal, Replace, Trainer, Why, zstd_3
+from thinwire.dictionaries.maintenance.policy import KEEP, Keep, Prolong, Proposal, Replace, Trainer, Why
 from thinwire.dictionaries.maintenance.sizing import LADDER, climbed, fitting
 from thinwire.dictionaries.maintenance.trial import LEAST, Outcome, Trial, at_most
 
@@ -41,14 +46,24 @@ START = 2048
 """bytes; the size that is tried first"""
 TRUSTED = 10
 """a stream whose length is known is expected to stay as it is for so many times the messages seen; who knows more?"""
-WAIT, GROWN = 1.25, 4
-"""a look is not repeated before the stream has grown by this: without a dictionary, and with one"""
+UNTOLD, ANOTHER = 2, 1
+"""a stream of unknown length is expected to go on for so many times the messages seen: for its first dictionary, and
+where one is to be replaced"""
+AHEAD = 3
+"""such lives that sizes are compared over: as the stream goes on it is expected to go on for longer"""
+WAIT, AGAIN, GROWN = 1.25, 2, 4
+"""a look is not repeated before the stream has grown by this: without a dictionary, with one where another may pay by
+then, and with one where only the sample has grown"""
+LEARNING = 200
+"""the part of a stream of known length that a better sample is waited for at most"""
 TRAININGS = 2
 """of a look, where there is a dictionary already"""
-GATHERED = 400
+GATHERED = 800
 """messages in a row that a decayed dictionary is replaced from: it knows the older ones"""
 CHECKED, COMPARED = 16, 32
 """one message of the sample in so many is the occasion to ask for decay, and is deflated to compare"""
+CALM = 3
+"""one message of the sample in so many is packed while nothing speaks for decay: packing is most of the work"""
 SLIGHT = 0.02
 """share of what a message takes; a smaller loss is not worth the look"""
 
@@ -59,7 +74,7 @@ class CostBased:
     topology: how many publishers and subscribers it has to reach
     expected: messages that the stream will have, where that is known
     ladder: sizes to choose from
-    train: what makes dictionaries
+    train: what makes dictionaries; zstd at its usual level where it is not given
 
     >>> policy = CostBased(Topology(1))
     >>> for n in range(100):
@@ -76,7 +91,7 @@ class CostBased:
         topology: Topology = ALONE,
         expected: int | None = None,
         ladder: tuple[int, ...] = LADDER,
-        train: Trainer = zstd_3,
+        train: Trainer | None = None,
     ) -> None:
         self.topology = topology
         self.expected = expected
@@ -94,6 +109,8 @@ class CostBased:
         self._decay = Decay()
         self._quiet = 0
         self._gathering = 0
+        self._sampled = 0
+        self._segment = USUAL_SEGMENT  # that suited the stream best so far
 
     def offer(self, message: bytes) -> None:
         self._seen += 1
@@ -132,7 +149,8 @@ class CostBased:
             self._gather()
             return
         self._next = self._seen + self._gap()
-        if self._dictionary is not None:
+        self._sampled += 1
+        if self._dictionary is not None and not (self._decay.calm and self._sampled % CALM):
             self._judge(message)
         if self._seen >= self._look_at:
             self._due = True
@@ -167,46 +185,75 @@ class CostBased:
 
     def _life(self, lost: float) -> float:
         """Messages that a new dictionary is expected to live for."""
-        left = self._seen if self.expected is None else min(TRUSTED * self._seen, max(0, self.expected - self._seen))
+        left = self._trusted * self._seen
+        if self.expected is not None:
+            left = min(left, max(0, self.expected - self._seen))
         if not lost:
             return left
         faster = lost / max(self._seen - self._born, 1)
         return min(left, sqrt(2 * self._cost / (faster * self.topology.copies)))
 
+    @property
+    def _trusted(self) -> int:
+        """For how many times the messages seen the stream is expected to go on."""
+        if self.expected is not None:
+            return TRUSTED
+        return UNTOLD if self._dictionary is None else ANOTHER
+
+    @property
+    def _ahead(self) -> int:
+        return AHEAD if self.expected is None else 1
+
     def _look(self) -> Proposal:
         decayed, self._gathering = self._seen < self._look_at, 0
         messages = self._history.last(GATHERED if decayed else SAMPLE)
         life = self._life(self._decay.lost)
-        trial = Trial(messages, self._codec, self.topology, life, self._dictionary, self.train)
+        ahead = 1 if decayed else self._ahead
+        trial = Trial(
+            messages, self._codec, self.topology, life, self._dictionary, ahead, self._segments(decayed), self.train
+        )
         if trial.hopeless:
-            self._rest(trial.breaks_even(trial.now, LEAST))
+            self._rest(trial.breaks_even(trial.now, LEAST) / self._trusted)
             return KEEP
-        sizes = fitting(sum(map(len, messages)), self.ladder)
-        if self._dictionary is None:
-            best = climbed(sizes, START, trial.worth)
-        else:
-            grown = len(self._dictionary.content) * (1 if decayed else 2)
-            best = climbed(sizes, grown, trial.worth, TRAININGS)
-        found = trial.outcomes.get(best) if best is not None else None
-        if found is not None and found.saving > found.cost and not self._better_later(found):
-            proposal: Proposal = self._adopt(found, trial)
-        elif self._dictionary is not None and trial.now >= trial.deflated:
-            proposal = self._drop(trial)
-        else:
-            proposal = self._stay(found, trial)
-        self._look_at = self._seen + SAMPLE * self._stride if decayed else self._next_look(trial)
+        best = self._climb(trial, decayed)
+        found = trial.finished(best) if best is not None else None
+        adopted = found is not None and found.saving > found.cost and not self._better_later(found)
+        proposal = self._decide(found if adopted else None, found, trial)
+        later = self._next_look(trial, best if adopted else None)
+        self._look_at = self._seen + SAMPLE * self._stride if decayed else later
         return proposal
+
+    def _segments(self, decayed: bool) -> Sequence[int]:
+        """Lengths of segments to try: all at first, then what served and the longest, for larger ones; what served."""
+        if self._dictionary is None:
+            return SEGMENTS
+        return (self._segment,) if decayed else tuple(dict.fromkeys((self._segment, SEGMENTS[-1])))
+
+    def _climb(self, trial: Trial, decayed: bool) -> int | None:
+        """The size that is worth most; with a dictionary in use few are asked for, from its own size on."""
+        sizes = fitting(sum(map(len, trial.messages)), self.ladder)
+        if self._dictionary is None:
+            return climbed(sizes, START, trial.worth)
+        grown = len(self._dictionary.content) * (1 if decayed else 2)
+        return climbed(sizes, grown, trial.worth, TRAININGS)
+
+    def _decide(self, adopted: Outcome | None, found: Outcome | None, trial: Trial) -> Proposal:
+        if adopted is not None:
+            return self._adopt(adopted, trial)
+        if self._dictionary is not None and trial.now >= trial.deflated:
+            return self._drop(trial)
+        return self._stay(found, trial)
 
     def _better_later(self, found: Outcome) -> bool:
         """Is it wiser to wait for a larger sample? Where it cannot pay before, and the stream is known to go on."""
-        if self.expected is None or self._seen >= min(SAMPLE, self.expected / 40):
+        if self.expected is None or self._seen >= min(SAMPLE, self.expected / LEARNING):
             return False
         return found.gain * self.topology.copies * self._seen < found.cost
 
     def _adopt(self, found: Outcome, trial: Trial) -> Replace:
         why = self._why(found, trial)
         self._dictionary, self._codec, self._cost = found.dictionary, codec_of(found.dictionary), found.cost
-        self._born, self._decay = self._seen, Decay()
+        self._born, self._decay, self._segment = self._seen, Decay(), found.segment
         return Replace(found.dictionary, round(trial.life), why)
 
     def _drop(self, trial: Trial) -> Replace:
@@ -230,15 +277,15 @@ class CostBased:
     def _be_quiet(self) -> None:
         self._quiet = self._seen + max(self._seen - self._born, GATHERED * self._stride)
 
-    def _next_look(self, trial: Trial) -> float:
+    def _next_look(self, trial: Trial, adopted: int | None) -> float:
         """When the sample has grown, or a size that did not pay would."""
         growing, seen = self._seen < 2 * SAMPLE, self._seen
+        pays = trial.next_to_pay(adopted) / self._trusted
         if self._dictionary is not None:
-            pays = trial.next_to_pay(self._dictionary) / (1 if self.expected is None else TRUSTED)
-            return GROWN * seen if growing else min(max(GROWN * seen, pays), GROWN**2 * seen)
+            return GROWN * seen if growing else min(max(AGAIN * seen, pays), GROWN**2 * seen)
         if self.expected is not None:
             return 2 * seen if growing and trial.promising else GROWN * seen
-        return min(max(WAIT * seen, trial.next_to_pay(None)), GROWN * seen)
+        return min(max(WAIT * seen, pays), GROWN * seen)
 
     def _why(self, found: Outcome | None, trial: Trial) -> Why:
         why: dict[str, float | int | str] = {

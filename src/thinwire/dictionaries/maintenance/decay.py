@@ -22,7 +22,7 @@ FIRST = 128
 """messages that tell what a dictionary gives while it is new"""
 RECENT = 128
 """messages, about, that tell what it gives now"""
-CLEAR = 3.0
+CLEAR, FAINT = 3.0, 1.0
 """standard errors"""
 COMPARED = 16
 """messages that are needed, and twice as many remembered, to say that deflate does better"""
@@ -58,11 +58,20 @@ class Decay:
     @property
     def lost(self) -> float:
         """Bytes a message more than at first; 0 where that may be chance."""
+        return self._mean if self._stands_out(CLEAR) else 0.0
+
+    @property
+    def calm(self) -> bool:
+        """Nothing speaks for a loss, not even faintly, and enough has been judged to say so."""
+        return self.judged >= FIRST + RECENT and not self._stands_out(FAINT)
+
+    def _stands_out(self, errors: float) -> bool:
+        """Is the loss larger than so many standard errors?"""
         recent = min(self.judged - FIRST, RECENT)
         if recent < RECENT // 4:
-            return 0.0
-        spread = sqrt(max(0.0, self._square - self._mean * self._mean) * (1 / recent + 1 / FIRST))
-        return self._mean if self._mean > CLEAR * spread else 0.0
+            return False
+        variance = max(0.0, self._square - self._mean * self._mean) * (1 / recent + 1 / FIRST)
+        return self._mean > errors * sqrt(variance)
 
     def compare(self, packed: int, deflated: int) -> None:
         """A message with the dictionary and without."""

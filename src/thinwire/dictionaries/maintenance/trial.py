@@ -8,13 +8,17 @@ from functools import cached_property
 from math import inf
 
 from thinwire.dictionaries.accounting import Topology
+from thinwire.dictionaries.building import SEGMENTS
 from thinwire.dictionaries.codecs import Codec, Deflate, Preset
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.maintenance.estimating import DEFLATE, latest, packed
 from thinwire.dictionaries.maintenance.policy import Trainer
+from thinwire.dictionaries.training import finish, sketch
 
 JUDGES = 200
 """messages of the later part that the present dictionary is judged by, spread evenly"""
+DEFLATED = 50
+"""of them that are deflated to compare"""
 LEARNED, LEARNED_FOR_A_BYTE = 1 << 17, 32
 """bytes of messages that a dictionary is made from, and for every byte of its own where those are more"""
 FARTHER = 0.75
@@ -28,12 +32,14 @@ LEAST = 150
 class Outcome:
     """One candidate.
 
+    segment: length of the segments that it is made of
     size: bytes in which it travels
     gain: bytes a message that it packs smaller than what is in use
     saving, cost: bytes, over its life and to every receiver
     """
 
     dictionary: Dictionary
+    segment: int
     size: int
     gain: float
     saving: float
@@ -47,6 +53,10 @@ class Trial:
     codec: what is in use
     life: messages that a new dictionary is expected to live for
     parent: the dictionary in use, which receivers have
+    ahead: how many such lives sizes are compared over; more than one where the expectation grows with the stream, so
+        that no small one is bought that a larger one would soon replace
+    segments: lengths of segments to try
+    train: what makes the dictionary that is proposed in the end; None for zstd at its usual level
     """
 
     def __init__(
@@ -56,15 +66,19 @@ class Trial:
         topology: Topology,
         life: float,
         parent: Dictionary | None,
-        train: Trainer,
+        ahead: int = 1,
+        segments: Sequence[int] = SEGMENTS,
+        train: Trainer | None = None,
     ) -> None:
         self.messages = messages
         self.codec = codec
         self.topology = topology
         self.life = life
         self.parent = parent
+        self.ahead = ahead
+        self.segments = segments
         self.train = train
-        self.outcomes: dict[int, Outcome] = {}
+        self.outcomes: dict[int, Outcome] = {}  # by size, as sketched
         later = latest(messages)
         self.mean = sum(map(len, later)) / len(later)
         self._judges = later[:: -(-len(later) // JUDGES)]
@@ -76,8 +90,8 @@ class Trial:
 
     @cached_property
     def deflated(self) -> float:
-        """Bytes of a message without any dictionary, slot included."""
-        return self._packed(DEFLATE)
+        """Bytes of a message without any dictionary, slot included; deflate is slow, so fewer messages must do."""
+        return self.now if self.codec is DEFLATE else self._packed(DEFLATE, DEFLATED)
 
     @property
     def hopeless(self) -> bool:
@@ -86,15 +100,32 @@ class Trial:
 
     def worth(self, size: int) -> float | None:
         """What to choose sizes by: most of the saving, less the cost; None where no dictionary can be made."""
-        made = self.train(self._learned(size), size)
+        learned = self._learned(size)
+        lengths = dict.fromkeys(min(segment, size) for segment in self.segments)
+        found = [self._outcome(sketch(learned, size, segment), segment) for segment in lengths]
+        best = max((one for one in found if one is not None), key=lambda one: one.gain, default=None)
+        if best is None:
+            return None
+        self.outcomes[size] = best
+        return FARTHER * self.ahead * best.saving - best.cost
+
+    def finished(self, size: int) -> Outcome | None:
+        """The candidate of this size, where its sketch pays built from all messages; None where it cannot be made."""
+        sketched = self.outcomes[size]
+        if sketched.saving <= sketched.cost:
+            return sketched
+        learned, segment = self._learned(size), sketched.segment
+        if self.train is not None:
+            return self._outcome(self.train(learned, size), segment)
+        return self._outcome(finish(learned, size, segment, sketched.dictionary), segment)
+
+    def _outcome(self, made: Dictionary | None, segment: int) -> Outcome | None:
         if made is None or made.facts is None:
             return None
         gain = self.now - self.mean * (1 - made.facts.ratio / 100)
         travels = at_most(made, self.parent)
         saving = gain * self.topology.copies * self.life
-        outcome = Outcome(made, travels, gain, saving, travels * self.topology.receivers)
-        self.outcomes[size] = outcome
-        return FARTHER * outcome.saving - outcome.cost
+        return Outcome(made, segment, travels, gain, saving, travels * self.topology.receivers)
 
     def _learned(self, size: int) -> Sequence[bytes]:
         """The messages that a dictionary of this size is made from: evenly spread, as many as make a difference."""
@@ -110,18 +141,15 @@ class Trial:
         """Messages after which a dictionary has paid that travels in `size` bytes and gains so much a message."""
         return size * self.topology.receivers / (gain * self.topology.copies) if gain > 0 else inf
 
-    def next_to_pay(self, adopted: Dictionary | None) -> float:
-        """The shortest life with which a candidate that was left pays, beside the one that was adopted."""
-        base = max((o.gain for o in self.outcomes.values() if o.dictionary is adopted), default=0.0)
+    def next_to_pay(self, adopted: int | None) -> float:
+        """The shortest life with which a candidate that was left pays, beside the one of the size that was adopted."""
+        base = self.outcomes[adopted].gain if adopted is not None else 0.0
         return min((self.breaks_even(o.gain - base, o.size) for o in self.outcomes.values()), default=inf)
 
-    def _packed(self, codec: Codec) -> float:
-        return packed(self._judges, codec) / len(self._judges) * self._evened
-
-    @cached_property
-    def _evened(self) -> float:
-        """The judges may be larger or smaller than the later messages are on average."""
-        return self.mean * len(self._judges) / max(sum(map(len, self._judges)), 1)
+    def _packed(self, codec: Codec, most: int = JUDGES) -> float:
+        """Bytes of a message; the judges may be larger or smaller than the later messages are on average."""
+        judges = self._judges[:: -(-len(self._judges) // most)]
+        return packed(judges, codec) * self.mean / max(sum(map(len, judges)), 1)
 
 
 def at_most(dictionary: Dictionary, parent: Dictionary | None) -> int:

@@ -42,6 +42,7 @@ AREAS: dict[str, tuple[str, ...]] = {
         "thinwire.evaluation.bench.dictionaries_time:BARS",
         "thinwire.evaluation.bench.dictionary_limits:BARS",
         "thinwire.evaluation.bench.dictionary_policies:BARS",
+        "thinwire.evaluation.bench.dictionaries_live:BARS",
         "thinwire.testing.bars:DICTIONARIES",
     ),
     "spark": (

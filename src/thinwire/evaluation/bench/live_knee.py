@@ -16,6 +16,9 @@ CALLED = {
     PER_EVENT: "JSON, one message an event",
     BATCHED: "JSON in batches",
     CLASSES: "thinwire, changes delivered to five classes",
+    "dictionaries": "thinwire, changes delivered, dictionaries at work",
+    "spelled out": "thinwire, changes delivered in frames of JSON",
+    "spelled out, dictionaries": "thinwire, changes delivered in frames of JSON packed with dictionaries",
 }
 SENT_SHARE = (0.48, 0.52)
 """frames an event on this stream; anything else would be another measurement (introductions weigh in short runs)"""

@@ -17,7 +17,7 @@ from thinwire.dictionaries.codecs import Deflate, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.maintenance import Predict, Replace
 from thinwire.dictionaries.maintenance.estimating import packed, reduction
-from thinwire.dictionaries.similarity import nsim
+from thinwire.dictionaries.similarity import TESTS, nsim
 from thinwire.dictionaries.training import train
 from thinwire.dictionaries.usage import Usage
 from thinwire.evaluation.dictionaries.opening import messages_of
@@ -28,10 +28,12 @@ USED_BY = 300
 """messages whose references are counted, one by one"""
 
 
-def similar_cell(stream: str, data: str | None = None, messages: int | None = 20_000) -> dict[str, Any]:
-    """NSim of a stream."""
+def similar_cell(
+    stream: str, data: str | None = None, messages: int | None = 20_000, tests: int = TESTS
+) -> dict[str, Any]:
+    """NSim of a stream, from so many places of it."""
     every = list(messages_of(stream, data, messages))
-    mean, deviation = nsim(every)
+    mean, deviation = nsim(every, tests)
     return {"stream": stream, "messages": len(every), "mean": mean, "deviation": deviation}
 
 
@@ -62,6 +64,15 @@ def size_cell(stream: str, multiplier: float, data: str | None = None, history: 
     costs = {"pack us": 1e6 * (between - start), "read us": 1e6 * (process_time() - between)}
     sizes = {"bytes": len(made.content), "travels in": travelling.cost(made)}
     return {**about, "saved": _saved(made, later), **sizes, **{name: cost / len(later) for name, cost in costs.items()}}
+
+
+def form_cell(stream: str, data: str | None = None, history: int = 2000, size: int = 16_384) -> dict[str, Any]:
+    """Bytes a message: plain, deflated, and with a dictionary made from so many earlier ones; slots included."""
+    learned, later = _split(stream, data, history)
+    made = train(learned, min(size, sum(map(len, learned)) // 10))
+    codecs = {"deflate": Deflate(), "dictionary": codec_of(made) if made is not None else Deflate()}
+    plain = sum(map(len, later)) / len(later)
+    return {"stream": stream, "plain": plain, **{n: packed(later, codec) / len(later) for n, codec in codecs.items()}}
 
 
 def usage_cell(stream: str, multiplier: float, data: str | None = None, history: int = 2000) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Shape:
 
     kind: the stack; feed: which events; readers: subscriber processes, of so many connections each
     classes: tolerances that subscribers ask for in turn, served by a translator; one tolerance for all where empty
+    format: of frames; dictionaries: who looks after them, "service" or "switching"; none are used where empty
     """
 
     kind: str
@@ -44,6 +45,8 @@ class Shape:
     tolerance: float = 0.5
     emit: Literal["all", "changes"] = "all"
     classes: tuple[float, ...] = ()
+    format: Literal["compact", "json"] = "compact"
+    dictionaries: Literal["", "service", "switching"] = ""
 
 
 class Chain:
@@ -64,7 +67,13 @@ class Chain:
             self._server = await self._open.enter_async_context(EmbeddedServer(directory=folder))
             shape = self.shape
             self.route = route_to(
-                self._server.url, self.schema, linger=shape.linger, tolerance=shape.tolerance, emit=shape.emit
+                self._server.url,
+                self.schema,
+                linger=shape.linger,
+                tolerance=shape.tolerance,
+                emit=shape.emit,
+                format=shape.format,
+                dictionaries=bool(shape.dictionaries),
             )
             self._services = await self._open.enter_async_context(Crew(self._serving()))
             await self._stack.prepare(self.route)
@@ -102,6 +111,11 @@ class Chain:
             answer["missed"] = [now - then for then, now in zip(earlier["missed"], answer["missed"], strict=True)]
         return outcome(rate, seconds, sent, taken, sampler)
 
+    async def command(self, role: str, **command: Any) -> dict[str, Any]:
+        """A command to a service, and its answer."""
+        (answer,) = await self._services.ask(role, SLACK, **command)
+        return answer
+
     async def stored(self) -> int:
         """Bytes the broker keeps."""
         return await self._stack.stored(self.route)
@@ -115,13 +129,20 @@ class Chain:
     @property
     def _reading(self) -> str:
         """The role of subscribers."""
-        return "class subscriber" if self.shape.classes else "subscriber"
+        if self.shape.classes:
+            return "class subscriber"
+        return "ordered subscriber" if self.shape.dictionaries == "switching" else "subscriber"
 
     def _serving(self) -> list[Worker]:
         """The services that the stack needs."""
         settings = {"url": self._server.url}
-        registry = [Worker("registry", "registry", settings)] if self.shape.kind == "thinwire" else []
-        return [*registry, Worker("translator", "translator", settings)] if self.shape.classes else registry
+        services = [Worker("registry", "registry", settings)] if self.shape.kind == "thinwire" else []
+        services += [Worker("translator", "translator", settings)] if self.shape.classes else []
+        if self.shape.dictionaries == "service":
+            services.append(Worker("dictionaries", "dictionaries", settings))
+        elif self.shape.dictionaries:
+            services.append(Worker("dictionaries", "switching", {**settings, "topic": self.schema.name}))
+        return services
 
     def _publishers(self) -> list[Worker]:
         count = self.shape.publishers

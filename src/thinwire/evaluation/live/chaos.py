@@ -5,6 +5,9 @@ random moment, also while it is still starting, and started again; the others go
 
 With classes, the second subscriber asks for less than the first, a third one for changes, and there are two
 translators, either of which can be the victim.
+
+With dictionaries, frames are of JSON, every one is packed once there is a dictionary, and there is one service that
+looks after them.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from thinwire.evaluation.live.numbered import TOLERANCE, Verdict, judge, numbere
 from thinwire.evaluation.live.processes import START, Crew, Worker
 from thinwire.transports.embedded import EmbeddedServer
 
-Victim = Literal["broker", "publisher", "subscriber", "registry", "translator"]
+Victim = Literal["broker", "publisher", "subscriber", "registry", "translator", "dictionaries"]
 
 PUBLISHERS = SUBSCRIBERS = TRANSLATORS = 2
 SENSORS = 2
@@ -56,11 +59,15 @@ THREE_CLASSES = (Wish(), Wish(2.0), Wish(1.0, "changes"))
 
 @dataclass(frozen=True)
 class Aftermath:
-    """What the subscribers have: one verdict each."""
+    """What the subscribers have: one verdict each.
+
+    dictionary: the one that publishers packed with in the end, "" where there was none
+    """
 
     victim: Victim
     kills: int
     verdicts: tuple[Verdict, ...]
+    dictionary: str = ""
 
     @property
     def faults(self) -> int:
@@ -78,26 +85,33 @@ async def havoc(
     progress: Callable[[float], None] = lambda share: None,
     *,
     wishes: Sequence[Wish] = ONE_CLASS,
+    dictionaries: bool = False,
 ) -> Aftermath:
     """Kill the victim so many times while events flow, and judge what every subscriber recorded."""
     with TemporaryDirectory(prefix="thinwire-chaos-") as folder:
         async with AsyncExitStack() as opened:
             server = await opened.enter_async_context(EmbeddedServer())
-            crew = await _crew(opened, server.url, Path(folder), wishes)
+            crew = await _crew(opened, server.url, Path(folder), wishes, dictionaries)
             await _reach(crew, dict.fromkeys(_sensors(), FLOWING))
+            if dictionaries:
+                await _packing(crew)
             await _strike(victim, kills, Random(seed), server, crew, progress)
+            dictionary = await _packing(crew) if dictionaries else ""
             last = await _finish(crew)
         records = [read_record(_record(Path(folder), k)) for k in range(len(wishes))]
         verdicts = [judge(record, last, wish.tolerance) for record, wish in zip(records, wishes, strict=True)]
-    return Aftermath(victim, kills, tuple(verdicts))
+    return Aftermath(victim, kills, tuple(verdicts), dictionary)
 
 
-async def _crew(opened: AsyncExitStack, url: str, folder: Path, wishes: Sequence[Wish]) -> Crew:
+async def _crew(
+    opened: AsyncExitStack, url: str, folder: Path, wishes: Sequence[Wish], dictionaries: bool = False
+) -> Crew:
     """The processes, in the order in which they need each other."""
     translators = range(TRANSLATORS if len(set(wishes)) > 1 else 0)
     services = [
         Worker("registry", "registry", {"url": url}),
         *(Worker(f"translator {k}", "translator", {"url": url}) for k in translators),
+        *([Worker("dictionaries", "dictionaries", {"url": url})] if dictionaries else []),
     ]
     subscribers = [
         Worker(
@@ -117,7 +131,7 @@ async def _crew(opened: AsyncExitStack, url: str, folder: Path, wishes: Sequence
     ]
     await opened.enter_async_context(Crew(services))
     async with tw.connect(url) as bus:
-        await bus.register(numbered_schema())
+        await bus.register(numbered_schema(), **({"dictionaries": True, "format": "json"} if dictionaries else {}))
     await opened.enter_async_context(Crew(subscribers))
     await opened.enter_async_context(Crew(publishers))
     return Crew([*services, *subscribers, *publishers])
@@ -129,7 +143,7 @@ async def _strike(
     roles = {"publisher": "numbering", "subscriber": "recording"}
     started: dict[str, Worker] = {}
     classes = bool(crew.of("translator"))
-    latest = LATEST_WITH_CLASSES if classes else LATEST
+    latest = LATEST_WITH_CLASSES if classes or crew.of("dictionaries") else LATEST
     for number in range(kills):
         await asyncio.sleep(chance.uniform(SOONEST, latest))
         if victim == "broker":
@@ -148,6 +162,12 @@ async def _strike(
     for worker in started.values():
         await worker.answer(START)
     await asyncio.sleep(1.0)
+
+
+async def _packing(crew: Crew) -> str:
+    """Wait until every publisher packs with a dictionary; the hash of one of them, "" where somebody has none."""
+    answers = await crew.ask("numbering", PATIENCE + START, do="pack", patience=PATIENCE)
+    return min(str(answer["dictionary"]) for answer in answers)
 
 
 async def _finish(crew: Crew) -> dict[str, int]:

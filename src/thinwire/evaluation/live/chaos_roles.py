@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,9 +45,14 @@ class NumberingRole:
         self._task = asyncio.create_task(self._count(self._out))
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """`finish`: stop counting, store everything, and say how far each source came."""
+        """`pack`: wait until there is a dictionary to pack with, and say which.
+
+        `finish`: stop counting, store everything, and say how far each source came.
+        """
         assert self._task is not None
         assert self._out is not None
+        if command["do"] == "pack":
+            return {"dictionary": await _packing(self._out, command["patience"])}
         self._stopping = True
         await self._task
         await self._out.flush()
@@ -62,6 +67,15 @@ class NumberingRole:
                 await out.publish(numbered(sensor, self._next[sensor]))
                 self._next[sensor] += 1
             await asyncio.sleep(1 / self.rate)
+
+
+async def _packing(out: TopicPublisher, patience: float) -> str:
+    """The hash of the dictionary that a publisher packs with; empty where it has none in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            while not out.dictionary:
+                await asyncio.sleep(_POLL)
+    return out.dictionary.hex()
 
 
 class RecordingRole:

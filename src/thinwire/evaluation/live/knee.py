@@ -21,6 +21,9 @@ FIRST = {
     "json": 1_500.0,
     "json-batched": 20_000.0,
     "five classes": 16_000.0,
+    "dictionaries": 24_000.0,
+    "spelled out": 9_000.0,
+    "spelled out, dictionaries": 9_000.0,
 }
 """where the first search begins; the later ones begin where it ended"""
 SHAPES = {
@@ -29,8 +32,14 @@ SHAPES = {
     "json": Shape("json", linger=LINGER),
     "json-batched": Shape("json-batched", linger=LINGER),
     "five classes": Shape("thinwire", linger=LINGER, emit="changes", classes=(0.5, 1.0, 2.0, 4.0, 8.0)),
+    "dictionaries": Shape("thinwire", linger=LINGER, emit="changes", dictionaries="service"),
+    "spelled out": Shape("thinwire", linger=LINGER, emit="changes", format="json"),
+    "spelled out, dictionaries": Shape(
+        "thinwire", linger=LINGER, emit="changes", format="json", dictionaries="service"
+    ),
 }
-"""what is searched: ours with subscribers that ask for changes, for every event, or in classes, and the references"""
+"""what is searched: ours with subscribers that ask for changes, for every event, or in classes, with compact frames and
+with frames of JSON, either with dictionaries, and the references"""
 _log = logging.getLogger("thinwire.evaluation")
 
 REHEARSAL = 500.0

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
 from typing import Any
 
-from thinwire.client.opening import open_broker, run_registry, run_translator
+from thinwire.client.opening import open_broker, run_dictionaries, run_registry, run_translator
 from thinwire.client.urls import read_url
 from thinwire.clock import WallClock
 from thinwire.transports.broker import Broker
@@ -45,3 +45,10 @@ class TranslatorRole(ServiceRole):
 
     async def _start(self, broker: Broker) -> None:
         await run_translator(broker, WallClock(), self._stack)
+
+
+class DictionariesRole(ServiceRole):
+    """A dictionary service as a process."""
+
+    async def _start(self, broker: Broker) -> None:
+        await run_dictionaries(broker, WallClock(), self._stack)

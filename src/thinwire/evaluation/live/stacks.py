@@ -20,6 +20,7 @@ class Route:
 
     schema: as a document; tolerance: of the measurements, where the stack knows such a thing
     linger: seconds for which a batch waits for more; emit: "all" events, or "changes", those that were sent
+    format: of frames; dictionaries: whether they are packed with what messages share
     """
 
     url: str
@@ -27,6 +28,8 @@ class Route:
     linger: float = 0.05
     tolerance: float = 0.5
     emit: Literal["all", "changes"] = "all"
+    format: Literal["compact", "json"] = "compact"
+    dictionaries: bool = False
 
     @property
     def topic(self) -> str:

@@ -20,7 +20,8 @@ class Thin:
     async def prepare(self, route: Route) -> None:
         async with tw.connect(route.url) as bus:
             mode = "hold" if route.emit == "changes" else "predict"
-            await bus.register(Schema.from_document(route.schema), mode=mode)
+            schema = Schema.from_document(route.schema)
+            await bus.register(schema, mode=mode, format=route.format, dictionaries=route.dictionaries)
 
     async def sender(self, route: Route, name: str) -> Sender:
         opened = AsyncExitStack()

@@ -1,7 +1,7 @@
 """Tables and figures of the thesis on shared dictionaries, made again: its numbers beside ours.
 
-A sheet is made of cells that run side by side (`run`: on Spark, or one after the other), then laid out. Figures 5.5.3,
-5.5.4 and appendix C need links of limited bandwidth: `thinwire.evaluation.limited` makes them.
+A sheet is made of cells that run side by side (`run`: on Spark, or one after the other), then laid out. What the thesis
+says in words and shows in no table has a name instead of a number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from thinwire.errors import ConfigError
 from thinwire.evaluation.analysis.cells import Run
 from thinwire.evaluation.reproduce import dictionaries_courses as courses
 from thinwire.evaluation.reproduce import dictionaries_figures as figures
+from thinwire.evaluation.reproduce import dictionaries_links as links
+from thinwire.evaluation.reproduce import dictionaries_summary as summary
 from thinwire.evaluation.reproduce import dictionaries_tables as tables
+from thinwire.evaluation.reproduce.dictionaries_appendix import TABLES_B
+from thinwire.evaluation.reproduce.dictionaries_formats import table_formats
 from thinwire.evaluation.reproduce.dictionaries_sheet import Scale, Sheet
 
 Maker = Callable[[Scale, Run, Path], Sheet]
@@ -35,15 +39,22 @@ TABLES: dict[str, Item] = {
     "5.2.1": Item("how much of a dictionary is used, by its size", tables.table_5_2_1),
     "5.4.2": Item("how alike messages are (NSim)", tables.table_5_4_2),
     "5.4.3": Item("dictionaries that Predict makes, and its error", tables.table_5_4_3),
-    "5.4.4": Item("all policies: bytes saved and CPU, three topologies", tables.table_5_4_4),
-    "5.5.1": Item("the same with batches of two", tables.table_5_5_1),
+    "5.4.4": Item("all policies: bytes saved and CPU, three topologies", summary.table_5_4_4),
+    "5.5.1": Item("the same with batches of two", summary.table_5_5_1),
     "6.2.1": Item("how a dictionary decays that is never replaced", tables.table_6_2_1),
+    **{
+        number: Item(f"the same with batches of {TABLES_B[number].batch}", make)
+        for number, make in summary.APPENDIX.items()
+    },
+    "formats": Item("the same rows as CSV, JSON, XML and Protocol Buffers", table_formats),
 }
 FIGURES: dict[str, Item] = {
     "4.3.1": Item("bytes saved by history and size", figures.figure_4_3_1),
     "4.3.2": Item("bytes saved, dictionary against deflate", courses.figure_4_3_2),
     "4.3.3": Item("CPU to pack and to read, by the size of the dictionary", figures.figure_4_3_3),
     "4.3.4": Item("Adaptive over time", courses.figure_4_3_4),
+    "4.3.5": Item("latency on a phone with 2G, in virtual time", links.figure_4_3_5),
+    "4.3.6": Item("time to get 5,000 messages there, and the dictionary", links.figure_4_3_6),
     "5.2.1": Item("CPU to make a dictionary, by kB of history", figures.figure_5_2_1),
     "5.2.2": Item("bytes saved by history", figures.figure_5_2_2),
     "5.2.3": Item("CPU to pack by the size of the dictionary", figures.figure_4_3_3),
@@ -57,9 +68,11 @@ FIGURES: dict[str, Item] = {
     "5.4.5": Item("bytes saved over time, rows without a schema", courses.figure_5_4_5),
     "5.5.1": Item("batches: deflate against dictionaries, one publisher", courses.figure_5_5_1),
     "5.5.2": Item("batches: deflate against dictionaries, 1,000 publishers", courses.figure_5_5_2),
-}
-ELSEWHERE = {
-    "figures 4.3.5, 4.3.6, 5.5.3, 5.5.4 and appendix C": "need limited links: thinwire.evaluation.limited",
+    "5.5.3": Item("subscribers faster at 1 Mbit, publishers by subscribers", links.figure_5_5_3),
+    "5.5.4": Item("the same at 4 Mbit", links.figure_5_5_4),
+    "C.1": Item("subscribers faster, all bandwidths", links.figure_c_1),
+    "C.2": Item("publishers faster, all bandwidths", links.figure_c_2),
+    "delays": Item("faster and sooner, bandwidths by delays and jitters", links.figure_delays),
 }
 
 

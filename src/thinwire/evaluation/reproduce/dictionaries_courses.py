@@ -11,7 +11,7 @@ from thinwire.evaluation.analysis.cells import Run
 from thinwire.evaluation.dictionaries.cells import run_cell
 from thinwire.evaluation.reproduce import dictionaries_plots as plots
 from thinwire.evaluation.reproduce import dictionaries_published as published
-from thinwire.evaluation.reproduce.dictionaries_lives import expected_and_seen
+from thinwire.evaluation.reproduce.dictionaries_lives import expected_and_seen, still_expected
 from thinwire.evaluation.reproduce.dictionaries_sheet import SAVED, Scale, Sheet, best_of, policy_rows, swept
 
 OVER_TIME = ("deflate", "single", "fixed rate", "adaptive", "predict", "ours")
@@ -50,7 +50,8 @@ def figure_5_4_2(scale: Scale, run: Run, out: Path) -> Sheet:
     series = {"expected": (numbers, [e for e, _ in lives]), "lived": (numbers, [s for _, s in lives])}
     title = f"Lives of dictionaries, {row['stream']} (figure 5.4.2)"
     pictures = plots.lines(out / "figure-5.4.2", title, series, ("dictionary", "messages"), dots=True)
-    table = [(number, *life) for number, life in zip(numbers, lives, strict=True)]
+    table: list[tuple[Any, ...]] = [(number, *life) for number, life in zip(numbers, lives, strict=True)]
+    table += [(len(lives) + 1, life, "in use") for life in still_expected(row["decisions"])]
     return Sheet("figure 5.4.2: lives that Predict expected", ("dictionary", "expected", "lived"), table, (), pictures)
 
 

@@ -21,6 +21,15 @@ def expected_and_seen(decisions: Sequence[Mapping[str, Any]]) -> Lives:
     return [(one["life"], later["seen"] - one["seen"]) for one, later in pairwise(made)]
 
 
+def still_expected(decisions: Sequence[Mapping[str, Any]]) -> list[float]:
+    """The life that was expected of the dictionary still in use; empty where there is none.
+
+    >>> still_expected([{"seen": 500, "decision": "replace", "life": 1000}])
+    [1000]
+    """
+    return [decision["life"] for decision in decisions if decision["decision"] == "replace"][-1:]
+
+
 def error(lives: Lives) -> float | None:
     """The mean error in per cent of what was seen; None where no dictionary was replaced.
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from thinwire.dictionaries.accounting import TOPOLOGIES
 from thinwire.evaluation.analysis.cells import Run
 from thinwire.evaluation.dictionaries.cells import run_cell
 from thinwire.evaluation.dictionaries.measures import decay_cell, similar_cell, usage_cell
@@ -15,9 +14,8 @@ from thinwire.evaluation.reproduce import dictionaries_published as published
 from thinwire.evaluation.reproduce.dictionaries_configured import configured_rows, settings_of
 from thinwire.evaluation.reproduce.dictionaries_lives import error, expected_and_seen
 from thinwire.evaluation.reproduce.dictionaries_published import STANDS_FOR
-from thinwire.evaluation.reproduce.dictionaries_sheet import Scale, Sheet, best_of, best_published, policy_rows, swept
+from thinwire.evaluation.reproduce.dictionaries_sheet import Scale, Sheet, best_of, policy_rows, swept
 
-POLICIES = ("deflate", "fixed rate", "single", "adaptive", "predict", "ours", "ours, length known")
 OTHERS = "only the DEBS rows are the data of the thesis; other streams stand beside the one most like them"
 LENGTH = "streams are as long as the recordings are; the thesis has a million messages"
 
@@ -70,7 +68,8 @@ def table_5_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
 
 
 def table_5_4_2(scale: Scale, run: Run, out: Path) -> Sheet:
-    cells = [{"stream": stream, "data": scale.data, "messages": scale.most} for stream in scale.streams()]
+    about = {"data": scale.data, "messages": scale.most, "tests": 10 if scale.quick else 100}
+    cells = [{"stream": stream, **about} for stream in scale.streams()]
     table = []
     for figures in swept(similar_cell, cells, run):
         theirs = published.TABLE_5_4_2.get(STANDS_FOR.get(figures["stream"], ""), (None, None))
@@ -93,14 +92,6 @@ def table_5_4_3(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("table 5.4.3: lives that Predict expected", _apart(columns), table, (OTHERS, LENGTH))
 
 
-def table_5_4_4(scale: Scale, run: Run, out: Path) -> Sheet:
-    return _result_summary(scale, run, "table 5.4.4: bytes saved, everything counted", 1, published.TABLE_5_4_4)
-
-
-def table_5_5_1(scale: Scale, run: Run, out: Path) -> Sheet:
-    return _result_summary(scale, run, "table 5.5.1: bytes saved with batches of two", 2, published.TABLE_5_5_1)
-
-
 def table_6_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
     every = 1_000 if scale.quick else 10_000
     cells = [{"stream": s, "data": scale.data, "messages": scale.most, "every": every} for s in scale.streams()]
@@ -116,36 +107,6 @@ def table_6_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
     columns = ("stream", "looks", "mean size, thesis", "ours", "packed, thesis", "ours", "points lost, thesis", "ours",
                "swing, thesis", "ours", "dictionary kB, thesis", "ours")  # fmt: skip
     return Sheet("table 6.2.1: one dictionary, never replaced", _apart(columns), table, (OTHERS, LENGTH))
-
-
-def _result_summary(scale: Scale, run: Run, title: str, batch: int, theirs: Mapping[str, Mapping[str, float]]) -> Sheet:
-    streams = scale.streams()
-    rows = policy_rows(scale, run, streams, POLICIES, batch)
-    shown, best = best_of(rows), best_published(rows)
-    names = [topology.name for topology in TOPOLOGIES]
-    table: list[tuple[Any, ...]] = []
-    for stream in streams:
-        for policy in POLICIES:
-            number = theirs.get(policy, {}).get(STANDS_FOR.get(stream, ""))
-            found = [shown[stream, policy, name] for name in names]
-            table.append(
-                (stream, policy, number, *(f["reduction"] for f in found), found[0]["dictionaries"], *_cpu(found[0]))
-            )
-        hindsight = [best[stream, name]["reduction"] for name in names]
-        table.append((stream, "best published, in hindsight", None, *hindsight, None, None, None, None))
-    means = published.MEANS[batch]
-    for policy in POLICIES:
-        ours = [fmean(shown[stream, policy, name]["reduction"] for stream in streams) for name in names]
-        table.append(("mean", policy, means.get(policy, (None,))[0], *ours, None, None, None, None))
-    columns = ("stream", "policy", "thesis, 1:1", *(f"ours, {name}" for name in names), "dictionaries",
-               "CPU s publishers", "CPU s subscribers", "CPU s sampler")  # fmt: skip
-    told = ", ".join(f"{policy} {one:g}/{many:g}/{most:g}" for policy, (one, many, most) in means.items())
-    notes = (f"means of the thesis over its 20 streams with 1/1,000/10,000 publishers: {told}", OTHERS, LENGTH)
-    return Sheet(title, columns, table, notes)
-
-
-def _cpu(row: Mapping[str, Any]) -> tuple[float, float, float]:
-    return row["cpu publishers"], row["cpu subscribers"], row["cpu sampler"]
 
 
 def _predicted(scale: Scale, run: Run, streams: Sequence[str]) -> list[Mapping[str, Any]]:
