@@ -6,6 +6,8 @@ BIN := .venv/bin
 READY := .venv/ready
 # Slow tests run in CI; elsewhere ask for them: make test ARGS='-m slow'
 MARKS := $(if $(filter true 1,$(CI)),,-m "not slow")
+# Spark and the tests start many processes: none of them should compile the same sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test bench lint format lock java clean
 
@@ -21,7 +23,7 @@ demo: $(READY) ## the whole system on this machine
 test: $(READY) ## lint, types, room contract, then every test and every documented example
 	@tools/java.sh hint
 	@$(BIN)/python tests/kernels.py & compiling=$$!; $(MAKE) --no-print-directory lint && wait $$compiling
-	$(BIN)/pytest -n 3 $(MARKS) $(ARGS)
+	$(BIN)/pytest -n 2 $(MARKS) $(ARGS)
 
 bench: $(READY) ## bytes and time, ours beside the usual; AREA=wire or live, ARGS='...' is passed on
 	$(BIN)/thinwire bench $(AREA) $(ARGS)

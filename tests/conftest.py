@@ -15,6 +15,9 @@ _sources = sorted(path for piece in PIECES for path in (ROOT / "src" / "thinwire
 _digest = sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))
 
+# A test of Spark is over before a compiler that optimises all the way pays: quick code, one thread that cleans up.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # Helpers of other folders have the same name, and compiling is no test; none of them holds examples.
 collect_ignore_glob = ["*conftest.py", "kernels.py"]
 

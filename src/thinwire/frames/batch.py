@@ -20,6 +20,7 @@ from thinwire.frames.kinds import FrameKind
 MAX_MESSAGE = 8 << 20
 MAX_FRAMES = 65_536
 _BATCH = bytes((FrameKind.BATCH,))
+_SHORT = [bytes((size,)) for size in range(0x80)]
 
 
 def join(frames: Sequence[bytes]) -> bytes:
@@ -28,7 +29,8 @@ def join(frames: Sequence[bytes]) -> bytes:
         return frames[0]
     parts = [_BATCH]
     for frame in frames:
-        parts.append(varint.write(len(frame)))
+        size = len(frame)
+        parts.append(_SHORT[size] if size < 0x80 else varint.write(size))
         parts.append(frame)
     return b"".join(parts)
 
@@ -36,7 +38,7 @@ def join(frames: Sequence[bytes]) -> bytes:
 def room_for(frame: bytes) -> int:
     """The bytes that a frame takes in a batch: its own, and those of its length."""
     size = len(frame)
-    return size + max(1, (size.bit_length() + 6) // 7)
+    return size + (1 if size < 0x80 else (size.bit_length() + 6) // 7)
 
 
 def split(message: bytes) -> list[bytes]:

@@ -10,8 +10,6 @@ from thinwire.control.translating.envelope import MAX_ENVELOPE, Position, seal
 from thinwire.frames import begins_round, join
 from thinwire.frames.batch import MAX_FRAMES, room_for
 
-Entry = tuple[bytes, Position]
-"""a frame, and how far the channel has told with it"""
 ENTRY_BYTES = 64
 """that a frame needs while it waits, beside its own bytes, which are often a dozen"""
 
@@ -25,12 +23,44 @@ class Outgoing(NamedTuple):
     payload: bytes
 
 
+class Gathered:
+    """The frames that came of one message of the log, and how far the channel has told with each.
+
+    room: bytes that they take in a batch; rounds: does one of them begin a round of key frames?
+    """
+
+    __slots__ = ("_places", "frames", "room", "rounds")
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+        self.room = 0
+        self.rounds = False
+        self._places = array("q")  # as numbers: there may be tens of thousands
+
+    @property
+    def end(self) -> Position:
+        """How far the channel has told with all of them."""
+        return Position(*self._places[-2:])
+
+    def put(self, frames: Sequence[bytes], position: Position) -> None:
+        """More frames, of which at least one there is."""
+        self.frames += frames
+        self._places.extend(position * len(frames))
+        for frame in frames:
+            self.room += room_for(frame)
+            self.rounds = self.rounds or begins_round(frame)
+
+    def one_by_one(self) -> Iterator[tuple[bytes, Position]]:
+        """Each frame with its place."""
+        return zip(self.frames, map(Position, self._places[::2], self._places[1::2]), strict=True)
+
+
 class Pending:
     """The frames of a channel that wait, apart by the message of the log that they came of; size: memory they need."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._inputs: list[tuple[list[bytes], array[int]]] = []
+        self._inputs: list[Gathered] = []
         self._turned = True
 
     def turn(self) -> None:
@@ -40,45 +70,50 @@ class Pending:
     def put(self, frames: Sequence[bytes], position: Position) -> None:
         """More frames, of which at least one there is."""
         if self._turned:
-            self._inputs.append(([], array("q")))
+            self._inputs.append(Gathered())
             self._turned = False
-        waiting, places = self._inputs[-1]
-        waiting += frames
-        places.extend(position * len(frames))  # as numbers: there may be tens of thousands
+        self._inputs[-1].put(frames, position)
         self.size += sum(map(len, frames)) + ENTRY_BYTES * len(frames)
 
-    def take(self) -> Iterator[list[Entry]]:
+    def take(self) -> list[Gathered]:
         """All of them; none waits any more."""
         inputs, self._inputs = self._inputs, []
         self.size, self._turned = 0, True
-        return (list(zip(frames, map(Position, at[::2], at[1::2]), strict=True)) for frames, at in inputs)
+        return inputs
 
 
-def cut(inputs: Iterable[list[Entry]], limit: int, epoch: int) -> Iterator[tuple[bool, bytes]]:
+def cut(inputs: Iterable[Gathered], limit: int, epoch: int) -> Iterator[tuple[bool, bytes]]:
     """Messages of at most `limit` bytes, each with whether it begins a round; a frame larger than that goes alone.
 
-    inputs: the frames that came of one message of the log each. A message ends between two of them where it can.
+    A message ends between two inputs where it can.
     """
-    batch: list[Entry] = []
+    batch: list[bytes] = []
+    told = Position(0)
     room = free = limit - MAX_ENVELOPE - 1
 
     def closed(*, key: bool = False) -> Iterator[tuple[bool, bytes]]:
         if batch:
-            payload = seal(epoch, batch[-1][1], join([frame for frame, _ in batch]))
+            payload = seal(epoch, told, join(batch))
             batch.clear()
             yield key, payload
 
-    for entries in inputs:
-        if sum(room_for(frame) for frame, _ in entries) > free:
+    for gathered in inputs:
+        if gathered.room > free:
             yield from closed()
             free = room
-        for entry in entries:
-            alone = begins_round(entry[0])
-            if alone or room_for(entry[0]) > free or len(batch) == MAX_FRAMES:
+        if gathered.room <= free and not gathered.rounds and len(batch) + len(gathered.frames) <= MAX_FRAMES:
+            batch += gathered.frames
+            told = gathered.end
+            free -= gathered.room
+            continue
+        for frame, position in gathered.one_by_one():
+            alone = begins_round(frame)
+            if alone or room_for(frame) > free or len(batch) == MAX_FRAMES:
                 yield from closed()
                 free = room
-            batch.append(entry)
-            free -= room_for(entry[0])
+            batch.append(frame)
+            told = position
+            free -= room_for(frame)
             if alone:
                 yield from closed(key=True)
                 free = room
