@@ -102,7 +102,7 @@ def test_tables_for_people_cite_the_paper(capsys, tmp_path):
         ("--events", "1"),
         ("virtual-events", "--table", "5.4.4"),
         ("dictionaries", "--table", "9.9.9"),
-        ("dictionaries", "--figure", "5.5.4"),
+        ("dictionaries", "--figure", "9.9.9"),
     ],
 )
 def test_bad_requests_are_refused(args):
