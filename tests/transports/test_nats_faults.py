@@ -12,6 +12,7 @@ from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed
 from thinwire.transports.broker import ANY, NOTHING, Entry, LogReader
 from thinwire.transports.embedded import EmbeddedServer
 from thinwire.transports.nats import NatsBroker, Options, connect, connection, reading
+from thinwire.transports.nats.client import Client
 from thinwire.transports.proxy import Proxy
 
 LOG, SUBJECT = "tw_log_rooms", "tw.log.rooms.p1.d"
@@ -271,5 +272,34 @@ def test_closing_while_the_broker_is_away_is_quick_and_ends_who_waits() -> None:
             await asyncio.wait_for(broker.close(), 5)
             with pytest.raises(TransportClosed):
                 await appending
+
+    _run(scenario)
+
+
+def test_closing_ends_an_attempt_that_fails_at_the_moment_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 lets the failure through instead of the cancellation, and nats-py would try again for ever."""
+
+    async def scenario() -> None:
+        async with asyncio.timeout(40), EmbeddedServer() as server:
+            broker = await connect(server.url)
+            trying = asyncio.Event()
+
+            async def refused(client: Client, _: object) -> None:
+                attempts.append(client)
+                trying.set()
+                try:
+                    await asyncio.sleep(0.05 if len(attempts) > 1 else 60)
+                except asyncio.CancelledError:
+                    if len(attempts) > 1:
+                        raise
+                raise ConnectionRefusedError
+
+            attempts: list[Client] = []
+            monkeypatch.setattr(Client, "_connect_to_server", refused)
+            server.kill()
+            await trying.wait()
+            await broker.close()
+            assert len(attempts) > 1
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     _run(scenario)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from typing import Any
 
 from nats import errors
 from nats.aio.client import Client as NatsClient
@@ -23,6 +24,23 @@ from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 
 from thinwire.transports.nats.intake import Inlet, Intake
+
+INSISTING = 0.1
+"""seconds before a task that was cancelled and goes on is cancelled again"""
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks until they have ended; what they ended with is of no interest.
+
+    Once is not enough: where what is waited for with a limit fails just then, Python 3.11 lets that failure through
+    instead of the cancellation, and nats-py takes it for another attempt that did not succeed.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=INSISTING)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class NoTls(errors.Error):
@@ -89,7 +107,7 @@ class Client(NatsClient):
                 async with asyncio.timeout(patience):
                     await self.close()
         self.hang_up()
-        await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
+        await ended(*(task for task in tasks if task is not None))
 
     def hang_up(self) -> None:
         """Cut the connection, with whatever is still on its way; it comes back by itself."""
@@ -103,8 +121,7 @@ class Client(NatsClient):
     async def _attempt_reconnect(self) -> None:
         before, self._attempt = self._attempt, asyncio.current_task()
         if before is not None:  # nats-py cancels it and would let both connect at the same time
-            before.cancel()
-            await asyncio.gather(before, return_exceptions=True)
+            await ended(before)
         self.hang_up()  # nats-py would wait, for ever if need be, until a peer that is gone has read the rest
         await super()._attempt_reconnect()
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from nats import errors
 
 from thinwire.errors import BrokerRefused, ConfigError, MissingExtra, ThinwireError, TransportClosed
-from thinwire.transports.nats.client import Client
+from thinwire.transports.nats.client import Client, ended
 from thinwire.transports.nats.intake import Inlet, log
 from thinwire.transports.nats.options import Options
 from thinwire.transports.nats.refusals import connection_error, is_refusal
@@ -69,13 +69,11 @@ class Line:
             self._up.set()
         except BaseException:
             self.closing = self.closed = True
-            connecting.cancel()
-            await asyncio.gather(connecting, return_exceptions=True)
+            await ended(connecting)
             await self.client.leave(LEAVING)
             raise
         finally:
-            hopeless.cancel()
-            await asyncio.gather(hopeless, return_exceptions=True)
+            await ended(hopeless)
 
     async def close(self) -> None:
         """End everything that lives on this connection, then the connection, in bounded time."""
