@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from thinwire.frames import FrameKind
@@ -34,6 +35,11 @@ class Counts:
         """Count a frame known to tell an event."""
         self.frames += 1
         self.data_bytes += len(frame)
+
+    def add_all_data(self, frames: Sequence[bytes]) -> None:
+        """Count frames known to tell events."""
+        self.frames += len(frames)
+        self.data_bytes += sum(map(len, frames))
 
     def add(self, frame: bytes) -> None:
         """Count a frame."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from thinwire.events import Property, Schema
+from thinwire.events import Event, Property, Schema
 from thinwire.frames import join
 from thinwire.link.config import LinkConfig
+from thinwire.link.many import publish_told
 from thinwire.link.publisher import Publisher
 from thinwire.link.subscriber import Subscriber
 
@@ -37,5 +38,7 @@ def warm_up() -> None:
         frames += publisher.publish({"time": n, "source": "a", "t": 20 + n // 4 / 10, "on": n % 8 < 4}, 0.0)
     frames += publisher.heartbeat(0.0)
     for subscriber in (reader, teller):
-        subscriber.receive(join(frames), now=0.0)
+        told = subscriber.receive(join(frames), now=0.0)
     reader.peek()
+    link = Publisher(_SCHEMA, LinkConfig(), name="warm", over=publisher.encoder.reducer.rules, trusting=True)
+    list(publish_told(link, [thing for thing in told if isinstance(thing, Event)], 0.0))

@@ -8,7 +8,8 @@ same state, so they can take turns.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,31 @@ from thinwire.events.timestamps import reader
 from thinwire.formats.link_state import ATTENTION, LinkState
 from thinwire.frames.frame import MAX_FRAME
 from thinwire.reduction.defining import define
-from thinwire.reduction.kernels.encode import encode_event
+from thinwire.reduction.kernels.encode import encode_event, encode_packed
 from thinwire.reduction.kernels.plan import is_whole, plan_of
 from thinwire.reduction.picking import place
 from thinwire.reduction.reducer import Reducer
 
 _OUT = 65_536
+MANY = 256
+"""events that are packed together, at most"""
 NO_BLOCKS = np.zeros((0, 1, 1), dtype=np.int64)
+
+
+Pack = Callable[[Mapping[str, Any], int], int | None]
+"""packs an event's values into a record from a byte on; the row of its source, None where it is not ordinary"""
+
+
+class Packed:
+    """Room for many events: their rows and values, and where their frames will end."""
+
+    def __init__(self, size: int, pack: Callable[[bytearray], Pack]) -> None:
+        record = bytearray(MANY * size)
+        self.pack = pack(record)
+        self.whole = np.frombuffer(record, dtype=np.int64).reshape(MANY, -1)
+        self.rows, self.ends = array("q", bytes(8 * MANY)), array("q", bytes(8 * MANY))
+        self.row_numbers = np.frombuffer(self.rows, dtype=np.int64)
+        self.end_bytes = np.frombuffer(self.ends, dtype=np.int64)
 
 
 class FastEncoder:
@@ -38,17 +57,19 @@ class FastEncoder:
         self.cells = np.frombuffer(link.cells, dtype=np.int64)
         self.work = np.zeros((3, self.plan.shape[1]), dtype=np.int64)
         self.blocks = reducer.trials.blocks if reducer.trials is not None else NO_BLOCKS
-        self._record = bytearray(8 * self.plan.shape[1])
+        self._size = 8 * self.plan.shape[1]
+        self._record = bytearray(self._size)
         self._whole = np.frombuffer(self._record, dtype=np.int64)
+        self._many: Packed | None = None
         self._buffer = bytearray(min(_OUT, MAX_FRAME))
         self._out = np.frombuffer(self._buffer, dtype=np.uint8)
         self._frame = memoryview(self._buffer)
-        self._pack = self._compile()
+        self._pack = self._compile(self._record)
         self._width = reducer.columns.width
 
     def encode(self, event: Mapping[str, Any]) -> bytes | None:
         """The frame of an event, empty where nothing must travel; None where it is not ordinary."""
-        row = self._pack(event)
+        row = self._pack(event, 0)
         if row is None:
             return None
         columns = self.reducer.columns
@@ -65,6 +86,48 @@ class FastEncoder:
         self.reducer.sent += 1
         return bytes(self._frame[:end])
 
+    def pack(self, events: Sequence[Mapping[str, Any]], first: int) -> int:
+        """Make events ready for `encode_packed`, from number `first` on; how many, up to one that is not ordinary."""
+        many = self._many = self._many or Packed(self._size, self._compile)
+        last = min(len(events), first + MANY)
+        pack, rows, at = many.pack, many.rows, 0
+        for number in range(first, last):
+            row = pack(events[number], at * self._size)
+            if row is None:
+                break
+            rows[at] = row
+            at += 1
+        return at
+
+    def encode_packed(self, first: int, count: int) -> tuple[int, list[tuple[int, bytes]]]:
+        """As many of the packed events as the kernel takes: the number of the next, and the frames with theirs."""
+        many = self._many
+        assert many is not None
+        end = encode_packed(
+            self.plan,
+            self.cells,
+            self.reducer.columns.view(),
+            self._width,
+            many.row_numbers,
+            many.whole,
+            first,
+            count,
+            self.work,
+            self.blocks,
+            self._out,
+            many.end_bytes,
+        )
+        if self.link.cells[ATTENTION]:
+            self.attend()
+        frames, at = [], 0
+        for number, after in enumerate(many.ends[first:end], start=first):
+            if after != at:
+                frames.append((number, bytes(self._frame[at:after])))
+                at = after
+        self.reducer.sent += len(frames)
+        self.reducer.suppressed += end - first - len(frames)
+        return end, frames
+
     def learn(self, event: Mapping[str, Any]) -> None:
         """The per-event code found this event good: so are others with the same types."""
         if len(self.good) < 64:
@@ -78,21 +141,21 @@ class FastEncoder:
         if row >= 0 and self.reducer.trials is not None:
             self.reducer.trials.attend(row)
 
-    def _compile(self) -> Callable[[Mapping[str, Any]], int | None]:
+    def _compile(self, record: bytearray) -> Pack:
         """The function that packs an event's values and answers with its row."""
         schema = self.reducer.schema
         names: dict[str, Any] = {
             "good": self.good,
             "row_of": self.reducer.finder(),
             "pack_into": struct.Struct("<" + "".join(_code(p) for p in schema.wire)).pack_into,
-            "record": self._record,
+            "record": record,
             "Problem": (struct.error, KeyError, TypeError, AttributeError),
         }
         trusting = self.reducer.trusting
         where = {p.name: place(p.name) if trusting else f"event[{p.name!r}]" for p in schema}
         key = "".join(f"{where[p.name]}, " for p in schema.dimensions)
         lines = [
-            "def pack(event):",
+            "def pack(event, at):",
             "    try:",
             *(self._distrust() if not trusting else self._heed_flags()),
             *(f"        v{i} = {where[p.name]}" for i, p in enumerate(schema.wire)),
@@ -102,12 +165,12 @@ class FastEncoder:
         ]
         packed = [self._pack_line(i, p, lines, names) for i, p in enumerate(schema.wire)]
         lines += [
-            f"        pack_into(record, 0, {', '.join(packed)})",
+            f"        pack_into(record, at, {', '.join(packed)})",
             "    except Problem:",
             "        return None",
             "    return row",
         ]
-        code: Callable[[Mapping[str, Any]], int | None] = define("pack", "\n".join(lines), names)
+        code: Pack = define("pack", "\n".join(lines), names)
         return code
 
     def _distrust(self) -> list[str]:

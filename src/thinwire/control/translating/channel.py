@@ -11,16 +11,18 @@ The time of a channel is the log's: the same messages give the same bytes, whoev
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from thinwire.control.classes import DemandClass, Source
 from thinwire.control.translating.cutting import Outgoing, Pending, cut
 from thinwire.control.translating.envelope import Position
 from thinwire.control.translating.told import Told
+from thinwire.errors import EventRejected
 from thinwire.events import Event
 from thinwire.frames import Request
 from thinwire.link import Audit, Counts, LinkConfig, Publisher, Watermark
+from thinwire.link.many import Frames, publish_told
 from thinwire.link.replica import Replica
 from thinwire.reduction.reducer import MAX_SOURCES
 from thinwire.reduction.roster import Roster
@@ -207,19 +209,25 @@ class Channel:
         if self._mute:
             events = self._encode_mutely(events)
         assert self.link is not None
-        publish, choice, now = self.link.publish, self._choice, self._told.time
-        at, encoded = self._within, 0
+        first, before = self._within, self.link.counts.events
+        chosen, places = self._chosen(events)
         try:
-            for event in events:
-                if choice is None or choice[event.source]:
-                    frames = publish(event, now)
-                    encoded += 1
-                    if frames:
-                        self._put(frames, self._position(at + 1))
-                at += 1
+            for frames in publish_told(self.link, chosen, self._told.time):
+                self._put_many(frames, [first + places[number] + 1 for number in frames.numbers])
+            self._within = first + len(events)
+        except EventRejected:
+            self._within = first + places[self.link.counts.events - before]
+            raise
         finally:
-            self._within = at
-            self.counts.events += encoded
+            self.counts.events += self.link.counts.events - before
+
+    def _chosen(self, events: list[Event]) -> tuple[list[Event], Sequence[int]]:
+        """The events of the sources that the class takes, and where they stand among the others."""
+        choice = self._choice
+        if choice is None:
+            return events, range(len(events))
+        places = [place for place, event in enumerate(events) if choice[event.source]]
+        return [events[place] for place in places], places
 
     def _encode_mutely(self, events: list[Event]) -> list[Event]:
         """The events that the predecessor told move the state on; those that are left come back."""
@@ -274,10 +282,24 @@ class Channel:
     def _put(self, frames: list[bytes], position: Position) -> None:
         if not frames:
             return
-        if not self._pending.size:
-            self._habits.speaking.append(self)
         for frame in frames:
             self.counts.add(frame)
+        self._keep(frames, position * len(frames))
+
+    def _put_many(self, told: Frames, within: list[int]) -> None:
+        """Frames of events; within: how many events are told with each."""
+        if told.data:
+            self.counts.add_all_data(told.frames)
+        else:
+            for frame in told.frames:
+                self.counts.add(frame)
+        last, end = self._told.events, Position(self._told.offset)
+        places = [number for each in within for number in (end if each == last else (self._offset, each))]
+        self._keep(told.frames, places, data=told.data)
+
+    def _keep(self, frames: list[bytes], places: Iterable[int], *, data: bool = False) -> None:
         before = self._pending.size
-        self._pending.put(frames, position)
+        if not before:
+            self._habits.speaking.append(self)
+        self._pending.put(frames, places, data=data)
         self._habits.waiting += self._pending.size - before

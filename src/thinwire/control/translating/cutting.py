@@ -42,13 +42,12 @@ class Gathered:
         """How far the channel has told with all of them."""
         return Position(*self._places[-2:])
 
-    def put(self, frames: Sequence[bytes], position: Position) -> None:
-        """More frames, of which at least one there is."""
+    def put(self, frames: Sequence[bytes], places: Iterable[int], *, data: bool) -> None:
+        """More frames, of which at least one there is, and their positions, number after number."""
         self.frames += frames
-        self._places.extend(position * len(frames))
-        for frame in frames:
-            self.room += room_for(frame)
-            self.rounds = self.rounds or begins_round(frame)
+        self._places.extend(places)
+        self.room += sum(map(room_for, frames))
+        self.rounds = self.rounds or (not data and any(map(begins_round, frames)))
 
     def one_by_one(self) -> Iterator[tuple[bytes, Position]]:
         """Each frame with its place."""
@@ -67,12 +66,12 @@ class Pending:
         """What comes now is of another message."""
         self._turned = True
 
-    def put(self, frames: Sequence[bytes], position: Position) -> None:
-        """More frames, of which at least one there is."""
+    def put(self, frames: Sequence[bytes], places: Iterable[int], *, data: bool = False) -> None:
+        """More frames, of which at least one there is; data: is no key frame among them?"""
         if self._turned:
             self._inputs.append(Gathered())
             self._turned = False
-        self._inputs[-1].put(frames, position)
+        self._inputs[-1].put(frames, places, data=data)
         self.size += sum(map(len, frames)) + ENTRY_BYTES * len(frames)
 
     def take(self) -> list[Gathered]:

@@ -1,0 +1,124 @@
+"""Events of a decoder, told together: bit for bit what telling them one by one gives."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_class_links import SCHEMAS, C, Chain, P
+
+from thinwire.errors import TooManySources
+from thinwire.events import Event, Property, Schema
+from thinwire.link import LinkConfig, Publisher
+from thinwire.link.many import publish_told
+from thinwire.reduction import Demand
+from thinwire.testing.histories import histories
+
+EXAMPLES = 25
+WAYS = {
+    "auto": {},
+    "last": {"predictor": "last"},
+    "hold": {"mode": "hold"},
+    "changes": {"mode": "hold", "changes": True},
+}
+
+
+def told(schema, events, demand):
+    """What a decoder hands out of a history, and the decoder."""
+    chain = Chain(schema, demand)
+    found = []
+    for event in events:
+        chain.now += 1
+        for frame in chain.publisher.publish(event, chain.now):
+            found += [thing for thing in chain.decoder.receive(frame, now=chain.now) if isinstance(thing, Event)]
+    return found, chain.decoder
+
+
+def over(decoder, schema, demand, **config):
+    """A link that tells the events of a decoder from the first one on."""
+    rules = decoder.replica.expander.rules
+    return Publisher(schema, LinkConfig(demand=demand, **config), name="p", incarnation=3, over=rules, trusting=True)
+
+
+def one_by_one(link, events, now):
+    return [(number, frame) for number, event in enumerate(events) for frame in link.publish(event, now)]
+
+
+def together(link, events, now):
+    return [pair for some in publish_told(link, events, now) for pair in zip(some.numbers, some.frames, strict=True)]
+
+
+@pytest.mark.parametrize("kind", sorted(SCHEMAS))
+@pytest.mark.parametrize("way", sorted(WAYS))
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(data=st.data())
+def test_together_is_one_by_one(kind, way, data):
+    schema = SCHEMAS[kind]
+    history = data.draw(histories(schema, max_size=40))
+    events, decoder = told(schema, history, Demand(P[kind]))
+    demand = Demand(C[kind], **WAYS[way])
+    config = {"key_frame_interval": data.draw(st.sampled_from([3.0, 3600.0]))}
+    alone, many = (over(decoder, schema, demand, **config) for _ in range(2))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=4)))
+    for now, (first, last) in enumerate(zip([0, *cuts], [*cuts, len(events)], strict=True), start=1):
+        message = events[first:last]
+        assert together(many, message, float(now)) == one_by_one(alone, message, float(now))
+    assert many.counts == alone.counts
+    assert (many.sequence, many.suppressed_events) == (alone.sequence, alone.suppressed_events)
+    assert many.heartbeat(99.0) == alone.heartbeat(99.0)
+
+
+QUICK = Schema(
+    "quick",
+    [
+        Property("sensor", "string", "dimension"),
+        Property("heat", "number", step="0.1", maximum=60),
+        Property("count", "integer"),
+        Property("mode", "enum", members=["off", "on"]),
+    ],
+)
+
+
+def readings(count, seed=3):
+    """Readings that wander; now and then one is odd, missing, in another mode, or of a sensor that is new."""
+    dice, heat = random.Random(seed), 20.0
+    for number in range(count):
+        heat = round(heat + dice.choice((-0.4, -0.1, 0.0, 0.1, 0.5)), 1)
+        odd = dice.random() < 0.03
+        yield {
+            "sensor": f"s{dice.randrange(1 + number // 100)}",
+            "heat": dice.choice((None, 99.0, 20.05)) if odd else heat,
+            "count": number // 3,
+            "mode": "on" if dice.random() < 0.05 else "off",
+        }
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_more_events_than_are_packed_together(way):
+    events, decoder = told(QUICK, readings(1500), Demand())
+    demand = Demand({"heat": 0.5, "count": 2}, **WAYS[way])
+    alone, many = (over(decoder, QUICK, demand) for _ in range(2))
+    assert many.encoder.fast is not None
+    assert together(many, events, 1.0) == one_by_one(alone, events, 1.0)
+    assert many.counts == alone.counts
+    assert many.counts.events == len(events)
+
+
+def until_refused(pieces):
+    found = []
+    try:
+        for frames in pieces:
+            found += frames
+    except TooManySources:
+        return found
+    pytest.fail("nothing was refused")
+
+
+def test_a_refused_event_leaves_what_came_before():
+    events, decoder = told(QUICK, readings(400), Demand())
+    alone, many = (over(decoder, QUICK, Demand({"heat": 0.5}), max_sources=3) for _ in range(2))
+    found = until_refused(some.frames for some in publish_told(many, events, 1.0))
+    expected = until_refused(alone.publish(event, 1.0) for event in events)
+    assert found == expected
+    assert many.counts == alone.counts
+    assert 300 < many.counts.events < 400
