@@ -24,7 +24,7 @@ be proposed is made from all messages.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, sqrt
+from math import inf
 
 from thinwire.dictionaries.accounting import ALONE, Topology
 from thinwire.dictionaries.building import SEGMENTS, USUAL_SEGMENT
@@ -33,24 +33,17 @@ from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.maintenance.decay import Decay
 from thinwire.dictionaries.maintenance.estimating import DEFLATE, SLOT
 from thinwire.dictionaries.maintenance.history import History
+from thinwire.dictionaries.maintenance.pace import Pace
 from thinwire.dictionaries.maintenance.policy import KEEP, Keep, Prolong, Proposal, Replace, Trainer, Why
+from thinwire.dictionaries.maintenance.prospects import Prospects
 from thinwire.dictionaries.maintenance.sizing import LADDER, climbed, fitting
 from thinwire.dictionaries.maintenance.trial import LEAST, Outcome, Trial, at_most
 
 SAMPLE, SAMPLE_BYTES = 2000, 1 << 19
 FIRST = 64
 """messages before the first look; a thousandth of the stream where its length is known, a thousand at most"""
-DENSE, STRIDE = 1000, 256
-"""one message in so many thousands seen is looked at, one in `STRIDE` in the end"""
 START = 2048
 """bytes; the size that is tried first"""
-TRUSTED = 10
-"""a stream whose length is known is expected to stay as it is for so many times the messages seen; who knows more?"""
-UNTOLD, ANOTHER = 2, 1
-"""a stream of unknown length is expected to go on for so many times the messages seen: for its first dictionary, and
-where one is to be replaced"""
-AHEAD = 3
-"""such lives that sizes are compared over: as the stream goes on it is expected to go on for longer"""
 WAIT, AGAIN, GROWN = 1.25, 2, 4
 """a look is not repeated before the stream has grown by this: without a dictionary, with one where another may pay by
 then, and with one where only the sample has grown"""
@@ -64,8 +57,6 @@ CHECKED, COMPARED = 16, 32
 """one message of the sample in so many is the occasion to ask for decay, and is deflated to compare"""
 CALM = 3
 """one message of the sample in so many is packed while nothing speaks for decay: packing is most of the work"""
-SLIGHT = 0.02
-"""share of what a message takes; a smaller loss is not worth the look"""
 
 
 class CostBased:
@@ -98,8 +89,7 @@ class CostBased:
         self.ladder = ladder
         self.train = train
         self._history = History(SAMPLE, SAMPLE_BYTES)
-        self._seen = 0
-        self._next = 1
+        self._pace = Pace()
         self._look_at: float = FIRST if expected is None else min(max(expected // 1000, FIRST), 1000)
         self._due = False
         self._dictionary: Dictionary | None = None
@@ -108,30 +98,29 @@ class CostBased:
         self._cost = inf
         self._decay = Decay()
         self._quiet = 0
-        self._gathering = 0
         self._sampled = 0
         self._segment = USUAL_SEGMENT  # that suited the stream best so far
 
     def offer(self, message: bytes) -> None:
-        self._seen += 1
-        if self._seen >= self._next:
+        self._pace.seen += 1
+        if self._pace.seen >= self._pace.next:
             self._sample(message)
 
     def offer_all(self, messages: Sequence[bytes]) -> None:
-        before, end = self._seen, self._seen + len(messages)
-        while self._next <= end:
-            self._seen = self._next
-            self._sample(messages[self._seen - before - 1])
-        self._seen = end
+        before, end = self._pace.seen, self._pace.seen + len(messages)
+        while self._pace.next <= end:
+            self._pace.seen = self._pace.next
+            self._sample(messages[self._pace.seen - before - 1])
+        self._pace.seen = end
 
     def resume(self, seen: int, dictionary: Dictionary | None) -> None:
         """Go on where another left off that had seen so many messages; `dictionary`: what it had spread."""
         if not seen:
             return
-        self._seen = self._born = seen
-        self._next = seen + 1
+        self._pace.seen = self._born = seen
+        self._pace.next = seen + 1
         if dictionary is None:
-            self._look_at, self._gathering = seen, GATHERED
+            self._look_at, self._pace.gathering = seen, GATHERED
             return
         self._dictionary, self._codec = dictionary, codec_of(dictionary)
         self._cost = at_most(dictionary, None) * self.topology.receivers
@@ -145,14 +134,16 @@ class CostBased:
 
     def _sample(self, message: bytes) -> None:
         self._history.add(message)
-        if self._gathering:
-            self._gather()
+        gathered = self._pace.gathering == 1
+        if self._pace.gathering:
+            self._pace.go_on()
+            self._due = gathered
             return
-        self._next = self._seen + self._gap()
+        self._pace.go_on()
         self._sampled += 1
         if self._dictionary is not None and not (self._decay.calm and self._sampled % CALM):
             self._judge(message)
-        if self._seen >= self._look_at:
+        if self._pace.seen >= self._look_at:
             self._due = True
 
     def _judge(self, message: bytes) -> None:
@@ -161,66 +152,42 @@ class CostBased:
         decay.judge(len(message), size + SLOT)
         if not decay.judged % COMPARED:
             decay.compare(size, len(DEFLATE.pack(message)))
-        if not decay.judged % CHECKED and self._seen >= self._quiet:
-            self._gathering = GATHERED if decay.worse or self._decayed() else 0
+        if not decay.judged % CHECKED and self._pace.seen >= self._quiet:
+            self._pace.gathering = GATHERED if decay.worse or self._has_decayed() else 0
 
-    def _gather(self) -> None:
-        """Take every message until there are enough new ones to train on."""
-        self._gathering -= 1
-        self._next = self._seen + 1
-        self._due = not self._gathering
+    def _has_decayed(self) -> bool:
+        return self._prospects.has_decayed(self._decay, self._life(), self._cost)
 
-    def _gap(self) -> int:
-        """Messages to the next one that is looked at: of no period, so that no periodic stream hides from it."""
-        return 1 + self._seen * 2654435761 % 2**32 * (2 * self._stride - 1) // 2**32
-
-    @property
-    def _stride(self) -> int:
-        return int(min(STRIDE, self._seen // DENSE + 1))
-
-    def _decayed(self) -> bool:
-        """Would the loss, at half its present size over a life, pay for another dictionary?"""
-        lost = self._decay.lost
-        return lost > SLIGHT * self._decay.packed and lost / 2 * self.topology.copies * self._life(lost) >= self._cost
-
-    def _life(self, lost: float) -> float:
+    def _life(self) -> float:
         """Messages that a new dictionary is expected to live for."""
-        left = self._trusted * self._seen
-        if self.expected is not None:
-            left = min(left, max(0, self.expected - self._seen))
-        if not lost:
-            return left
-        faster = lost / max(self._seen - self._born, 1)
-        return min(left, sqrt(2 * self._cost / (faster * self.topology.copies)))
+        seen, lost = self._pace.seen, self._decay.lost
+        return self._prospects.life(seen, first=self._first, lost=lost, age=seen - self._born, cost=self._cost)
 
     @property
-    def _trusted(self) -> int:
-        """For how many times the messages seen the stream is expected to go on."""
-        if self.expected is not None:
-            return TRUSTED
-        return UNTOLD if self._dictionary is None else ANOTHER
+    def _prospects(self) -> Prospects:
+        return Prospects(self.topology, self.expected)  # the topology may be told anew at any time
 
     @property
-    def _ahead(self) -> int:
-        return AHEAD if self.expected is None else 1
+    def _first(self) -> bool:
+        return self._dictionary is None
 
     def _look(self) -> Proposal:
-        decayed, self._gathering = self._seen < self._look_at, 0
+        decayed, self._pace.gathering = self._pace.seen < self._look_at, 0
         messages = self._history.last(GATHERED if decayed else SAMPLE)
-        life = self._life(self._decay.lost)
-        ahead = 1 if decayed else self._ahead
+        life = self._life()
+        ahead = 1 if decayed else self._prospects.ahead
         trial = Trial(
             messages, self._codec, self.topology, life, self._dictionary, ahead, self._segments(decayed), self.train
         )
         if trial.hopeless:
-            self._rest(trial.breaks_even(trial.now, LEAST) / self._trusted)
+            self._rest(trial.breaks_even(trial.now, LEAST) / self._prospects.trusted(self._first))
             return KEEP
         best = self._climb(trial, decayed)
         found = trial.finished(best) if best is not None else None
         adopted = found is not None and found.saving > found.cost and not self._better_later(found)
         proposal = self._decide(found if adopted else None, found, trial)
         later = self._next_look(trial, best if adopted else None)
-        self._look_at = self._seen + SAMPLE * self._stride if decayed else later
+        self._look_at = self._pace.seen + SAMPLE * self._pace.stride if decayed else later
         return proposal
 
     def _segments(self, decayed: bool) -> Sequence[int]:
@@ -246,20 +213,20 @@ class CostBased:
 
     def _better_later(self, found: Outcome) -> bool:
         """Is it wiser to wait for a larger sample? Where it cannot pay before, and the stream is known to go on."""
-        if self.expected is None or self._seen >= min(SAMPLE, self.expected / LEARNING):
+        if self.expected is None or self._pace.seen >= min(SAMPLE, self.expected / LEARNING):
             return False
-        return found.gain * self.topology.copies * self._seen < found.cost
+        return found.gain * self.topology.copies * self._pace.seen < found.cost
 
     def _adopt(self, found: Outcome, trial: Trial) -> Replace:
         why = self._why(found, trial)
         self._dictionary, self._codec, self._cost = found.dictionary, codec_of(found.dictionary), found.cost
-        self._born, self._decay, self._segment = self._seen, Decay(), found.segment
+        self._born, self._decay, self._segment = self._pace.seen, Decay(), found.segment
         return Replace(found.dictionary, round(trial.life), why)
 
     def _drop(self, trial: Trial) -> Replace:
         why = self._why(None, trial)
         self._dictionary, self._codec, self._cost = None, DEFLATE, inf
-        self._born, self._decay = self._seen, Decay()
+        self._born, self._decay = self._pace.seen, Decay()
         return Replace(None, None, why)
 
     def _stay(self, found: Outcome | None, trial: Trial) -> Proposal:
@@ -271,16 +238,16 @@ class CostBased:
 
     def _rest(self, pays: float) -> None:
         """Look again when a dictionary may pay; before that only because the stream may have become another."""
-        self._look_at = min(max(WAIT * self._seen, pays), GROWN * self._seen)
+        self._look_at = min(max(WAIT * self._pace.seen, pays), GROWN * self._pace.seen)
         self._be_quiet()
 
     def _be_quiet(self) -> None:
-        self._quiet = self._seen + max(self._seen - self._born, GATHERED * self._stride)
+        self._quiet = self._pace.seen + max(self._pace.seen - self._born, GATHERED * self._pace.stride)
 
     def _next_look(self, trial: Trial, adopted: int | None) -> float:
         """When the sample has grown, or a size that did not pay would."""
-        growing, seen = self._seen < 2 * SAMPLE, self._seen
-        pays = trial.next_to_pay(adopted) / self._trusted
+        growing, seen = self._pace.seen < 2 * SAMPLE, self._pace.seen
+        pays = trial.next_to_pay(adopted) / self._prospects.trusted(self._first)
         if self._dictionary is not None:
             return GROWN * seen if growing else min(max(AGAIN * seen, pays), GROWN**2 * seen)
         if self.expected is not None:
@@ -289,7 +256,7 @@ class CostBased:
 
     def _why(self, found: Outcome | None, trial: Trial) -> Why:
         why: dict[str, float | int | str] = {
-            "seen": self._seen,
+            "seen": self._pace.seen,
             "mean size": trial.mean,
             "packed now": trial.now,
             "deflated": trial.deflated,
