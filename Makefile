@@ -23,7 +23,7 @@ demo: $(READY) ## the whole system on this machine
 test: $(READY) ## lint, types, room contract, then every test and every documented example
 	@tools/java.sh hint
 	@$(BIN)/python tests/kernels.py & compiling=$$!; $(MAKE) --no-print-directory lint && wait $$compiling
-	$(BIN)/pytest -n 2 $(MARKS) $(ARGS)
+	$(BIN)/pytest -n 3 $(MARKS) $(ARGS)
 
 bench: $(READY) ## bytes and time, ours beside the usual; AREA=wire or live, ARGS='...' is passed on
 	$(BIN)/thinwire bench $(AREA) $(ARGS)
