@@ -1,4 +1,4 @@
-"""A driver on a cluster: reads a topic, runs a sweep, and writes down what came of it.
+"""A driver on a cluster: runs a sweep, reads a topic while an executor dies, and writes down what came of it.
 
 Usage: cluster_driver.py MASTER SERVERS TOPIC FOLDER
 """
@@ -9,10 +9,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import feather
 
 from thinwire.spark.session import session
@@ -24,6 +25,7 @@ SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.scheduler.minRegisteredResourcesRatio": 1.0,  # no task before both executors are there
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+    "spark.network.timeout": "600s",  # an executor that is kept waiting is not lost; one that is killed is seen at once
 }
 
 
@@ -36,15 +38,48 @@ def where(n: int) -> Mapping[str, Any]:
     return {"square": n * n, "executor": os.getcwd(), "from": [thinwire.__file__, kernels.__file__]}
 
 
+def deadly(mark: Path) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows as they are; but the first task to have handed some on dies, with the executor that runs it."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            half = batch.num_rows // 2
+            yield batch.slice(0, half)
+            if first(mark):
+                kill_executor()
+            yield batch.slice(half)
+
+    return run
+
+
+def first(mark: Path) -> bool:
+    """Has nobody been here before?"""
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def kill_executor() -> None:
+    """Kill the JVM that this worker belongs to, and hand nothing on until the worker is taken along."""
+    import psutil
+
+    above = psutil.Process().parents()
+    next(one for one in above if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())).kill()
+    time.sleep(600)
+
+
 def main(master: str, servers: str, topic: str, folder: str) -> None:
     spark = session(master, **SETTINGS)
     try:
+        results = sweep(spark, where, grid(n=list(range(40))), tasks=8)
         reader = spark.read.format("thinwire").option("servers", servers).option("subscribe", topic)
         frame = reader.option("minPartitions", 4).load()
-        feather.write_feather(frame.toArrow(), str(Path(folder) / "rows.arrow"))
-        results = sweep(spark, where, grid(n=list(range(40))), tasks=8)
+        rows = frame.mapInArrow(deadly(Path(folder) / "killed"), frame.schema).toArrow()
     finally:
         spark.stop()
+    feather.write_feather(rows, str(Path(folder) / "rows.arrow"))
     (Path(folder) / "sweep.json").write_text(json.dumps([result._asdict() for result in results]))
 
 

@@ -64,7 +64,7 @@ def drive(script: Path, *arguments: object, folder: Path) -> str:
         env=_environment(folder),
         capture_output=True,
         text=True,
-        timeout=2 * PATIENCE,
+        timeout=4 * PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -111,6 +111,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "SPARK_LOCAL_IP": HOST,
         "SPARK_LOCAL_DIRS": str(scratch),
         "SPARK_DAEMON_MEMORY": "1g",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.worker.timeout={PATIENCE:.0f}",  # a worker that is kept waiting is not dead
         "PYSPARK_PYTHON": str(_bare_python(folder)),
         "TMPDIR": str(scratch),
     }

@@ -99,6 +99,21 @@ async def _purge(url: str, topic: str, before: int) -> None:
         await client.close()
 
 
+def delete(url: str, topic: str) -> None:
+    """Let the broker forget the log altogether."""
+    asyncio.run(_delete(url, topic))
+
+
+async def _delete(url: str, topic: str) -> None:
+    import nats
+
+    client = await nats.connect(url)
+    try:
+        await client.jetstream().delete_stream(log_of(topic))
+    finally:
+        await client.close()
+
+
 def record(url: str, topic: str, folder: str) -> None:
     """A recording of a topic, with what is needed to read it."""
     with open_source(url) as source, RecordingWriter(folder) as out:

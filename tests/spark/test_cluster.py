@@ -1,4 +1,4 @@
-"""A real cluster: rows and results as in one process, by a package that was shipped to the executors."""
+"""A real cluster: rows and results as in one process, by a package shipped to the executors; one is killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRIVER = Path(__file__).with_name("cluster_driver.py")
 @pytest.mark.slow
 def test_a_cluster_reads_and_sweeps_as_one_process_does(spark: SparkSession, tmp_path: Path) -> None:
     with broker() as url:
-        live = publish(url, rooms(TOPIC), 1_200)
+        live = publish(url, rooms(TOPIC), 600)
         here = table(spark, url, TOPIC).toArrow()
         with standalone(tmp_path / "cluster") as master:
             drive(DRIVER, master, url, TOPIC, tmp_path, folder=tmp_path / "elsewhere")
@@ -31,6 +31,7 @@ def test_a_cluster_reads_and_sweeps_as_one_process_does(spark: SparkSession, tmp
     assert [result["figures"]["square"] for result in results] == [n * n for n in range(40)]
     assert all("/thinwire-" in path and ".zip/" in path for result in results for path in result["figures"]["from"])
     assert len({result["figures"]["executor"] for result in results}) == 2
+    assert (tmp_path / "killed").exists()
 
 
 def in_order(rows: pa.Table) -> pa.Table:

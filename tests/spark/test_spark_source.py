@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from spark_sites import as_events, as_rows, broker, publish, purge, record, rooms, table
+from spark_sites import as_events, as_rows, broker, delete, publish, purge, record, rooms, table
 
 import thinwire as tw
 from thinwire.events import Event
@@ -34,10 +34,19 @@ def stream(spark: SparkSession, url: str, topic: str, **options: Any) -> DataFra
 
 def land(frame: DataFrame, folder: Path) -> Any:
     """Write a stream to a table until nothing is left to read."""
-    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
-    query = writer.option("path", str(folder / "table")).trigger(availableNow=True).start()
+    query = writer(frame, folder).trigger(availableNow=True).start()
     query.awaitTermination(120)
     return query
+
+
+def follow(frame: DataFrame, folder: Path) -> Any:
+    """Write a stream to a table from now on."""
+    return writer(frame, folder).trigger(processingTime="0 seconds").start()
+
+
+def writer(frame: DataFrame, folder: Path) -> Any:
+    made = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    return made.option("path", str(folder / "table"))
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -79,9 +88,7 @@ def test_a_stream_goes_on_where_its_checkpoint_says(spark: SparkSession, tmp_pat
     topic = "building.later"
     with broker() as url:
         first = publish(url, rooms(topic), 300, seed=1)
-        frame = stream(spark, url, topic, maxOffsetsPerTrigger=25)
-        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.option("path", str(tmp_path / "table")).trigger(processingTime="0 seconds").start()
+        query = follow(stream(spark, url, topic, maxOffsetsPerTrigger=25), tmp_path)
         while not query.recentProgress or query.recentProgress[-1]["batchId"] < 1:
             assert query.exception() is None
             time.sleep(0.2)  # asking without a pause takes the processor from what is waited for
@@ -95,6 +102,27 @@ def test_a_stream_goes_on_where_its_checkpoint_says(spark: SparkSession, tmp_pat
         assert as_rows(rows) == as_events(first) | as_events(more)
         land(stream(spark, url, topic), tmp_path)
         assert spark.read.parquet(str(tmp_path / "table")).count() == len(rows)
+
+
+def test_a_log_that_is_deleted_in_mid_stream(spark: SparkSession, tmp_path: Path) -> None:
+    topic = "building.deleted"
+    with broker() as url:
+        first = publish(url, rooms(topic), 200, seed=1)
+        query = follow(stream(spark, url, topic), tmp_path)
+        query.processAllAvailable()
+        delete(url, topic)
+        with pytest.raises(
+            StreamingQueryException, match=r"it was deleted.*topic='building.deleted'.*'failOnDataLoss'"
+        ):
+            query.awaitTermination(120)
+        query = follow(stream(spark, url, topic, failOnDataLoss="false"), tmp_path)
+        query.processAllAvailable()
+        more = publish(url, rooms(topic), 60, seed=2)
+        query.processAllAvailable()
+        query.stop()
+    rows = spark.read.parquet(str(tmp_path / "table")).collect()
+    assert len(rows) == len(first) + len(more)
+    assert as_rows(rows) == as_events(first) | as_events(more)
 
 
 def test_several_topics_make_one_table(spark: SparkSession) -> None:
@@ -153,6 +181,14 @@ def test_a_recording_is_read_without_a_broker(spark: SparkSession, site: Any, tm
     record(url, TOPIC, str(tmp_path / "recording"))
     reader = spark.read.format("thinwire").option("path", str(tmp_path / "recording")).option("subscribe", TOPIC)
     assert as_rows(reader.load().collect()) == as_events(live)
+
+
+def test_columns_that_nobody_asked_for_are_left_out(spark: SparkSession, site: Any) -> None:
+    url, live = site
+    reader = spark.read.format("thinwire").option("servers", url).option("subscribe", TOPIC)
+    some = reader.load(schema="_bound struct<time: double, t: double, n: double>, t double, room string")
+    assert some.columns == ["_bound", "t", "room"]
+    assert sorted((row.room, row.t) for row in some.collect()) == sorted((event["room"], event["t"]) for event in live)
 
 
 def test_a_log_that_is_coarser_than_asked(spark: SparkSession, site: Any) -> None:

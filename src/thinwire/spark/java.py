@@ -9,7 +9,7 @@ import subprocess
 
 JAVA = 17
 """the oldest version that does"""
-PATIENCE = 10.0
+PATIENCE = 60.0
 _WAYS = {
     "apt-get": "sudo apt-get install default-jre-headless",
     "dnf": "sudo dnf install java-latest-openjdk-headless",

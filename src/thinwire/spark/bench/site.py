@@ -24,12 +24,16 @@ WAVE = 1_000
 
 
 class Site:
-    """A broker whose logs are filled one by one; `told`: what our publishers told."""
+    """A broker whose logs are filled one by one; `told`: what our publishers told.
+
+    recording, ready: where our log goes as files, and as rows that are made already
+    """
 
     def __init__(self, url: str, folder: Path, events: int) -> None:
         self.url = url
         self.events = events
         self.recording = folder / "recording"
+        self.ready = folder / "ready.arrow"
         self.told = Told()
 
     def publish(self) -> None:

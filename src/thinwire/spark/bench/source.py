@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from thinwire.evaluation.bench import Bar, Row, Setting
 from thinwire.evaluation.live.feed import TOLERANCE, TOPIC
+from thinwire.spark.bench.batches import small_batches
 from thinwire.spark.bench.counting import Spent, race, rate
-from thinwire.spark.bench.references import from_lines, from_single
+from thinwire.spark.bench.references import EVENT, from_lines, from_single
 from thinwire.spark.bench.sessions import TWO, drain, running
 from thinwire.spark.bench.site import BATCHED, SINGLE, Site, site
 from thinwire.spark.bench.stream import A_CYCLE
@@ -24,7 +25,9 @@ PARTS = 4
 ROUNDS = 5
 SHARE = 0.5
 """frames an event that the stream must have"""
-OURS, FILES, FRAMES, MESSAGES, LINES, SINGLES = "events", "files", "frames", "messages", "json", "json single"
+OURS, FILES, OWN = "events", "files", "own columns"
+FRAMES, MESSAGES, LINES, SINGLES = "frames", "messages", "json", "json single"
+READY, READY_OWN = "ready", "ready own columns"
 
 Runs = dict[str, list[Spent]]
 
@@ -35,7 +38,8 @@ def source(setting: Setting) -> Iterator[Row]:
         place.publish_json(BATCHED, place.events, place.told.together)
         place.publish_json(SINGLE, place.events // FEWER, 1)
         place.record()
-        rows = _methods(spark, place)
+        _make_ready(spark, place)
+        rows = {**_methods(spark, place), **_ready(spark, place)}
         trouble = _trouble(place, rows, setting)
         methods = {name: _drained(made) for name, made in rows.items()}
         found = race(methods, setting.size(ROUNDS, 1), setting.progress)
@@ -56,16 +60,34 @@ def _methods(spark: SparkSession, place: Site) -> dict[str, Callable[[], DataFra
     def read(topic: str, **options: object) -> DataFrame:
         reader = spark.read.format("thinwire").option("subscribe", topic).option("minPartitions", PARTS)
         where = {} if "path" in options else {"servers": place.url}
-        return reader.options(**where, **{name: str(value) for name, value in options.items()}).load()
+        columns = str(options.pop("schema", "")) or None
+        return reader.options(**where, **{name: str(value) for name, value in options.items()}).load(schema=columns)
 
     return {
         OURS: lambda: read(TOPIC),
         FILES: lambda: read(TOPIC, path=place.recording),
+        OWN: lambda: read(TOPIC, path=place.recording, schema=EVENT),
         FRAMES: lambda: read(TOPIC, columns="frames"),
         MESSAGES: lambda: read(TOPIC, columns="messages"),
         LINES: lambda: from_lines(read(BATCHED, columns="messages")),
         SINGLES: lambda: from_single(read(SINGLE, columns="messages")),
     }
+
+
+def _make_ready(spark: SparkSession, place: Site) -> None:
+    from thinwire.spark.bench.ready import ReadyDataSource, make_ready
+
+    spark.dataSource.register(ReadyDataSource)
+    make_ready(place.recording, TOPIC, place.ready)
+
+
+def _ready(spark: SparkSession, place: Site) -> dict[str, Callable[[], DataFrame]]:
+    """The rows of the recording without the work of reading it: all columns, and those of the event."""
+
+    def read(schema: str | None = None) -> DataFrame:
+        return spark.read.format("ready").options(path=str(place.ready), parts=str(PARTS)).load(schema=schema)
+
+    return {READY: read, READY_OWN: lambda: read(EVENT)}
 
 
 def _drained(made: Callable[[], DataFrame]) -> Callable[[], None]:
@@ -75,8 +97,8 @@ def _drained(made: Callable[[], DataFrame]) -> Callable[[], None]:
 
 def _trouble(place: Site, rows: dict[str, Callable[[], DataFrame]], setting: Setting) -> str:
     """Why the figures would mean nothing: the methods have not read the same, or the stream is too easy."""
-    expected = {OURS: place.events, FILES: place.events, FRAMES: place.told.frames, MESSAGES: place.told.messages}
-    expected |= {LINES: place.events, SINGLES: place.events // FEWER}
+    expected = dict.fromkeys((OURS, FILES, OWN, LINES, READY, READY_OWN), place.events)
+    expected |= {FRAMES: place.told.frames, MESSAGES: place.told.messages, SINGLES: place.events // FEWER}
     for name, count in expected.items():
         found = rows[name]().count()
         if found != count:
@@ -91,8 +113,8 @@ def _trouble(place: Site, rows: dict[str, Callable[[], DataFrame]], setting: Set
 
 def _rows(place: Site, found: Runs, trouble: str) -> Iterator[Row]:
     told = place.told
-    items = {OURS: told.events, FILES: told.events, FRAMES: told.frames, MESSAGES: told.frames}
-    items |= {LINES: told.events, SINGLES: told.events // FEWER}
+    items = dict.fromkeys(found, told.events)
+    items |= {FRAMES: told.frames, MESSAGES: told.frames, SINGLES: told.events // FEWER}
     rates = {name: rate(items[name], runs) for name, runs in found.items()}
     common = f"{_stream(place)}; median of {len(found[OURS])} rounds in turn on {TWO}, {PARTS} parts, noop sink"
     called = {
@@ -100,14 +122,18 @@ def _rows(place: Site, found: Runs, trouble: str) -> Iterator[Row]:
         MESSAGES: "raw frames, in messages as they are",
         LINES: f"JSON lines, {told.together} events a message, from_json",
         SINGLES: "JSON, one message an event, from_json",
+        OURS: "source",
+        FILES: "recorded files",
+        OWN: "recorded files, the event's own columns",
+        READY: "rows made already",
+        READY_OWN: "rows made already, the event's own columns",
     }
 
     def row(ours: str, theirs: str, low: float | None) -> Row:
         pairs = zip(found[ours], found[theirs], strict=True)
         value = median((items[ours] / mine.cpu) / (items[theirs] / other.cpu) for mine, other in pairs)
-        what = "source" if ours == OURS else "recorded files"
         how = f"{rates[ours]:,.0f} events to {rates[theirs]:,.0f} a CPU-second; {common}"
-        name = f"{what}: events a CPU-second to {called[theirs]}"
+        name = f"{called[ours]}: events a CPU-second to {called[theirs]}"
         return Row(name, "times", value, low=low, how=how, note=trouble, sound=not trouble)
 
     yield row(OURS, FRAMES, 0.7)
@@ -115,6 +141,10 @@ def _rows(place: Site, found: Runs, trouble: str) -> Iterator[Row]:
     yield row(OURS, LINES, 1.0)
     yield row(OURS, SINGLES, None)
     yield row(FILES, LINES, 5.0)
+    yield row(OWN, LINES, None)
+    yield row(READY, LINES, None)
+    yield row(READY_OWN, LINES, None)
+    yield row(FILES, READY, None)
 
 
 def _worker_rows(place: Site, number: int, runs: list[Spent]) -> Iterator[Row]:
@@ -129,4 +159,4 @@ def _stream(place: Site) -> str:
     return f"{told.events:,} events, {told.share:.2f} frames an event, {told.messages:,} messages"
 
 
-BARS = [Bar("source", source), Bar("workers", workers)]
+BARS = [Bar("source", source), Bar("stream", small_batches), Bar("workers", workers)]

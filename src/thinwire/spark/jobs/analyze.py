@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from thinwire.evaluation.analysis.in_process import stamper_for, working
 from thinwire.evaluation.analysis.reading import SAMPLED
 from thinwire.evaluation.analysis.stamping import Stamper
 from thinwire.evaluation.analysis.workplace import Workplace
-from thinwire.spark.jobs.analyze_reading import head_of, landed, numbered, parsed, stamped
+from thinwire.spark.jobs.analyze_reading import head_of, landed, numbered, parsed
 from thinwire.spark.sweep import sweep
 from thinwire.spark.watched import Progress, watched
 from thinwire.transports.nats.blocking import open_source
@@ -49,7 +50,7 @@ def analyze(
     work: an empty folder that driver and executors reach by the same path; a temporary one where it is not given
     rejects: where lines that are no events are written to, as a table; only counted and sampled where it is not given
     """
-    frame = parsed(spark, paths)
+    frame = partial(parsed, spark, paths)
     with working(work) as folder:
         found = _analyzed(spark, frame, wanted, folder, rejects, progress)
     return Report([found], command, _now(), version, wanted.share)
@@ -72,7 +73,7 @@ def analyze_topic(
     with open_source(servers, **connection) as source:
         schema = TopicSchemas(source, topic).current
     options = {"servers": servers, "subscribe": topic, **connection}
-    frame = landed(spark.read.format("thinwire").options(**options).load(), schema)
+    frame = partial(landed, spark.read.format("thinwire").options(**options).load(), schema)
     with working(work) as folder:
         found = _analyzed(spark, frame, replace(wanted, topic=topic, schema=schema), folder, rejects, progress)
     note = "The events are those of a topic's log: what its publishers had already left out cannot be seen."
@@ -81,14 +82,14 @@ def analyze_topic(
 
 def _analyzed(
     spark: SparkSession,
-    frame: DataFrame,
+    frame: Callable[[Stamper | None], DataFrame],
     wanted: Wanted,
     work: Path,
     rejects_to: str | None,
     progress: Progress | None,
 ) -> TopicReport:
-    stamper = None if wanted.rate else stamper_for([] if wanted.schema else head_of(frame), wanted)
-    rows = _parsed_once(spark, frame, stamper, work, progress)
+    stamper = None if wanted.rate else stamper_for([] if wanted.schema else head_of(frame(None)), wanted)
+    rows = _parsed_once(spark, frame(stamper), work, progress)
     rejects = _rejected(rows, rejects_to)
     if wanted.schema is None:
         rows = numbered(rows)
@@ -98,12 +99,10 @@ def _analyzed(
     return staged(work, wanted, _runner(spark, progress), rejects)
 
 
-def _parsed_once(
-    spark: SparkSession, frame: DataFrame, stamper: Stamper | None, work: Path, progress: Progress | None
-) -> DataFrame:
+def _parsed_once(spark: SparkSession, frame: DataFrame, work: Path, progress: Progress | None) -> DataFrame:
     """Everything parsed, in a table of its own: what follows reads it several times."""
     place = str(work / "parsed")
-    watched(spark, lambda: stamped(frame, stamper).write.parquet(place), progress)
+    watched(spark, lambda: frame.write.parquet(place), progress)
     return spark.read.parquet(place)
 
 

@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 from thinwire.errors import ConfigError
 from thinwire.events.payloads import PAYLOAD
 from thinwire.frames.frame import MAX_FRAME
-from thinwire.spark.jobs.analyze_reading import Place, numbered
+from thinwire.spark.jobs.analyze_lines import Place
+from thinwire.spark.jobs.analyze_reading import numbered
 from thinwire.spark.jobs.ingest import BY
 from thinwire.spark.jobs.instants import named, seconds_of
 

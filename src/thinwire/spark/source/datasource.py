@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -10,7 +12,9 @@ from thinwire.spark.source.reader import BatchReader
 from thinwire.spark.source.schemas import spark_schema
 from thinwire.spark.source.stream_reader import StreamReader
 from thinwire.spark.source.write_options import WriteOptions
-from thinwire.spark.source.writer import BatchWriter, StreamWriter
+
+if TYPE_CHECKING:
+    from thinwire.spark.source.writer import BatchWriter, StreamWriter
 
 
 class ThinwireDataSource(DataSource):
@@ -35,10 +39,14 @@ class ThinwireDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """For `df.write`."""
+        from thinwire.spark.source.writer import BatchWriter  # a process that plans a read starts without it
+
         return BatchWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """For `df.writeStream`."""
+        from thinwire.spark.source.writer import StreamWriter
+
         return StreamWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
 
     def _read(self) -> Options:

@@ -1,0 +1,54 @@
+"""A stream in small batches: how much is read beside what was asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from thinwire.evaluation.bench import Row, Setting
+from thinwire.evaluation.live.feed import TOPIC
+from thinwire.spark.bench.sessions import TWO, running
+from thinwire.spark.bench.site import Site, site
+from thinwire.spark.bench.stream import A_CYCLE, FRAMES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS, QUICK = 4 * A_CYCLE, 20_000
+A_TRIGGER = 5_000
+"""frames of a batch"""
+LIMIT = 1.3
+
+
+def small_batches(setting: Setting) -> Iterator[Row]:
+    """The log read as a stream to its end; tasks write down what they were asked for and what they read."""
+    with TemporaryDirectory(prefix="thinwire-bench-") as folder, site(setting.size(EVENTS, QUICK)) as place:
+        with running() as spark:
+            _follow(spark, place, Path(folder))
+        told = [json.loads(line) for line in (Path(folder) / "state" / "reading.jsonl").read_text().splitlines()]
+    yield _row(place, told)
+
+
+def _follow(spark: SparkSession, place: Site, folder: Path) -> None:
+    options = {
+        "servers": place.url,
+        "subscribe": TOPIC,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(A_TRIGGER // FRAMES),
+        "stateLocation": str(folder / "state"),
+    }
+    rows = spark.readStream.format("thinwire").options(**options).load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def _row(place: Site, told: list[dict[str, Any]]) -> Row:
+    sums = {name: sum(one[name] for one in told) for name in ("asked", "read", "run_up", "rows")}
+    trouble = "" if sums["rows"] == place.events else f"{sums['rows']:,} rows, not {place.events:,}"
+    how = f"{sums['asked']:,} messages of {FRAMES} frames in {len(told)} batches on {TWO}, {place.events:,} events"
+    name = f"stream, {A_TRIGGER:,} frames a trigger: messages read to messages asked for"
+    value = (sums["read"] + sums["run_up"]) / sums["asked"]
+    return Row(name, "times", value, high=LIMIT, how=how, note=trouble, sound=not trouble)
