@@ -1,0 +1,1 @@
+"""Compiled kernels: values against thresholds, one threshold or a million."""

@@ -1,0 +1,162 @@
+"""The index fires what one filter per threshold would deliver, whatever comes, and whoever comes and goes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.conformance import IntervalIndex, greedy
+from thinwire.conformance.limits import MAX_THRESHOLDS, TICK_LIMIT, checked_count
+from thinwire.errors import DemandError, WrongType
+
+EDGES = [-TICK_LIMIT, -(1 << 61), -1, 0, 1, 1 << 61, TICK_LIMIT]
+
+
+def walks(steps):
+    """Steps summed up, from somewhere."""
+    return st.tuples(st.integers(-50, 50), st.lists(steps, max_size=120)).map(
+        lambda drawn: np.cumsum([drawn[0], *drawn[1]])
+    )
+
+
+STREAMS = st.one_of(
+    walks(st.sampled_from([-1, 1])),
+    walks(st.integers(-3, 3)),
+    walks(st.sampled_from([0, 0, 0, 1, -400, 400])),
+    walks(st.sampled_from([-9999, 9999, 0])),
+    st.lists(st.sampled_from(EDGES), min_size=1, max_size=30).map(np.array),
+    st.integers(1, 60).map(lambda n: np.full(n, 7)),
+)
+SETS = st.one_of(
+    st.sets(st.integers(0, 70), max_size=40),
+    st.integers(1, 300).map(lambda n: set(range(1, n + 1))),
+    st.sets(st.sampled_from([0, 1, 5, 1 << 40, TICK_LIMIT])),
+)
+
+
+def expected(values, thresholds, start):
+    """Pairs in the order of the answer, from one filter after the other."""
+    pairs = [(at, c) for c in thresholds for at in greedy(values, c, start).tolist()]
+    return sorted(pairs)
+
+
+def pairs_of(answer):
+    return list(zip(*(column.tolist() for column in answer), strict=True))
+
+
+@given(STREAMS, SETS, st.integers(-5, 5))
+def test_a_batch_fires_what_single_filters_deliver(values, thresholds, start):
+    index = IntervalIndex(thresholds, start)
+    assert pairs_of(index.offer_many(values)) == expected(values, thresholds, start)
+    names, centres = index.centres()
+    assert names.tolist() == sorted(thresholds)
+    for name, centre in zip(names.tolist(), centres.tolist(), strict=True):
+        places = greedy(values, name, start)
+        assert centre == (values[places[-1]] if places.size else start)
+
+
+@given(STREAMS, SETS, st.data())
+def test_values_one_by_one_and_in_batches_are_the_same(values, thresholds, data):
+    cut = data.draw(st.integers(0, len(values)))
+    index = IntervalIndex(thresholds, 0)
+    singles = [(at, c) for at, value in enumerate(values[:cut].tolist()) for c in index.offer(value).tolist()]
+    index = IntervalIndex.restore(*index.centres())
+    rest = [(at + cut, c) for at, c in pairs_of(index.offer_many(values[cut:]))]
+    assert singles + rest == expected(values, thresholds, 0)
+
+
+@given(STREAMS, SETS, st.data())
+def test_thresholds_come_and_go(values, thresholds, data):
+    index = IntervalIndex(thresholds, 0)
+    model = dict.fromkeys(thresholds, 0)
+    for value in values.tolist():
+        for name in data.draw(st.lists(st.integers(0, 80), max_size=3)):
+            if name in model and data.draw(st.booleans()):
+                index.remove(name)
+                del model[name]
+            else:
+                index.add(name, value)
+                model.setdefault(name, value)
+            assert (name in index) is (name in model)
+        assert len(index) == len(model)
+        fired = sorted(c for c, z in model.items() if abs(value - z) > c)
+        assert index.offer(value).tolist() == fired
+        model.update(dict.fromkeys(fired, value))
+        assert all(index.centre(c) == z for c, z in model.items())
+
+
+def test_it_goes_over_to_the_scan_and_back():
+    """All fire, nothing fires, a few fire: the ways change and the answer does not."""
+    rng = np.random.default_rng(3)
+    loud = np.cumsum(rng.choice([-5000, 5000], 40))
+    values = np.concatenate([loud, np.full(50, loud[-1]), loud[-1] + np.cumsum(rng.integers(-3, 4, 400)), loud])
+    thresholds = np.arange(1, 3001)
+    index = IntervalIndex(thresholds, 0)
+    answer = index.offer_many(values)
+    places, fired = answer
+    for c in (1, 2, 31, 32, 33, 1000, 1024, 1025, 2999, 3000):
+        assert places[fired == c].tolist() == greedy(values, c, 0).tolist()
+    assert places.size == sum(greedy(values, c, 0).size for c in thresholds.tolist())
+    assert np.array_equal(np.lexsort((fired, places)), np.arange(places.size))
+
+
+def test_pieces_have_a_limit_and_lose_nothing():
+    values = np.where(np.arange(300) % 2, 10_000, -10_000)
+    index, again = (IntervalIndex(range(1000), 0) for _ in range(2))
+    pieces = list(index.offer_batches(values))
+    assert len(pieces) > 1
+    assert max(places.size for places, _ in pieces) <= (1 << 16) + 1024
+    assert np.array_equal(np.concatenate([places for places, _ in pieces]), np.repeat(np.arange(300), 1000))
+    assert np.array_equal(np.concatenate([fired for _, fired in pieces]), again.offer_many(values)[1])
+
+
+def test_between_two_pieces_others_may_ask():
+    values = np.where(np.arange(300) % 2, 10_000, -10_000)
+    index = IntervalIndex(range(1000), 0)
+    pieces = index.offer_batches(values)
+    first, _ = next(pieces)
+    now = int(values[first[-1]])
+    index.add(5000, now)
+    assert index.offer(now).size == 0
+    rest = np.concatenate([places for places, _ in pieces])
+    assert np.array_equal(np.unique(np.concatenate([first, rest])), np.arange(300))
+
+
+def test_an_index_without_thresholds_fires_nothing():
+    index = IntervalIndex([], 0)
+    assert index.offer(5).size == 0
+    assert index.offer_many(np.array([1, 2, 3]))[0].size == 0
+    index.add(1, 0)
+    index.remove(1)
+    assert len(index) == 0
+
+
+def test_a_threshold_that_is_here_already_keeps_what_it_holds():
+    index = IntervalIndex([5], 0)
+    index.add(5, 100)
+    assert index.centre(5) == 0
+
+
+BAD = {
+    "negative": (lambda: IntervalIndex([-1], 0), DemandError, "value=-1"),
+    "negative in a column": (lambda: IntervalIndex(np.array([-4, 3]), 0), DemandError, "value=-4"),
+    "not whole": (lambda: IntervalIndex([0.5], 0), WrongType, "field='threshold'"),
+    "nan": (lambda: IntervalIndex([1], float("nan")), WrongType, "field='value'"),
+    "too large": (lambda: IntervalIndex([1 << 62], 0), DemandError, f"limit={TICK_LIMIT}"),
+    "value too large": (lambda: IntervalIndex([1], 0).offer(-(1 << 62)), DemandError, "field='value'"),
+    "values too large": (lambda: IntervalIndex([1], 0).offer_many(np.array([1 << 62])), DemandError, "field='values'"),
+    "floats": (lambda: IntervalIndex([1], 0).offer_many(np.array([1.0])), WrongType, "float64"),
+    "unknown": (lambda: IntervalIndex([1], 0).remove(2), DemandError, "value=2"),
+    "no centre": (lambda: IntervalIndex([1], 0).centre(2), DemandError, "value=2"),
+    "too many": (lambda: checked_count(MAX_THRESHOLDS + 1), DemandError, f"limit={MAX_THRESHOLDS}"),
+    "uneven": (lambda: IntervalIndex.restore(np.array([1, 2]), np.array([0])), DemandError, "centres=1"),
+    "twice": (lambda: IntervalIndex.restore(np.array([1, 1]), np.array([0, 0])), DemandError, "distinct=1"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_bad_input_is_named(name):
+    ask, error, said = BAD[name]
+    with pytest.raises(error) as raised:
+        ask()
+    assert said in str(raised.value)

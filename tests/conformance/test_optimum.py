@@ -1,0 +1,69 @@
+"""The fewest deliveries are the fewest, by trying all; deciding on the spot needs more, now and then many more."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.conformance import global_optimum, greedy, within
+from thinwire.conformance.costs import costs
+
+STREAMS = st.lists(st.integers(-12, 12), max_size=25).map(lambda drawn: np.array(drawn, dtype=np.int64))
+
+
+def fewest(values, threshold):
+    """By dynamic programming over the place delivered last."""
+    size = len(values)
+    best = {0: 1} if size else {}
+    for last in range(1, size):
+        ways = [
+            count
+            for before, count in best.items()
+            if all(abs(values[k] - values[before]) <= threshold for k in range(before, last))
+        ]
+        if ways:
+            best[last] = min(ways) + 1
+    ends = [
+        count
+        for last, count in best.items()
+        if all(abs(values[k] - values[last]) <= threshold for k in range(last, size))
+    ]
+    return min(ends, default=0)
+
+
+@given(STREAMS, st.integers(0, 9))
+def test_nobody_needs_fewer(values, threshold):
+    places = global_optimum(values, threshold)
+    assert places.size == fewest(values, threshold)
+    assert within(values, places, threshold)
+
+
+@given(STREAMS, st.integers(0, 9))
+def test_greedy_keeps_the_promise_with_more(values, threshold):
+    places = greedy(values, threshold)
+    assert within(values, places, threshold)
+    assert places.size >= global_optimum(values, threshold).size
+
+
+def test_on_the_spot_may_need_a_delivery_for_every_value():
+    values = np.where(np.arange(100) % 2, 6, 0)
+    assert greedy(values, 5).size == 100
+    calmer = np.concatenate([[0], np.where(np.arange(99) % 2, 6, 3)])
+    assert (greedy(calmer, 4).size, global_optimum(calmer, 4).size) == (2, 2)
+    worst = np.concatenate([[0], np.where(np.arange(98) % 2, 6, -6), [0]])
+    assert (greedy(worst, 6).size, greedy(worst, 5).size, global_optimum(worst, 6).size) == (1, 100, 1)
+
+
+def test_the_best_is_found_in_a_long_walk():
+    values = np.cumsum(np.random.default_rng(5).integers(-3, 4, 50_000))
+    ratio = greedy(values, 40).size / global_optimum(values, 40).size
+    assert 1.3 < ratio < 1.9
+
+
+def test_costs_have_the_shape_of_the_schemes():
+    rng = np.random.default_rng(7)
+    jumps = np.where(rng.random(4000) < 0.005, rng.normal(0, 20, 4000), 0)
+    values = np.rint(np.cumsum(rng.normal(0, 2, 4000) + jumps)).astype(np.int64)
+    table = {cost.scheme: cost for cost in costs(values, range(1, 64))}
+    assert table["SF"].touched == 63
+    assert table["SRI"].touched < 4 < table["MFD"].touched < table["MCF"].touched < 40
+    assert table["SF"].fired == table["MCF"].fired == table["SRI"].fired < table["MFD"].fired
