@@ -1,0 +1,1 @@
+"""Overlays: Chord rings, and what it costs to keep subscribers within their tolerances on them."""

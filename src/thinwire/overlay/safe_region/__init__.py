@@ -1,0 +1,20 @@
+"""The safe-region tree: exact conformance where no single node may hold all thresholds of a source.
+
+Every leaf keeps some thresholds. Towards the root each node tells in which interval nothing below it would fire, so an
+event goes only where something fires; whatever is on its way is never assumed to have arrived.
+
+>>> tree = Tree([3, 8, 20, 40], value=0, seed=1, fan_out=2)
+>>> for value in (4, 9, 30):
+...     tree.publish(value)
+>>> tree.settle()
+>>> tree.delivered[3], tree.delivered[8], tree.delivered[40]
+([(1, 4), (2, 9), (3, 30)], [(2, 9), (3, 30)], [])
+"""
+
+from thinwire.overlay.safe_region.leaf import Leaf
+from thinwire.overlay.safe_region.messages import EVERYTHING, Advert, Event, Interval, Join, Leave, common
+from thinwire.overlay.safe_region.network import Network
+from thinwire.overlay.safe_region.node import Node
+from thinwire.overlay.safe_region.tree import Tree
+
+__all__ = ["EVERYTHING", "Advert", "Event", "Interval", "Join", "Leaf", "Leave", "Network", "Node", "Tree", "common"]
