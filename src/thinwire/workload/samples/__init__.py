@@ -1,1 +1,1 @@
-"""Generated sample streams, one module each: `building`."""
+"""Generated sample streams, one module each: `building`, `market`."""

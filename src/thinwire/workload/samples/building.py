@@ -12,7 +12,8 @@ sizes (`building_calibration`).
 """
 
 from thinwire.workload.samples.building_calibration import Row, calibration
-from thinwire.workload.samples.building_stream import BLOCK, MAX_SOURCES, Plant, batches, events
+from thinwire.workload.samples.building_stream import Plant, batches, events
 from thinwire.workload.samples.building_tags import schema
+from thinwire.workload.samples.turns import BLOCK, MAX_SOURCES
 
 __all__ = ["BLOCK", "MAX_SOURCES", "Plant", "Row", "batches", "calibration", "events", "schema"]

@@ -13,15 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from thinwire.errors import ConfigError
 from thinwire.workload.samples.building_plant import run
 from thinwire.workload.samples.building_sensors import Sensors
 from thinwire.workload.samples.building_state import CHANCES, DAY, Build, Luck, Status, first_state
 from thinwire.workload.samples.building_tags import ALARMS, CHILLER_MODES, PLANT_MODES, SENSORS, schema
-
-BLOCK = 10_000
-"""rows of a batch"""
-MAX_SOURCES = 1_000
+from thinwire.workload.samples.turns import BLOCK, check_request, in_turn
 
 _START = 1_530_507_600
 """2018-07-02T05:00:00Z: a summer morning, so that a short sample already sees the sun rise"""
@@ -89,12 +85,8 @@ def batches(events: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> 
     >>> [batch.num_rows for batch in batches(25_000, seed=1)]
     [10000, 10000, 5000]
     """
-    _check("events", events, 0, None)
-    _check("sources", sources, 1, MAX_SOURCES)
-    _check("seed", seed, 0, None)
-    _check("first", first, 0, None)
-    plants = [Plant(seed, first + k) for k in range(sources)]
-    return _blocks(plants, events)
+    check_request(events, seed, sources, first)
+    return in_turn([Plant(seed, first + k) for k in range(sources)], events)
 
 
 def events(n: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[dict[str, Any]]:
@@ -103,27 +95,5 @@ def events(n: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterat
         yield from batch.to_pylist()
 
 
-def _blocks(plants: list[Plant], events: int) -> Iterator[pa.RecordBatch]:
-    rounds = max(1, BLOCK // len(plants))
-    while events > 0:
-        rows = rounds * len(plants)
-        batch = _interleave([plant.block(rounds) for plant in plants])
-        yield batch if rows <= events else batch.slice(0, events)
-        events -= rows
-
-
-def _interleave(blocks: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """First row of each, then second row of each, and so on."""
-    if len(blocks) == 1:
-        return blocks[0]
-    order = np.arange(sum(b.num_rows for b in blocks)).reshape(len(blocks), -1).T.ravel()
-    return pa.Table.from_batches(blocks).take(order).combine_chunks().to_batches()[0]
-
-
 def _texts(members: tuple[str, ...], numbers: NDArray[np.float64]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(numbers.astype(np.int8), list(members)).dictionary_decode()
-
-
-def _check(name: str, value: int, lowest: int, highest: int | None) -> None:
-    if value < lowest or (highest is not None and value > highest):
-        raise ConfigError("outside its limits", field=name, value=value, lowest=lowest, highest=highest)
