@@ -17,16 +17,16 @@ import numpy as np
 from thinwire.events import Kind, Property
 from thinwire.events.timestamps import reader
 from thinwire.formats.link_state import ATTENTION, LinkState
-from thinwire.frames.frame import MAX_FRAME
 from thinwire.reduction.defining import define
 from thinwire.reduction.kernels.encode import encode_event, encode_packed
 from thinwire.reduction.kernels.plan import is_whole, plan_of
 from thinwire.reduction.picking import place
 from thinwire.reduction.reducer import Reducer
 
-_OUT = 65_536
-MANY = 256
-"""events that are packed together, at most"""
+MANY = 64
+"""events that are packed together, at most: each encoder has room for them once it needs it"""
+_HEAD, _MOST = 32, 20
+"""bytes of a frame, at most: beside its values, and of each"""
 NO_BLOCKS = np.zeros((0, 1, 1), dtype=np.int64)
 
 
@@ -44,6 +44,8 @@ class Packed:
         self.rows, self.ends = array("q", bytes(8 * MANY)), array("q", bytes(8 * MANY))
         self.row_numbers = np.frombuffer(self.rows, dtype=np.int64)
         self.end_bytes = np.frombuffer(self.ends, dtype=np.int64)
+        self.frames = memoryview(bytearray(MANY * (_HEAD + _MOST * size // 8)))
+        self.out = np.frombuffer(self.frames, dtype=np.uint8)
 
 
 class FastEncoder:
@@ -61,7 +63,7 @@ class FastEncoder:
         self._record = bytearray(self._size)
         self._whole = np.frombuffer(self._record, dtype=np.int64)
         self._many: Packed | None = None
-        self._buffer = bytearray(min(_OUT, MAX_FRAME))
+        self._buffer = bytearray(_HEAD + _MOST * self.plan.shape[1])
         self._out = np.frombuffer(self._buffer, dtype=np.uint8)
         self._frame = memoryview(self._buffer)
         self._pack = self._compile(self._record)
@@ -114,7 +116,7 @@ class FastEncoder:
             count,
             self.work,
             self.blocks,
-            self._out,
+            many.out,
             many.end_bytes,
         )
         if self.link.cells[ATTENTION]:
@@ -122,7 +124,7 @@ class FastEncoder:
         frames, at = [], 0
         for number, after in enumerate(many.ends[first:end], start=first):
             if after != at:
-                frames.append((number, bytes(self._frame[at:after])))
+                frames.append((number, bytes(many.frames[at:after])))
                 at = after
         self.reducer.sent += len(frames)
         self.reducer.suppressed += end - first - len(frames)

@@ -10,56 +10,30 @@ The time of a channel is the log's: the same messages give the same bytes, whoev
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 
 from thinwire.control.classes import DemandClass, Source
 from thinwire.control.translating.cutting import Outgoing, Pending, cut
 from thinwire.control.translating.envelope import Position
+from thinwire.control.translating.habits import Habits, Keeper
+from thinwire.control.translating.linking import Linking
 from thinwire.control.translating.told import Told
 from thinwire.errors import EventRejected
 from thinwire.events import Event
 from thinwire.frames import Request
-from thinwire.link import Audit, Counts, LinkConfig, Publisher, Watermark
+from thinwire.link import Audit, Counts, Publisher, Watermark
 from thinwire.link.many import Frames, publish_told
 from thinwire.link.replica import Replica
-from thinwire.reduction.reducer import MAX_SOURCES
 from thinwire.reduction.roster import Roster
 
 _ANYBODY = Request(0, 0)
-
-
-class _Choice(dict[Source, bool]):
-    """Which sources a class takes; each is asked about once."""
-
-    def __init__(self, choose: Callable[[Source], bool]) -> None:
-        self._choose = choose
-
-    def __missing__(self, source: Source) -> bool:
-        answer = self[source] = self._choose(source)
-        return answer
-
-
-@dataclass
-class Habits:
-    """What all channels of a translation have in common.
-
-    epoch: of the translator; key_frame_interval, max_sources: as in `LinkConfig`
-    speaking: those that have something to say; waiting: how many bytes of memory that needs
-    """
-
-    epoch: int
-    key_frame_interval: float = 3600.0
-    max_sources: int = MAX_SOURCES
-    speaking: list[Channel] = field(default_factory=list)
-    waiting: int = 0
 
 
 class Channel:
     """The frames of one class that tell of one publisher.
 
     begins: the position it waits for, where a predecessor ended; sequence: of its first frame
+    keeper: who feeds it, where it is not fed with every event
     """
 
     def __init__(
@@ -70,9 +44,10 @@ class Channel:
         self.begins = begins
         self.link: Publisher | None = None
         self.counts = counts
+        self.keeper: Keeper | None = None
         self._habits = habits
         self._sequence = sequence
-        self._choice: _Choice | None = None
+        self._linking = Linking(asked, publisher, habits)
         self._mute = 0
         self._offset, self._within = begins or Position(0)
         self._told = Told(0, 0.0, [], -1)
@@ -82,8 +57,25 @@ class Channel:
 
     @property
     def speaks(self) -> Publisher | None:
-        """The link, once it has begun."""
+        """The link, once it has begun, where it stands now."""
+        if self.keeper is not None:
+            self.keeper.catch_up(self)
         return None if self._mute else self.link
+
+    @property
+    def is_mute(self) -> bool:
+        """Does it encode what its predecessor has told?"""
+        return self._mute > 0
+
+    @property
+    def owes(self) -> bool:
+        """Has somebody asked for key frames, too soon after others?"""
+        return self._owed
+
+    def takes(self, source: Source) -> bool:
+        """Does it tell of a source? It has begun."""
+        choice = self._linking.choice
+        return choice is None or choice[source]
 
     @property
     def sequence(self) -> int:
@@ -103,10 +95,10 @@ class Channel:
         roster: of the channels that tell of the same sources
         passed: messages between that state and the position, which the predecessor has told
         """
-        link = self._adopt(replica, roster)
+        link = self._linking.adopt(replica, roster, self._sequence)
         self.link, self.begins = link, None
         for told in passed:
-            self._pass_mutely(link, told)
+            self._linking.pass_mutely(link, told)
         self._offset, self._within, self._mute = position.offset, 0, position.within
         self._owed = False
         self._pending.turn()
@@ -124,8 +116,9 @@ class Channel:
         """The log has a gap here: what was passed over in silence is told, and nothing more until it begins anew."""
         if self.link is None:
             return
-        if self.speaks is not None and self.speaks.untold:
-            self._put(self.speaks.heartbeat(now), Position(self._offset, self._within))
+        speaks = self.speaks
+        if speaks is not None and speaks.untold:
+            self._put(speaks.heartbeat(now), Position(self._offset, self._within))
         self._sequence = self.sequence
         self.link = None
         self._mute = 0
@@ -144,20 +137,48 @@ class Channel:
         if told.whole:
             self._end()
 
+    def stand_at(self, within: int, offset: int | None) -> None:
+        """It has told so many events of a message, and all before it; offset: of the message before, where that is
+        another one than it knows of."""
+        self._within = within
+        if offset is not None:
+            self._offset = offset
+
+    def tell(self, event: Event, told: Told) -> None:
+        """One event of a message, of those that it must look at. Raises EventRejected as `take_in` does."""
+        assert self.link is not None
+        self._turn_to(told)
+        frames = self.link.publish(event, told.time)
+        self.counts.events += 1
+        if frames:
+            self._put(frames, self._position(self._within + 1))
+
+    def hear(self, step: Watermark | Audit | Replica, told: Told) -> None:
+        """What a message brings beside events. Raises DemandError as `take_in` does."""
+        self._turn_to(told)
+        if isinstance(step, Replica):
+            self._follow(step)
+        else:
+            self._pass_on(step)
+
     def answer(self, now: float) -> None:
         """Somebody has lost the way: key frames, now or, soon after others, when the log's time has gone on."""
-        if self.speaks is None:
+        speaks = self.speaks
+        if speaks is None:
             return  # it begins with key frames anyway
-        frames = self.speaks.answer(_ANYBODY, now)
+        frames = speaks.answer(_ANYBODY, now)
         self._owed = not frames
+        if self._owed and self.keeper is not None:
+            self.keeper.owes(self)
         self._pending.turn()
         self._put(frames, Position(self._offset))
 
     def tell_silence(self, now: float) -> None:
         """Tell what was passed over, though the publisher has said nothing that would make it due."""
-        if self.speaks is not None and self.speaks.untold:
+        speaks = self.speaks
+        if speaks is not None and speaks.untold:
             self._pending.turn()
-            self._put(self.speaks.heartbeat(now), Position(self._offset))
+            self._put(speaks.heartbeat(now), Position(self._offset))
 
     def take(self, limit: int) -> Iterator[Outgoing]:
         """What waits, as messages of at most so many bytes."""
@@ -170,40 +191,10 @@ class Channel:
         self._habits.waiting -= self._pending.size
         self._pending.take()
 
-    def _adopt(self, replica: Replica, roster: Roster | None) -> Publisher:
-        """A link that stands where a decoder does."""
-        rules = replica.expander.rules
-        schema = self.asked.schema(rules.schema)
-        choose = self.asked.chooser(schema)
-        self._choice = _Choice(choose) if choose is not None else None
-        link = Publisher(
-            schema,
-            self._config(replica),
-            name=self.publisher,
-            incarnation=replica.incarnation,
-            now=math.inf,
-            over=rules,
-            sequence=self._sequence,
-            trusting=True,
-        )
-        if self._choice is None:
-            link.adopt(replica.expander, roster=roster)
-        else:  # whose rows are its own: it must not write into the roster of all sources
-            link.adopt(replica.expander, self._choice.__getitem__)
-        return link
-
-    def _pass_mutely(self, link: Publisher, told: Told) -> None:
-        """A message moves the state on, and nothing is said of it."""
-        for step in told.steps:
-            if isinstance(step, Replica):
-                link.reconfigure(self._config(step), told.time, over=step.expander.rules)
-            elif isinstance(step, list):
-                self._publish_mutely(link, step, told.time)
-
-    def _publish_mutely(self, link: Publisher, events: list[Event], now: float) -> None:
-        for event in events:
-            if self._choice is None or self._choice[event.source]:
-                link.publish(event, now)
+    def _turn_to(self, told: Told) -> None:
+        if self._told is not told:
+            self._told = told
+            self._pending.turn()
 
     def _encode(self, events: list[Event]) -> None:
         if self._mute:
@@ -223,7 +214,7 @@ class Channel:
 
     def _chosen(self, events: list[Event]) -> tuple[list[Event], Sequence[int]]:
         """The events of the sources that the class takes, and where they stand among the others."""
-        choice = self._choice
+        choice = self._linking.choice
         if choice is None:
             return events, range(len(events))
         places = [place for place, event in enumerate(events) if choice[event.source]]
@@ -233,7 +224,7 @@ class Channel:
         """The events that the predecessor told move the state on; those that are left come back."""
         assert self.link is not None
         known = events[: self._mute]
-        self._publish_mutely(self.link, known, self._told.time)
+        self._linking.publish_mutely(self.link, known, self._told.time)
         self._within += len(known)
         self._mute -= len(known)
         if not self._mute:
@@ -241,9 +232,9 @@ class Channel:
         return events[len(known) :]
 
     def _follow(self, replica: Replica) -> None:
-        """The publisher was told to do otherwise: what is left of the tolerance is another share of it now."""
+        """The publisher was told to do otherwise, and so is the link."""
         assert self.link is not None
-        frames = self.link.reconfigure(self._config(replica), self._told.time, over=replica.expander.rules)
+        frames = self._linking.follow(self.link, replica, self._told.time)
         if not self._mute:
             self._put(frames, self._position(self._within))
 
@@ -268,16 +259,6 @@ class Channel:
     def _position(self, within: int) -> Position:
         """Where so many events of the present message are told."""
         return Position(self._told.offset) if within == self._told.events else Position(self._offset, within)
-
-    def _config(self, replica: Replica) -> LinkConfig:
-        rules = replica.expander.rules
-        demand = self.asked.share(self.asked.schema(rules.schema), rules)
-        return LinkConfig(
-            replica.config_version,
-            demand,
-            key_frame_interval=self._habits.key_frame_interval,
-            max_sources=self._habits.max_sources,
-        )
 
     def _put(self, frames: list[bytes], position: Position) -> None:
         if not frames:

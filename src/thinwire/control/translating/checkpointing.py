@@ -23,6 +23,8 @@ from thinwire.transports.broker import Broker
 
 SOURCES_AT_ONCE = 20_000
 """sources of channels that are copied between two messages"""
+CHANNEL = 64
+"""sources that take as long to copy as a channel does beside its sources"""
 MAX_SIZE = 1 << 26
 """bytes of all channels in a checkpoint; who is left out begins with key frames"""
 
@@ -93,7 +95,7 @@ class Checkpoints:
             publisher = translation.channel(*channel)
             if publisher is not None:
                 translation.tell_silence(*channel)
-                sources += publisher.encoder.reducer.columns.rows
+                sources += CHANNEL + publisher.encoder.reducer.columns.rows
                 draft.told.append(channel)
 
     def copy(self, translation: Translation) -> None:

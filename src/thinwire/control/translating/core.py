@@ -20,17 +20,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from thinwire.control.classes import MAX_CLASSES, DemandClass
 from thinwire.control.logs.inlet import Inlet, Lookup
 from thinwire.control.logs.learning import name_of
 from thinwire.control.names import publisher_in
-from thinwire.control.translating.channel import Channel, Habits
+from thinwire.control.translating.channel import Channel
 from thinwire.control.translating.counts import Problems, TranslationCounts
 from thinwire.control.translating.cutting import Outgoing
 from thinwire.control.translating.envelope import Position
 from thinwire.control.translating.feed import Feed
+from thinwire.control.translating.habits import HOLD_FROM, Habits
 from thinwire.errors import PeerFault, TooManyClasses, UnknownDictionary, UnknownSchema
 from thinwire.events import Schema
 from thinwire.link import Missed, Publisher, Subscriber
@@ -48,7 +50,8 @@ class Translation:
         before a class is opened
     key_frame_interval: seconds of the log's time in which a channel tells the state of every source once
     max_sources: how many sources a channel takes
-    counts: what was done; problems: what went wrong, in words, and how often
+    hold_from: so many channels of changes that tell of one publisher are fed as one, see `Holding`
+    problems: what went wrong, in words, and how often
     """
 
     def __init__(
@@ -60,15 +63,17 @@ class Translation:
         inlet: Inlet | None = None,
         key_frame_interval: float = 3600.0,
         max_sources: int = MAX_SOURCES,
+        hold_from: int = HOLD_FROM,
     ) -> None:
         self.topic = topic
         self.epoch = epoch
         self.inlet = inlet or Inlet(lookup)
-        self.counts = TranslationCounts()
+        self._counts = TranslationCounts()
         self.problems = Problems()
         self.time = 0.0
-        self._habits = Habits(epoch, key_frame_interval, max_sources)
+        self._habits = Habits(epoch, key_frame_interval, max_sources, hold_from=hold_from)
         self._classes: dict[str, tuple[DemandClass, Mapping[str, Position]]] = {}
+        self._open = Counter[str]()
         self._feeds: dict[str, Feed] = {}
         self._next_sequence = epoch << 32
 
@@ -76,6 +81,13 @@ class Translation:
     def links(self) -> dict[str, Subscriber]:
         """The decoders, by publisher."""
         return self.inlet.links
+
+    @property
+    def counts(self) -> TranslationCounts:
+        """What was done."""
+        for feed in self._feeds.values():
+            feed.catch_up()
+        return self._counts
 
     @property
     def classes(self) -> dict[str, DemandClass]:
@@ -97,10 +109,11 @@ class Translation:
             return
         asked.check(schema)
         limit = MAX_CLASSES[asked.mode]
-        if sum(other.mode == asked.mode for other, _ in self._classes.values()) >= limit:
+        if self._open[asked.mode] >= limit:
             raise TooManyClasses(topic=self.topic, mode=asked.mode, limit=limit)
+        self._open[asked.mode] += 1
         self._classes[asked.id] = asked, begins or {}
-        self.counts.open(asked.id)
+        self._counts.open(asked.id)
         for feed in self._feeds.values():
             self._add(feed, asked.id)
         for name in [name for name in self.inlet.links if name not in self._feeds]:
@@ -108,12 +121,13 @@ class Translation:
 
     def close(self, class_id: str) -> None:
         """Serve a class no longer; no harm if there is none. What it has to say and was not taken is dropped."""
-        if self._classes.pop(class_id, None) is None:
+        if class_id not in self._classes:
             return
-        self.counts.close(class_id)
+        self._open[self._classes.pop(class_id)[0].mode] -= 1
         for feed in self._feeds.values():
             # where it is opened again its frames have higher numbers, else its readers would take them for old ones
             self._next_sequence = max(self._next_sequence, feed.close(class_id).sequence)
+        self._counts.close(class_id)
 
     def receive(self, stored: Stored) -> None:
         """The next message of the log.
@@ -138,7 +152,7 @@ class Translation:
             self._fail(feed, stored, fault)
             return
         own = (thing for thing in found if not isinstance(thing, Missed) or thing.publisher == publisher)
-        self.counts.events += feed.take_in(stored, own)
+        self._counts.events += feed.take_in(stored, own)
 
     def take(self, limit: int) -> list[Outgoing]:
         """What the channels have to say, as messages of at most so many bytes; a larger frame goes alone."""
@@ -184,14 +198,18 @@ class Translation:
                 yield feed.channels[class_id]
 
     def _feed(self, publisher: str) -> Feed:
-        feed = self._feeds[publisher] = Feed(publisher, self.inlet.link(publisher), self.problems.note)
+        feed = self._feeds[publisher] = self._begin_feed(publisher)
         for class_id in self._classes:
             self._add(feed, class_id)
         return feed
 
+    def _begin_feed(self, publisher: str) -> Feed:
+        link = self.inlet.link(publisher)
+        return Feed(publisher, link, self.problems.note, hold_from=self._habits.hold_from)
+
     def _add(self, feed: Feed, class_id: str) -> None:
         asked, begins = self._classes[class_id]
-        counts, begin = self.counts.classes[class_id], begins.get(feed.publisher)
+        counts, begin = self._counts.classes[class_id], begins.get(feed.publisher)
         channel = Channel(asked, feed.publisher, self._habits, counts, self._next_sequence, begin)
         feed.open(channel, self.inlet.offset or 0, self.time)
 

@@ -15,16 +15,21 @@ What one channel cannot take in is no matter of the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire.control.translating.channel import Channel
 from thinwire.control.translating.envelope import Position
+from thinwire.control.translating.habits import HOLD_FROM
+from thinwire.control.translating.holdable import may_hold
 from thinwire.control.translating.told import Told, told
 from thinwire.errors import DemandError, EventRejected
 from thinwire.link import Delivery, State, Subscriber
 from thinwire.link.replica import Replica
 from thinwire.reduction.roster import Roster
 from thinwire.transports.broker import Stored
+
+if TYPE_CHECKING:
+    from thinwire.control.translating.holding import Holding
 
 Complain = Callable[[str], None]
 
@@ -40,12 +45,16 @@ class Feed:
     """The channels of one publisher.
 
     link: its decoder; complain: is told what goes wrong; last: the offset of its last message, as far as it is known
+    hold_from: channels of changes that are fed as one, if there are as many
     """
 
-    def __init__(self, publisher: str, link: Subscriber, complain: Complain, last: int = 0) -> None:
+    def __init__(
+        self, publisher: str, link: Subscriber, complain: Complain, last: int = 0, *, hold_from: int = HOLD_FROM
+    ) -> None:
         self.publisher = publisher
         self.link = link
         self.last = last
+        self.hold_from = hold_from
         self.channels: dict[str, Channel] = {}
         self._complain = complain
         self._replica = link.replica if link.state is State.READY else None
@@ -53,10 +62,15 @@ class Feed:
         self._round: _Round | None = None
         self._unbegun = False
         self._roster, self._rostered = Roster(), (-1, b"")
+        self._holding: Holding | None = None
+        self._alone: dict[str, Channel] = {}
+        """those that look at every event"""
+        self._few: dict[str, Channel] = {}
+        """those of them that need not, once they are many"""
 
     def open(self, channel: Channel, offset: int, now: float) -> None:
         """Another class; offset: up to which the decoder has read the log."""
-        self.channels[channel.asked.id] = channel
+        self.channels[channel.asked.id] = self._alone[channel.asked.id] = channel
         if channel.begins is not None and channel.begins.offset < self.last:
             channel.miss()
         if channel.begins is not None:
@@ -69,9 +83,18 @@ class Feed:
     def close(self, class_id: str) -> Channel:
         """A class that is not wanted any more; what it has to say is not either."""
         channel = self.channels.pop(class_id)
+        if self._holding is not None:
+            self._holding.leave(channel)
+        self._alone.pop(class_id, None)
+        self._few.pop(class_id, None)
         self._waiting = [other for other in self._waiting if other is not channel]
         channel.drop()
         return channel
+
+    def catch_up(self) -> None:
+        """Let every channel stand where it would, had it looked at every event."""
+        if self._holding is not None:
+            self._holding.catch_up_all()
 
     def go_on(self, offset: int, now: float) -> None:
         """Before a message is decoded: channels whose predecessor ended just before it take over the state."""
@@ -112,6 +135,10 @@ class Feed:
         self._replica, self._round, self._unbegun = None, None, True
         for channel in self.channels.values():
             channel.lose(now)
+        if self._holding is not None:
+            self._holding.clear()
+        self._few.clear()
+        self._alone = dict(self.channels)
 
     @property
     def _ready(self) -> Replica | None:
@@ -129,15 +156,48 @@ class Feed:
             self._round = _Round(before, [brought])
 
     def _encode_all(self, brought: Told) -> None:
-        for channel in self.channels.values():
+        if self._holding is not None:
+            self._holding.take_in(brought)
+        for channel in list(self._alone.values()):
             if channel.link is None:
                 continue
+            mute = channel.is_mute
             try:
                 channel.take_in(brought)
             except (DemandError, EventRejected) as problem:
-                self._refused(channel, problem)
-                channel.lose(brought.time)
-                self._unbegun = True
+                self._lost(channel, problem, brought.time)
+            if mute:
+                self._hold(channel)
+
+    def _lost(self, channel: Channel, problem: DemandError | EventRejected, now: float) -> None:
+        """A channel cannot take in what a message brings: it begins anew, if it can."""
+        self._refused(channel, problem)
+        channel.lose(now)
+        self._few.pop(channel.asked.id, None)
+        self._alone[channel.asked.id] = channel
+        self._unbegun = True
+
+    def _hold(self, channel: Channel) -> None:
+        """A channel encodes from here on: among many that are fed as one, if there are enough."""
+        if not may_hold(channel):
+            return
+        self._few[channel.asked.id] = channel
+        if self._holding is None and len(self._few) < self.hold_from:
+            return
+        assert self.link.replica is not None
+        holding = self._many()
+        for name, one in self._few.items():
+            del self._alone[name]
+            holding.join(one, self.link.replica.expander.rules.schema)
+        self._few.clear()
+
+    def _many(self) -> Holding:
+        """Those that are fed as one. It needs compiled kernels, which cost half a second to load: only many pay."""
+        if self._holding is None:
+            from thinwire.control.translating.holding import Holding
+
+            self._holding = Holding(self._lost)
+        return self._holding
 
     def _begin_all(self, ready: Replica, stored: Stored) -> None:
         self._unbegun = False
@@ -150,6 +210,7 @@ class Feed:
     ) -> None:
         try:
             channel.begin(replica, position, now, self._roster_of(replica), passed)
+            self._hold(channel)
         except (DemandError, EventRejected) as problem:  # it waits for another life of the publisher, or other rules
             channel.miss()
             self._refused(channel, problem)

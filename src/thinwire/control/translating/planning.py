@@ -7,14 +7,15 @@ No I/O; the time is an argument.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from thinwire.control.classes import MAX_CLASSES, DemandClass
 from thinwire.control.factoring import factored
-from thinwire.control.registry.documents import SubscriptionDocument
 from thinwire.control.registry.settings import ConfigDocument, demand_for
 from thinwire.control.registry.shelf import Topic
+from thinwire.control.translating.crowd import Crowd
 from thinwire.control.translating.documents import State
 from thinwire.errors import ThinwireError
 from thinwire.events import Schema
@@ -35,25 +36,31 @@ class Served(NamedTuple):
 
 
 class Judge:
-    """Says of every class of a topic whether it needs a channel; what it has looked at once it remembers."""
+    """Says of every class of a topic whether it needs a channel; what it has looked at once it remembers.
+
+    A hundred thousand subscriptions may ask: only those are looked at that have changed.
+    """
 
     def __init__(self) -> None:
-        self._classes: dict[str, tuple[SubscriptionDocument, DemandClass]] = {}
+        self._crowd = Crowd()
         self._verdicts: dict[str, Served] = {}
         self._told: tuple[Schema | None, ConfigDocument | None] = (None, None)
 
-    def verdicts(self, topic: Topic) -> dict[str, Served]:
-        """Every class that is asked for, "open" where it needs a channel; the first to ask stand first."""
+    def verdicts(self, topic: Topic, changed: Iterable[str] | None = None) -> dict[str, Served]:
+        """Every class that is asked for, "open" where it needs a channel; the first to ask stand first.
+
+        changed: the identities of subscriptions that came, went or ask for something else since the last time; None
+            where anybody may have. The same answer as before is the same object
+        """
+        for identity in self._crowd.identities | topic.subscriptions.keys() if changed is None else changed:
+            asked = topic.subscriptions.get(identity)
+            self._crowd.hear(identity, asked if asked is not None and not asked.log else None)
+        moved, self._crowd.moved = self._crowd.moved, False
         if (topic.schema, topic.config) != self._told:
             self._told = topic.schema, topic.config
-            self._verdicts = {}
-        known, self._classes = self._classes, {}
-        for identity, asked in topic.subscriptions.items():
-            before = known.get(identity)
-            same = before is not None and before[0] is asked
-            self._classes[identity] = before if before is not None and same else (asked, DemandClass.of(asked))
-        first = sorted(self._classes.values(), key=lambda one: (one[0].since, one[0].identity))
-        self._verdicts = {asked.id: self._verdict(topic, asked) for _, asked in first}
+            self._verdicts, moved = {}, True
+        if moved:
+            self._verdicts = {asked.id: self._verdict(topic, asked) for asked in self._crowd.classes()}
         return self._verdicts
 
     def _verdict(self, topic: Topic, asked: DemandClass) -> Served:
@@ -70,11 +77,13 @@ class Plan:
     def __init__(self, grace: float) -> None:
         self.grace = grace
         self._open: dict[str, DemandClass] = {}
+        self._taken = Counter[str]()
         self._until: dict[str, float] = {}
 
     def resume(self, classes: Iterable[DemandClass]) -> None:
         """These had a channel already; they come before those that ask for one now."""
-        self._open |= {asked.id: asked for asked in classes}
+        for asked in classes:
+            self._keep(asked)
 
     def decide(self, asked: Mapping[str, Served], now: float) -> dict[str, Served]:
         """How each class is to be served now, by what is asked; a class that is not in it is served no longer."""
@@ -89,23 +98,32 @@ class Plan:
         """Has no class a channel?"""
         return not self._open
 
+    @property
+    def settled(self) -> bool:
+        """Is everything as it is going to be, while the same is asked?"""
+        return not self._until
+
     def _outlive(self, asked: Mapping[str, Served], now: float) -> None:
         """Close what has not been needed for a while."""
         for name in list(self._open):
             if name in asked and asked[name].state == "open":
                 self._until.pop(name, None)
             elif self._until.setdefault(name, now + self.grace) <= now:
-                del self._open[name], self._until[name]
+                self._taken[self._open.pop(name).mode] -= 1
+                del self._until[name]
 
     def _place(self, one: Served) -> Served:
         if one.state != "open" or one.asked.id in self._open:
             return one
         mode = one.asked.mode
-        taken = sum(other.mode == mode for other in self._open.values())
-        if taken >= MAX_CLASSES[mode]:
+        if self._taken[mode] >= MAX_CLASSES[mode]:
             return Served(one.asked, "refused", _advice(mode))
-        self._open[one.asked.id] = one.asked
+        self._keep(one.asked)
         return one
+
+    def _keep(self, asked: DemandClass) -> None:
+        self._taken[asked.mode] += asked.id not in self._open
+        self._open[asked.id] = asked
 
 
 def _judge(topic: Topic, asked: DemandClass) -> Served:

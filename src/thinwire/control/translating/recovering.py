@@ -76,7 +76,7 @@ async def channel_ends(
         return await _end(broker, topic, *channel, (epochs or {}).get(channel[0], 0))
 
     found: dict[str, dict[str, End]] = {name: {} for name in classes}
-    for (class_id, publisher), last in zip(channels, await _asked(end, channels), strict=True):
+    for (class_id, publisher), last in zip(channels, await several(end, channels), strict=True):
         if last is not None:
             found[class_id][publisher] = last
     return found
@@ -120,8 +120,8 @@ class Publishers:
     async def find(cls, broker: Broker, topic: str) -> Publishers:
         log = log_of(topic)
         names = sorted({publisher_in(subject) for subject in await broker.subjects(log, publisher_subjects(topic))})
-        newest = await _asked(lambda name: broker.last(log, publisher_subjects(topic, name)), names)
-        keys = await _asked(lambda name: broker.last(log, key_subject(topic, name)), names)
+        newest = await several(lambda name: broker.last(log, publisher_subjects(topic, name)), names)
+        keys = await several(lambda name: broker.last(log, key_subject(topic, name)), names)
         return cls(_offsets(names, newest), _offsets(names, keys))
 
 
@@ -173,7 +173,7 @@ async def bring_decoders(
         place = begun
 
 
-async def _asked(ask: Callable[[T], Awaitable[R]], things: Iterable[T]) -> list[R]:
+async def several(ask: Callable[[T], Awaitable[R]], things: Iterable[T]) -> list[R]:
     """The answers to many questions, some at a time."""
     places = asyncio.Semaphore(AT_ONCE)
 

@@ -6,14 +6,19 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from thinwire.control.classes import DemandClass
 from thinwire.control.leases import Lease
 from thinwire.control.translating.documents import ChannelDocument
 from thinwire.control.translating.planning import Plan, Served
-from thinwire.control.translating.recovering import channel_ends
+from thinwire.control.translating.recovering import Ends, channel_ends, several
 from thinwire.control.translating.resuming import Resumed
 from thinwire.errors import Superseded
 from thinwire.transports.broker import Broker
 
+AT_ONCE = 64
+"""classes that are opened while messages wait"""
+SAID_AT_ONCE = 1_024
+"""documents that wait to be stored"""
 LOST_PATIENCE = 3.0
 """seconds that a class which begins waits for publishers that are asked for key frames"""
 
@@ -45,6 +50,7 @@ class Serving:
         self._plan = Plan(grace)
         self._plan.resume(resumed.classes.values())
         self._beginning: dict[str, _Beginning] = {}
+        self._followed: Mapping[str, Served] | None = None
         for name in resumed.classes:
             self._begins(name, self._shelf.documents[name].since)
 
@@ -53,12 +59,20 @@ class Serving:
         """Has no class a channel any more?"""
         return self._plan.idle
 
+    @property
+    def said(self) -> int:
+        """How many classes are said to have a channel."""
+        return sum(document.state == "open" for document in self._shelf.documents.values())
+
     async def follow(self, asked: Mapping[str, Served]) -> None:
         """Serve what is asked now."""
+        if asked is self._followed and self._plan.settled and not self._beginning:
+            return
         served = self._plan.decide(asked, asyncio.get_running_loop().time())
         await self._close(served)
         await self._open(served)
         await self._tell({} if self.idle else served)  # where nothing is said, the log is read
+        self._followed = asked
 
     def cut(self) -> list[_Beginning]:
         """The classes whose first key frames are among the messages cut now."""
@@ -73,15 +87,22 @@ class Serving:
 
     async def _open(self, served: Mapping[str, Served]) -> None:
         open_now = self._translation.classes
-        for name, one in served.items():
-            if one.state != "open" or name in open_now:
-                continue
-            ends = (await channel_ends(self._broker, self.topic, {name}))[name]
-            await self._insist_on_later_than(max((end.epoch for end in ends.values()), default=0))
-            self._writer.ends_at(name, {publisher: end.offset for publisher, end in ends.items()})
+        new = [name for name, one in served.items() if one.state == "open" and name not in open_now]
+        if not new:
+            return
+        ends = await channel_ends(self._broker, self.topic, set(new))
+        epochs = [end.epoch for by_publisher in ends.values() for end in by_publisher.values()]
+        await self._insist_on_later_than(max(epochs, default=0))
+        for first in range(0, len(new), AT_ONCE):
             async with self._still:
-                self._translation.open(one.asked)
-                self._begins(name, self._translation.inlet.offset or 0)
+                for name in new[first : first + AT_ONCE]:
+                    self._open_one(served[name].asked, ends)
+            await asyncio.sleep(0)  # messages have waited
+
+    def _open_one(self, asked: DemandClass, ends: Ends) -> None:
+        self._writer.ends_at(asked.id, {publisher: end.offset for publisher, end in ends[asked.id].items()})
+        self._translation.open(asked)
+        self._begins(asked.id, self._translation.inlet.offset or 0)
 
     async def _insist_on_later_than(self, found: int) -> None:
         """A channel of a class that was dropped long ago may tell of a later epoch, where the lease was lost since."""
@@ -91,19 +112,26 @@ class Serving:
 
     async def _tell(self, served: Mapping[str, Served]) -> None:
         """Say how each class is served: of one that begins, once its key frames are stored."""
-        for name, one in served.items():
-            beginning = self._beginning.get(name)
-            if one.state == "open" and (beginning is None or not self._has_begun(beginning)):
-                continue
-            since = beginning.since if beginning is not None else 0
-            await self._shelf.tell(ChannelDocument(self.topic, name, one.state, self._lease.epoch, since, one.reason))
-            self._beginning.pop(name, None)
-        for name in self._shelf.documents.keys() - served.keys():
-            await self._shelf.forget(name, self._lease.epoch)
+        whole = not any(self._translation.inlet.lost())
+        told = [one for name, one in served.items() if self._may_tell(self._beginning.get(name), one, whole)]
+        gone = list(self._shelf.documents.keys() - served.keys())
+        for first in range(0, len(told), SAID_AT_ONCE):
+            await several(self._tell_one, told[first : first + SAID_AT_ONCE])
+        for first in range(0, len(gone), SAID_AT_ONCE):
+            await several(lambda name: self._shelf.forget(name, self._lease.epoch), gone[first : first + SAID_AT_ONCE])
 
-    def _has_begun(self, beginning: _Beginning) -> bool:
+    def _may_tell(self, beginning: _Beginning | None, one: Served, whole: bool) -> bool:
+        return one.state != "open" or (beginning is not None and self._has_begun(beginning, whole))
+
+    async def _tell_one(self, one: Served) -> None:
+        beginning, name = self._beginning.get(one.asked.id), one.asked.id
+        since = beginning.since if beginning is not None else 0
+        await self._shelf.tell(ChannelDocument(self.topic, name, one.state, self._lease.epoch, since, one.reason))
+        self._beginning.pop(name, None)
+
+    def _has_begun(self, beginning: _Beginning, whole: bool) -> bool:
         waited = asyncio.get_running_loop().time() - beginning.opened
-        return beginning.cut and (waited >= LOST_PATIENCE or not any(self._translation.inlet.lost()))
+        return beginning.cut and (waited >= LOST_PATIENCE or whole)
 
     def _begins(self, name: str, since: int) -> None:
         self._beginning[name] = _Beginning(since, asyncio.get_running_loop().time())

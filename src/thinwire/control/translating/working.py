@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from thinwire.clock import Clock
 from thinwire.control.leases import Lease
@@ -72,9 +73,14 @@ class TopicWork:
         """What is done; None before the predecessor's work is taken up."""
         return getattr(self, "_translation", None)
 
+    @property
+    def said(self) -> int:
+        """How many classes have a channel, and know it."""
+        return self._serving.said if self.translation is not None else 0
+
     def ask(self, asked: Mapping[str, Served]) -> None:
         """What is asked now."""
-        if asked != self._asked:
+        if asked is not self._asked and asked != self._asked:
             self._asked = asked
             self._wake.set()
 
@@ -88,7 +94,7 @@ class TopicWork:
 
         Raises `Superseded` where another translator writes, `UnknownLog` where the topic has no log any more.
         """
-        await asyncio.to_thread(warm_up)
+        await asyncio.to_thread(_warm_up)
         resumed = await resume(self._broker, self.lease, self._asked)
         self._view, self._writer = resumed.view, resumed.writer
         self._translation = resumed.translation
@@ -244,3 +250,12 @@ class TopicWork:
         """Who translates the topic, how far it has read, and up to where everything it told is stored."""
         who = {"name": self.lease.document.holder, "epoch": self.lease.epoch}
         return json.dumps({**who, "offset": self._offset, "stored": self.stored}).encode()
+
+
+def _warm_up() -> None:
+    """Compile what the translation runs, while the event loop is free for leases."""
+    warm_up()
+    if find_spec("numba") is not None:
+        from thinwire.control.translating.holding import warm_up_holding
+
+        warm_up_holding()

@@ -1,0 +1,67 @@
+"""Events passed over in silence, many at once: where each of them would have left the state of its source.
+
+It is what `advance_at` does event by event. What moves although nothing is said of it, the time that follows its
+cadence, mostly goes on in equal steps: then all of them are one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.formats.lanes import Lane
+from thinwire.reduction.columns import FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
+from thinwire.reduction.kernels.compiled import compiled, part
+from thinwire.reduction.kernels.plan import LANE, SLOT
+from thinwire.reduction.kernels.slots import expected_at, settle_at
+from thinwire.reduction.limits import ABSENT, TICK_LIMIT
+
+_TICK = int(Lane.TICK)
+_NEAR = TICK_LIMIT // 4
+"""ticks up to which steps may be added up: none of them comes to a limit where it would be cut off"""
+
+
+@part
+def pass_slot(plan: Any, table: Any, start: int, j: int, count: int) -> None:
+    """A slot goes on by so many events that are as expected."""
+    i = start + HEAD + plan[SLOT, j] * FIELDS
+    if table[i] == ABSENT or not table[i + MODE] & 15:
+        return
+    while count:
+        offset, trend = table[i + OFFSET], table[i + TREND]
+        before = table[i]
+        settle_at(plan, table, start, j, expected_at(plan, table, start, j))
+        count -= 1
+        step = table[i] - before
+        settled = table[i + OFFSET] == offset and table[i + TREND] == trend
+        if settled and count and abs(step) < _NEAR // count and abs(table[i]) < _NEAR:
+            table[i] += step * count
+            table[i + X2] = table[i] - step
+            return
+
+
+@part
+def pass_row(plan: Any, table: Any, start: int, seen: int) -> int:
+    """A source goes on to the event `seen`; how many were passed over."""
+    count = seen - table[start + ORDINAL]
+    if count <= 0:
+        return 0
+    for j in range(plan.shape[1]):
+        if plan[LANE, j] == _TICK:
+            pass_slot(plan, table, start, j, count)
+    table[start + ORDINAL] = seen
+    return count
+
+
+@compiled
+def pass_one(plan: Any, table: Any, width: int, row: int, seen: int) -> int:
+    """One source goes on; how many events were passed over."""
+    return pass_row(plan, table, row * width, seen)
+
+
+@compiled
+def pass_all(plan: Any, table: Any, width: int, places: Any, seen: Any) -> int:
+    """Every source goes on to the event that `seen` has at its place; how many were passed over."""
+    count = 0
+    for row in range(len(table) // width):
+        count += pass_row(plan, table, row * width, seen[places[row]])
+    return count
