@@ -377,3 +377,62 @@ class PlanError(LocalFault):
 
     summary = "bad plan"
     advice = "Correct the field, or let `thinwire analyze` write the plan anew."
+
+
+class ExpressionError(LocalFault):
+    """A watch expression that cannot be read, or that does not fit the topics it speaks of.
+
+    shown: the line of the expression with a caret below the place; it ends the message
+    """
+
+    summary = "bad expression"
+
+    def __init__(self, detail: str = "", shown: str = "", **facts: Any) -> None:
+        self.shown = shown
+        super().__init__(detail, **facts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.detail, {"shown": self.shown, **self.facts})
+
+    def _sentence(self) -> str:
+        said = super()._sentence()
+        return f"{said}\n{self.shown}" if self.shown else said
+
+
+class ExpressionTooLarge(ExpressionError):
+    """An expression with more terms, alternatives or parentheses than an evaluator takes."""
+
+    summary = "expression above the limit"
+    advice = "Split it into several watches."
+
+
+class BadThreshold(ExpressionError):
+    """A threshold that no value could be measured against."""
+
+    summary = "bad threshold"
+
+
+class UnknownName(ExpressionError):
+    """A topic, property, dimension or source that is not there."""
+
+    summary = "unknown name"
+
+
+class TooManyWatches(LocalFault):
+    """A broker has as many different watches as its evaluators take."""
+
+    summary = "too many watches"
+    advice = "Share one: equal expressions with equal options are one watch. Or forget durable ones (`forget_watch`)."
+
+
+class WatchFailed(PeerFault):
+    """A watch that nobody evaluates, or can evaluate any more."""
+
+    summary = "the watch is not evaluated"
+
+
+class CorruptWatchLog(PeerFault):
+    """A message of a watch's output log that does not follow from those before it, or is none."""
+
+    summary = "watch log cannot be right"
+    advice = "Start the watch anew: its subscriber is told where everything stands."

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
-from types import TracebackType
+from datetime import datetime
 from typing import Any, Literal
 
 from thinwire.client.asking import Start, asked
-from thinwire.client.opening import open_broker, run_services
-from thinwire.client.payloads import carries_payloads
+from thinwire.client.connection import Connection
+from thinwire.client.finding import TopicFinder
 from thinwire.client.publication import MAX_PENDING, TopicPublisher
 from thinwire.client.subscription import OnNotice, Subscription
-from thinwire.client.urls import read_url
+from thinwire.client.watch_asking import forget_watcher, watch_options
+from thinwire.client.watch_served import CURSOR
+from thinwire.client.watches import Hits
 from thinwire.clock import Clock, WallClock
-from thinwire.control.names import CURSORS, REGISTRY, check_topic, check_word
-from thinwire.control.registry import (
-    Settings,
-    TopicDocument,
-    ping,
-    register_schema,
-    remove_subscription,
-    topic_document,
-)
-from thinwire.control.topics import Topic
-from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed, UnknownTopic
-from thinwire.events import Schema, opaque
+from thinwire.conformance.composite.sequencing import LatePolicy
+from thinwire.control.names import CURSORS, WATCHES, check_topic, check_word
+from thinwire.control.registry import TopicDocument, remove_subscription
+from thinwire.events import Schema
 from thinwire.link import LinkConfig
 from thinwire.reduction import Demand
 from thinwire.reduction.demand import Tolerance
-from thinwire.transports.broker import Broker, Bucket
 
 
 def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | None = None, **options: Any) -> Bus:
@@ -59,68 +51,12 @@ def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | N
     return Bus(url, name=name, services=services, clock=clock or WallClock(), options=options)
 
 
-class Bus:
+class Bus(Connection):
     """A connection with everything on it. Made by `connect`."""
-
-    def __init__(self, url: str, *, name: str, services: bool, clock: Clock, options: Mapping[str, Any]) -> None:
-        self.name = check_word(name or f"c{secrets.token_hex(4)}", "name")
-        self.services = services
-        self.clock = clock
-        self._address = read_url(url)
-        self._options = {"name": self.name, **options}
-        self._stack = AsyncExitStack()
-        self._broker: Broker | None = None
-        self._bucket: Bucket | None = None
-        self._open: list[TopicPublisher | Subscription] = []
-        self._made = 0
-
-    def __repr__(self) -> str:
-        return f"Bus({self._address.shown!r}, name={self.name!r})"
-
-    async def __aenter__(self) -> Bus:
-        try:
-            self._broker, own = await open_broker(self._address, self._options, self._stack)
-            if own is not None and self.services:
-                await run_services(own, self.clock, self._stack)
-            self._bucket = await self._broker.bucket(REGISTRY)
-        except BaseException:
-            await self._stack.aclose()
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close(failed=kind is not None)
-
-    @property
-    def broker(self) -> Broker:
-        """The connection to the broker."""
-        if self._broker is None:
-            raise TransportClosed("this bus is not open: use `async with connect(...)`")
-        return self._broker
-
-    async def close(self, *, failed: bool = False) -> None:
-        """End what is still open, publishers after storing what they have, and leave the broker."""
-        problems: list[ThinwireError] = []
-        for part in reversed(self._open):
-            try:
-                await (part.close(failed=failed) if isinstance(part, Subscription) else part.close())
-            except ThinwireError as problem:  # the others must be closed all the same
-                problems.append(problem)
-        self._open.clear()
-        self._broker = None
-        await self._stack.aclose()
-        if problems:
-            raise problems[0]
 
     async def served(self) -> bool:
         """Does a registry answer? Without one the bus works directly on the log."""
-        try:
-            await ping(self.broker)
-        except NobodyAnswers:
-            return False
-        return True
+        return await self._topics.served()
 
     async def register(self, schema: Schema, **settings: Any) -> TopicDocument:
         """Make a topic known under the schema's name, or a new version of its schema.
@@ -129,8 +65,7 @@ class Bus:
         `predictor`, `max_silence`, `key_frame_interval`, `audit_every`, `late_policy`, `dictionaries` (have publishers
         pack with what messages share, where that pays)
         """
-        check_topic(schema.name)
-        return await register_schema(self._registry, schema, Settings(**settings) if settings else None)
+        return await self._topics.register(schema, **settings)
 
     def publisher(
         self,
@@ -157,7 +92,7 @@ class Bus:
         """
         demand = Demand(tolerance=dict(tolerance or {}), default_tolerance=default_tolerance)
         made = TopicPublisher(
-            lambda: self._topic(topic, schema, register=True, dictionaries=bool(dictionaries)),
+            lambda: self._topics.find(topic, schema, register=True, dictionaries=bool(dictionaries)),
             self.broker,
             self.clock,
             check_topic(topic),
@@ -169,8 +104,7 @@ class Bus:
             recover=recover,
             dictionaries=dictionaries,
         )
-        self._open.append(made)
-        return made
+        return self._keep(made)
 
     def subscribe(
         self,
@@ -222,7 +156,7 @@ class Bus:
             exact=exact,
         )
         made = Subscription(
-            lambda: self._topic(topic, schema, register=False),
+            lambda: self._topics.find(topic, schema, register=False),
             self.broker,
             self.clock,
             check_topic(topic),
@@ -233,8 +167,51 @@ class Bus:
             limit=limit,
             on_notice=on_notice,
         )
-        self._open.append(made)
-        return made
+        return self._keep(made)
+
+    def watch(
+        self,
+        expression: str,
+        *,
+        durable: str | None = None,
+        max_delay: float = 1.0,
+        late_policy: LatePolicy = "apply",
+        start: Literal["latest", "earliest"] | datetime = "latest",
+        schemas: Sequence[Schema] = (),
+        ack_every: float = 0.2,
+        limit: int = 256,
+        on_notice: OnNotice | None = None,
+    ) -> Hits:
+        """Be told when quantities of several topics have moved: `async for hit in bus.watch("...")`.
+
+        expression: `topic[source].property +- threshold`, joined by `and`, `or` and parentheses
+        durable: go on under this name after the last notification worked off; needs the watch service
+        max_delay: seconds that an event waits for others that happened before it; `math.inf` to wait for the word of
+            every publisher that nothing is missing, which comes at least every `max_silence` of a topic
+        late_policy: "apply" what comes later than that, flagged `late`, or "drop" it
+        start: where a watch begins that is new: "latest", "earliest", or a datetime
+        schemas: of topics that are not registered; such a watch is evaluated in this process
+        ack_every, limit: as in `subscribe`; limit counts records of the watch's log
+        on_notice: called with what is told beside notifications: `Missed`, `Coarser`, `Unreadable`, `Gone`, `Unserved`
+        """
+        made = Hits(
+            self.broker,
+            self.clock,
+            expression,
+            watch_options(max_delay, late_policy, start),
+            identity=check_word(durable, "durable") if durable is not None else f"h{secrets.token_hex(6)}",
+            durable=durable,
+            schemas=schemas,
+            ack_every=ack_every,
+            limit=limit,
+            on_notice=on_notice,
+        )
+        return self._keep(made)
+
+    async def forget_watch(self, durable: str) -> None:
+        """End a durable watch for good: nobody evaluates it for this name any more, and its place is lost."""
+        await forget_watcher(await self.broker.bucket(WATCHES), check_word(durable, "durable"))
+        await (await self.broker.bucket(CURSORS)).delete(f"{CURSOR}.{durable}")
 
     async def forget(self, topic: str, durable: str) -> None:
         """End a durable subscription for good: nobody is asked for it any more, and its place is lost."""
@@ -242,30 +219,5 @@ class Bus:
         await (await self.broker.bucket(CURSORS)).delete(f"{topic}.{durable}")
 
     @property
-    def _registry(self) -> Bucket:
-        if self._bucket is None:
-            raise TransportClosed("this bus is not open: use `async with connect(...)`")
-        return self._bucket
-
-    async def _topic(self, name: str, schema: Schema | None, *, register: bool, dictionaries: bool = False) -> Topic:
-        """What there is of a topic; a new one may be registered, with dictionaries where its publisher wants them."""
-        fresh = await topic_document(self._registry, check_topic(name)) is None
-        settings = {"dictionaries": True} if fresh and dictionaries else {}
-        if schema is None and fresh:
-            return await self._payload_topic(name, register=register, **settings)
-        if register and schema is not None and await self.served():
-            await self.register(schema, **settings)
-        return await Topic.find(self.broker, self._registry, name, schema)
-
-    async def _payload_topic(self, name: str, *, register: bool, **settings: Any) -> Topic:
-        """A topic without a schema: what nobody was there to take is kept in the log all the same, for no state tells
-        of it later."""
-        if not register and not await carries_payloads(self.broker, name):
-            raise UnknownTopic(topic=name)
-        if register and await self.served():
-            await self.register(opaque(name), retain=True, **settings)
-        return await Topic.find(self.broker, self._registry, name, opaque(name))
-
-    def _fresh_name(self) -> str:
-        self._made += 1
-        return self.name if self._made == 1 else f"{self.name}-{self._made}"
+    def _topics(self) -> TopicFinder:
+        return TopicFinder(self.broker, self._registry)

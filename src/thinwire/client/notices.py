@@ -43,4 +43,12 @@ class Unserved(NamedTuple):
     reason: str
 
 
-Notice = Away | Missed | Watermark | Audit | Coarser | Skewed | Unreadable | Unserved
+class Gone(NamedTuple):
+    """A publisher has left, or has not been heard for so long: a watch keeps its values and waits for it no more."""
+
+    topic: str
+    publisher: str
+    seconds: float
+
+
+Notice = Away | Missed | Watermark | Audit | Coarser | Skewed | Unreadable | Unserved | Gone

@@ -72,8 +72,9 @@ def _fields(kind: Any) -> set[str]:
 
 
 async def run_services(broker: Broker, clock: Clock, stack: AsyncExitStack) -> list[asyncio.Task[None]]:
-    """The registry, a translator and a dictionary service in this process, as long as the stack lasts; their tasks."""
-    return [await run(broker, clock, stack) for run in (run_registry, run_translator, run_dictionaries)]
+    """The registry and all other services in this process, as long as the stack lasts; their tasks."""
+    runs = run_registry, run_translator, run_dictionaries, run_watches
+    return [await run(broker, clock, stack) for run in runs]
 
 
 async def run_registry(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
@@ -95,6 +96,13 @@ async def run_dictionaries(broker: Broker, clock: Clock, stack: AsyncExitStack) 
     from thinwire.control.dictionaries.service import DictionaryService
 
     return await _run(DictionaryService(broker, clock), "dictionaries", stack)
+
+
+async def run_watches(broker: Broker, clock: Clock, stack: AsyncExitStack) -> asyncio.Task[None]:
+    """A watch service in this process, as long as the stack lasts; the task that does it."""
+    from thinwire.control.watching.service import WatchService
+
+    return await _run(WatchService(broker, clock), "watches", stack)
 
 
 class _Service(Protocol):

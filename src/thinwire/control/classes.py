@@ -35,7 +35,7 @@ from thinwire.formats.lanes import Lane, lane_of
 from thinwire.reduction import Demand, Rule, RuleSet, resolve
 from thinwire.reduction.demand import Tolerance, in_ticks, tick_size, tolerance_of
 
-MAX_CLASSES: Mapping[str, int] = MappingProxyType({"predict": 64, "hold": 4_096})
+MAX_CLASSES: Mapping[str, int] = MappingProxyType({"predict": 64, "hold": 100_000})
 """classes of a topic that are translated, at most, by the way they are sent"""
 
 Source = tuple[Any, ...]

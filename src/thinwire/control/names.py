@@ -27,6 +27,10 @@ CHECKPOINTS = "tw_checkpoints"
 """the bucket of checkpoints, in parts"""
 DICTIONARIES = "tw_dictionaries"
 """the bucket of dictionaries, by their hash, and of what is said of them, by topic"""
+WATCHES = "tw_watches"
+"""the bucket of watches, and of who follows each"""
+WATCH_LEASES = "tw_watch_leases"
+"""the bucket of who evaluates which watch, and of the services there are"""
 SAMPLERS = "tw_samplers"
 """the bucket of who looks after the dictionaries of which topic, and of the services there are"""
 
@@ -122,6 +126,26 @@ def channel_ask_subject(topic: str, class_id: str = "*") -> str:
 def translator_subject(topic: str) -> str:
     """Where the translator of a topic answers that it is there."""
     return f"tw.translator.{topic}"
+
+
+def watch_log_of(watch: str) -> str:
+    """The log of what a watch has told."""
+    return f"tw_watch_{watch}"
+
+
+def watch_subject(watch: str, *, key: bool = False) -> str:
+    """Where the records of a watch go; `key`: those with its whole state, from which reading can begin."""
+    return f"tw.watch.{watch}.{'k' if key else 'd'}"
+
+
+def watch_subjects(watch: str) -> str:
+    """All subjects of a watch."""
+    return f"tw.watch.{watch}.*"
+
+
+def evaluator_subject(watch: str = "all") -> str:
+    """Where whoever evaluates a watch answers that it is there; for all watches together, where any service does."""
+    return f"tw.watching.{watch}"
 
 
 def ask_subject(topic: str, publisher: str = "*") -> str:

@@ -6,7 +6,10 @@ and subscribed while no service runs.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from thinwire.control.factoring import factored
@@ -29,6 +32,8 @@ from thinwire.transports.broker import NOTHING, Broker, Bucket, Entry
 
 ATTEMPTS = 20
 """how often a write is tried again because somebody else wrote in between"""
+AT_ONCE = 256
+"""documents that are on their way at the same time"""
 _WILDCARD = "*"
 
 
@@ -98,6 +103,15 @@ async def put_subscription(bucket: Bucket, asked: SubscriptionDocument, schema: 
     """Ask; refused by name where the schema, the topic's current one by default, cannot honour it. The revision."""
     check_subscription(schema or await current_schema(bucket, asked.topic), asked)
     return await bucket.put(asked.key, encode(asked))
+
+
+async def put_subscriptions(bucket: Bucket, asked: Iterable[SubscriptionDocument], schema: Schema) -> int:
+    """Ask for many, of one topic, some at a time; how many. The first that is refused ends it."""
+    count, waiting = 0, iter(asked)
+    while documents := list(islice(waiting, AT_ONCE)):
+        await asyncio.gather(*(put_subscription(bucket, document, schema) for document in documents))
+        count += len(documents)
+    return count
 
 
 async def remove_subscription(bucket: Bucket, topic: str, identity: str) -> None:

@@ -19,6 +19,7 @@ from thinwire.control.registry.budget import Budget, between, budget, of_demand,
 from thinwire.control.registry.documents import SubscriptionDocument, encode
 from thinwire.control.registry.settings import ConfigDocument, Settings, demand_for
 from thinwire.control.registry.shelf import Shelf, Topic
+from thinwire.control.registry.voices import Voices
 from thinwire.errors import ThinwireError
 from thinwire.events import Schema
 from thinwire.reduction import resolve
@@ -81,6 +82,7 @@ class Registry:
         self._open: set[str] = set()
         self._later: dict[str, float] = {}
         self._conclusions: dict[str, tuple[str, ...]] = {}
+        self._voices: dict[str, Voices] = {}
 
     def apply(self, entry: Entry, now: float) -> None:
         """A document was stored or deleted."""
@@ -90,6 +92,7 @@ class Registry:
             return
         self._open.add(topic)
         after = self._subscription(entry.key)
+        self._voices.setdefault(topic, Voices()).hear(before, after)
         if before is not None and before != after:
             same = encode(replace(before, since=0))  # who flaps leaves one trace, not one per change
             self._left.setdefault(topic, {})[same] = _Left(before, now + self.grace)
@@ -189,7 +192,7 @@ class Registry:
     def _budget(
         self, topic: Topic, schema: Schema, settings: Settings, left: list[SubscriptionDocument], now: float
     ) -> Budget:
-        asking = list(topic.subscriptions.values())
+        asking = self._voices[topic.name].asking()
         needed = budget(schema, asking, settings)
         if topic.config is None:
             return needed

@@ -49,6 +49,7 @@ class SubscriptionDocument:
     properties: the ones it looks at, None for all; sources: values per dimension, None for all
     durable: the name under which it reads on later; such a subscription counts until it is forgotten
     emit: "all" events or only "changes"; since: when it was made, in seconds since the epoch
+    log: it reads the log whatever it asks for, as a watch does: nobody makes a channel for it
     """
 
     topic: str
@@ -61,6 +62,7 @@ class SubscriptionDocument:
     durable: str | None = None
     emit: Literal["all", "changes"] = "all"
     since: float = 0.0
+    log: bool = False
 
     def __post_init__(self) -> None:
         checks.topic(self.topic)
@@ -77,6 +79,7 @@ class SubscriptionDocument:
             checks.word("durable", self.durable)
         checks.text("emit", self.emit, "all", "changes")
         checks.number("since", self.since)
+        checks.flag("log", self.log)
 
     @property
     def key(self) -> str:

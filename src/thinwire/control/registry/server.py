@@ -36,6 +36,8 @@ PROBES_AT_ONCE = 32
 RETRY = 1.0
 TICK = 0.25
 BREATH = 32
+REST = 4.0
+"""times as long as a decision took, nothing is decided, a tick at most"""
 _MARGIN = 1_024
 """bytes that a broker may add to an answer"""
 
@@ -124,11 +126,16 @@ class RegistryService:
     async def _conclude(self) -> None:
         """Write what follows from the documents, as soon as they change and when somebody has been gone for a while."""
         await self._ready.wait()
+        loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
-            for write in self.registry.decide(self.clock.now()):
+            began = loop.time()
+            writes = self.registry.decide(self.clock.now())
+            took = loop.time() - began
+            for write in writes:
                 await self._write(write)
             self._report()
+            await asyncio.sleep(min(TICK, REST * took))  # thousands may come one by one, and each changes little
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK):
                     await self._wake.wait()

@@ -93,7 +93,7 @@ def _subscription(subject: Node, asked: SubscriptionDocument) -> Iterator[Triple
     yield from _said(subject, defaultTolerance=asked.default_tolerance, durable=asked.durable)
     yield from _listed(subject, "tolerance", asked.tolerance)
     yield from _listed(subject, "source", asked.sources or {})
-    yield from _said(subject, exact=asked.exact is True)
+    yield from _said(subject, exact=asked.exact is True, log=asked.log)
     for word, names in (("exactProperty", asked.exact), ("selects", asked.properties)):
         for name in names if isinstance(names, tuple) else ():
             yield from _said(subject, **{word: name})

@@ -1,0 +1,45 @@
+"""Many subscriptions, few classes: what is asked is worked out for those who changed, and comes out the same."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from test_translator_plan import ROOMS, asking, topic
+
+from thinwire.control.registry.budget import budget
+from thinwire.control.registry.voices import Voices
+from thinwire.control.translating.planning import Judge
+
+WANTED = st.none() | st.builds(
+    lambda t, since, emit: {"t": t, "since": since, "emit": emit},
+    st.sampled_from([0.5, "0.50", 1.0, 2, 7.5]),
+    st.sampled_from([0.0, 1.0, 5.0]),
+    st.sampled_from(["all", "changes"]),
+)
+CHANGES = st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), WANTED), max_size=4), max_size=8)
+
+
+@given(CHANGES)
+def test_a_judge_that_hears_of_changes_says_what_one_says_who_looks_at_all(rounds):
+    judge, present = Judge(), topic()
+    before = judge.verdicts(present)
+    for changes in rounds:
+        for identity, wanted in changes:
+            present.subscriptions.pop(identity, None)
+            if wanted is not None:
+                present.subscriptions[identity] = asking(identity, **wanted)
+        said = judge.verdicts(present, {identity for identity, _ in changes} | {"rooms"})
+        assert list(said.items()) == list(Judge().verdicts(present).items())
+        if said == before and list(said) == list(before):
+            before = said
+    assert judge.verdicts(present, set()) is judge.verdicts(present, {"nobody"})
+
+
+@given(CHANGES)
+def test_what_is_asked_of_publishers_needs_each_demand_once(rounds):
+    voices, asked = Voices(), {}
+    for identity, wanted in (change for changes in rounds for change in changes):
+        before = asked.pop(identity, None)
+        if wanted is not None:
+            asked[identity] = asking(identity, **wanted)
+        voices.hear(before, asked.get(identity))
+        assert budget(ROOMS, voices.asking()) == budget(ROOMS, asked.values())
+        assert len(voices.asking()) == len({str(one.tolerance["t"]) for one in asked.values()})

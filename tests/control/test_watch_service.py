@@ -1,0 +1,231 @@
+"""The parts of the watch service: its log is written by one at a time, and says where a successor goes on."""
+
+import asyncio
+import json
+import math
+
+import pytest
+
+from thinwire.conformance.composite import (
+    Condition,
+    Entry,
+    Evaluator,
+    Feed,
+    Order,
+    Position,
+    Predicate,
+    Quantity,
+    Radius,
+    Reading,
+    WatchState,
+)
+from thinwire.control.names import log_of, publisher_subjects, watch_log_of, watch_subject
+from thinwire.control.watching.documents import WatchDocument, WatcherDocument, WatchOptions
+from thinwire.control.watching.evaluation import Step
+from thinwire.control.watching.notices import WatchNotice
+from thinwire.control.watching.output import WatchLog
+from thinwire.control.watching.places import Progress, first_place, next_place
+from thinwire.control.watching.quantities import TopicQuantities
+from thinwire.control.watching.records import read_record, read_state, records, write_record, write_state
+from thinwire.errors import CorruptWatchLog, RegistryError, Superseded, ThinwireError, WatchFailed
+from thinwire.events import Event, Property, Schema
+from thinwire.link import Missed, Watermark
+from thinwire.transports.broker import Retention, Stored
+from thinwire.transports.local import LocalBroker, LocalServer
+
+WATCH = "00ff00ff00ff00ff"
+ROOMS = Schema(
+    "rooms",
+    [
+        Property("time", "timestamp", "header", form="iso:T0Z"),
+        Property("room", "string", "dimension"),
+        Property("t", "number", step="0.1"),
+    ],
+)
+QUANTITY = Quantity("rooms", ("11.1",), "t")
+CONDITION = Condition.of(Predicate(QUANTITY, Radius(5)))
+FEED = Feed("rooms", "p1")
+
+
+def messages(*values):
+    """What an evaluator tells of these values."""
+    evaluator = Evaluator(CONDITION, max_delay=0)
+    entries = (
+        Entry(FEED, at, (Reading(Order(at, *FEED, 0, at), {QUANTITY: value}),), at)
+        for at, value in enumerate(values, start=1)
+    )
+    return [message for entry in entries for message in evaluator.read(entry, 0)]
+
+
+def fresh(number=0):
+    return Progress(WatchState(CONDITION.fingerprint, number), {"rooms": 0}, {"rooms": 0})
+
+
+async def begun(broker):
+    log = WatchLog(broker, WATCH)
+    await log.open()
+    assert await log.recover(CONDITION.fingerprint) is None
+    await log.keep(fresh())
+    return log
+
+
+def test_a_successor_goes_on_where_the_log_ends_and_the_predecessor_is_refused():
+    async def story():
+        server = LocalServer()
+        first = await begun(LocalBroker(server))
+        told = messages(10, 20, 30)
+        await first.write(Step(told[:2], [], {"rooms": 2}))
+        second = WatchLog(LocalBroker(server), WATCH)
+        progress = await second.recover(CONDITION.fingerprint)
+        assert (progress.state.number, progress.state.held, progress.read) == (2, {0: 20}, {"rooms": 2})
+        await second.write(Step(told[2:], [], {"rooms": 3}))
+        with pytest.raises(Superseded):
+            await first.write(Step(told[2:], [WatchNotice("gone", "rooms", "p1", {})], {"rooms": 3}))
+        third = WatchLog(LocalBroker(server), WATCH)
+        assert (await third.recover(CONDITION.fingerprint)).state.number == 3
+
+    asyncio.run(story())
+
+
+def test_a_record_whose_acknowledgement_was_lost_is_recognised():
+    async def story():
+        broker = LocalBroker(LocalServer())
+        log = await begun(broker)
+        before = log.last
+        step = Step(messages(10), [], {"rooms": 1})
+        await log.write(step)
+        log.last = before  # as if the answer had not come
+        await log.write(step)
+        assert (await broker.span(watch_log_of(WATCH))).messages == 2
+
+    asyncio.run(story())
+
+
+def test_many_messages_make_several_records_and_only_the_last_knows_how_far_was_read():
+    told = messages(*range(0, 600, 10))
+    parts = list(records(told, [WatchNotice("gone", "rooms", "p1", {"seconds": 3.0})], limit=2_000))
+    assert len(parts) > 3
+    read = [read_record(write_record(part, {"rooms": 9}, 10_000)) for part in parts]
+    assert [message for record in read for message in record.messages] == told
+    assert [len(record.notices) for record in read] == [1] + [0] * (len(parts) - 1)
+
+    async def story():
+        broker = LocalBroker(LocalServer())
+        log = await begun(broker)
+        await log.write(Step(messages(*range(0, 60_000, 10)), [], {"rooms": 60}))
+        stored = []
+        reader = await broker.read(watch_log_of(WATCH), first=1, subjects=[watch_subject(WATCH)])
+        while (one := await reader.next(0.1)) is not None:
+            stored.append(read_record(one.payload).read)
+            reader.done(one.offset)
+        await reader.close()
+        assert len(stored) > 1
+        assert stored == [{"rooms": 0}] * (len(stored) - 1) + [{"rooms": 60}]
+
+    asyncio.run(story())
+
+
+def test_a_state_is_read_back_and_one_above_the_limit_is_refused_by_name():
+    state = WatchState(CONDITION.fingerprint, 7, held={0: 3}, positions={FEED: Position(4, 5)})
+    progress = Progress(state, {"rooms": 1}, {"rooms": 9})
+    assert read_state(write_state(progress, 10_000), CONDITION.fingerprint) == progress
+    with pytest.raises(WatchFailed, match="limit=100"):
+        write_state(progress, 100)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"messages": 3, "read": {}}',
+        b'{"messages": [3], "read": {}}',
+        b'{"messages": []}',
+        b'{"messages": [], "read": {"rooms": -1}}',
+        b'{"messages": [], "notices": [["strange", "a", "b", {}]], "read": {}}',
+        b'{"messages": [], "notices": [["gone", 1, "b", {}]], "read": {}}',
+    ],
+)
+def test_what_is_no_record_is_refused_by_name(payload):
+    with pytest.raises(CorruptWatchLog):
+        read_record(payload)
+    with pytest.raises(CorruptWatchLog):
+        read_state(payload, CONDITION.fingerprint)
+
+
+def test_where_it_goes_on_is_behind_what_each_publisher_told():
+    async def story():
+        broker = LocalBroker(LocalServer())
+        await broker.open_log(log_of("rooms"), [publisher_subjects("rooms")])
+        for publisher in ("p1", "p2", "p1", "p2", "p3"):
+            await broker.append(log_of("rooms"), f"tw.log.rooms.{publisher}.d", b"x")
+        positions = {Feed("rooms", "p1"): Position(3, None), Feed("rooms", "p2"): Position(2, None)}
+        progress = Progress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": 4})
+        place = await next_place(broker, "rooms", progress)
+        assert place.worked_off == {"p1": 3, "p2": 2, "p3": 4}
+        assert place.first == 3
+        all_read = {Feed("rooms", name): Position(at) for name, at in (("p1", 3), ("p2", 4), ("p3", 5))}
+        done = Progress(WatchState("4f", positions=all_read), {"rooms": 0}, {"rooms": 5})
+        assert (await next_place(broker, "rooms", done)).first == 6
+        firsts = [(await first_place(broker, "rooms", start)).first for start in ("earliest", "latest", 0.0)]
+        assert firsts == [1, 6, 1]
+
+    asyncio.run(story())
+
+
+def test_messages_that_left_the_log_unread_are_known_to_be_missing():
+    async def story():
+        broker = LocalBroker(LocalServer())
+        await broker.open_log(log_of("rooms"), [publisher_subjects("rooms")], Retention(messages=2))
+        for _ in range(5):
+            await broker.append(log_of("rooms"), "tw.log.rooms.p1.d", b"x")
+        for offset, place in ((1, (4, True)), (3, (4, False)), (4, (5, False))):
+            positions = {FEED: Position(offset)}
+            progress = Progress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": offset})
+            found = await next_place(broker, "rooms", progress)
+            assert (found.first, found.is_cut) == place
+
+    asyncio.run(story())
+
+
+def test_events_become_readings_with_their_own_times_and_only_of_what_is_watched():
+    quantities = TopicQuantities("rooms", ROOMS, CONDITION)
+    about = {"bound": {"t": 0.0}, "ordinal": 3, "publisher": "p1", "incarnation": 2}
+    event = Event({"time": "1970-01-01T00:00:07Z", "room": "11.1", "t": 2.5}, source=("11.1",), **about)
+    other = Event({"time": "1970-01-01T00:00:08Z", "room": "9", "t": 2.5}, source=("9",), **about)
+    off = Event({**event, "t": 2.0}, source=("11.1",), **{**about, "bound": {"t": 0.5}})
+    lost = Missed("p1", ("11.1",), 1, 2, "gap")
+    found = [event, other, off, off, Watermark("p1", 9.5), lost, Missed("p1", ("9",), 1, 2, "gap")]
+    told = quantities.told("p1", Stored(4, "", b"", 100.0), found)
+    order = Order(7_000_000, "rooms", "p1", 2, 3, "('11.1',)")
+    assert told.entry == Entry(FEED, 4, (Reading(order, {QUANTITY: 25}),), 9_500_000)
+    assert [notice.kind for notice in told.notices] == ["coarser", "missed"]
+
+
+def test_without_times_of_their_own_events_are_ordered_as_they_were_stored():
+    bare = Schema("rooms", [p for p in ROOMS if p.name != "time"])
+    quantities = TopicQuantities("rooms", bare, CONDITION)
+    event = Event({"room": "11.1", "t": 2.5}, source=("11.1",), bound={}, ordinal=1, publisher="p1")
+    entry = quantities.told("p1", Stored(4, "", b"", 100.0), [event]).entry
+    assert (entry.readings[0].order.time, entry.complete) == (100_000_000, 99_999_999)
+
+
+def test_documents_name_equal_watches_alike_and_refuse_what_cannot_be():
+    plain = WatchDocument.of("a", WATCH, WatchOptions())
+    assert plain.watch == WatchDocument.of("b", WATCH, WatchOptions()).watch
+    others = [WatchOptions(max_delay=2), WatchOptions(late_policy="drop"), WatchOptions(start="earliest")]
+    assert len({WatchDocument.of("a", WATCH, options).watch for options in (WatchOptions(), *others)}) == 4
+    endless = WatchDocument.of("a", WATCH, WatchOptions(max_delay=math.inf, start=12.5))
+    assert WatchDocument.decode(endless.encode()) == endless
+    assert endless.options == WatchOptions(max_delay=math.inf, start=12.5)
+    document = json.loads(plain.encode())
+    for field, bad in (("watch", "x"), ("expression", 3), ("max_delay", -1), ("late_policy", "no"), ("start", "soon")):
+        with pytest.raises(RegistryError, match=field):
+            WatchDocument.decode(json.dumps({**document, field: bad}).encode())
+    for bad in ({"max_delay": -1}, {"max_delay": math.nan}, {"late_policy": "no"}, {"start": "soon"}):
+        with pytest.raises(ThinwireError, match=next(iter(bad))):
+            WatchOptions(**bad)
+    watcher = WatcherDocument(WATCH, "desk", True, 3.0)
+    assert WatcherDocument.decode(watcher.encode()) == watcher
