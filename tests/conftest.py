@@ -10,7 +10,14 @@ from hypothesis import HealthCheck, settings
 # A compiled kernel is kept beside its own file and does not notice a change in the files it takes pieces and constants
 # from. Tests keep theirs under a name made of all those files, so that they never run an old one.
 ROOT = Path(__file__).parents[1]
-PIECES = ("reduction/**/*.py", "formats/*.py", "frames/*.py", "workload/samples/*.py")
+PIECES = (
+    "conformance/kernels/*.py",
+    "formats/*.py",
+    "frames/*.py",
+    "overlay/**/*.py",
+    "reduction/**/*.py",
+    "workload/samples/*.py",
+)
 _sources = sorted(path for piece in PIECES for path in (ROOT / "src" / "thinwire").glob(piece))
 _digest = sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))

@@ -1,6 +1,10 @@
 """Compiles the kernels before the tests begin, beside the linters; each process of the tests would do it for itself."""
 
+import numpy as np
+
 import conftest  # says where tests keep their kernels
+from thinwire.conformance import IntervalIndex
+from thinwire.control.translating.holding import warm_up_holding
 from thinwire.evaluation.bench.stream import sensor_batch, sensor_schema
 from thinwire.evaluation.demo.plants import rehearse
 from thinwire.link import Publisher, Subscriber
@@ -19,6 +23,8 @@ def compile_all() -> None:
     TableReader(Subscriber([schema], publisher="p1"), schema).take(
         messages, offsets=numbers, times=[0.0] * len(messages)
     )
+    warm_up_holding()
+    IntervalIndex([1], value=0).offer_many(np.array([0, 2]))
 
 
 if __name__ == "__main__":

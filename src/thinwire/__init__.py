@@ -6,7 +6,20 @@
 'compact'
 """
 
-from thinwire.client import Away, Bus, Coarser, Skewed, Subscription, TopicPublisher, Unreadable, Unserved, connect
+from thinwire.client import (
+    Away,
+    Bus,
+    Coarser,
+    Gone,
+    Hit,
+    Hits,
+    Skewed,
+    Subscription,
+    TopicPublisher,
+    Unreadable,
+    Unserved,
+    connect,
+)
 from thinwire.errors import ThinwireError
 from thinwire.events import Event, Property, Schema, from_class, from_turtle, infer, opaque, to_turtle
 from thinwire.link import Audit, LinkConfig, Missed, Publisher, Subscriber, Watermark
@@ -19,6 +32,9 @@ __all__ = [
     "Coarser",
     "Demand",
     "Event",
+    "Gone",
+    "Hit",
+    "Hits",
     "LinkConfig",
     "Missed",
     "Property",

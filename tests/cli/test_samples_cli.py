@@ -7,7 +7,7 @@ import pytest
 from thinwire.cli.main import main
 from thinwire.events import Schema
 from thinwire.events.turtle import from_turtle
-from thinwire.workload.samples import building
+from thinwire.workload.samples import building, market
 
 
 def run(capsys, *args, code=0):
@@ -23,6 +23,13 @@ def test_without_a_name_the_samples_are_listed(capsys):
 def test_events_are_json_lines(capsys):
     lines = run(capsys, "building", "-n", "4", "--seed", "3", "--sources", "2").out.splitlines()
     assert [json.loads(line) for line in lines] == list(building.events(4, seed=3, sources=2))
+
+
+def test_the_market_is_there_too(capsys):
+    lines = run(capsys, "market", "-n", "3", "--sources", "2").out.splitlines()
+    assert [json.loads(line) for line in lines] == list(market.events(3, sources=2))
+    assert Schema.from_document(json.loads(run(capsys, "market", "--schema").out)) == market.schema()
+    assert "no original" in run(capsys, "market", "--calibration", code=2).err
 
 
 def test_events_as_one_document(capsys):

@@ -79,8 +79,8 @@ def test_help_lists_every_verb_and_imports_none(shell, tmp_path, capsys):
 
 
 def test_the_table_is_complete():
-    live = {"up", "pub", "sub", "record", "registry", "dict", "doctor"}
-    spark = {"ingest", "replay", "analyze", "sweep"}
+    live = {"up", "pub", "sub", "watch", "record", "registry", "dict", "doctor"}
+    spark = {"ingest", "replay", "analyze", "deliver", "sweep"}
     assert set(VERBS) == live | spark | {"demo", "samples", "bench", "reproduce", "ledger", "version"}
 
 

@@ -53,10 +53,11 @@ def test_a_broker_that_dies_is_not_kept_secret(up):
 def test_services_run_beside_a_broker_together_or_alone(up):
     _, line = up
     for only, sentence in (
-        ((), "registry, translator and dictionaries run"),
+        ((), "registry, translator, dictionaries and watches run"),
         (("--only", "translator"), "the translator runs"),
         (("--only", "registry"), "the registry runs"),
         (("--only", "dictionaries"), "the dictionary service runs"),
+        (("--only", "watches"), "the watch service runs"),
     ):
         with running("up", "--to", line["url"], *only, "--json") as (process, said):
             assert said["url"] == line["url"]

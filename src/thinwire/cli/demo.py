@@ -16,6 +16,7 @@ from rich.live import Live
 from thinwire.cli import demo_view
 from thinwire.cli.demo_facts import facts
 from thinwire.cli.output import JsonOption, Output
+from thinwire.control.translating.holding import warm_up_holding
 from thinwire.errors import MissingExtra, SparkUnavailable
 from thinwire.evaluation.demo import MAX_RATE, PLANTS, Show, View, rehearse
 from thinwire.evaluation.ledgers import append
@@ -58,6 +59,7 @@ def demo(
     output.note(f"{PLANTS} plants, {rate} events a second ({rate / PLANTS:.0f} times real time) for {seconds:g} s.")
     with output.console.status("the first run on a machine compiles its kernels, up to a minute, once"):
         rehearse()
+        warm_up_holding()  # of the translator, which must not be compiling while subscribers wait for it
     show = Show(run, rate, seconds, together=all_at_once, with_spark=spark and _spark_runs(output))
     try:
         asyncio.run(_perform(output, show))

@@ -30,19 +30,21 @@ class Verb(NamedTuple):
 
 
 VERBS = {
-    "up": Verb("thinwire.cli.up", "up", "Start a broker and the registry on this machine."),
+    "up": Verb("thinwire.cli.up", "up", "Start a broker and the services on this machine."),
     "pub": Verb("thinwire.cli.pub", "pub", "Publish events from JSON lines."),
     "sub": Verb("thinwire.cli.sub", "sub", "Print the events of a topic as JSON lines."),
+    "watch": Verb("thinwire.cli.watch", "watch", "Print when quantities of several topics have moved."),
     "record": Verb("thinwire.cli.record", "record", "Copy the logs of topics into files, and say what is in them."),
     "ingest": Verb("thinwire.cli.ingest", "ingest", "Land topics in a Parquet table, on Spark."),
     "replay": Verb("thinwire.cli.replay", "replay", "Play a table back onto a topic, on Spark."),
     "analyze": Verb("thinwire.cli.analyze", "analyze", "What would be saved on recorded events, and the plan for it."),
+    "deliver": Verb("thinwire.cli.deliver", "deliver", "What thresholds would deliver of recorded events, on Spark."),
     "sweep": Verb("thinwire.cli.sweep", "sweep", "Any function over a grid of parameters, on Spark."),
     "dict": Verb("thinwire.cli.dict", "dictionaries", "Dictionaries: train, list, look at and check them."),
     "registry": Verb("thinwire.cli.registry", "registry", "What is known of topics, schemas and subscribers."),
     "doctor": Verb("thinwire.cli.doctor", "doctor", "Is everything as it should be, here and at the broker?"),
     "demo": Verb("thinwire.cli.demo", "demo", "The whole system on this machine, with a live view."),
-    "samples": Verb("thinwire.cli.samples", "samples", "Write sample events of a generated building or fleet."),
+    "samples": Verb("thinwire.cli.samples", "samples", "Write sample events of a generated building or market."),
     "bench": Verb("thinwire.cli.bench", "bench", "Measure bytes and time, ours beside the usual formats."),
     "reproduce": Verb("thinwire.cli.reproduce", "reproduce", "Every table and figure again, with its command."),
     "ledger": Verb("thinwire.cli.ledger", "ledger", "Show what a run wrote into its ledger."),

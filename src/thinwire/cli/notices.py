@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from thinwire.client.notices import Away, Coarser, Notice, Skewed, Unreadable, Unserved
+from thinwire.client.notices import Away, Coarser, Gone, Notice, Skewed, Unreadable, Unserved
 from thinwire.link import Missed
 
 _REASONS = {
@@ -38,6 +38,9 @@ def in_words(notice: Notice) -> str:
         return f"the broker has not been reached for {notice.seconds:.0f} s; reading goes on when it is back"
     if isinstance(notice, Unserved):
         return notice.reason
+    if isinstance(notice, Gone):
+        who = f"publisher {notice.publisher} of {notice.topic}"
+        return f"{who} has not been heard for {notice.seconds:.0f} s; its values stay, and it is not waited for"
     return ""
 
 

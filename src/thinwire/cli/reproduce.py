@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -33,6 +33,12 @@ DataOption = Annotated[
 RunsOption = Annotated[
     int | None, typer.Option("--runs", help=f"How often figure 7 is measured; {RUNS} times by default.", min=1)
 ]
+NodesOption = Annotated[
+    int | None, typer.Option("--nodes", help="The largest network of `conformance`; 1,600.", min=100)
+]
+SubscriptionsOption = Annotated[
+    int | None, typer.Option("--subscriptions", help="Of all sources of `conformance`; 6,000.", min=30)
+]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder of the pictures.")]
 
 
@@ -52,18 +58,21 @@ def reproduce(
     quick: QuickOption = False,
     runs: RunsOption = None,
     data: DataOption = None,
+    nodes: NodesOption = None,
+    subscriptions: SubscriptionsOption = None,
     out: OutOption = Path("runs/reproduce"),
     master: MasterOption = "local[*]",
     json: JsonOption = False,
 ) -> None:
     """Every table and figure again, ours beside the published ones.
 
-    The cells of `dictionaries` run on Spark where it can run, else one
-    after the other in this process.
+    The cells of `dictionaries` and `conformance` run on Spark where it
+    can run, else one after the other in this process.
 
     \b
     thinwire reproduce virtual-events --figure 5
     thinwire reproduce dictionaries --table 5.4.4 --data streams
+    thinwire reproduce conformance --figure 4.7 --nodes 1600
     """
     output = Output(json)
     if listing:
@@ -72,9 +81,11 @@ def reproduce(
     if name == "dictionaries":
         output.document(_dictionaries(output, table, figure, events, quick, data, out, master))
         return
+    if name == "conformance":
+        output.document(_conformance(output, table, figure, nodes, subscriptions, data, quick, out, master))
+        return
     chosen = find(name)
-    if table is not None:
-        raise ConfigError("this has figures and no tables", table=table, choose_from=sorted(chosen.figures))
+    _refuse_tables(table, sorted(chosen.figures))
     numbers = _numbers(chosen, figure)
     scale = Scale(events or (QUICK if quick else FULL), runs or (QUICK_RUNS if quick else RUNS))
     output.note(chosen.paper)
@@ -82,6 +93,11 @@ def reproduce(
     for number in numbers:
         document[f"figure {number}"] = _FIGURES[number](output, chosen, scale, out)
     output.document(document)
+
+
+def _refuse_tables(table: str | None, figures: Iterable[int | str]) -> None:
+    if table is not None:
+        raise ConfigError("this has figures and no tables", table=table, choose_from=list(figures))
 
 
 def _numbers(chosen: Experiment, figure: str | None) -> list[int]:
@@ -107,6 +123,24 @@ def _dictionaries(
 
     scale = SheetScale(quick, str(data.resolve()) if data is not None else None, events or FULL)
     return reproduce_sheets(output, table, figure, scale, out / "dictionaries", master)
+
+
+def _conformance(
+    output: Output,
+    table: str | None,
+    figure: str | None,
+    nodes: int | None,
+    subscriptions: int | None,
+    data: Path | None,
+    quick: bool,
+    out: Path,
+    master: str,
+) -> dict[str, Any]:
+    from thinwire.cli.reproduce_conformance import asked, reproduce_figures
+    from thinwire.evaluation.reproduce.conformance import FIGURES
+
+    _refuse_tables(table, FIGURES)
+    return reproduce_figures(output, figure, asked(nodes, subscriptions, data, quick), out / "conformance", master)
 
 
 def _figure_5(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
@@ -191,17 +225,21 @@ _FIGURES: dict[int, Callable[[Output, Experiment, Scale, Path], Any]] = {5: _fig
 
 
 def _list(output: Output) -> None:
+    from thinwire.cli.reproduce_conformance import listing as conformance_figures
     from thinwire.cli.reproduce_dictionaries import COLUMNS, NAME
     from thinwire.cli.reproduce_dictionaries import listing as sheets
+    from thinwire.evaluation.reproduce import conformance
     from thinwire.evaluation.reproduce.dictionaries_published import PAPER
 
     rows = [
         (e.name, f"figure {number}", what, f"thinwire reproduce {e.name} --figure {number}")
         for e in EXPERIMENTS.values()
         for number, what in e.figures.items()
-    ] + sheets()
+    ]
+    rows += sheets() + conformance_figures()
     output.table("what can be reproduced", COLUMNS, rows)
-    for name, paper in [*((e.name, e.paper) for e in EXPERIMENTS.values()), (NAME, PAPER)]:
+    papers = {e.name: e.paper for e in EXPERIMENTS.values()} | {NAME: PAPER, conformance.NAME: conformance.PAPER}
+    for name, paper in papers.items():
         output.note(f"{name}: {paper}")
     output.document({"experiments": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
 

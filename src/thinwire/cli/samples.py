@@ -11,7 +11,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.errors import ConfigError
 from thinwire.events.turtle import to_turtle
 from thinwire.formats.sizes import FORMATS
-from thinwire.workload.samples import building
+from thinwire.workload.samples import building, market
 
 
 class Sample(NamedTuple):
@@ -21,12 +21,17 @@ class Sample(NamedTuple):
     module: Any
 
 
-SAMPLES = {"building": Sample("a solar-thermal cooling plant, 37 measurements, one event a second", building)}
+SAMPLES = {
+    "building": Sample("a solar-thermal cooling plant, 37 measurements, one event a second", building),
+    "market": Sample("minute bars of stocks in whole cents, one event a trading minute and stock", market),
+}
 
 NameArgument = Annotated[str | None, typer.Argument(help="The sample; without it all are listed.")]
 CountOption = Annotated[int, typer.Option("-n", help="How many events.", min=0)]
 SeedOption = Annotated[int, typer.Option("--seed", help="Another seed, another stream.", min=0)]
-SourcesOption = Annotated[int, typer.Option("--sources", help="How many plants.", min=1, max=building.MAX_SOURCES)]
+SourcesOption = Annotated[
+    int, typer.Option("--sources", help="How many plants, or stocks.", min=1, max=building.MAX_SOURCES)
+]
 SchemaOption = Annotated[bool, typer.Option("--schema", help="Print the schema instead of events.")]
 TurtleOption = Annotated[bool, typer.Option("--turtle", help="The schema as RDF in Turtle.")]
 CalibrationOption = Annotated[bool, typer.Option("--calibration", help="Compare with the original's published sizes.")]
@@ -53,7 +58,7 @@ def samples(
     if schema or turtle:
         print(to_turtle(module.schema()) if turtle else json_text.dumps(module.schema().to_document(), indent=2))
     elif calibration:
-        _calibration(output, name, module.calibration(events, seed))
+        _calibration(output, name, _rows(name, module, events, seed))
     elif json:
         output.document({"sample": name, "seed": seed, "events": list(module.events(count, seed, sources))})
     else:
@@ -65,6 +70,13 @@ def _sample(name: str) -> Sample:
     if name not in SAMPLES:
         raise ConfigError("no such sample", sample=name, choose_from=sorted(SAMPLES))
     return SAMPLES[name]
+
+
+def _rows(name: str, module: Any, events: int, seed: int) -> list[building.Row]:
+    if not hasattr(module, "calibration"):
+        raise ConfigError("this sample has no original to compare with", sample=name)
+    rows: list[building.Row] = module.calibration(events, seed)
+    return rows
 
 
 def _list(output: Output) -> None:

@@ -24,7 +24,7 @@ from thinwire.cli.live import (
     TokenOption,
 )
 from thinwire.cli.output import Output
-from thinwire.client.opening import open_broker, run_dictionaries, run_registry, run_translator
+from thinwire.client.opening import open_broker, run_dictionaries, run_registry, run_translator, run_watches
 from thinwire.client.urls import read_url
 from thinwire.clock import WallClock
 from thinwire.control.plans import Plan, load_plan, register_plan
@@ -44,6 +44,7 @@ class Service(StrEnum):
     REGISTRY = "registry"
     TRANSLATOR = "translator"
     DICTIONARIES = "dictionaries"
+    WATCHES = "watches"
 
 
 PortOption = Annotated[int, typer.Option("--port", help="Where it listens; 0 for a free port.", min=0, max=65535)]
@@ -56,7 +57,7 @@ RunningOption = Annotated[
 ]
 OnlyOption = Annotated[
     Service | None,
-    typer.Option("--only", help="Run one of the services alone; translators and dictionaries may be several."),
+    typer.Option("--only", help="Run one of the services alone; all but the registry share the work with others."),
 ]
 PlanOption = Annotated[
     Path | None, typer.Option("--plan", metavar="FILE", help="Register the topics of this plan, with their settings.")
@@ -77,15 +78,16 @@ def up(
     key: KeyOption = None,
     json: JsonLineOption = False,
 ) -> None:
-    """Run a broker on this machine, the registry, a translator and the
-    dictionary service, until Ctrl-C or SIGTERM.
+    """Run a broker on this machine, the registry, a translator, the
+    dictionary service and the watch service, until Ctrl-C or SIGTERM.
 
     The registry tells publishers what subscribers want; the translator makes
     channels of the log for those who ask for less than the most demanding
     one; the dictionary service finds what the messages of a topic share,
-    where its owner wants that. The broker listens on 127.0.0.1 alone and dies with this process, even
-    a killed one. Leaves with 0 when it is stopped, with 2 where it cannot
-    start.
+    where its owner wants that; the watch service evaluates what `thinwire
+    watch` asks. The broker listens on 127.0.0.1 alone and dies with this
+    process, even a killed one. Leaves with 0 when it is stopped, with 2
+    where it cannot start.
 
     \b
     thinwire up --dir ~/thinwire-data
@@ -142,10 +144,13 @@ async def _register(output: Output, url: str, options: dict[str, Any], plan: Pla
     output.note(f"registered from the plan: {', '.join(topic.topic for topic in topics)}")
 
 
+_NAMES = {Service.DICTIONARIES: "the dictionary service", Service.WATCHES: "the watch service"}
+
+
 def _named(only: Service | None) -> str:
     if only is None:
-        return "registry, translator and dictionaries"
-    return "the dictionary service" if only is Service.DICTIONARIES else f"the {only}"
+        return "registry, translator, dictionaries and watches"
+    return _NAMES.get(only, f"the {only}")
 
 
 @asynccontextmanager
@@ -155,6 +160,7 @@ async def _services(url: str, options: dict[str, Any], only: Service | None) -> 
         Service.REGISTRY: run_registry,
         Service.TRANSLATOR: run_translator,
         Service.DICTIONARIES: run_dictionaries,
+        Service.WATCHES: run_watches,
     }
     async with AsyncExitStack() as stack:
         tasks: set[asyncio.Task[None]] = set()

@@ -4,7 +4,7 @@ An area is a list of places where bars are written, so a new area is one file an
 is looked up when the area runs: `thinwire.testing` and `thinwire.spark` lie above this room, which must not know them.
 
 >>> sorted(AREAS)
-['classes', 'dictionaries', 'live', 'spark', 'wire']
+['classes', 'conformance', 'dictionaries', 'live', 'spark', 'wire']
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ AREAS: dict[str, tuple[str, ...]] = {
         "thinwire.evaluation.bench.dictionary_policies:BARS",
         "thinwire.evaluation.bench.dictionaries_live:BARS",
         "thinwire.testing.bars:DICTIONARIES",
+    ),
+    "conformance": (
+        "thinwire.evaluation.conformance_index:BARS",
+        "thinwire.evaluation.conformance_overlay:BARS",
+        "thinwire.evaluation.conformance_composite:BARS",
+        "thinwire.evaluation.bench.conformance_live:BARS",
     ),
     "spark": (
         "thinwire.spark.bench.source:BARS",

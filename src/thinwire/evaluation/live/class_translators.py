@@ -22,8 +22,11 @@ class TellingTranslatorRole(ServiceRole):
         self.settings = settings
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """`counts`: events of a topic that it has read, and how often it has encoded one."""
+        """`counts`: events of a topic that it has read, and how often it has encoded one; `classes`: how many of its
+        classes have a channel of which it was said."""
         work = self._service.works.get(command["topic"])
+        if command["do"] == "classes":
+            return {"said": work.said if work is not None else 0}
         if work is None or work.translation is None:
             return {"events": 0, "encodings": 0}
         counts = work.translation.counts

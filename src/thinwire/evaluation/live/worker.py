@@ -26,6 +26,8 @@ ROLES = {
     "witness": "thinwire.evaluation.live.class_roles:WitnessRole",
     "sweeping": "thinwire.evaluation.live.class_sweep:SweepingRole",
     "swept": "thinwire.evaluation.live.class_sweep:SweptRole",
+    "walking": "thinwire.evaluation.live.conformance_walk:WalkingRole",
+    "walked": "thinwire.evaluation.live.conformance_walk:WalkedRole",
     "registry": "thinwire.evaluation.live.services:RegistryRole",
     "translator": "thinwire.evaluation.live.services:TranslatorRole",
     "dictionaries": "thinwire.evaluation.live.services:DictionariesRole",

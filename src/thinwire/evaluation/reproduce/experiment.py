@@ -40,5 +40,7 @@ def find(name: str) -> Experiment:
     [5, 6, 7]
     """
     if name not in EXPERIMENTS:
-        raise ConfigError("no such experiment", experiment=name, choose_from=sorted([*EXPERIMENTS, "dictionaries"]))
+        raise ConfigError(
+            "no such experiment", experiment=name, choose_from=sorted([*EXPERIMENTS, "conformance", "dictionaries"])
+        )
     return EXPERIMENTS[name]

@@ -17,26 +17,26 @@ LINES = {"json": "#5c6b73", "thinwire": "#1f6f8b"}
 
 def figure_5(sizes: Mapping[str, float], folder: Path) -> list[Path]:
     """Published and measured sizes of the formats, side by side."""
-    figure, axes = _sheet("Baseline without reduction (figure 5)", width=7.0)
+    figure, axes = sheet("Baseline without reduction (figure 5)", width=7.0)
     names = list(sizes)
     published = [float(PUBLISHED[name]) for name in names]
     series = {"published": published, "generated building": list(sizes.values())}
     _groups(axes, names, series, (THEIRS, OURS))
-    return _save(figure, folder / "figure-5")
+    return save(figure, folder / "figure-5")
 
 
 def figure_6(stages: Sequence[Stages], folder: Path) -> list[Path]:
     """Four bars a format: raw, the two hops, reconstructed; beside our frames the events are weighed as JSON."""
-    figure, axes = _sheet("Publisher exact, subscriber within 1.0 (figure 6)", width=11.0)
+    figure, axes = sheet("Publisher exact, subscriber within 1.0 (figure 6)", width=11.0)
     names = [stage.format.replace(", ", "\npredictor ") for stage in stages]
     columns = zip(*(stage.per_event for stage in stages), strict=True)
     _groups(axes, names, dict(zip(STAGES, map(list, columns), strict=True)), STAGE_COLOURS)
-    return _save(figure, folder / "figure-6")
+    return save(figure, folder / "figure-6")
 
 
 def figure_7(chains: Sequence[ChainFigure], folder: Path) -> list[Path]:
     """Processor and memory of the whole chain over time; the band is the spread between runs."""
-    figure, axes = _sheet("Whole chain over time (figure 7)", width=11.0, panels=2)
+    figure, axes = sheet("Whole chain over time (figure 7)", width=11.0, panels=2)
     for axis, label, place in zip(axes, ("cores", "resident memory, MB"), (0, 2), strict=True):
         axis.set_ylabel(label)
         axis.set_xlabel("seconds")
@@ -46,7 +46,7 @@ def figure_7(chains: Sequence[ChainFigure], folder: Path) -> list[Path]:
             _band(axis, mean, spread, KINDS[chain.kind], LINES[chain.kind])
         axis.set_ylim(bottom=0)
     axes[0].legend(frameon=False, fontsize=9)
-    return _save(figure, folder / "figure-7")
+    return save(figure, folder / "figure-7")
 
 
 def _band(axes: Any, mean: list[float], spread: list[float], label: str, colour: str) -> None:
@@ -56,12 +56,13 @@ def _band(axes: Any, mean: list[float], spread: list[float], label: str, colour:
     axes.fill_between(seconds, low, high, color=colour, alpha=0.2, linewidth=0)
 
 
-def _sheet(title: str, width: float, panels: int = 1) -> tuple[Any, Any]:
+def sheet(title: str, width: float, panels: int = 1, height: float = 4.2) -> tuple[Any, Any]:
+    """An empty figure, and its axes; a list of them where it has several panels."""
     # A figure of its own, never pyplot's: nothing global, and no window system is asked for.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     every = [figure.add_subplot(1, panels, place + 1) for place in range(panels)]
     every[0].set_title(title, loc="left", fontsize=11)
@@ -88,9 +89,10 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def _save(figure: Any, stem: Path) -> list[Path]:
+def save(figure: Any, stem: Path) -> list[Path]:
+    """Write a figure both ways."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
     for path in paths:
         figure.savefig(path, dpi=150)
     return paths

@@ -1,0 +1,26 @@
+"""The bars of composite subscriptions: every dimension has its rows, and schemes that differ spoil them."""
+
+from thinwire.evaluation.bench import AREAS, Setting, bars
+from thinwire.evaluation.conformance_composite import DIMENSIONS, FEWER, composite_rows
+
+
+def test_the_watched_predicate_has_a_bar_where_one_was_set():
+    rows = {row.name: row for row in composite_rows(Setting(quick=True))}
+    watched = {d: rows[f"composite, dimension {d}: watched against chaining"] for d in DIMENSIONS}
+    assert {d: row.low for d, row in watched.items() if row.low} == FEWER == {2: 1.7, 5: 4.0}
+    assert all(row.sound for row in rows.values())
+    assert watched[5].value > watched[2].value > 1
+
+
+def test_the_area_runs_all_that_is_measured():
+    names = [bar.name for bar in bars("conformance")]
+    assert len(AREAS["conformance"]) == 4
+    assert names == [
+        "interval index: rates",
+        "interval index: against a scan",
+        "messages on Chord, recorded bars",
+        "simulator",
+        "a large ring",
+        "composite",
+        "live",
+    ]

@@ -1,0 +1,53 @@
+"""The bars of the index: methods that must agree do, and one that does not is told."""
+
+import numpy as np
+import pytest
+
+from thinwire.conformance import costs
+from thinwire.evaluation import conformance_index
+from thinwire.evaluation.bench import AREAS, Setting
+from thinwire.evaluation.conformance_index import CASES, Case, rates
+from thinwire.evaluation.conformance_streams import attack, jumping
+
+SMALL = [Case(300, case.spread, case.stream) for case in CASES[-4:]]
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_index_and_scan_find_the_same(case):
+    compared, counting = conformance_index._compared(case, rounds=1)
+    assert compared.sound
+    assert compared.value > 0
+    assert counting.bar == ""
+
+
+def test_a_scan_that_finds_something_else_is_told(monkeypatch):
+    monkeypatch.setattr(conformance_index, "scan_counts", lambda values, thresholds, centres: 0)
+    compared, _ = conformance_index._compared(SMALL[0], rounds=1)
+    assert compared.holds is False
+
+
+def test_cases_have_as_many_thresholds_as_they_say():
+    assert all(np.unique(case.thresholds()).size == case.count for case in CASES)
+
+
+def test_rates_are_measured():
+    few, none = rates(Setting(quick=True))
+    assert few.value > 0
+    assert "0.00 fire" in none.how
+    assert none.value > 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "mfd", "mcf"), [(attack, 36.4, 34.9), (jumping, 16.9, 23.7)], ids=["attack", "jumps"]
+)
+def test_schemes_cost_what_they_are_known_to(stream, mfd, mcf):
+    """Filters touched a value, thresholds 1 to 63, against figures of another implementation."""
+    found = {cost.scheme: cost for cost in costs(stream(5000, seed=5), range(1, 64))}
+    assert found["SF"].touched == 63
+    assert found["MFD"].touched == pytest.approx(mfd, rel=0.05)
+    assert found["MCF"].touched == pytest.approx(mcf, rel=0.05)
+    assert found["SRI"].fired == found["MCF"].fired < found["MFD"].fired
+
+
+def test_the_area_knows_them():
+    assert "thinwire.evaluation.conformance_index:BARS" in AREAS["conformance"]

@@ -1,0 +1,23 @@
+"""Many subscriptions of one source, through real processes: the audited are told exactly what `greedy` delivers."""
+
+import asyncio
+
+import pytest
+
+from thinwire.evaluation.live.conformance_crowd import walked
+from thinwire.evaluation.live.conformance_walk import WIDEST, tolerances
+
+
+@pytest.mark.slow
+def test_everybody_who_is_audited_is_told_exactly_what_is_due():
+    shares = []
+    found = asyncio.run(walked(40, 3, 300, 2_000, shares.append))
+    assert found.wrong == ()
+    assert found.told > 0
+    assert (found.classes, found.events) == (40, 300)
+    assert shares == sorted(shares)
+
+
+def test_tolerances_go_from_one_tick_to_the_widest():
+    found = tolerances(50)
+    assert (len(set(found)), found[0], found[-1]) == (50, 1, WIDEST)
