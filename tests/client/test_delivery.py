@@ -284,6 +284,7 @@ def test_nobody_subscribes_so_nothing_is_stored(url: str) -> None:
             await bus.register(schema)
             async with bus.publisher(schema.name, name="p1") as out:
                 await _until(lambda: not out.wanted)
+                await out.flush()  # what it said of itself before it knew
                 before = (await bus.broker.span(log_of(schema.name))).last
                 for n in range(50):
                     await out.publish(reading(n))

@@ -278,6 +278,6 @@ def test_a_reader_of_a_log_that_is_made_again_says_so(server: EmbeddedServer) ->
         await broker.open_log(LOG, SUBJECTS)
         reader._renew()  # as it does when heartbeats are missing
         with pytest.raises(UnknownLog, match="made again"):
-            await reader.next(5)
+            await reader.next(20)
 
     _run(server, scenario)
