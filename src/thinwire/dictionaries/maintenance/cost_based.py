@@ -134,12 +134,11 @@ class CostBased:
 
     def _sample(self, message: bytes) -> None:
         self._history.add(message)
-        gathered = self._pace.gathering == 1
-        if self._pace.gathering:
-            self._pace.go_on()
-            self._due = gathered
-            return
+        gathering = self._pace.gathering
         self._pace.go_on()
+        if gathering:
+            self._due = not self._pace.gathering
+            return
         self._sampled += 1
         if self._dictionary is not None and not (self._decay.calm and self._sampled % CALM):
             self._judge(message)
