@@ -8,12 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from thinwire.conformance.index import IntervalIndex
 from thinwire.conformance.limits import Ticks, checked_thresholds, checked_ticks
-from thinwire.conformance.mcf import Cooperative
-from thinwire.conformance.mfd import Decomposed
 from thinwire.conformance.passage import Passage
-from thinwire.conformance.single import SingleLevel
 
 
 @dataclass(frozen=True)
@@ -35,6 +31,10 @@ def costs(values: Ticks, thresholds: Iterable[int], step: int = 1, base: int | N
     >>> [(cost.scheme, cost.touched) for cost in costs(np.arange(9), [3, 7])]
     [('SF', 2.0), ('MFD', 1.75), ('MCF', 1.125), ('SRI', 0.25)]
     """
+    from thinwire.conformance.mcf import Cooperative
+    from thinwire.conformance.mfd import Decomposed
+    from thinwire.conformance.single import SingleLevel
+
     ticks, distinct = checked_ticks(values), checked_thresholds(thresholds)
     start, rest = int(ticks[0]), ticks[1:]
     passages = {
@@ -51,6 +51,8 @@ def _cost(scheme: str, passage: Passage) -> Cost:
 
 
 def _indexed(thresholds: Ticks, start: int, values: Ticks) -> Cost:
+    from thinwire.conformance.index import IntervalIndex
+
     index = IntervalIndex(thresholds, start)
     fired = sum(places.size for places, _ in index.offer_batches(values))
     events = max(1, values.size)

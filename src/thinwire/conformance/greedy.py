@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from thinwire.conformance.kernels.greedy import deliver, longest_gap
 from thinwire.conformance.limits import Ticks, checked_threshold, checked_tick, checked_ticks
 
 
@@ -22,6 +21,8 @@ def greedy(values: Ticks, threshold: int, start: int | None = None) -> Ticks:
     >>> greedy(np.array([0, 3, 6]), 5, start=0).tolist()
     [2]
     """
+    from thinwire.conformance.kernels.greedy import deliver
+
     ticks = checked_ticks(values)
     places = np.empty(ticks.size, dtype=np.int64)
     centre = checked_tick(0 if start is None else start)
@@ -36,6 +37,8 @@ def within(values: Ticks, places: Ticks, threshold: int) -> bool:
     >>> within(walk, np.array([0, 2]), 5), within(walk, np.array([0]), 5)
     (True, False)
     """
+    from thinwire.conformance.kernels.greedy import longest_gap
+
     ticks, kept = checked_ticks(values), checked_ticks(places)
     if ticks.size == 0:
         return True

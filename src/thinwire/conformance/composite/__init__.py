@@ -1,12 +1,8 @@
 """Composite subscriptions: expressions over quantities of several topics, and how they are watched."""
 
+from typing import TYPE_CHECKING
+
 from thinwire.conformance.composite.conditions import Condition
-from thinwire.conformance.composite.conjunctions import (
-    ConjunctionCosts,
-    Conjunctions,
-    composite_costs,
-    conjunction_costs,
-)
 from thinwire.conformance.composite.documents import from_document, to_document
 from thinwire.conformance.composite.evaluator import Evaluator
 from thinwire.conformance.composite.expressions import And, Expression, Formula, Or, Term, Threshold
@@ -31,6 +27,19 @@ from thinwire.conformance.composite.sequencing import Sequencer
 from thinwire.conformance.composite.strength import ChangeRate
 from thinwire.conformance.composite.table import WatchTable
 from thinwire.conformance.composite.watch import Watch
+from thinwire.contents import contents
+
+if TYPE_CHECKING:
+    from thinwire.conformance.composite.conjunctions import (
+        ConjunctionCosts,
+        Conjunctions,
+        composite_costs,
+        conjunction_costs,
+    )
+else:
+    __getattr__, __dir__ = contents(
+        __name__, {"conjunctions": "ConjunctionCosts Conjunctions composite_costs conjunction_costs"}
+    )
 
 __all__ = [
     "CARRIED",

@@ -1,4 +1,4 @@
-"""An expression as tokens, each with its place, and the drawing that points at one.
+"""An expression as tokens, each with its place.
 
 Signs and brackets stand for themselves. Everything between them is a bare run (`building.rooms`, `0.5`, `11.1`) or a
 text in quotes; what a run means depends on where it stands, and the parser knows.
@@ -14,9 +14,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from thinwire.errors import ExpressionError
-
-WINDOW = 100
-"""characters of a line that are shown around the place"""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -57,25 +54,7 @@ def error(
     text: str, at: int, detail: str, kind: type[ExpressionError] = ExpressionError, **facts: object
 ) -> ExpressionError:
     """An error about one place of an expression."""
-    line = text.count("\n", 0, at) + 1
-    column = at - text.rfind("\n", 0, at)
-    return kind(detail, shown=drawing(text, at), line=line, column=column, **facts)
-
-
-def drawing(text: str, at: int) -> str:
-    """The line of a place with a caret below it; of a long line what is around the place.
-
-    >>> print(drawing("a.x +- none", 7))
-        a.x +- none
-               ^
-    """
-    start = text.rfind("\n", 0, at) + 1
-    line = text[start:].partition("\n")[0].replace("\t", " ")
-    column = at - start
-    left = max(0, column - WINDOW // 2)
-    shown = line[left : left + WINDOW]
-    before, after = "..." * (left > 0), "..." * (left + WINDOW < len(line))
-    return f"    {before}{shown}{after}\n    {' ' * (len(before) + column - left)}^"
+    return kind.at(text, at, detail, **facts)
 
 
 def _token(found: re.Match[str]) -> Token:
