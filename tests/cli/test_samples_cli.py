@@ -49,6 +49,12 @@ def test_the_calibration_says_within_or_outside(capsys):
     assert rows[0]["published"] == 885
 
 
+def test_taxis_are_a_sample_too(capsys):
+    lines = run(capsys, "taxi", "-n", "3", "--sources", "3").out.splitlines()
+    assert [json.loads(line)["taxi"] for line in lines] == ["taxi-00001", "taxi-00002", "taxi-00003"]
+    assert "no original to compare with" in run(capsys, "taxi", "--calibration", code=2).err
+
+
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [(("castle",), "building"), (("building", "-n", "-1"), "-n"), (("building", "--seed", "x"), "--seed")],

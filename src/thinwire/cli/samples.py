@@ -11,7 +11,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.errors import ConfigError
 from thinwire.events.turtle import to_turtle
 from thinwire.formats.sizes import FORMATS
-from thinwire.workload.samples import building, market
+from thinwire.workload.samples import building, market, taxi
 
 
 class Sample(NamedTuple):
@@ -24,13 +24,14 @@ class Sample(NamedTuple):
 SAMPLES = {
     "building": Sample("a solar-thermal cooling plant, 37 measurements, one event a second", building),
     "market": Sample("minute bars of stocks in whole cents, one event a trading minute and stock", market),
+    "taxi": Sample("taxis that say where they are, one event a second each, regions of 500 m by 500 m", taxi),
 }
 
 NameArgument = Annotated[str | None, typer.Argument(help="The sample; without it all are listed.")]
 CountOption = Annotated[int, typer.Option("-n", help="How many events.", min=0)]
 SeedOption = Annotated[int, typer.Option("--seed", help="Another seed, another stream.", min=0)]
 SourcesOption = Annotated[
-    int, typer.Option("--sources", help="How many plants, or stocks.", min=1, max=building.MAX_SOURCES)
+    int, typer.Option("--sources", help="How many plants, stocks or taxis.", min=1, max=taxi.MAX_SOURCES)
 ]
 SchemaOption = Annotated[bool, typer.Option("--schema", help="Print the schema instead of events.")]
 TurtleOption = Annotated[bool, typer.Option("--turtle", help="The schema as RDF in Turtle.")]
