@@ -1,0 +1,20 @@
+"""A model small enough to fit in a test, and judges made of it."""
+
+from functools import cache
+
+import numpy as np
+
+from thinwire.placement import Host, fit_rising, random_runs
+from thinwire.placement.judge import Judge
+from thinwire.placement.samples import random_topics
+
+
+@cache
+def small_model():
+    runs = [run for k in range(1, 7) for run in random_runs(60, k, seed=1, seconds=30)]
+    return fit_rising(runs[::2], runs[1::2], rounds=80)
+
+
+def judge_of(count, seed, low=0.0, high=1.0):
+    topics = random_topics(count, np.random.Generator(np.random.PCG64(seed)), low=low, high=high)
+    return Judge(small_model(), Host(), topics, careful=False)

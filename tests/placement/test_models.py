@@ -1,0 +1,181 @@
+"""Models: what they learn, that ours only rises, that they survive a file, and what garbage does to them."""
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from placement_models import small_model
+
+from thinwire.errors import ConfigError
+from thinwire.placement import Host, Rising, Run, Topic, random_runs
+from thinwire.placement.adapting import Learner, calibrated
+from thinwire.placement.descent import minimise
+from thinwire.placement.margins import learned
+from thinwire.placement.networks import _cut, _first, _loss, _shapes, fit
+from thinwire.placement.published import Published, fit_published
+from thinwire.placement.scoring import outcome, score
+
+topics = st.builds(Topic, st.just("t"), st.floats(0.5, 90), st.floats(0.002, 0.1))
+
+
+@settings(max_examples=60)
+@given(st.lists(topics, min_size=1, max_size=5), topics)
+def test_company_never_predicts_less(together, another):
+    model, host = small_model(), Host()
+    before, after = model.bound(together, host), model.bound([*together, another], host)
+    assert (after[: len(together)] >= before * (1 - 1e-9)).all()
+
+
+@settings(max_examples=60)
+@given(topics, st.floats(1, 3))
+def test_a_higher_rate_never_predicts_less(topic, factor):
+    model, host = small_model(), Host()
+    faster = Topic("t", topic.rate * factor, topic.interval)
+    assert model.bound([faster], host)[0] >= model.bound([topic], host)[0] * (1 - 1e-9)
+
+
+def test_ours_tells_fresh_runs_and_bounds_most_of_them():
+    runs = random_runs(60, 3, seed=50, seconds=30)
+    found = score(small_model(), runs)
+    assert found.fit > 0.9
+    logs = np.log([p90 for run in runs for p90 in run.p90])
+    expected = np.concatenate([np.log(small_model().bound(run.topics, run.host)) for run in runs])
+    assert 0.8 < np.mean(logs <= expected) <= 1
+
+
+@cache
+def small_published():
+    return fit_published({k: random_runs(80, k, seed=1, seconds=30) for k in (1, 2)}, rounds=60)
+
+
+def test_the_published_model_tells_fresh_runs():
+    for k in (1, 2):
+        assert score(small_published(), random_runs(40, k, seed=9, seconds=30)).fit > 0.8
+
+
+def test_the_published_model_survives_a_file():
+    model, runs = small_published(), random_runs(5, 2, seed=9, seconds=10)
+    again = Published.from_document(json.loads(json.dumps(model.to_document())))
+    assert score(again, runs) == score(model, runs)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "rising"},
+        {"accept": 0},
+        {"alone": {"shift": [0, 0], "scale": [1, 1], "weights": [1]}},
+        {"together": {"1": {}}},
+        {"together": {"two": {}}},
+        {"together": {"2": {"rising": False}}},
+    ],
+    ids=str,
+)
+def test_garbage_is_no_published_model(change):
+    with pytest.raises(ConfigError):
+        Published.from_document({**small_published().to_document(), **change})
+
+
+def test_what_is_on_the_way_is_added():
+    topic = [Topic("t", 10, 0.02)]
+    near, far = (small_model().p90(topic, Host(overhead=seconds))[0] for seconds in (0.0, 0.5))
+    assert far == pytest.approx(near + 0.5)
+
+
+@pytest.mark.parametrize("rising", [False, True])
+def test_slopes_are_those_of_the_loss(rising):
+    dice = np.random.Generator(np.random.PCG64(3))
+    given_, target, share = dice.random((7, 3)), dice.random(7), np.ones(7)
+    shapes = _shapes(3, (4, 3), rising)
+    flat = _first(shapes, rising, 2)
+
+    def value(at):
+        return _loss(given_, target, share, _cut(at, shapes), rising, 0.1)
+
+    slope = value(flat)[1]
+    for place in range(0, len(flat), 5):
+        step = np.zeros(len(flat))
+        step[place] = 1e-6
+        assert slope[place] == pytest.approx((value(flat + step)[0] - value(flat - step)[0]) / 2e-6, abs=1e-5)
+
+
+def test_descent_finds_a_curved_valley():
+    def valley(x):
+        a, b = x
+        return (1 - a) ** 2 + 100 * (b - a * a) ** 2, np.array(
+            [-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)]
+        )
+
+    assert minimise(valley, np.array([-1.2, 1.0]), rounds=200) == pytest.approx([1, 1], abs=1e-3)
+
+
+def test_a_model_survives_a_file():
+    model = small_model()
+    again = Rising.from_document(json.loads(json.dumps(model.to_document())))
+    topics_ = [Topic("a", 20, 0.02), Topic("b", 10, 0.05)]
+    assert again.bound(topics_, Host()).tolist() == model.bound(topics_, Host()).tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "pickle"},
+        {"margin": {"kept": 0.9, "places": [0, 1], "bounds": [1, 0]}},
+        {"network": {}},
+        {"network": {"rising": True, "shift": [0], "scale": [1], "level": 0, "height": 1, "weights": [[[1], [0]]]}},
+        {"version": 99},
+        {"shift": float("nan")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_garbage_is_refused(change):
+    with pytest.raises(ConfigError):
+        Rising.from_document({**small_model().to_document(), **change})
+
+
+def test_layers_that_do_not_fit_are_refused():
+    document = small_model().to_document()
+    document["network"]["weights"][0] = document["network"]["weights"][0][1:]
+    with pytest.raises(ConfigError, match="do not fit"):
+        Rising.from_document(document)
+
+
+def test_a_margin_never_falls():
+    dice = np.random.Generator(np.random.PCG64(1))
+    margin = learned(dice.random(500), dice.normal(size=500))
+    bounds = margin.above(np.linspace(-1, 2, 50))
+    assert (np.diff(bounds) >= -1e-12).all()
+
+
+def test_a_rising_network_rises_beyond_its_samples():
+    x = np.linspace(0, 1, 50)[:, None]
+    network = fit(x, 3 * x[:, 0], hidden=(4,), rising=True, penalty=0.001, rounds=100)
+    assert network.predict(np.array([[2.0]]))[0] > network.predict(np.array([[1.0]]))[0]
+
+
+def test_a_host_of_unknown_speed_is_found_from_a_few_runs():
+    runs = random_runs(12, 2, seed=30, seconds=30, host=Host(speed=2.0))
+    unknown = [Run(run.topics, Host(), run.p90) for run in runs]
+    assert calibrated(small_model(), Host(), unknown).speed == pytest.approx(2.0, rel=0.2)
+
+
+def test_reports_move_the_model_and_missing_ones_do_not():
+    learner = Learner(small_model())
+    topic = [Topic("t", 10, 0.02)]
+    before = learner.model.p90(topic, Host())[0]
+    learner.observe(topic, Host(), [None])
+    assert learner.model.p90(topic, Host())[0] == before
+    for _ in range(300):
+        learner.observe(topic, Host(), [3 * before])
+    assert learner.model.p90(topic, Host())[0] > 2 * before
+
+
+def test_an_outcome_counts_broken_promises():
+    slow = [Topic("a", 30, 0.05), Topic("b", 1, 0.01)]
+    found = outcome([(0,), (1,)], slow, Host(), seed=1)
+    assert found.hosts == 2
+    assert found.over == 0.5
+    assert 0.5 < found.late < 1

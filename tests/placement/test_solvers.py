@@ -1,0 +1,124 @@
+"""Solvers against the reference that looks at everything; bounds that are bounds."""
+
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from placement_models import judge_of
+
+from thinwire.errors import ConfigError
+from thinwire.placement.balance import balanced, spread
+from thinwire.placement.exact import fewest
+from thinwire.placement.generation import dive, proved, relax
+from thinwire.placement.greedy import first_fit, largest_sets, pairs
+from thinwire.placement.matching import matched
+from thinwire.placement.pricing import price
+from thinwire.placement.simplex import Master
+
+SOLVERS = {
+    "first fit": first_fit,
+    "largest sets": largest_sets,
+    "hybrid": lambda judge, k: largest_sets(judge, k, first=min(3, k)),
+    "ours": lambda judge, k: dive(judge, k, relax(judge, k)),
+}
+
+
+def check(judge, placed, k):
+    """Every topic once, no host too full, every promise kept."""
+    assert sorted(chain(*placed)) == list(range(len(judge.of)))
+    assert all(len(shared) <= k for shared in placed)
+    assert all(judge.fits(judge.pattern(shared)) for shared in placed if shared)
+
+
+@pytest.mark.parametrize("name", sorted(SOLVERS))
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+def test_every_solver_keeps_every_promise(name, k):
+    judge = judge_of(16, 3, high=0.8)
+    check(judge, SOLVERS[name](judge, k), k)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from([0.0, 0.4]))
+def test_ours_lies_between_the_bound_and_first_fit_and_the_fewest_too(seed, k, low):
+    judge = judge_of(8, seed, low=low, high=0.8)
+    best = fewest(judge, k)
+    check(judge, best, k)
+    relaxed = relax(judge, k)
+    ours = dive(judge, k, relaxed)
+    assert proved(judge, k, relaxed) <= len(best) <= len(ours) <= len(first_fit(judge, k))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_search_that_is_cut_short_still_proves_a_bound(seed):
+    judge = judge_of(8, seed, low=0.4, high=0.8)
+    assert relax(judge, 4, budget=50).bound <= len(fewest(judge, 4))
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10_000))
+def test_pairs_are_the_fewest_hosts_for_two(seed):
+    judge = judge_of(9, seed, low=0.5, high=0.8)
+    placed = pairs(judge, range(9))
+    check(judge, placed, 2)
+    assert len(placed) == len(fewest(judge, 2))
+    relaxed = relax(judge, 2)
+    assert relaxed.bound == len(dive(judge, 2, relaxed)) == len(placed)
+
+
+def test_pricing_finds_the_dearest_pattern():
+    judge = judge_of(10, 5, low=0.3)
+    prices = np.random.Generator(np.random.PCG64(1)).random(len(judge.rates))
+    found = price(judge, prices, 3, budget=100_000)
+    sets = [judge.pattern(c) for size in (1, 2, 3) for c in combinations(range(10), size)]
+    best = max(sum(prices[kind] for kind in pattern) for pattern in sets if judge.fits(pattern))
+    assert found.worth == pytest.approx(best)
+    assert found.patterns[0] @ prices == pytest.approx(best)
+
+
+def test_spreading_keeps_the_count_and_eases_the_worst():
+    judge = judge_of(24, 2, high=0.85)
+    placed = first_fit(judge, 6)
+    after = balanced(judge, placed, 6)
+    check(judge, after, 6)
+    assert len(after) <= len(placed)
+    worst = [max(judge.strains(np.array([judge.pattern(s)])).max() for s in hosts if s) for hosts in (placed, after)]
+    assert worst[1] <= worst[0]
+
+
+def test_spreading_fills_no_host_beyond_k():
+    judge = judge_of(12, 2)
+    assert sorted(map(len, spread(judge, 2, 6))) == [6, 6]
+
+
+@given(st.integers(1, 9), st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=16))
+def test_matching_is_the_largest(count, edges):
+    edges = sorted({tuple(sorted(edge)) for edge in edges if edge[0] != edge[1] and max(edge) < count})
+    partner = matched(count, edges)
+    assert all(b < 0 or (partner[b] == a and tuple(sorted((a, b))) in edges) for a, b in enumerate(partner))
+    assert sum(b >= 0 for b in partner) // 2 == _largest(edges)
+
+
+def _largest(edges):
+    if not edges:
+        return 0
+    (a, b), rest = edges[0], edges[1:]
+    return max(_largest(rest), 1 + _largest([edge for edge in rest if not {a, b} & set(edge)]))
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=4))
+def test_the_relaxation_covers_every_demand(demands):
+    master = Master(np.array(demands, float))
+    for pair in combinations(range(len(demands)), 2):
+        master.offer(np.bincount(pair, minlength=len(demands)))
+    master.solve()
+    covered = sum((pattern * share for pattern, share in master.used), np.zeros(len(demands)))
+    assert (covered >= np.array(demands) - 1e-6).all()
+    assert master.value == pytest.approx(max(sum(demands) / 2, *demands))
+
+
+def test_too_much_to_look_at_is_refused():
+    with pytest.raises(ConfigError, match="limit=14"):
+        fewest(judge_of(15, 1), 2)

@@ -1,0 +1,37 @@
+"""Placement on Spark: training sets and placements as sweeps, the same as in one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from thinwire.cli.sparks import on_spark
+from thinwire.evaluation.placement.files import read_model
+from thinwire.evaluation.placement.sweeps import Sweep, gathered, here
+from thinwire.evaluation.placement.training import SIZES, Trained
+from thinwire.evaluation.reproduce.placement_occasion import Occasion, Scale
+from thinwire.placement.published import fit_published
+
+GRID: list[dict[str, Any]] = [
+    {"kind": "uni", "solver": solver, "seed": 1, "n": 8, "first": 2} for solver in ("hybrid", "ours")
+]
+
+
+def test_a_training_set_is_the_same_on_spark(spark: SparkSession) -> None:
+    assert gathered(3, (1, 2), 3, on_spark(spark)) == gathered(3, (1, 2), 3)
+
+
+def test_placements_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    both = Trained(read_model(None), fit_published(gathered(8, SIZES, 1), rounds=5), [])
+    assert _placed(both, tmp_path, on_spark(spark)) == _placed(both, tmp_path, here)
+
+
+def _placed(both: Trained, out: Path, sweep: Sweep) -> list[dict[str, Any]]:
+    """What the cells came to, without the time they took."""
+    occasion = Occasion(Scale(), out, sweep)
+    occasion.both = both
+    found = occasion.placements(GRID)
+    assert all(figures.pop("solver_seconds") >= 0 for figures in found)
+    return found
