@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -20,6 +21,7 @@ from thinwire.transports.embedded.directory import Directory
 
 LOOPBACK = "127.0.0.1"
 _POLL = 0.01
+_LEAVES = re.compile(r"leafnode connections on \S+:(\d+)")
 _STOPPING = 10.0
 """seconds that it may take to stop; then it is killed"""
 
@@ -32,6 +34,9 @@ class EmbeddedServer:
     max_payload, max_store: limits in bytes; what the server has by default where None
     sync: "interval" or "always": what a power failure may take
     jetstream: without it the server stores nothing
+    leaves: a fixed port where other servers join as leaf nodes; 0 takes a free one, None none
+    hub: the address of a server that this one joins as a leaf node, under its `name`; what it stores is its own
+    inside: patterns of subjects that a leaf node neither lets out nor in
     lines: more lines of its configuration
     """
 
@@ -45,15 +50,22 @@ class EmbeddedServer:
         max_store: int | None = None,
         sync: Literal["interval", "always"] = "interval",
         jetstream: bool = True,
+        leaves: int | None = None,
+        hub: str | None = None,
+        name: str | None = None,
+        inside: Sequence[str] = (),
         lines: Sequence[str] = (),
         binary: str | None = None,
         start_timeout: float = 20.0,
     ) -> None:
         if sync not in ("interval", "always"):
             raise ConfigError("choose 'interval' or 'always'", sync=sync)
+        if hub is not None and not name:
+            raise ConfigError("a leaf node needs a name", hub=hub.rpartition("@")[2])
         self.port, self.monitor = port, monitor
         self.max_payload, self.max_store, self.sync = max_payload, max_store, sync
         self.jetstream, self.lines, self.start_timeout = jetstream, tuple(lines), start_timeout
+        self.leaves, self.hub, self.name, self.inside = leaves, hub, name, tuple(inside)
         self._given = Path(directory) if directory is not None else None
         self._place: Directory | None = None
         self._binary = binary
@@ -70,9 +82,19 @@ class EmbeddedServer:
         return None if self.monitor is None else f"http://{LOOPBACK}:{self.monitor}"
 
     @property
+    def leaf_url(self) -> str | None:
+        """Where other servers join as leaf nodes; None if they cannot."""
+        return None if self.leaves is None else f"nats-leaf://{LOOPBACK}:{self.leaves}"
+
+    @property
     def directory(self) -> Path:
         """Where everything of this server is."""
         return self._taken().path
+
+    @property
+    def temporary(self) -> bool:
+        """Does its directory go when it stops?"""
+        return self._given is None
 
     @property
     def pid(self) -> int:
@@ -174,8 +196,16 @@ class EmbeddedServer:
                 self.port = int(ports["nats"][0].rsplit(":", 1)[1])
                 if self.monitor is not None:
                     self.monitor = int(ports["monitoring"][0].rsplit(":", 1)[1])
-                return True
+                return self._leaves_known(place)
         return False
+
+    def _leaves_known(self, place: Directory) -> bool:
+        """Its file of ports leaves this one out; its log has it."""
+        if self.leaves != 0:
+            return True
+        told = _LEAVES.search(place.log_tail(200))
+        self.leaves = int(told[1]) if told is not None else 0
+        return told is not None
 
     def _configuration(self, place: Directory) -> str:
         lines = [
@@ -196,8 +226,21 @@ class EmbeddedServer:
                 store.append(f"max_file_store: {self.max_store}")
             if self.sync == "always":
                 store.append("sync_interval: always")
+            if self.hub is not None:
+                store.append(f"domain: {json.dumps(self.name)}")
             lines.append("jetstream {" + ", ".join(store) + "}")
-        return "\n".join([*lines, *self.lines]) + "\n"
+        return "\n".join([*lines, *self._joined(), *self.lines]) + "\n"
+
+    def _joined(self) -> list[str]:
+        """How it is joined to others."""
+        lines = [] if self.name is None else [f"server_name: {json.dumps(self.name)}"]
+        if self.leaves is not None:
+            lines.append(f"leafnodes {{ host: {LOOPBACK}, port: {self.leaves or -1} }}")
+        elif self.hub is not None:
+            kept = json.dumps(list(self.inside))
+            remote = f"url: {json.dumps(self.hub)}, deny_exports: {kept}, deny_imports: {kept}"
+            lines.append(f"leafnodes {{ remotes: [ {{ {remote} }} ] }}")
+        return lines
 
     def _stopping(self) -> Iterator[None]:
         try:

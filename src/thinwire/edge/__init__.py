@@ -1,0 +1,23 @@
+"""Processing next to the broker: hosts that run the functions of topics, and what decides which runs where."""
+
+from thinwire.edge.applying import apply, withdraw
+from thinwire.edge.controller import Controller
+from thinwire.edge.documents import Assignment, EdgeHostDocument, EdgeTopic, Report, Seen
+from thinwire.edge.host import EdgeHost
+from thinwire.edge.messages import Carried
+from thinwire.edge.publishing import EdgePublisher, read_edge
+
+__all__ = [
+    "Assignment",
+    "Carried",
+    "Controller",
+    "EdgeHost",
+    "EdgeHostDocument",
+    "EdgePublisher",
+    "EdgeTopic",
+    "Report",
+    "Seen",
+    "apply",
+    "read_edge",
+    "withdraw",
+]

@@ -1,0 +1,101 @@
+"""What hosts and controllers read along: topics, hosts, where topics shall be, who holds them, what was reported."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from thinwire.control.along import Along, Reading, leased
+from thinwire.control.leases import Leases
+from thinwire.edge.documents import Assignment, EdgeHostDocument, EdgeTopic, Report
+from thinwire.edge.names import ASSIGNMENT, EDGE, EDGE_LEASES, EDGE_REPORTS, host_in, topic_in
+from thinwire.errors import RegistryError
+from thinwire.transports.broker import NOTHING, Broker, Entry
+
+_log = logging.getLogger("thinwire.edge")
+
+T = TypeVar("T")
+
+
+class EdgeKnowledge(Along):
+    """The edge as its documents tell; what cannot be read is told in the log and left out.
+
+    topics, hosts: by name; assignment and its revision: where topics shall be
+    reports: the last of each reporter, and when it came by this process's own clock; read where `reported` is asked for
+    more: other buckets to read along
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        leases: Leases,
+        *,
+        reported: bool = False,
+        more: Mapping[str, Callable[[], Reading]] | None = None,
+    ) -> None:
+        self.topics: dict[str, EdgeTopic] = {}
+        self.hosts: dict[str, EdgeHostDocument] = {}
+        self.assignment = Assignment()
+        self.revision = NOTHING
+        self.reports: dict[str, tuple[Report, float]] = {}
+        readings: dict[str, Callable[[], Reading]] = {
+            EDGE: self._edge,
+            EDGE_LEASES: lambda: leased(leases),
+            **({EDGE_REPORTS: self._reported} if reported else {}),
+            **(more or {}),
+        }
+        super().__init__(broker, readings, _log, quiet=(EDGE_LEASES, EDGE_REPORTS))
+
+    def needed(self) -> set[str]:
+        """The topics that somebody shall process."""
+        return self.topics.keys() & self.assignment.hosts.keys()
+
+    def _edge(self) -> Reading:
+        found: set[str] = set()
+
+        def take(entry: Entry) -> None:
+            found.add(entry.key)
+            self._take(entry)
+
+        def complete() -> None:  # what went while nobody was told
+            for key in [k for k in self.topics if f"topic.{k}" not in found]:
+                del self.topics[key]
+
+        return Reading(take, complete)
+
+    def _take(self, entry: Entry) -> None:
+        if (topic := topic_in(entry.key)) is not None:
+            _keep(self.topics, topic, _read(entry, EdgeTopic.decode))
+        elif (host := host_in(entry.key)) is not None:
+            _keep(self.hosts, host, _read(entry, EdgeHostDocument.decode))
+        elif entry.key == ASSIGNMENT:
+            self.assignment = _read(entry, Assignment.decode) or Assignment()
+            self.revision = entry.revision if entry.value is not None else NOTHING
+
+    def _reported(self) -> Reading:
+        now = asyncio.get_running_loop().time
+
+        def take(entry: Entry) -> None:
+            report = _read(entry, Report.decode)
+            _keep(self.reports, entry.key, None if report is None else (report, now()))
+
+        return Reading(take, lambda: None)
+
+
+def _keep(shelf: dict[str, T], name: str, found: T | None) -> None:
+    if found is None:
+        shelf.pop(name, None)
+    else:
+        shelf[name] = found
+
+
+def _read(entry: Entry, decode: Callable[[bytes], T]) -> T | None:
+    if entry.value is None:
+        return None
+    try:
+        return decode(entry.value)
+    except RegistryError as problem:
+        _log.warning("%s cannot be read and is left out: %s", entry.key, problem)
+        return None

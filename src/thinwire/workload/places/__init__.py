@@ -1,0 +1,1 @@
+"""Places in the network: coordinates of nodes, of subscribers and of brokers."""

@@ -1,0 +1,61 @@
+"""Processing functions as users write them: good ones, and every kind of bad one."""
+
+import json
+import os
+import time
+
+_kept = []
+
+
+def shout(body: bytes) -> bytes:
+    return body.upper()
+
+
+def even_only(body: bytes) -> bytes | None:
+    return body if int(body) % 2 == 0 else None
+
+
+def counted(body: bytes) -> dict[str, int]:
+    return {"length": len(body)}
+
+
+def wayward(body: bytes) -> object:
+    """Does what the message says."""
+    what = body.decode()
+    if what == "raise":
+        raise ValueError("no such taxi")
+    if what == "hang":
+        time.sleep(3600)
+    if what == "spin":
+        while True:
+            pass
+    if what == "garbage":
+        return object()
+    if what == "leak":
+        while True:
+            _kept.append(bytes(1 << 20))
+    if what == "exit":
+        os._exit(7)
+    if what == "huge":
+        return bytes(9 << 20)
+    if what == "print":
+        print("a" * 10_000)
+    return what
+
+
+def environment(body: bytes) -> str:
+    return os.environ.get(body.decode(), "")
+
+
+def slow(body: bytes) -> bytes:
+    time.sleep(0.02)
+    return body
+
+
+def recorded(body: bytes) -> bytes:
+    """Leaves a line in a file for every call, so that a test can count them."""
+    order = json.loads(body)
+    with open(order["file"], "a") as calls:
+        calls.write(f"{order['n']}\n")
+    time.sleep(order.get("seconds", 0.0))
+    return body

@@ -1,0 +1,95 @@
+"""Controllers at a real broker: one leads, another takes over; broken promises are mended, lost topics found a host."""
+
+import asyncio
+import time
+from functools import cache
+
+import pytest
+from edge_sites import TERM, ended, told, until
+
+from thinwire.edge import Controller, EdgePublisher, EdgeTopic, apply
+from thinwire.edge.applying import change
+from thinwire.edge.documents import Assignment
+from thinwire.edge.names import ASSIGNMENT, EDGE
+from thinwire.evaluation.placement.files import read_model
+
+
+@cache
+def model():
+    return read_model(None)
+
+
+async def controller(place, name, **settings):
+    own = Controller(await place.connect(), model(), name=name, term=TERM, tick=0.2, pause=2.0, **settings)
+    task = place.tasks[name] = asyncio.create_task(own.run())
+    place.stack.push_async_callback(ended, task)
+    return own
+
+
+async def assignment(broker):
+    return Assignment.decode((await (await broker.bucket(EDGE)).get(ASSIGNMENT)).value)
+
+
+@pytest.mark.slow
+def test_one_leads_and_the_other_takes_over():
+    async def tell(place):
+        one = await controller(place, "c1")
+        await until(lambda: one.leads)
+        two = await controller(place, "c2")
+        await asyncio.sleep(2 * TERM)
+        assert (one.leads, two.leads) == (True, False)
+        await place.leave("c1")
+        await until(lambda: two.leads)
+
+    told(tell)
+
+
+@pytest.mark.slow
+def test_topics_of_a_host_that_is_gone_get_another_by_decision():
+    async def tell(place):
+        await place.host("h1")
+        two = await place.host("h2")
+        hub = await place.connect()
+        await apply(hub, [EdgeTopic("gps", "edge_functions:shout", rate=5, interval=0.01)], {"gps": "h1"})
+        own = await controller(place, "c1")
+        await until(lambda: own.leads)
+        await place.leave("h1")
+        await until(lambda: own.moved == [("gps", "h2")])
+        assert (await assignment(hub)).hosts == {"gps": "h2"}
+        assert (await assignment(hub)).epoch == 1
+        await until(lambda: set(two.works) == {"gps"})
+
+    told(tell)
+
+
+@pytest.mark.slow
+def test_a_broken_promise_is_mended_by_moving_topics():
+    async def tell(place):
+        one = await place.host("h1", cores=1, emulated=True)
+        two = await place.host("h2", cores=1, emulated=True)
+        hub = await place.connect()
+        topics = [EdgeTopic(name, "none:none", rate=5, interval=0.11, promise=0.5) for name in ("a", "b")]
+        await apply(hub, topics, {"a": "h1", "b": "h1"})
+        await controller(place, "c1")
+        publishers = [EdgePublisher(await place.connect(), topic.topic, "p") for topic in topics]
+        number = 0
+        async with asyncio.timeout(150):
+            while not (one.works and two.works):
+                for publisher in publishers:
+                    await publisher.publish(b"%d" % number, id=str(number), due=time.time())
+                number += 1
+                await asyncio.sleep(0.2)
+        assert len(one.works) == len(two.works) == 1
+
+    told(tell, patience=240)
+
+
+def test_two_who_change_the_assignment_at_once_both_get_their_way():
+    async def tell(place):
+        hub = await place.connect()
+        bucket = await hub.bucket(EDGE)
+        await asyncio.gather(*(change(bucket, {f"t{n}": "h1"}) for n in range(5)))
+        found = await assignment(hub)
+        assert (found.version, set(found.hosts)) == (5, {f"t{n}" for n in range(5)})
+
+    told(tell)

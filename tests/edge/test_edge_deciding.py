@@ -1,0 +1,78 @@
+"""Decisions about moves: few, worth it, and never of what must stay."""
+
+from functools import cache
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinwire.edge.deciding import Decider, View
+from thinwire.evaluation.placement.files import read_model
+from thinwire.placement import Host, Topic
+
+HOSTS = {name: Host(name, cores=2, count=1) for name in ("h1", "h2", "h3")}
+
+
+@cache
+def model():
+    return read_model(None)
+
+
+def view(at, loads, pinned=(), hosts=HOSTS):
+    topics = {name: Topic(name, rate=load / 0.02, interval=0.02) for name, load in loads.items()}
+    return View(topics, hosts, at, frozenset(pinned))
+
+
+def test_a_host_with_too_much_gives_one_topic_away():
+    at = {"a": "h1", "b": "h1", "c": "h1", "d": "h2", "e": "h3"}
+    now = view(at, {"a": 0.9, "b": 0.9, "c": 0.6, "d": 0.2, "e": 0.2})
+    moves = Decider(model(), 4).moves(now, {"a"})
+    assert len(moves) == 1
+    assert set(moves) <= {"a", "b", "c"}
+
+
+def test_nothing_moves_where_it_would_not_help():
+    now = view({"a": "h1", "b": "h2", "c": "h3"}, {"a": 1.5, "b": 0.1, "c": 0.1})
+    assert Decider(model(), 4).moves(now, {"a"}) == {}
+
+
+def test_a_host_that_should_do_well_is_let_be_until_its_promise_stays_broken():
+    now = view({"a": "h1", "b": "h1", "c": "h1", "d": "h2"}, {"a": 0.3, "b": 0.3, "c": 0.3, "d": 0.1})
+    assert Decider(model(), 4).moves(now, {"a"}) == {}
+    assert len(Decider(model(), 4).moves(now, {"a"}, {"a"})) >= 1
+
+
+def test_topics_of_a_host_that_is_gone_are_spread_and_pinned_ones_wait():
+    at = {"a": "h9", "b": "h9", "c": "h9", "d": "h1"}
+    now = view(at, {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5}, pinned=["c"])
+    moves = Decider(model(), 2).moves(now, ())
+    assert moves.keys() == {"a", "b"}
+    assert {moves["a"], moves["b"]} == {"h2", "h3"}
+    assert Decider(model(), 2).moves(view(at, {"a": 0.5}, hosts={}), ()) == {}
+
+
+def test_a_host_is_spared_only_where_every_promise_has_room():
+    decider = Decider(model(), 4)
+    light = view({"a": "h1", "b": "h2", "c": "h3"}, {"a": 0.05, "b": 0.06, "c": 0.07})
+    assert set(decider.saves(light)) == {"a"}
+    heavy = view({"a": "h1", "b": "h2", "c": "h3"}, {"a": 0.97, "b": 0.97, "c": 0.97})
+    assert decider.saves(heavy) == {}
+    assert decider.saves(view({"a": "h1", "b": "h2"}, {"a": 0.05, "b": 0.05}, pinned=["a", "b"])) == {}
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_moves_name_topics_that_may_go_and_hosts_that_have_room(data):
+    names = [f"t{n}" for n in range(data.draw(st.integers(1, 9)))]
+    at = {name: data.draw(st.sampled_from(["h1", "h2", "h3", "h9"])) for name in names}
+    loads = {name: data.draw(st.floats(0.01, 1.2)) for name in names}
+    pinned = data.draw(st.sets(st.sampled_from(names)))
+    now = view(at, loads, pinned)
+    moves = Decider(model(), 4).moves(now, data.draw(st.sets(st.sampled_from(names))))
+    assert not moves.keys() & pinned
+    assert set(moves.values()) <= HOSTS.keys()
+    assert all(at[topic] != host for topic, host in moves.items())
+    after = {**at, **moves}
+    assert all(after[name] in HOSTS for name in names if name not in pinned)
+    for host in HOSTS:
+        held = sum(where == host for where in at.values())
+        assert sum(where == host for where in after.values()) <= max(4, held)

@@ -1,0 +1,98 @@
+"""Assignments for the hosts that are there: few hosts, few moves, and what is pinned stays."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from edge_sites import TERM, told, topic
+
+from thinwire.edge import EdgeHostDocument
+from thinwire.edge.proposing import present, proposed
+from thinwire.errors import ConfigError, NotEnoughHosts
+from thinwire.evaluation.placement.files import read_edge_topics, read_model, read_topics
+
+ALIKE = {name: EdgeHostDocument(name, cores=4, contention=0.03) for name in ("h1", "h2", "h3")}
+
+
+def test_hosts_that_are_alike_keep_what_they_have():
+    topics = [topic(f"t{n}", rate=5, interval=0.01) for n in range(4)]
+    before = {"t0": "h3", "t1": "h3", "t2": "h2", "t3": "h2"}
+    where, plan = proposed(topics, ALIKE, before, read_model(None), 2)
+    assert len(set(where.values())) == len(plan.seats) == 2
+    assert sum(where[name] != host for name, host in before.items()) <= 2
+    assert set(where.values()) == {"h2", "h3"}
+
+
+def test_hosts_of_several_kinds_are_known_by_name():
+    hosts = {**ALIKE, "h4": EdgeHostDocument("h4", cores=1)}
+    where, _ = proposed([topic(f"t{n}") for n in range(3)], hosts, {}, read_model(None), 1)
+    assert len(set(where.values())) == 3
+    assert set(where.values()) <= hosts.keys()
+
+
+def test_a_topic_for_one_host_alone_goes_there_and_the_others_around_it():
+    topics = [topic("gps", upstream="results", host="h2"), topic("a"), topic("b")]
+    where, plan = proposed(topics, ALIKE, {}, read_model(None), 1)
+    assert where["gps"] == "h2"
+    assert {where["a"], where["b"]} == {"h1", "h3"}
+    assert plan is None
+    with pytest.raises(ConfigError, match="not there"):
+        proposed([topic("gps", host="h9")], ALIKE, {}, read_model(None), 1)
+    with pytest.raises(NotEnoughHosts):
+        proposed(topics, {}, {}, read_model(None), 1)
+
+
+def test_a_file_says_how_topics_are_processed_and_serves_proposals_too(tmp_path):
+    file = tmp_path / "topics.toml"
+    file.write_text(
+        '[[topic]]\nname = "gps"\nrate = 5\ninterval = 0.01\nfunction = "m:f"\nupstream = "results"\nhost = "h1"\n'
+    )
+    [found] = read_edge_topics(file, 0.5)
+    assert (found.topic, found.near, found.promise, found.output) == ("gps", True, 0.5, "gps.out")
+    assert read_topics(file, 0.5) == [found.placed]
+    file.write_text('[[topic]]\nname = "gps"\nrate = 5\ninterval = 0.01\n')
+    with pytest.raises(ConfigError, match="function"):
+        read_edge_topics(file, 0.5)
+
+
+def test_only_hosts_that_say_so_are_there():
+    async def tell(place):
+        await place.host("h1")
+        await place.host("h2")
+        hub = await place.connect()
+        await place.leave("h2")
+        await asyncio.sleep(0.3)
+        assert set(await present(hub, TERM)) == {"h1"}
+
+    told(tell)
+
+
+@pytest.mark.slow
+def test_the_command_assigns_topics_to_the_hosts_that_are_there(tmp_path):
+    file = tmp_path / "topics.toml"
+    file.write_text('[[topic]]\nname = "gps"\nrate = 5\ninterval = 0.01\nfunction = "edge_functions:shout"\n')
+    source = str(Path(__file__).parents[2] / "src")
+
+    def called(url, *more):
+        command = [sys.executable, "-m", "thinwire", "place", "apply", "--topics", str(file), "--to", url, "--json"]
+        environment = {**os.environ, "PYTHONPATH": source}
+        return subprocess.run([*command, *more], capture_output=True, text=True, env=environment, check=False)
+
+    async def tell(place):
+        nobody = await asyncio.to_thread(called, place.server.url)
+        assert nobody.returncode == 2
+        assert "thinwire edge" in nobody.stderr
+        host = await place.host("h1", cores=4)
+        dry = json.loads((await asyncio.to_thread(called, place.server.url, "--dry-run")).stdout)
+        assert (dry["applied"], dry["hosts"]) == (False, {"gps": "h1"})
+        assert not host.works
+        done = json.loads((await asyncio.to_thread(called, place.server.url)).stdout)
+        assert (done["applied"], done["before"]) == (True, {})
+        await place.publish("gps", [b"a"])
+        assert [result.body for result in await place.results("gps.out", 1)] == [b"A"]
+
+    told(tell)
