@@ -62,6 +62,10 @@ PropertiesOption = Annotated[
 SourcesOption = Annotated[
     list[str] | None, typer.Option("--sources", metavar="NAME=A,B", help="Only sources with these in a dimension.")
 ]
+WhereOption = Annotated[
+    str | None,
+    typer.Option("--where", metavar="PREDICATE", help="Only events that match: \"price > 10 and region = 'EU'\"."),
+]
 EmitOption = Annotated[Emit, typer.Option("--emit", help="All events, or those in which a value left its tolerance.")]
 CadenceOption = Annotated[
     Cadence, typer.Option("--cadence", help="As they come, or every second also what is expected of silent sources.")
@@ -96,6 +100,7 @@ def sub(
     default_tolerance: DefaultToleranceOption = 0,
     properties: PropertiesOption = None,
     sources: SourcesOption = None,
+    where: WhereOption = None,
     emit: EmitOption = Emit.ALL,
     cadence: CadenceOption = Cadence.EVENT,
     durable: DurableOption = None,
@@ -122,12 +127,14 @@ def sub(
 
     \b
     thinwire sub building.rooms --tolerance temperature=0.5 --bounds
+    thinwire sub building.rooms --where "temperature > 30 and room in ('11.1', '11.2')"
     thinwire sub building.rooms --durable archive --start earliest > archive.jsonl
     """
     asking: dict[str, Any] = {
         "tolerance": tolerances(tolerance),
         "default_tolerance": default_tolerance,
         "properties": names(properties),
+        "where": where,
         "emit": emit.value,
         "cadence": cadence.value,
         "durable": durable,

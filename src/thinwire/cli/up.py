@@ -52,6 +52,10 @@ DirectoryOption = Annotated[
     Path | None,
     typer.Option("--dir", metavar="DIR", help="Where its data stay; else they go when it stops."),
 ]
+LeavesOption = Annotated[
+    int | None,
+    typer.Option("--leaves", metavar="PORT", help="Where hosts of the edge join; 0 for a free port.", min=0, max=65535),
+]
 RunningOption = Annotated[
     str | None, typer.Option("--to", metavar="URL", help="Start no broker: only the services, on the one at URL.")
 ]
@@ -67,6 +71,7 @@ JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of 
 
 def up(
     port: PortOption = 4222,
+    leaves: LeavesOption = None,
     directory: DirectoryOption = None,
     to: RunningOption = None,
     only: OnlyOption = None,
@@ -100,7 +105,8 @@ def up(
     planned = load_plan(plan) if plan is not None else None
     if to is None:
         try:
-            run(_broker_and_services(output, port, directory, only, planned), patience=STOPPING)
+            server = EmbeddedServer(directory, port=port, leaves=leaves)
+            run(_broker_and_services(output, server, only, planned), patience=STOPPING)
         except OSError as trouble:
             where = str(directory or tempfile.gettempdir())
             raise ConfigError(
@@ -112,14 +118,13 @@ def up(
         run(_services_alone(output, Access(to, token_file, creds, ca, cert, key), only, planned))
 
 
-async def _broker_and_services(
-    output: Output, port: int, directory: Path | None, only: Service | None, plan: Plan | None
-) -> None:
-    async with EmbeddedServer(directory, port=port) as server, _services(server.url, {}, only) as services:
+async def _broker_and_services(output: Output, server: EmbeddedServer, only: Service | None, plan: Plan | None) -> None:
+    async with server, _services(server.url, {}, only) as services:
         await _register(output, server.url, {}, plan)
-        kept = "stay there" if directory is not None else "go when it stops; --dir DIR keeps them"
+        kept = "go when it stops; --dir DIR keeps them" if server.temporary else "stay there"
         running = f"broker{', ' if only is None else ' and '}{_named(only)} run"
-        _announce(output, server.url, server.directory, f"{running}; data in {server.directory} {kept}")
+        joined = f"; hosts of the edge join at {server.leaf_url}" if server.leaf_url else ""
+        _announce(output, server.url, server.directory, f"{running}; data in {server.directory} {kept}{joined}")
         with Interruptible():
             await _watch(services, server)
 

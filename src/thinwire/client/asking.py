@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
 from thinwire.errors import ConfigError, DemandError
 from thinwire.events import Role, Schema
+from thinwire.matching.where import Where, parse
 from thinwire.reduction import Demand
 from thinwire.reduction.demand import Tolerance, check_names, tolerance_of
 
@@ -31,12 +32,17 @@ class Asked:
     durable: str | None = None
     start: Start = "latest"
     exact: bool | tuple[str, ...] = False
+    where: Where | None = None
 
     def __post_init__(self) -> None:
         if self.emit not in ("all", "changes"):
             raise ConfigError("emit is 'all' or 'changes'", emit=self.emit)
         if self.cadence not in ("event", "tick"):
             raise ConfigError("cadence is 'event' or 'tick'", cadence=self.cadence)
+        if self.where is not None and self.cadence == "tick":
+            raise ConfigError(
+                "with `where`, silence says nothing of a source: use cadence='event'", cadence=self.cadence
+            )
         if not 0.01 <= self.tick <= 3600:
             raise ConfigError("tick is 0.01 to 3600 seconds", tick=self.tick)
         if isinstance(self.start, bool) or not (
@@ -50,7 +56,7 @@ class Asked:
 
     def demand(self) -> Demand:
         """The demand as a publisher's rules know it."""
-        exact = self.exact if isinstance(self.exact, tuple) else ()
+        exact = (*(self.exact if isinstance(self.exact, tuple) else ()), *self.deciding)
         tolerance = {**self.tolerance, **dict.fromkeys(exact, 0)} if self.exact is not True else {}
         return Demand(
             tolerance=tolerance,
@@ -58,10 +64,17 @@ class Asked:
             mode="hold" if self.emit == "changes" else "predict",
         )
 
-    def tolerances(self, schema: Schema) -> dict[str, float]:
-        """The tolerance of every property that is delivered and travels."""
-        demand = self.demand()
-        return {p.name: float(tolerance_of(schema, p, demand)) for p in schema.wire if self.wants(p.name)}
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The properties that decide which events are delivered; they are exact, whether they are delivered or not."""
+        return self.where.names if self.where is not None else ()
+
+    def tolerances(self, schema: Schema, *, deciding: bool = False) -> dict[str, float]:
+        """The tolerance of every property that is delivered and travels; `deciding`: those that decide as well."""
+        demand, too = self.demand(), self.deciding if deciding else ()
+        return {
+            p.name: float(tolerance_of(schema, p, demand)) for p in schema.wire if self.wants(p.name) or p.name in too
+        }
 
     def wants(self, name: str) -> bool:
         """Is this property delivered? Dimensions and the time always are."""
@@ -69,13 +82,16 @@ class Asked:
 
     def check(self, schema: Schema) -> None:
         """Refuse what this schema cannot give, by name."""
+        if self.where is not None:
+            self.where.check(schema)
+            self.where.check_tolerances(self.tolerance)
         _check_known(schema, self.properties or (), "properties")
         _check_known(schema, self.exact if isinstance(self.exact, tuple) else (), "exact")
         dimensions = {p.name for p in schema.dimensions}
         for name in self.sources:
             if name not in dimensions:
                 raise DemandError("sources are chosen by dimensions", property=name, choose_from=sorted(dimensions))
-        check_names(schema, self.demand())
+        check_names(schema, replace(self, where=None).demand())
         self.tolerances(schema)
 
 
@@ -85,6 +101,7 @@ def asked(
     sources: Mapping[str, Any] | None,
     exact: bool | Sequence[str],
     tolerance: Mapping[str, Tolerance] | None,
+    where: str | None = None,
     **others: Any,
 ) -> Asked:
     """What a caller asks, in frozen form."""
@@ -95,8 +112,15 @@ def asked(
         sources={name: _choice(value) for name, value in (sources or {}).items()},
         exact=exact if isinstance(exact, bool) else tuple(exact),
         tolerance=dict(tolerance or {}),
+        where=_predicate(where),
         **others,
     )
+
+
+def _predicate(where: str | None) -> Where | None:
+    if where is not None and not isinstance(where, str):
+        raise ConfigError("where is a text such as \"price > 10 and region = 'EU'\"", where=where)
+    return parse(where) if where is not None else None
 
 
 def _choice(value: Any) -> frozenset[Any]:

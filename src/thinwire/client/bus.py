@@ -114,6 +114,7 @@ class Bus(Connection):
         default_tolerance: float = 0,
         properties: Sequence[str] | None = None,
         sources: Mapping[str, Any] | None = None,
+        where: str | None = None,
         emit: Literal["all", "changes"] = "all",
         cadence: Literal["event", "tick"] = "event",
         tick: float = 1.0,
@@ -130,6 +131,7 @@ class Bus(Connection):
         tolerance: per property, how far a value may be from the truth; `default_tolerance` for the other measurements
         properties: the ones to deliver, all by default; dimensions and the time always come
         sources: values of dimensions, `{"sensor": "T1"}` or `{"sensor": ["T1", "T2"]}`
+        where: only events that match, such as "price between 10 and 20 and region = 'EU'"; what it names is exact
         emit: "all" events, or "changes": only those in which a value moved by more than its tolerance
         cadence: "event" as they come, or "tick": every `tick` seconds also what is expected of silent sources, as
             provisional events without a bound
@@ -148,6 +150,7 @@ class Bus(Connection):
             default_tolerance=default_tolerance,
             properties=properties,
             sources=sources,
+            where=where,
             emit=emit,
             cadence=cadence,
             tick=tick,

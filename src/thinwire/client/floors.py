@@ -81,6 +81,11 @@ class Floor:
             del self.told[publisher]
         return kept, missed
 
+    def lower(self, publisher: str) -> None:
+        """Whatever comes of this publisher from now on is new."""
+        self.told.pop(publisher, None)
+        self._positions.pop(publisher, None)
+
     def before(self, offset: int) -> Floor:
         """The floor as it was before the message at this offset, if that was the last one looked at."""
         at, publisher, passed = self._passed

@@ -77,7 +77,8 @@ class Crossing:
 
     async def channel(self, place: int, positions: Positions, since: int, furthest: int | None = None) -> ChannelFeed:
         """The channel of the class, from a place on, its links as far as they could be brought there."""
-        only_changes = self._demand.emit == "changes"
+        # what a class with a predicate is not told of did not match, so nobody wants to see it either
+        only_changes = self._demand.emit == "changes" or self._demand.where is not None
         feed = channel_feed(self._broker, self._view, self._demand.id, positions, since, only_changes=only_changes)
         await feed.seek(place, self._view.learn, furthest)
         return feed

@@ -106,6 +106,8 @@ class Intake:
         self._watch.check_bounds(self.inlet.links, self._topic, on_log=not self._on_channel)
         link = self.inlet.link(publisher)
         if self.floor:
+            self._lower_the_floor()
+        if self.floor:
             events = self._above_the_floor(link, stored.offset, events)
         if publisher in self._awaited:
             self._came(publisher, events)
@@ -189,6 +191,18 @@ class Intake:
         """Is it word of events that happened before anything was asked for?"""
         return isinstance(thing, Missed) and thing.first is None and thing.publisher not in self._heard
 
+    def _lower_the_floor(self) -> None:
+        """A channel of matching events that has told of a publisher as far as the log was read before it tells nothing
+        again: sources of which it never tells would be kept in mind for good. Other channels may still tell what they
+        passed over in silence."""
+        if self._asked.where is None or not isinstance(self.inlet, ChannelInlet):
+            return
+        told, before = self.inlet.positions, self.inlet.before
+        for publisher in list(self.floor.told):
+            reached = before[1] if before is not None and before[0] == publisher else told.of(publisher)
+            if reached.offset >= self.inlet.began:
+                self.floor.lower(publisher)
+
     def _above_the_floor(self, link: Subscriber, offset: int, events: list[Event]) -> list[Event]:
         """Those events that were not handed out before."""
         kept, missed = self.floor.above(link.publisher, offset, events, whole=link.passed_over)
@@ -207,6 +221,8 @@ class Intake:
         if not isinstance(self.inlet, ChannelInlet):
             self._read_to[name] = self._offset
             return before is not None and before is not link.bound and self.settled
+        if self._asked.where is not None:
+            return False  # every event that matches comes, whatever was told before
         if not self.settled and self.inlet.positions.of(name).offset >= self._read_to.get(name, math.inf):
             del self._read_to[name]  # it is told what the log told: the channel's values are the newest
             return True

@@ -176,7 +176,9 @@ class Reading:
         if cursor is not None and cursor.channel is not None:
             return await self._resume(cursor, cursor.channel)
         self.skip = cursor.within if cursor is not None else 0
-        if place.begins and self._serving is not None and self._serving.has_channel:
+        # a channel of matching events does not say who matches now: that is read from the log
+        newest_tells = self._demand.where is None
+        if place.begins and newest_tells and self._serving is not None and self._serving.has_channel:
             newest = await self._crossing.newest(place.first - 1, self._serving.since)
             if newest is not None:
                 return newest, Floor()
@@ -190,7 +192,7 @@ class Reading:
             self.skip = place.within
             return feed, Floor(cursor.told)
         found = await self._crossing.to_log(place.told)
-        if not found.kept or self._asked.emit == "all":
+        if not found.kept or (self._asked.emit == "all" and self._asked.where is None):
             # what the channel had passed over in silence, and not told yet, nobody knows any more
             self._tell(Missed("", None, None, None, "retention"))
         return found.feed, Floor(cursor.told, found.ahead)
@@ -241,7 +243,9 @@ class Reading:
             self._before = _together(self._before, {name: link.counts for name, link in left.inlet.links.items()})
             self.intake.go_over(feed.inlet)
             if self._asked.emit == "changes":
-                self._settling, self.intake.settled = self._settled_when(left, feed), False
+                by_changes = self._asked.where is None or not self.on_channel
+                self._settling = self._settled_when(left, feed) if by_changes else None
+                self.intake.settled = self._settling is None
 
     def _settle(self) -> None:
         if self._settling is not None and self._settling.over:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from thinwire.client.asking import Asked, always_delivered
@@ -24,7 +24,7 @@ class Shape:
     ) -> None:
         self.schema = schema
         self.changes = Changes(schema, asked.tolerances(schema), memory) if asked.emit == "changes" else None
-        self._first = (_chosen_sources(schema, asked.sources),) if asked.sources else ()
+        self._first = tuple(_choices(schema, asked))
         self._then = tuple(self._make_steps(asked, reader))
 
     def __call__(self, events: list[Event], vouched: Vouched | None = None) -> list[Event]:
@@ -48,6 +48,8 @@ class Shape:
         where it is seen in another way although nothing has happened since. See `Changes.moved_on`."""
         if self.changes is None:
             return [], []
+        for step in self._first:
+            events = step(events)
         passed, again = self.changes.moved_on(events, strictly=strictly)
         for step in self._then:
             passed = step(passed)
@@ -60,6 +62,15 @@ class Shape:
         if asked.properties is not None:
             steps.append(_chosen_properties(reader or self.schema, asked))
         return steps
+
+
+def _choices(schema: Schema, asked: Asked) -> Iterator[Step]:
+    """What decides which events are delivered at all."""
+    if asked.sources:
+        yield _chosen_sources(schema, asked.sources)
+    if asked.where is not None:
+        holds = asked.where.holds
+        yield lambda events: [event for event in events if holds(event)]
 
 
 def _chosen_sources(schema: Schema, sources: Mapping[str, frozenset[Any]]) -> Step:

@@ -221,7 +221,7 @@ class Subscription:
         self._listener = await self._broker.listen(alive_subject(self.identity), _alive)
         self._turned = self._clock.now()
         await self._view.subscription_starts(self._document())
-        if not await self._view.wait_for(self.asked.tolerances(self._view.schema), REGISTRY_PATIENCE):
+        if not await self._view.wait_for(self.asked.tolerances(self._view.schema, deciding=True), REGISTRY_PATIENCE):
             _log.warning("%s: the registry has not answered; what is asked here counts when it does", self.topic)
 
     async def _more(self) -> bool:
@@ -302,6 +302,7 @@ class Subscription:
             sources={name: sorted(choice, key=str) for name, choice in asked.sources.items()},
             durable=asked.durable,
             emit=asked.emit,
+            where=asked.where.canonical if asked.where is not None else None,
             since=self._clock.now(),
         )
 

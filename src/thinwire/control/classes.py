@@ -32,6 +32,7 @@ from thinwire.control.registry.settings import demand_for
 from thinwire.errors import DemandError
 from thinwire.events import Property, Role, Schema
 from thinwire.formats.lanes import Lane, lane_of
+from thinwire.matching.where import Where, parse
 from thinwire.reduction import Demand, Rule, RuleSet, resolve
 from thinwire.reduction.demand import Tolerance, in_ticks, tick_size, tolerance_of
 
@@ -48,6 +49,7 @@ class DemandClass:
 
     tolerance, default_tolerance, exact, properties, emit: as in `SubscriptionDocument`
     sources: the values chosen, by dimension; None for all
+    where: the predicate that events must match, as it is written in one way; None for all. What it names is exact
     """
 
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
@@ -56,10 +58,13 @@ class DemandClass:
     properties: tuple[str, ...] | None = None
     sources: Mapping[str, tuple[Any, ...]] | None = None
     emit: Literal["all", "changes"] = "all"
+    where: str | None = None
 
     def __post_init__(self) -> None:
-        exact = self.exact if isinstance(self.exact, bool) else tuple(sorted(set(self.exact)))
         put = object.__setattr__
+        if self.where is not None:
+            put(self, "where", parse(self.where).canonical)
+        exact = self.exact if isinstance(self.exact, bool) else tuple(sorted(set(self.exact)))
         put(self, "exact", exact or False)
         tolerance = {
             name: canonical.tolerance(asked)
@@ -79,25 +84,42 @@ class DemandClass:
     @classmethod
     def of(cls, asked: SubscriptionDocument) -> DemandClass:
         """The class of a subscription."""
-        return cls(asked.tolerance, asked.default_tolerance, asked.exact, asked.properties, asked.sources, asked.emit)
+        return cls(
+            asked.tolerance,
+            asked.default_tolerance,
+            asked.exact,
+            asked.properties,
+            asked.sources,
+            asked.emit,
+            asked.where,
+        )
 
     @cached_property
     def id(self) -> str:
         """16 hexadecimal digits that name the class, whatever the topic and its schema."""
         document = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if self.where is None:
+            del document["where"]  # classes that choose no events keep their names
         canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), default=repr)
         return blake2b(canonical.encode(), digest_size=8).hexdigest()
 
     @property
     def mode(self) -> Literal["predict", "hold"]:
-        """The way it is sent."""
-        return "hold" if self.emit == "changes" else "predict"
+        """The way it is sent. Of events that do not match nothing is told, so what is expected must not move."""
+        return "hold" if self.emit == "changes" or self.where is not None else "predict"
+
+    @cached_property
+    def predicate(self) -> Where | None:
+        """What events must match; None where all do."""
+        return parse(self.where) if self.where is not None else None
 
     def check(self, schema: Schema | None = None) -> None:
         """Refuse, by name, a demand that contradicts itself, or that the topic's schema cannot honour where given."""
         if schema is not None:
             given = (self.tolerance, self.default_tolerance, self.exact, self.properties, self.sources)
-            check_subscription(schema, SubscriptionDocument(schema.name, self.id, *given))
+            check_subscription(schema, SubscriptionDocument(schema.name, self.id, *given, where=self.where))
+        if self.predicate is not None:
+            self.predicate.check_tolerances(self.tolerance)
         if self.exact is True and self.default_tolerance:
             raise DemandError("exact, and a default tolerance: ask for one of them", tolerance=self.default_tolerance)
         for name, asked in self.tolerance.items():
@@ -112,7 +134,8 @@ class DemandClass:
         """What travels to the class: what it chose, and what an event always keeps. All of it: the schema itself."""
         if self.properties is None:
             return travelling
-        return travelling.select(p.name for p in travelling if p.name in self.properties or _always(p))
+        chosen = {*self.properties, *(self.predicate.names if self.predicate is not None else ())}
+        return travelling.select(p.name for p in travelling if p.name in chosen or _always(p))
 
     def share(self, schema: Schema, over: RuleSet) -> Demand:
         """What is left of its tolerances after what the log may be off; nothing where the log is coarser than asked.
@@ -139,7 +162,7 @@ class DemandClass:
             over = resolve(schema, demand_for(schema, over))
         if over.min_interval:
             return True
-        if self.sources is not None or self.schema(schema) is not schema:
+        if self.sources is not None or self.where is not None or self.schema(schema) is not schema:
             return False
         left = resolve(schema, self.share(schema, over)).rules
         return not any(rule.tolerance or rule.band or rule.distance for rule in left)
@@ -183,6 +206,8 @@ class DemandClass:
         return bool(p.idle_band) and not named and lane_of(p.kind) is not Lane.FLOAT
 
     def _is_exact(self, name: str) -> bool:
+        if self.predicate is not None and name in self.predicate.names:
+            return True
         return self.exact if isinstance(self.exact, bool) else name in self.exact
 
 

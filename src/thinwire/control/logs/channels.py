@@ -20,6 +20,7 @@ class ChannelInlet(Inlet):
     """One link per publisher that the channel tells of.
 
     positions: how far in the log of the topic each publisher is told; one whose link is lost stays where it was
+    began: the offset of the log up to which the reader knew everything before it came to this channel
     told: the position of the last message; before: its publisher, and where that one was before it
     """
 
@@ -34,6 +35,7 @@ class ChannelInlet(Inlet):
         # Several classes share a log, so its numbers jump: what is lost shows in the links' own sequences.
         super().__init__(lookup, dictionaries=dictionaries, only_changes=only_changes, whole=False)
         self.positions = positions or Positions()
+        self.began = self.positions.since
         self.told: Position | None = None
         self.before: tuple[str, Position] | None = None
         self._began = self.positions.by_publisher

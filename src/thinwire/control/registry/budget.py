@@ -24,6 +24,7 @@ from thinwire.control.registry.documents import SubscriptionDocument
 from thinwire.control.registry.settings import Settings
 from thinwire.errors import DemandError
 from thinwire.events import Property, Schema
+from thinwire.matching.where import parse
 from thinwire.reduction import Demand
 from thinwire.reduction.demand import tolerance_of
 
@@ -68,6 +69,10 @@ def travelling(schema: Schema) -> list[Property]:
 
 def check_subscription(schema: Schema, asked: SubscriptionDocument) -> None:
     """Refuse, by name, a subscription that the schema cannot honour."""
+    if asked.where is not None:
+        where = parse(asked.where)
+        where.check(schema)
+        where.check_tolerances(asked.tolerance)
     for name in _named(asked):
         if name not in schema:
             known = sorted(p.name for p in schema if not p.confidential)
@@ -81,7 +86,7 @@ def check_subscription(schema: Schema, asked: SubscriptionDocument) -> None:
     if asked.exact is True and asked.default_tolerance:
         raise DemandError("exact, and a default tolerance: ask for one of them", tolerance=asked.default_tolerance)
     for name in asked.tolerance:
-        if _is_exact(asked, name) and tolerance_of(schema, schema[name], asked.demand):
+        if asked.is_exact(name) and tolerance_of(schema, schema[name], asked.demand):
             raise DemandError("exact, and a tolerance: ask for one of them", property=name)
         if asked.properties is not None and name not in asked.properties:
             raise DemandError("a tolerance for a property that is not among `properties`", property=name)
@@ -154,7 +159,7 @@ def _amount(schema: Schema, p: Property, asked: SubscriptionDocument, problems: 
 
     A percentage can lose its range in a newer version of the schema. To be exact keeps every promise.
     """
-    if _is_exact(asked, p.name):
+    if asked.is_exact(p.name):
         return EXACT
     try:
         return tolerance_of(schema, p, asked.demand)
@@ -172,20 +177,16 @@ def _retained(schema: Schema, settings: Settings) -> list[SubscriptionDocument]:
 
 
 def _selects(asked: SubscriptionDocument, name: str) -> bool:
-    return asked.properties is None or name in asked.properties
+    return asked.properties is None or name in asked.properties or name in asked.deciding
 
 
 def _names(asked: SubscriptionDocument, name: str) -> bool:
-    return name in asked.tolerance or _is_exact(asked, name)
-
-
-def _is_exact(asked: SubscriptionDocument, name: str) -> bool:
-    return asked.exact if isinstance(asked.exact, bool) else name in asked.exact
+    return name in asked.tolerance or asked.is_exact(name)
 
 
 def _named(asked: SubscriptionDocument) -> list[str]:
     exact = () if isinstance(asked.exact, bool) else asked.exact
-    return [*asked.tolerance, *exact, *(asked.properties or ())]
+    return [*asked.tolerance, *exact, *(asked.properties or ()), *asked.deciding]
 
 
 def _decimal(number: float) -> Fraction:

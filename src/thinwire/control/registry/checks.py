@@ -10,7 +10,8 @@ from dataclasses import MISSING, fields
 from typing import Any, NoReturn, TypeVar
 
 from thinwire.control.names import check_topic, check_word
-from thinwire.errors import ConfigError, RegistryError
+from thinwire.errors import ConfigError, ExpressionError, RegistryError
+from thinwire.matching.where import parse
 
 T = TypeVar("T")
 
@@ -99,6 +100,16 @@ def tolerances(field: str, value: Any) -> dict[str, float | int | str]:
         if not fits or len(str(tolerance)) > MAX_TEXT:
             refuse(f"{field}.{name}", "a number or a percentage", tolerance)
     return given
+
+
+def predicate(field: str, value: Any) -> str:
+    """A predicate on the values of events, in the one way in which those that say the same are written."""
+    if not isinstance(value, str):
+        refuse(field, "a predicate such as \"price > 10 and region = 'EU'\"", value)
+    try:
+        return parse(value).canonical
+    except ExpressionError as problem:
+        raise RegistryError(f"{field}: {problem}", field=field) from None
 
 
 def build(kind: type[T], document: Mapping[str, Any]) -> T:

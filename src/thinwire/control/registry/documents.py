@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, Literal
 
 from thinwire.control.registry import checks, keys
@@ -19,6 +20,7 @@ from thinwire.control.registry.keys import Key
 from thinwire.control.registry.settings import ConfigDocument, Settings
 from thinwire.errors import RegistryError, ThinwireError
 from thinwire.events import Schema
+from thinwire.matching.where import parse
 from thinwire.reduction import Demand
 from thinwire.reduction.demand import Tolerance
 
@@ -50,6 +52,7 @@ class SubscriptionDocument:
     durable: the name under which it reads on later; such a subscription counts until it is forgotten
     emit: "all" events or only "changes"; since: when it was made, in seconds since the epoch
     log: it reads the log whatever it asks for, as a watch does: nobody makes a channel for it
+    where: only events that match this predicate, as `thinwire.matching.where` writes it; what it names is exact
     """
 
     topic: str
@@ -63,6 +66,7 @@ class SubscriptionDocument:
     emit: Literal["all", "changes"] = "all"
     since: float = 0.0
     log: bool = False
+    where: str | None = None
 
     def __post_init__(self) -> None:
         checks.topic(self.topic)
@@ -80,6 +84,8 @@ class SubscriptionDocument:
         checks.text("emit", self.emit, "all", "changes")
         checks.number("since", self.since)
         checks.flag("log", self.log)
+        if self.where is not None:
+            object.__setattr__(self, "where", checks.predicate("where", self.where))
 
     @property
     def key(self) -> str:
@@ -87,8 +93,18 @@ class SubscriptionDocument:
 
     @property
     def demand(self) -> Demand:
-        """Its tolerances, without regard to `exact`."""
+        """Its tolerances, without regard to `exact` and `where`."""
         return Demand(self.tolerance, self.default_tolerance)
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The properties that its predicate names."""
+        return _names_in(self.where) if self.where is not None else ()
+
+    def is_exact(self, name: str) -> bool:
+        """Must this property not vary at all?"""
+        exact = self.exact if isinstance(self.exact, bool) else name in self.exact
+        return exact or (self.where is not None and name in self.deciding)
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,12 @@ class PublisherDocument:
     @property
     def key(self) -> str:
         return keys.publisher_key(self.topic, self.name)
+
+
+@lru_cache(maxsize=1 << 17)
+def _names_in(where: str) -> tuple[str, ...]:
+    """The properties that a predicate names: of a hundred thousand subscriptions they are asked again and again."""
+    return parse(where).names
 
 
 Document = TopicDocument | SubscriptionDocument | PublisherDocument | ConfigDocument

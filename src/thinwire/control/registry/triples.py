@@ -90,7 +90,7 @@ def _config(subject: Node, config: ConfigDocument) -> Iterator[Triple]:
 def _subscription(subject: Node, asked: SubscriptionDocument) -> Iterator[Triple]:
     yield Triple(subject, _word("topic"), _topic_iri(asked.topic))
     yield from _said(subject, identity=asked.identity, emit=asked.emit, since=asked.since)
-    yield from _said(subject, defaultTolerance=asked.default_tolerance, durable=asked.durable)
+    yield from _said(subject, defaultTolerance=asked.default_tolerance, durable=asked.durable, where=asked.where)
     yield from _listed(subject, "tolerance", asked.tolerance)
     yield from _listed(subject, "source", asked.sources or {})
     yield from _said(subject, exact=asked.exact is True, log=asked.log)

@@ -16,13 +16,14 @@ from thinwire.control.classes import DemandClass, Source
 from thinwire.control.translating.cutting import Outgoing, Pending, cut
 from thinwire.control.translating.envelope import Position
 from thinwire.control.translating.habits import Habits, Keeper
+from thinwire.control.translating.leaping import stands_at
 from thinwire.control.translating.linking import Linking
 from thinwire.control.translating.told import Told
 from thinwire.errors import EventRejected
 from thinwire.events import Event
 from thinwire.frames import Request
 from thinwire.link import Audit, Counts, Publisher, Watermark
-from thinwire.link.many import Frames, publish_told
+from thinwire.link.many import Frames
 from thinwire.link.replica import Replica
 from thinwire.reduction.roster import Roster
 
@@ -73,7 +74,7 @@ class Channel:
         return self._owed
 
     def takes(self, source: Source) -> bool:
-        """Does it tell of a source? It has begun."""
+        """Does it tell of a source, as far as its class chooses any? It has begun."""
         choice = self._linking.choice
         return choice is None or choice[source]
 
@@ -148,7 +149,7 @@ class Channel:
         """One event of a message, of those that it must look at. Raises EventRejected as `take_in` does."""
         assert self.link is not None
         self._turn_to(told)
-        frames = self.link.publish(event, told.time)
+        frames = self._linking.publish(self.link, event, told.time)
         self.counts.events += 1
         if frames:
             self._put(frames, self._position(self._within + 1))
@@ -180,6 +181,13 @@ class Channel:
             self._pending.turn()
             self._put(speaks.heartbeat(now), Position(self._offset))
 
+    def poll(self, now: float) -> None:
+        """Tell what is due although nothing of the last message was told."""
+        speaks = self.speaks
+        if speaks is not None:
+            self._pending.turn()
+            self._put(speaks.poll(now), Position(self._offset))
+
     def take(self, limit: int) -> Iterator[Outgoing]:
         """What waits, as messages of at most so many bytes."""
         self._habits.waiting -= self._pending.size
@@ -203,7 +211,7 @@ class Channel:
         first, before = self._within, self.link.counts.events
         chosen, places = self._chosen(events)
         try:
-            for frames in publish_told(self.link, chosen, self._told.time):
+            for frames in self._linking.publish_all(self.link, chosen, self._told.time):
                 self._put_many(frames, [first + places[number] + 1 for number in frames.numbers])
             self._within = first + len(events)
         except EventRejected:
@@ -213,11 +221,10 @@ class Channel:
             self.counts.events += self.link.counts.events - before
 
     def _chosen(self, events: list[Event]) -> tuple[list[Event], Sequence[int]]:
-        """The events of the sources that the class takes, and where they stand among the others."""
-        choice = self._linking.choice
-        if choice is None:
+        """The events that the class chose, and where they stand among the others."""
+        if self._linking.takes_all:
             return events, range(len(events))
-        places = [place for place, event in enumerate(events) if choice[event.source]]
+        places = [place for place, event in enumerate(events) if self._linking.admits(event)]
         return [events[place] for place in places], places
 
     def _encode_mutely(self, events: list[Event]) -> list[Event]:
@@ -242,8 +249,10 @@ class Channel:
         assert self.link is not None
         if isinstance(step, Watermark):
             frames = self.link.heartbeat(self._told.time, step.time)
-        else:
+        elif self._linking.matches is None or stands_at(self.link, step.source, step.ordinal):
             frames = self.link.audit(step.source, step.exacts)
+        else:
+            return  # of an event that was not told
         self._put(frames, self._position(self._within))
 
     def _end(self) -> None:

@@ -83,7 +83,7 @@ class Crowd:
     def _class(self, asked: SubscriptionDocument) -> _Class:
         """Those who ask for the same. To work out what that is takes a while, and most say it as others do."""
         fields = (asked.tolerance, asked.default_tolerance, asked.exact, asked.properties, asked.sources, asked.emit)
-        text = repr(fields)
+        text = repr((*fields, asked.where))
         found = self._written.get(text)
         if found is None:
             demand = DemandClass.of(asked)

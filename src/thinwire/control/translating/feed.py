@@ -21,6 +21,7 @@ from thinwire.control.translating.channel import Channel
 from thinwire.control.translating.envelope import Position
 from thinwire.control.translating.habits import HOLD_FROM
 from thinwire.control.translating.holdable import may_hold
+from thinwire.control.translating.selecting import Selecting
 from thinwire.control.translating.told import Told, told
 from thinwire.errors import DemandError, EventRejected
 from thinwire.link import Delivery, State, Subscriber
@@ -63,6 +64,7 @@ class Feed:
         self._unbegun = False
         self._roster, self._rostered = Roster(), (-1, b"")
         self._holding: Holding | None = None
+        self._selecting = Selecting(self._lost)
         self._alone: dict[str, Channel] = {}
         """those that look at every event"""
         self._few: dict[str, Channel] = {}
@@ -85,6 +87,7 @@ class Feed:
         channel = self.channels.pop(class_id)
         if self._holding is not None:
             self._holding.leave(channel)
+        self._selecting.leave(channel)
         self._alone.pop(class_id, None)
         self._few.pop(class_id, None)
         self._waiting = [other for other in self._waiting if other is not channel]
@@ -137,6 +140,7 @@ class Feed:
             channel.lose(now)
         if self._holding is not None:
             self._holding.clear()
+        self._selecting.clear()
         self._few.clear()
         self._alone = dict(self.channels)
 
@@ -158,6 +162,7 @@ class Feed:
     def _encode_all(self, brought: Told) -> None:
         if self._holding is not None:
             self._holding.take_in(brought)
+        self._selecting.take_in(brought)
         for channel in list(self._alone.values()):
             if channel.link is None:
                 continue
@@ -179,6 +184,9 @@ class Feed:
 
     def _hold(self, channel: Channel) -> None:
         """A channel encodes from here on: among many that are fed as one, if there are enough."""
+        if channel.asked.predicate is not None and not channel.is_mute:
+            del self._alone[channel.asked.id]
+            self._selecting.join(channel)
         if not may_hold(channel):
             return
         self._few[channel.asked.id] = channel

@@ -15,7 +15,7 @@ def may_hold(channel: Channel) -> bool:
     It can where every measurement is held, or travels with every change, and nothing else moves in silence but time.
     """
     link = channel.link
-    if link is None or channel.is_mute or find_spec("numba") is None:
+    if link is None or channel.is_mute or channel.asked.predicate is not None or find_spec("numba") is None:
         return False
     rules = link.encoder.reducer.rules
     ticks = [rule for rule in rules.rules if rule.lane is Lane.TICK]

@@ -62,7 +62,7 @@ class Holding:
         self._gauge: Gauge | None = None
         self._rosters = Rosters()
         self._lines: dict[int, Line] = {}
-        self._dues = Dues()
+        self._dues = Dues[Holder]()
         self._owing: dict[str, Channel] = {}
         self._messages = self._offset = self._within = 0
 
@@ -194,7 +194,7 @@ class Holding:
         self._joined = [self._again(holder) for holder in self._holders.values()]
         self._holders = {holder.channel.asked.id: holder for holder in self._joined}
         self._lines.clear()
-        self._dues = Dues()
+        self._dues = Dues[Holder]()
         for holder in self._joined:
             self._dues.remind(holder)
 

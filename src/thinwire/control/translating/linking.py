@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from thinwire.control.classes import DemandClass, Source
 from thinwire.control.translating.habits import Habits
+from thinwire.control.translating.leaping import leap
 from thinwire.control.translating.told import Told
 from thinwire.events import Event
 from thinwire.link import LinkConfig, Publisher
+from thinwire.link.many import Frames, publish_told
 from thinwire.link.replica import Replica
 from thinwire.reduction.roster import Roster
 
@@ -29,10 +31,12 @@ class Linking:
     """How a class has its links made, and moved on in silence.
 
     choice: the sources that it takes, all where None; known once a link was made
+    matches: which events it takes of them, all where None
     """
 
     def __init__(self, asked: DemandClass, publisher: str, habits: Habits) -> None:
         self.choice: Choice | None = None
+        self.matches = asked.predicate.holds if asked.predicate is not None else None
         self._asked = asked
         self._publisher = publisher
         self._habits = habits
@@ -53,6 +57,8 @@ class Linking:
             sequence=sequence,
             trusting=True,
         )
+        if self.matches is not None:
+            return link  # it tells of a source from the first event on that matches
         if self.choice is None:
             link.adopt(replica.expander, roster=roster)
         else:  # whose rows are its own: it must not write into the roster of all sources
@@ -74,8 +80,33 @@ class Linking:
     def publish_mutely(self, link: Publisher, events: list[Event], now: float) -> None:
         """Events move the state on, and nothing is said of them."""
         for event in events:
-            if self.choice is None or self.choice[event.source]:
-                link.publish(event, now)
+            if self.admits(event):
+                self.publish(link, event, now)
+
+    @property
+    def takes_all(self) -> bool:
+        """Does the class choose neither sources nor events?"""
+        return self.choice is None and self.matches is None
+
+    def admits(self, event: Event) -> bool:
+        """Is it one of the events that the class chose?"""
+        chosen = self.choice is None or self.choice[event.source]
+        return chosen and (self.matches is None or self.matches(event))
+
+    def publish(self, link: Publisher, event: Event, now: float) -> list[bytes]:
+        """The frames of an event; of one that matches, whatever came before it without matching."""
+        frames = leap(link, event, now) if self.matches is not None else []
+        return frames + link.publish(event, now) if frames else link.publish(event, now)
+
+    def publish_all(self, link: Publisher, events: Sequence[Event], now: float) -> Iterator[Frames]:
+        """The frames of events that the class chose, told at one time."""
+        if self.matches is None:
+            yield from publish_told(link, events, now)
+            return
+        for number, event in enumerate(events):
+            frames = self.publish(link, event, now)
+            if frames:
+                yield Frames([number] * len(frames), frames, data=False)
 
     def _config(self, replica: Replica) -> LinkConfig:
         rules = replica.expander.rules

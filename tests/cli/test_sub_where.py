@@ -1,0 +1,23 @@
+"""`thinwire sub --where`: only what matches is printed, and a predicate that cannot be read is pointed at."""
+
+import json
+
+from thinwire.cli.main import main
+
+TOPIC = "sub.where"
+EVENTS = [{"room": f"R{i % 2}", "t": 20 + i / 10} for i in range(20)]
+
+
+def test_only_what_matches_is_printed(url, tmp_path, capsys):
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
+    assert main(["pub", TOPIC, str(path), "--to", url, "--infer", "--dimensions", "room", "--retain"]) == 0
+    capsys.readouterr()
+    asked = ["sub", TOPIC, "--to", url, "--start", "earliest", "--where", "t between 20.5 and 21 and room = 'R1'"]
+    assert main([*asked, "--count", "3"]) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert printed == [event for event in EVENTS if 20.5 <= event["t"] <= 21 and event["room"] == "R1"]
+    assert main(["sub", TOPIC, "--to", url, "--where", "t > 20 and rom = 'R1'"]) == 2
+    said = capsys.readouterr().err
+    assert "no such property" in said
+    assert said.splitlines()[-1].index("^") == said.splitlines()[-2].index("rom")

@@ -1,0 +1,270 @@
+"""Classes that choose events by their values: exactly the events that match, by number, whoever translates."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from translating_sites import Channels, Log, Reader
+
+from thinwire.control.classes import DemandClass
+from thinwire.control.registry.budget import budget
+from thinwire.control.registry.documents import SubscriptionDocument
+from thinwire.control.registry.settings import Settings
+from thinwire.errors import DemandError, ExpressionError
+from thinwire.events import Property, Schema
+from thinwire.frames.control import MAX_SKIP
+from thinwire.link import Audit, Missed
+from thinwire.matching.where import parse
+from thinwire.reduction import Demand
+
+PRICES = Schema(
+    "prices",
+    [
+        Property("time", "timestamp", "header", form="epoch"),
+        Property("symbol", "string", "dimension"),
+        Property("price", "number", step="0.01"),
+        Property("volume", "integer"),
+        Property("region", "enum", members=["EU", "US"]),
+        Property("open", "boolean"),
+    ],
+)
+WHERES = (
+    "price between 10 and 11 and region = 'EU'",
+    "price > 10.5",
+    "price < 9.5 or price > 10.5",
+    "region != 'EU' and open = true",
+    "not (volume in (1, 2) or open = false)",
+    "symbol = 'A' and volume >= 3",
+)
+LIMIT = 65_536
+
+
+def chosen(where, **others):
+    return DemandClass(where=where, **others)
+
+
+def event(k, symbol, ticks, volume=0, region="EU", opened=True):
+    values = {"price": ticks / 100, "volume": volume, "region": region, "open": opened}
+    return {"time": k * 1000, "symbol": symbol, **values}
+
+
+def walk(chance, count):
+    """Events of two symbols, some of which repeat themselves."""
+    ticks, flat = {"A": 1000, "B": 1040}, {"volume": 0, "region": "EU", "opened": True}
+    for k in range(count):
+        symbol = chance.choice("AB")
+        ticks[symbol] += chance.choice((0, 0, 7, -7, 60, -60))
+        flat = {
+            "volume": chance.randint(0, 4) if chance.random() < 0.3 else flat["volume"],
+            "region": chance.choice(("EU", "US")) if chance.random() < 0.3 else flat["region"],
+            "opened": chance.random() < 0.7 if chance.random() < 0.3 else flat["opened"],
+        }
+        yield event(k, symbol, ticks[symbol], **flat)
+
+
+def matching(log, where):
+    holds = parse(where).holds
+    return {identity for identity, truth in log.truth.items() if holds(truth)}
+
+
+def check(log, reader, where, tolerance=0.0):
+    """Exactly the events that match came, each once, in order, as they were; and nothing is said to be missing."""
+    seen = [(got.publisher, got.incarnation, got.source, got.ordinal) for got in reader.events]
+    assert max(Counter(seen).values(), default=1) == 1
+    assert set(seen) == matching(log, where)
+    assert not [thing for thing in reader.deliveries if isinstance(thing, Missed)]
+    for got, identity in zip(reader.events, seen, strict=True):
+        truth = log.truth[identity]
+        for name in got:
+            off = abs(got[name] - truth[name]) if name == "volume" else got[name] != truth[name]
+            assert off <= (tolerance if name == "volume" else 0), (name, got, truth)
+        assert all((bound or 0) <= (tolerance if name == "volume" else 0) for name, bound in got.bound.items())
+    orders = {}
+    for publisher, life, source, ordinal in seen:
+        assert ordinal > orders.get((publisher, life, source), 0)
+        orders[publisher, life, source] = ordinal
+
+
+def reader_of(log, one):
+    return Reader(log, one, passed_over=False)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1 << 32).map(Random), st.sampled_from(WHERES), st.sampled_from((0, 2)), st.booleans())
+def test_a_class_gets_exactly_the_events_that_match(chance, where, tolerance, flushed):
+    log = Log(PRICES)
+    exact = parse(where).names
+    one = chosen(where, tolerance={} if "volume" in exact else {"volume": tolerance})
+    reader, translation = reader_of(log, one), log.translation()
+    translation.open(one)
+    for number, each in enumerate(walk(chance, 60)):
+        log.publish(chance.choice(("p1", "p2")), each, flush=flushed or number % 5 == 0)
+    for name in log.publishers:
+        log.heartbeat(name)
+    for stored in log.messages:
+        translation.receive(stored)
+        reader.read(translation.take(LIMIT))
+    check(log, reader, where, 0 if "volume" in exact else tolerance)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 1 << 32).map(Random), st.sampled_from(WHERES))
+def test_a_translator_that_dies_costs_no_event_and_repeats_none(chance, where):
+    log, one = Log(PRICES), chosen(where)
+    channels, reader = Channels(log), reader_of(log, one)
+    translation, first = log.translation(), 0
+    translation.open(one)
+    for number, each in enumerate(walk(chance, 60)):
+        log.publish(chance.choice(("p1", "p2")), each, flush=number % 3 == 0)
+    for name in log.publishers:
+        log.heartbeat(name)
+    deaths = sorted(chance.sample(range(1, len(log.messages)), 4))
+    for epoch, end in enumerate([*deaths, len(log.messages)], start=1):
+        if epoch > 1:
+            translation, first = channels.successor([one], epoch)
+        for stored in log.messages[first:end]:
+            translation.receive(stored)
+        # it dies with some of what it would have said, in messages of a few bytes
+        said = translation.take(chance.choice((64, LIMIT)))
+        kept = said if end == len(log.messages) else said[: chance.randint(0, len(said))]
+        channels.messages += kept
+        reader.read(kept)
+    check(log, reader, where)
+
+
+def test_many_predicates_are_one_question_and_each_gets_its_own():
+    log = Log(PRICES, ("p1",))
+    wheres = [f"price between {10 + k / 100} and {10 + (k + 3) / 100}" for k in range(60)]
+    wheres += [f"volume = {k} and region = 'EU'" for k in range(20)]
+    classes = [chosen(where) for where in wheres]
+    readers = [reader_of(log, one) for one in classes]
+    translation = log.translation()
+    for one in classes:
+        translation.open(one)
+    for k in range(120):
+        log.publish("p1", event(k, "A", 1000 + 7 * k % 70, k % 23, ("EU", "US")[k % 2]), flush=k % 9 == 0)
+    log.heartbeat("p1")
+    for stored in log.messages:
+        translation.receive(stored)
+        messages = translation.take(LIMIT)
+        for reader in readers:
+            reader.read(messages)
+    for reader, where in zip(readers, wheres, strict=True):
+        check(log, reader, where)
+
+
+def test_those_who_come_later_and_go_earlier():
+    log, early, late = Log(PRICES, ("p1",)), chosen("price > 10"), chosen("price > 10", properties=("price",))
+    translation = log.translation()
+    readers = {one.id: reader_of(log, one) for one in (early, late)}
+    translation.open(early)
+    for k in range(9):
+        log.publish("p1", event(k, "A", 1000 + (k % 3)))
+    for stored in log.messages:
+        if stored.offset == 5:
+            translation.open(late)
+        if stored.offset == 8:
+            translation.close(early.id)
+        translation.receive(stored)
+        messages = translation.take(LIMIT)
+        for reader in readers.values():
+            reader.read(messages)
+    assert [got.ordinal for got in readers[early.id].events] == [2, 3, 5, 6]
+    assert [got.ordinal for got in readers[late.id].events] == [5, 6, 8, 9]
+    assert {*readers[late.id].events[0]} == {"time", "symbol", "price"}
+
+
+@pytest.mark.slow
+def test_a_source_that_did_not_match_for_very_long():
+    log, one = Log(PRICES, ("p1",)), chosen("price > 10")
+    reader, translation = reader_of(log, one), log.translation()
+    translation.open(one)
+    prices = [1001] + [900] * (MAX_SKIP + 10) + [1002]
+    for k, ticks in enumerate(prices):
+        log.publish("p1", event(k * (1 + k % 2), "A", ticks), flush=k % 5000 == 0 or ticks > 1000)
+    for stored in log.messages:
+        translation.receive(stored)
+        reader.read(translation.take(LIMIT))
+    assert [got.ordinal for got in reader.events] == [1, len(prices)]
+    assert not [thing for thing in reader.deliveries if isinstance(thing, Missed)]
+
+
+def test_a_publisher_that_is_told_otherwise_goes_on():
+    log, one = Log(PRICES, ("p1",), demand=Demand({"volume": 2})), chosen("price > 10", tolerance={"volume": 5})
+    reader, translation = reader_of(log, one), log.translation()
+    translation.open(one)
+    for k in range(12):
+        if k == 6:
+            log.reconfigure(Demand({"volume": 1}))
+        log.publish("p1", event(k, "A", 1000 + k % 2, volume=k))
+    for stored in log.messages:
+        translation.receive(stored)
+        reader.read(translation.take(LIMIT))
+    check(log, reader, "price > 10", 5)
+
+
+def test_audits_are_of_events_that_were_told():
+    log, one = Log(PRICES, ("p1",), audit_every=1), chosen("price > 10", default_tolerance=3)
+    reader, translation = reader_of(log, one), log.translation()
+    translation.open(one)
+    for k in range(10):
+        log.publish("p1", event(k, "A", 1000 + k % 2, volume=k))
+    for stored in log.messages:
+        translation.receive(stored)
+        reader.read(translation.take(LIMIT))
+    audits = [thing for thing in reader.deliveries if isinstance(thing, Audit)]
+    assert [audit.ordinal for audit in audits] == [2, 4, 6, 8, 10]
+    assert all(error <= (audit.bound[name] or 0) for audit in audits for name, error in audit.errors.items())
+
+
+def test_key_frames_that_are_due_are_told_though_nothing_matches():
+    log, one = Log(PRICES, ("p1",)), chosen("price > 1000")
+    translation = log.translation(key_frame_interval=3.0)
+    translation.open(one)
+    for k in range(40):
+        log.publish("p1", event(k, "A", 1000 + k))
+    keys = []
+    for stored in log.messages:
+        translation.receive(stored)
+        keys += [message.key for message in translation.take(LIMIT)]
+    assert 3 <= sum(keys) <= 5
+
+
+def test_predicates_that_say_the_same_are_one_class():
+    one = chosen("price >= 10 and not price > 20", tolerance={"volume": 2})
+    assert one.id == chosen("price between 10 and 20.0", tolerance={"volume": "2.0"}).id
+    assert one.id != chosen("price between 10 and 21", tolerance={"volume": 2}).id
+    assert one.id != DemandClass(tolerance={"volume": 2}).id
+    assert one.mode == "hold"
+    assert not one.is_log(PRICES, Demand())
+
+
+def test_what_decides_is_exact_for_the_whole_topic():
+    rough = SubscriptionDocument("prices", "rough", {"price": 0.5}, default_tolerance=5)
+    picky = SubscriptionDocument("prices", "picky", properties=["volume"], default_tolerance=5, where="price>10")
+    assert picky.where == "price > 10"
+    demand = budget(PRICES, [rough, picky]).demand(PRICES, Settings())
+    assert demand.tolerance.get("price", demand.default_tolerance) == 0
+    assert demand.tolerance.get("volume", demand.default_tolerance) == 5
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        ("prise > 10", "no such property"),
+        ("price = 'a'", "price is of kind number: compare it with a number"),
+        ("region > 'EU'", "members of an enum have no order"),
+        ("open = 1", "compare it with true or false"),
+    ],
+)
+def test_a_predicate_that_the_schema_cannot_honour(where, problem):
+    with pytest.raises(ExpressionError, match=problem) as caught:
+        chosen(where).check(PRICES)
+    assert "^" in str(caught.value)
+
+
+def test_a_tolerance_on_what_decides_is_refused():
+    with pytest.raises(DemandError, match="leave its tolerance out"):
+        chosen("price > 10", tolerance={"price": 0.5}).check(PRICES)
