@@ -1,0 +1,1 @@
+"""Drawing a workload of any size, row by row."""

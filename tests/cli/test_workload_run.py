@@ -1,0 +1,44 @@
+"""`thinwire workload run`: a scenario on a live broker, its document and its ledger."""
+
+import json
+
+from thinwire.cli.main import main
+from thinwire.evaluation.ledgers import read
+
+SCENARIO = """
+name = "verb"
+duration = 1
+settle = 0.5
+
+[topics.verb-trade]
+source = "market"
+sources = 2
+rate = 60
+
+[[subscribers]]
+topic = "verb-trade"
+count = 2
+
+[[subscribers]]
+topic = "verb-trade"
+where = "symbol = 'AAA'"
+"""
+
+
+def test_a_scenario_is_run_and_told(url, tmp_path, capsys):
+    told, ledger = tmp_path / "verb.toml", tmp_path / "runs.jsonl"
+    told.write_text(SCENARIO)
+    assert main(["workload", "run", str(told), "--to", url, "--ledger", str(ledger), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (trade,), (everybody, chosen) = document["topics"], document["audiences"]
+    assert (trade["events"], everybody["events"], chosen["events"]) == (60, 120, 30)
+    assert everybody["missed"] == chosen["missed"] == 0
+    assert {row.role for row in read(ledger)} == {"publisher", "subscriber", "run"}
+    assert sum(row.events for row in read(ledger) if row.role == "subscriber") == 150
+
+
+def test_a_bad_scenario_names_the_field(tmp_path, capsys):
+    told = tmp_path / "bad.toml"
+    told.write_text(SCENARIO.replace("rate = 60", "rate = 'fast'"))
+    assert main(["workload", "run", str(told), "--to", "memory://nowhere"]) == 2
+    assert "field='topics.verb-trade.rate'" in capsys.readouterr().err

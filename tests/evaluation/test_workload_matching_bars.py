@@ -1,0 +1,34 @@
+"""The bars of content matching: small, and right."""
+
+from thinwire.evaluation.bench.bar import Setting
+from thinwire.evaluation.bench.workload_matching import BARS, NOISE, WAYS, rectangles
+from thinwire.matching import RectangleIndex
+
+
+def test_every_way_finds_what_is_there():
+    for way in WAYS:
+        found = way.match(300, 200)
+        assert not found.wrong
+        assert found.found > 0
+        assert found.events == 200
+
+
+def test_those_that_are_moved_are_all_different():
+    as_drawn, moved = rectangles(300, 50), rectangles(300, 50, noise=NOISE)
+    assert as_drawn.distinct < moved.distinct == 300
+    assert moved.found > as_drawn.found
+
+
+def test_an_index_that_finds_too_little_is_told(monkeypatch):
+    match = RectangleIndex.match_batches
+    monkeypatch.setattr(
+        RectangleIndex, "match_batches", lambda self, points: ((e[1:], f[1:]) for e, f in match(self, points))
+    )
+    assert rectangles(300, 50).wrong > 0
+
+
+def test_a_quick_run_gives_a_row_each():
+    rows = [row for bar in BARS for row in bar.measure(Setting(quick=True))]
+    assert [row.low for row in rows] == [50_000, None, None, 50_000]
+    assert all(row.sound and row.value for row in rows)
+    assert all("matches each" in row.how for row in rows)

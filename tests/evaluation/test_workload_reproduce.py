@@ -1,0 +1,71 @@
+"""The figures of the workload paper: every statement is checked on the built-in summary, and drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from thinwire.cli.main import main
+from thinwire.errors import ConfigError
+from thinwire.evaluation.reproduce.workload import FIGURES, chosen
+from thinwire.evaluation.reproduce.workload_shapes import effective, majorities
+from thinwire.evaluation.workload.pareto import pareto, unbeaten
+from thinwire.evaluation.workload.pictures import heat_maps, places, region_shares, told
+from thinwire.workload.assigning import Costs
+from thinwire.workload.builtin import builtin
+from thinwire.workload.interests.hierarchy import Hierarchy
+from thinwire.workload.interests.interests import Interests
+
+
+@pytest.mark.parametrize("number", sorted(FIGURES))
+def test_the_builtin_summary_has_the_published_shape(number: int) -> None:
+    sheet = FIGURES[number].sheet(number, builtin().members, [])
+    assert sheet.rows
+    assert sheet.notes[1].endswith(": as published")
+
+
+def test_another_population_does_not_have_it() -> None:
+    axes = tuple(Hierarchy.of(name, [("all", None), ("a", "all"), ("b", "all")]) for name in ("topic", "language"))
+    counts = np.zeros((3, 3, 2))
+    counts[1:, 1:] = 1.0
+    flat = Interests(axes, ("Asia", "Europe"), counts)
+    for number, figure in FIGURES.items():
+        assert figure.sheet(number, flat, []).notes[1].endswith(": NOT as published"), number
+    assert effective(flat).tolist() == [4.0, 4.0]
+    assert majorities(flat, axes[0]) == [0, 0]
+    assert region_shares(flat, axes[1]).tolist() == [[0.5, 0.5]] * 2
+
+
+def test_figures_are_chosen_by_number() -> None:
+    assert chosen(None) == [1, 2, 3, 4, 5, 6]
+    assert chosen("4") == [4]
+    with pytest.raises(ConfigError, match="no such figure"):
+        chosen("9")
+
+
+def test_the_verb_draws_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    assert main(["reproduce", "workload", "--figure", "4", "--out", str(tmp_path), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["figure 4"]
+    assert shown["rows"][0]["Europe"] < shown["rows"][-1]["Europe"]
+    assert {Path(picture).name for picture in shown["pictures"]} == {"figure-4.png", "figure-4.svg"}
+    assert all(Path(picture).stat().st_size > 1000 for picture in shown["pictures"])
+
+
+def test_one_axis_one_region_and_one_dimension_can_be_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    axis = Hierarchy.of("topic", [("all", None), ("a", "all"), ("b", "all")])
+    one = Interests((axis,), ("here",), np.array([[0.0], [3.0], [1.0]]))
+    made = heat_maps(one, "interests", tmp_path / "interests")
+    made += told({"as they are": {"topic": 0.0}}, tmp_path / "told")
+    made += places(np.arange(5.0)[:, None], np.zeros(5, dtype=np.int64), ["here"], np.zeros((0, 1)), tmp_path / "at")
+    made += pareto({"proximity": Costs(1, 0.0, 1, 2, 3, 1)}, tmp_path / "costs")
+    assert len({path.name for path in made}) == 8
+
+
+def test_who_is_as_good_in_one_thing_and_better_in_the_other_beats() -> None:
+    costs = {name: Costs(0, wasted, 0, p90, 0, 1) for name, wasted, p90 in [("a", 2, 5), ("b", 2, 4), ("c", 2, 4)]}
+    assert unbeaten(costs) == ["b", "c"]

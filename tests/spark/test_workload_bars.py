@@ -1,0 +1,90 @@
+"""The bars of workloads on Spark at tiny sizes, in the session of the tests: figures that agree, and what they tell."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from thinwire.evaluation.bench import Row, Setting
+from thinwire.spark.bench import workload_matching
+from thinwire.spark.bench.counting import Spent
+from thinwire.spark.bench.workload import FULL, QUICK, Grown, Sizes, assigned, gains, generated, growth
+from thinwire.spark.bench.workload_matching import CORNER, CROWD, SIDE, matched, spread
+from thinwire.workload.assigning import Costs
+
+TINY = Sizes((300, 600), 100, 1_000, 6)
+COSTS = {
+    "proximity": Costs(9, 10.0, 1, 20.0, 3, 1),
+    "joint, 1.1x": Costs(9, 7.0, 1, 21.0, 3, 1),
+    "joint, 2x": Costs(9, 3.0, 1, 40.0, 3, 1),
+    "interest": Costs(9, 1.0, 1, 200.0, 3, 1),
+}
+
+
+def sound(row: Row) -> bool:
+    return row.sound and not row.note and row.value is not None and row.value > 0
+
+
+def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thinwire.spark.bench.counting.EVERY", 0.05)
+    found = generated(spark, TINY)
+    assert [one.rows for one in found] == [300, 600]
+    rows = list(growth(found))
+    assert all(map(sound, rows))
+    assert [row.bar for row in rows if row.bar] == ["at most 300", "at most 4,000"]
+
+
+def test_growth_is_held_against_the_bars_at_the_last_size_only() -> None:
+    found = [Grown(1_000, Spent(2.0, 900.0), 9_000_000_000), Grown(4_000, Spent(4.0, 301.0), 3_000_000_000)]
+    *_, wall, memory, linear = growth(found)
+    assert [row.holds for row in growth(found)] == [None, None, False, True, None]
+    assert (wall.value, memory.value) == (301.0, 3000.0)
+    assert linear.value == pytest.approx(0.5)
+    assert [row.holds for row in growth(found, judged=False)] == [None] * 5
+
+
+def test_a_small_workload_is_assigned_without_a_verdict(spark: SparkSession) -> None:
+    rows = list(assigned(spark, TINY))
+    assert all(map(sound, rows))
+    assert [row.holds for row in rows] == [None, None, None]
+    assert "1,000 subscriptions, 6 brokers" in rows[0].how
+
+
+def test_gains_are_those_of_the_best_joint_policy_within_reach() -> None:
+    near, thin = gains(COSTS, "by hand")
+    assert near.value == pytest.approx(0.7)
+    assert near.holds
+    assert thin.holds is False
+    assert "no joint policy" in thin.note
+    further = {**COSTS, "joint, no limit": Costs(9, 1.1, 1, 150.0, 3, 1)}
+    assert list(gains(further, ""))[1].value == pytest.approx(0.75)
+    assert [row.holds for row in gains(COSTS, "", judged=False)] == [None, None]
+
+
+def test_all_ways_of_matching_find_the_same_pairs(spark: SparkSession) -> None:
+    rows = list(matched(spark, workload_matching.Sizes(600, 1, judged=True)))
+    assert all(map(sound, rows))
+    assert [row.high for row in rows] == [1.2, None, 3.0, 3.0]
+
+
+def test_a_way_that_finds_other_pairs_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = workload_matching.usual_grid_join
+    monkeypatch.setattr(workload_matching, "usual_grid_join", lambda *given: usual(*given).where("event < 0"))
+    ours, *_ = matched(spark, workload_matching.Sizes(600, 1))
+    assert "do not agree" in ours.note
+    assert ours.holds is False
+
+
+@pytest.mark.parametrize(("quick", "sizes"), [(False, FULL), (True, QUICK)])
+def test_only_full_runs_are_judged(quick: bool, sizes: Sizes) -> None:
+    assert Sizes.of(Setting(quick=quick)) is sizes
+    assert sizes.judged is not quick
+
+
+def test_crowded_rows_are_crowded() -> None:
+    for crowded, share in ((False, CORNER**2), (True, CROWD + (1 - CROWD) * CORNER**2)):
+        events, rectangles = spread(4_000, crowded=crowded)
+        corner = (events["topic_at"].to_numpy() < CORNER) & (events["language_at"].to_numpy() < CORNER)
+        assert corner.mean() == pytest.approx(share, abs=0.03)
+        sides = rectangles["topic_high"].to_numpy() - rectangles["topic_low"].to_numpy()
+        assert 0 <= sides.min() <= sides.max() <= SIDE + 1e-12

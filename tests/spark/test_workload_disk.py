@@ -1,0 +1,40 @@
+"""A disk that is full in mid-job: the job says so, and no folder looks complete."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from thinwire.errors import JobFailed
+from thinwire.spark.jobs.workload_folder import generate
+from thinwire.workload.builtin import builtin
+from thinwire.workload.drawing.recipe import Recipe
+
+RECIPE = Recipe(subscriptions=20_000, events=100, brokers=3, seed=1)
+
+
+@contextmanager
+def full_disk(spark: SparkSession, size: int) -> Iterator[None]:
+    """No file of Spark may grow beyond this size, which stands for the end of the disk."""
+    java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    before = resource.prlimit(java, resource.RLIMIT_FSIZE)
+    resource.prlimit(java, resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(java, resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process: Linux only")
+def test_a_full_disk_in_mid_job_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "wide"
+    with full_disk(spark, 300_000), pytest.raises(JobFailed, match=r"nothing was written: .*File too large"):
+        generate(spark, builtin(), RECIPE, out)
+    assert list(tmp_path.iterdir()) == []
+    generate(spark, builtin(), RECIPE, out)
+    assert max(path.stat().st_size for path in (out / "subscriptions").iterdir()) > 300_000

@@ -1,0 +1,91 @@
+"""Workloads on Spark: the rows of the pure plan, whatever the partitions, and no folder that only looks complete."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from thinwire.cli.workload_describing import describe_folder, draw_pictures
+from thinwire.errors import ConfigError, JobFailed
+from thinwire.spark.jobs import workload as job
+from thinwire.spark.jobs.workload_folder import MANIFEST, generate, translated
+from thinwire.workload.builtin import builtin
+from thinwire.workload.drawing.plan import Plan
+from thinwire.workload.drawing.recipe import Recipe
+from thinwire.workload.interests.diffusion import diffuse
+from thinwire.workload.interests.interests import Interests
+
+RECIPE = Recipe(subscriptions=2_500, events=1_700, brokers=12, seed=7, noise=0.2)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_spark_draws_the_rows_of_the_plan(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    monkeypatch.setattr(job, "BLOCK", 512)
+    plan = Plan(builtin(), RECIPE)
+    pairs = [
+        (job.subscriptions(spark, plan, partitions=partitions), plan.subscriptions(np.arange(2_500))),
+        (job.events(spark, plan, partitions=partitions), plan.events(np.arange(1_700))),
+    ]
+    for frame, expected in pairs:
+        assert frame.toArrow().sort_by("id").combine_chunks() == pa.Table.from_batches([expected])
+
+
+def test_a_step_on_a_table_is_the_same_on_spark(spark: SparkSession) -> None:
+    members = builtin().members
+    axes, regions = members.axes, members.regions
+
+    def step(table: pa.Table) -> pa.Table:
+        return diffuse(Interests.read(table, axes, regions), 0.5).table()
+
+    frame = job.table_step(spark.createDataFrame(members.table()), step)
+    found = Interests.read(frame.toArrow(), axes, regions)
+    assert np.allclose(found.counts, diffuse(members, 0.5).counts, rtol=1e-12, atol=0)
+
+
+def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "wide"
+    told = generate(spark, builtin(), RECIPE, out, partitions=2)
+    assert json.loads((out / MANIFEST).read_text()) == told
+    assert told["recipe"]["seed"] == 7
+    assert pq.read_table(out / "brokers").num_rows == 12
+    found = describe_folder(out)
+    assert found["tables"]["subscriptions"][0] == 2_500
+    assert found["drawn"]["subscribers"] == 2_500
+    if find_spec("matplotlib") is not None:
+        names = {path.stem for path in draw_pictures(out, found, tmp_path / "shown")}
+        assert names == {"interests", "regions", "correlation", "places"}
+        assert all(path.stat().st_size > 1_000 for path in (tmp_path / "shown").iterdir())
+    with pytest.raises(ConfigError, match="something already"):
+        generate(spark, builtin(), RECIPE, out)
+
+
+def test_what_fails_in_mid_job_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("thinwire.spark.jobs.workload_folder._write", full)
+    with pytest.raises(OSError, match="No space left"):
+        generate(spark, builtin(), RECIPE, tmp_path / "wide")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ConfigError, match="no finished workload"):
+        describe_folder(tmp_path)
+
+
+def test_of_a_chain_of_complaints_the_first_is_told() -> None:
+    chain = "Job aborted.\n\tat a.b(C.java:1)\nCaused by: x.Y: task failed\nCaused by: java.io.IOException: No space\n"
+    with pytest.raises(JobFailed, match=r"nothing was written: java\.io\.IOException: No space"), translated(Path("w")):
+        raise PySparkException(chain)
+    with pytest.raises(JobFailed, match="nothing was written: odd"), translated(Path("w")):
+        raise PySparkException("odd\nand long")

@@ -1,0 +1,66 @@
+"""Matching on Spark: by grid and by index, exactly what a comparison of everything with everything finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from thinwire.errors import ConfigError
+from thinwire.spark.jobs import match_grid
+from thinwire.spark.jobs.match import match
+from thinwire.workload.builtin import builtin
+from thinwire.workload.drawing.plan import Plan
+from thinwire.workload.drawing.recipe import Recipe
+
+AXES = ("topic", "language")
+
+
+def workload(noise: float) -> tuple[pa.Table, pa.Table]:
+    plan = Plan(builtin(), Recipe(subscriptions=800, events=300, brokers=1, seed=3, noise=noise))
+    drawn = plan.subscriptions(np.arange(800)), plan.events(np.arange(300))
+    return tuple(pa.Table.from_batches([batch]) for batch in drawn)  # type: ignore[return-value]
+
+
+def brute(rectangles: pa.Table, events: pa.Table) -> list[tuple[int, int, int]]:
+    """Every event with every distinct rectangle."""
+    first: dict[tuple[float, ...], list[int]] = {}
+    ends = [rectangles[f"{axis}_{end}"].to_pylist() for axis in AXES for end in ("low", "high")]
+    for row, corners in enumerate(zip(*ends, strict=True)):
+        first.setdefault(corners, []).append(row)
+    points = list(zip(*(events[f"{axis}_at"].to_pylist() for axis in AXES), strict=True))
+    return sorted(
+        (event, rows[0], len(rows))
+        for event, point in enumerate(points)
+        for corners, rows in first.items()
+        if all(corners[2 * a] <= x <= corners[2 * a + 1] for a, x in enumerate(point))
+    )
+
+
+@pytest.mark.parametrize("way", ["auto", "grid", "split"])
+@pytest.mark.parametrize("noise", [0.0, 0.4])
+def test_pairs_are_those_of_brute_force(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, way: str, noise: float
+) -> None:
+    if way == "split":
+        monkeypatch.setattr(match_grid, "CROWDED", 20)
+    rectangles, events = workload(noise)
+    frames = spark.createDataFrame(events), spark.createDataFrame(rectangles)
+    found = match(*frames, AXES, way="grid" if way == "split" else way)  # type: ignore[arg-type]
+    assert sorted(map(tuple, found.collect())) == brute(rectangles, events)
+
+
+def test_nothing_matches_nothing(spark: SparkSession) -> None:
+    rectangles, events = workload(0.0)
+    none = spark.createDataFrame(rectangles).where("false")
+    for way in ("grid", "index"):
+        assert match(spark.createDataFrame(events), none, AXES, way=way).count() == 0  # type: ignore[arg-type]
+
+
+def test_missing_columns_and_unknown_ways_are_refused(spark: SparkSession) -> None:
+    rectangles, events = map(spark.createDataFrame, workload(0.0))
+    with pytest.raises(ConfigError, match=r"table='events', missing=\['price_at'\]"):
+        match(events, rectangles, ["price"])
+    with pytest.raises(ConfigError, match="no such way"):
+        match(events, rectangles, AXES, way="magic")  # type: ignore[arg-type]
