@@ -22,7 +22,8 @@ demo: $(READY) ## the whole system on this machine
 
 test: $(READY) ## lint, types, room contract, then every test and every documented example
 	@tools/java.sh hint
-	@$(BIN)/python tests/kernels.py & compiling=$$!; $(MAKE) --no-print-directory lint && wait $$compiling
+	@$(BIN)/python tests/kernels.py & compiling=$$!; $(BIN)/python tests/java_classes.py & keeping=$$!; \
+	    $(MAKE) --no-print-directory lint && { wait $$keeping; wait $$compiling; }
 	$(BIN)/pytest -n 3 $(MARKS) $(ARGS)
 
 bench: $(READY) ## bytes and time, ours beside the usual; AREA=wire or live, ARGS='...' is passed on
@@ -46,7 +47,7 @@ java: ## install Java 17 for Spark where the system allows it, else say how
 	tools/java.sh install
 
 clean: ## remove the environment and every cache; results in runs/ stay
-	rm -rf .venv .tools .numba_cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .tools .numba_cache build dist .java_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml $(wildcard tools/*.sh)

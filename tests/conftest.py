@@ -14,19 +14,25 @@ PIECES = (
     "conformance/kernels/*.py",
     "formats/*.py",
     "frames/*.py",
+    "matching/**/*.py",
     "overlay/**/*.py",
+    "placement/*.py",
     "reduction/**/*.py",
-    "workload/samples/*.py",
+    "workload/**/*.py",
 )
 _sources = sorted(path for piece in PIECES for path in (ROOT / "src" / "thinwire").glob(piece))
 _digest = sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))
 
 # A test of Spark is over before a compiler that optimises all the way pays: quick code, one thread that cleans up.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Classes that java_classes.py has kept; Java loads them by itself where there are none, or those of another version.
+CLASSES = ROOT / ".java_cache" / "spark.jsa"
+SILENT_JAVA = "-Xlog:disable"
+os.environ.setdefault("JDK_JAVA_OPTIONS", f"{QUICK_JAVA} -XX:SharedArchiveFile={CLASSES} {SILENT_JAVA}")
 
 # Helpers of other folders have the same name, and compiling is no test; none of them holds examples.
-collect_ignore_glob = ["*conftest.py", "kernels.py"]
+collect_ignore_glob = ["*conftest.py", "java_classes.py", "kernels.py"]
 
 # Kernels compile on first use, so the first example of a test may take seconds: no deadline anywhere.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -27,8 +27,8 @@ def test_only_errors_of_a_peer_come_out(seed, compiled):
 @pytest.mark.slow
 def test_only_errors_of_a_peer_come_out_of_very_many_inputs():
     told = []
-    assert run_fuzz(50_000, 3, told.append).failures == []
-    assert told[-1] == 50_000
+    assert run_fuzz(20_000, 3, told.append).failures == []
+    assert told[-1] == 20_000
 
 
 def test_a_seed_replays():

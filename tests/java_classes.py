@@ -1,0 +1,61 @@
+"""Keeps the classes of Spark as Java has them in memory, so that the Java of a test starts in half the time."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import SparkSession, functions
+
+import conftest  # says where tests keep them
+from thinwire.errors import SparkUnavailable
+from thinwire.spark.session import check
+
+
+def keep() -> None:
+    """What Java has loaded by the end of a run is kept; Java itself passes over a file of another version."""
+    if conftest.CLASSES.exists():
+        return
+    conftest.CLASSES.parent.mkdir(exist_ok=True)
+    unfinished = conftest.CLASSES.with_suffix(f".{os.getpid()}")
+    os.environ["JDK_JAVA_OPTIONS"] = (
+        f"{conftest.QUICK_JAVA} -XX:ArchiveClassesAtExit={unfinished} {conftest.SILENT_JAVA}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        _a_bit_of_all(Path(folder))
+    if unfinished.exists():
+        unfinished.rename(conftest.CLASSES)
+
+
+def _a_bit_of_all(folder: Path) -> None:
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    rows = spark.range(100).select("id", (functions.col("id") % 7).alias("key"), functions.col("id").cast("string"))
+    rows.toDF("id", "key", "text").write.partitionBy("key").parquet(str(folder / "table"))
+    table = spark.read.parquet(str(folder / "table"))
+    table.groupBy("key").applyInPandas(_same, table.schema).groupBy("key").count().orderBy("key").collect()
+    stream = spark.readStream.schema(table.schema).parquet(str(folder / "table")).writeStream
+    stream.format("parquet").option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start(
+        str(folder / "landed")
+    ).awaitTermination()
+    java = spark.sparkContext._gateway.proc
+    spark.stop()
+    java.stdin.close()
+    java.wait()
+
+
+def _same(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows
+
+
+if __name__ == "__main__":
+    try:
+        check()
+    except SparkUnavailable:
+        pass
+    else:
+        keep()
