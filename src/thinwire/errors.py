@@ -13,7 +13,7 @@ call succeed later without anybody changing anything?
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class ThinwireError(Exception):
@@ -38,7 +38,7 @@ class ThinwireError(Exception):
         return _rebuild, (type(self), self.detail, self.facts)
 
     def _sentence(self) -> str:
-        facts = ", ".join(f"{name}={_short(value)}" for name, value in self.facts.items())
+        facts = ", ".join(f"{name}={_short(value, _LIMITS.get(name, 80))}" for name, value in self.facts.items())
         head = ": ".join(part for part in (self.summary, self.detail, facts) if part)
         return f"{head}. {self.advice}" if self.advice else head
 
@@ -47,7 +47,11 @@ def _rebuild(kind: type[ThinwireError], detail: str, facts: dict[str, Any]) -> T
     return kind(detail, **facts)
 
 
-def _short(value: Any, limit: int = 80) -> str:
+_LIMITS = {"choose_from": 400}
+"""characters of a fact that are shown, where it is not 80"""
+
+
+def _short(value: Any, limit: int) -> str:
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
@@ -379,8 +383,12 @@ class PlanError(LocalFault):
     advice = "Correct the field, or let `thinwire analyze` write the plan anew."
 
 
+SHOWN_WINDOW = 100
+"""characters of a line of an expression that are shown around a place"""
+
+
 class ExpressionError(LocalFault):
-    """A watch expression that cannot be read, or that does not fit the topics it speaks of.
+    """An expression (of a watch, of a `where`) that cannot be read, or that does not fit the topics it speaks of.
 
     shown: the line of the expression with a caret below the place; it ends the message
     """
@@ -390,6 +398,13 @@ class ExpressionError(LocalFault):
     def __init__(self, detail: str = "", shown: str = "", **facts: Any) -> None:
         self.shown = shown
         super().__init__(detail, **facts)
+
+    @classmethod
+    def at(cls, text: str, place: int, detail: str, **facts: Any) -> Self:
+        """An error about one place of an expression."""
+        line = text.count("\n", 0, place) + 1
+        column = place - text.rfind("\n", 0, place)
+        return cls(detail, shown=drawing(text, place), line=line, column=column, **facts)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.detail, {"shown": self.shown, **self.facts})
@@ -403,7 +418,23 @@ class ExpressionTooLarge(ExpressionError):
     """An expression with more terms, alternatives or parentheses than an evaluator takes."""
 
     summary = "expression above the limit"
-    advice = "Split it into several watches."
+    advice = "Split it into several."
+
+
+def drawing(text: str, place: int) -> str:
+    """The line of a place with a caret below it; of a long line what is around the place.
+
+    >>> print(drawing("a.x +- none", 7))
+        a.x +- none
+               ^
+    """
+    start = text.rfind("\n", 0, place) + 1
+    line = text[start:].partition("\n")[0].replace("\t", " ")
+    column = place - start
+    left = max(0, column - SHOWN_WINDOW // 2)
+    shown = line[left : left + SHOWN_WINDOW]
+    before, after = "..." * (left > 0), "..." * (left + SHOWN_WINDOW < len(line))
+    return f"    {before}{shown}{after}\n    {' ' * (len(before) + column - left)}^"
 
 
 class BadThreshold(ExpressionError):
@@ -436,3 +467,37 @@ class CorruptWatchLog(PeerFault):
 
     summary = "watch log cannot be right"
     advice = "Start the watch anew: its subscriber is told where everything stands."
+
+
+class SummaryError(LocalFault):
+    """A table of a workload's summary that contradicts itself or another one."""
+
+    summary = "bad summary"
+    advice = "Correct the table; rows are counted from 1, without the header."
+
+
+class ScenarioError(LocalFault):
+    """A scenario that cannot be run."""
+
+    summary = "bad scenario"
+    advice = "Correct the field; docs/scenarios.md explains every one."
+
+
+class PromiseOutOfReach(LocalFault):
+    """A topic that is late even with a host to itself."""
+
+    summary = "this topic cannot keep its promise alone"
+    advice = "Split its rate into so many parts; where parts is None, promise more time or add a faster host."
+
+
+class NotEnoughHosts(LocalFault):
+    summary = "not enough hosts"
+    advice = "Add hosts, allow more topics on one (-k), or promise more time."
+
+
+class FunctionUnusable(LocalFault):
+    """A processing function that cannot be loaded."""
+
+    summary = "this processing function cannot be used"
+    advice = "Check that `module:function` can be imported on the host (--path DIR adds a folder), then apply again."
+    retriable = True

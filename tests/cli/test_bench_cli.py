@@ -73,7 +73,7 @@ def test_options_reach_the_bars(area, tmp_path):
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (["moon"], "choose_from=['classes', 'conformance', 'dictionaries', 'live', 'spark', 'wire']"),
+        (["moon"], "'live', 'placement', 'spark', 'wire', 'workload']"),
         (["wire", "--only", "moon"], "building frames"),
         (["wire", "--data", "no/such/folder"], "no/such/folder"),
     ],

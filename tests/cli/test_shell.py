@@ -80,8 +80,8 @@ def test_help_lists_every_verb_and_imports_none(shell, tmp_path, capsys):
 
 def test_the_table_is_complete():
     live = {"up", "pub", "sub", "watch", "record", "registry", "dict", "doctor"}
-    spark = {"ingest", "replay", "analyze", "deliver", "sweep"}
-    assert set(VERBS) == live | spark | {"demo", "samples", "bench", "reproduce", "ledger", "version"}
+    spark = {"ingest", "replay", "analyze", "deliver", "sweep", "workload"}
+    assert set(VERBS) == live | spark | {"demo", "edge", "place", "samples", "bench", "reproduce", "ledger", "version"}
 
 
 def test_a_verb_parses_its_own_options(shell, capsys):

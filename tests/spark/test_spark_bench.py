@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from thinwire.control.names import publisher_in
 from thinwire.evaluation.live.feed import READINGS, TOLERANCE, feed_schema
 from thinwire.events import Event
 from thinwire.frames import split
 from thinwire.link import Subscriber
+from thinwire.spark.bench.batches import LATE, TRIES, _run
 from thinwire.spark.bench.counting import race, spent, tree_cpu
 from thinwire.spark.bench.partials import write_partials
 from thinwire.spark.bench.references import KEY, ORDER, VALUES, forward_filled
@@ -73,6 +76,31 @@ def test_methods_take_turns() -> None:
     found = race(methods, 2, lambda share: None)
     assert said == ["a", "b", "b", "a", "a", "b"]
     assert [len(runs) for runs in found.values()] == [2, 2]
+
+
+class LateStream:
+    """A stream that ends so many times before it begins."""
+
+    def __init__(self, times: int, reason: str) -> None:
+        self.times = times
+        self.reason = reason
+        self.begun = 0
+
+    def start(self) -> LateStream:
+        self.begun += 1
+        return self
+
+    def awaitTermination(self) -> None:
+        if self.begun <= self.times:
+            raise StreamingQueryException(self.reason)
+
+
+@pytest.mark.parametrize(("times", "reason", "begun"), [(2, LATE, 3), (9, LATE, TRIES), (9, "no such topic", 1)])
+def test_a_stream_that_is_late_is_started_again_and_no_other(times: int, reason: str, begun: int) -> None:
+    stream = LateStream(times, reason)
+    with pytest.raises(StreamingQueryException) if times == 9 else nullcontext():
+        _run(stream, TRIES)
+    assert stream.begun == begun
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from thinwire.cli.edge_bench import FIGURE, bench_edge
 from thinwire.cli.output import JsonOption, Output
 from thinwire.errors import ConfigError
 from thinwire.evaluation.bench import AREAS, Bar, Row, Setting, bars, run, shown, this_machine
@@ -20,13 +21,19 @@ COLUMNS = ("what", "value", "unit", "bar", "holds", "how measured")
 
 _HOLDS = {True: "yes", False: "NO", None: "-"}
 
-AreaArgument = Annotated[str, typer.Argument(help=f"What to measure: {', '.join(sorted(AREAS))}.")]
+EDGE = "edge"
+"""an area of its own: it measures a host under load and can keep the runs"""
+
+AreaArgument = Annotated[str, typer.Argument(help=f"What to measure: {', '.join(sorted([*AREAS, EDGE]))}.")]
 QuickOption = Annotated[bool, typer.Option("--quick", help="Small sizes: does everything work?")]
 DataOption = Annotated[
     Path | None, typer.Option("--data", help=f"Folder of the real recordings; {SHARED_DATA} where that exists.")
 ]
 OnlyOption = Annotated[str, typer.Option("--only", help="Only bars with this in their name.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")]
+FigureOption = Annotated[str, typer.Option("--figure", help="edge: the part of figure 1, from 1a to 1d.")]
+TimedOption = Annotated[bool, typer.Option("--timed", help="edge: cores by timer instead of burning a processor.")]
+OutOption = Annotated[Path | None, typer.Option("--out", help="edge: keep the measured runs in this file (JSON).")]
 
 
 def bench(
@@ -35,10 +42,16 @@ def bench(
     data: DataOption = None,
     only: OnlyOption = "",
     markdown: MarkdownOption = False,
+    figure: FigureOption = FIGURE,
+    timed: TimedOption = False,
+    out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Measure bytes and time, ours beside the usual methods; leaves with 1 if a bar does not hold."""
     output = Output(json)
+    if area == EDGE:
+        bench_edge(output, figure, quick, not timed, out)
+        return
     rows = _measure(_chosen(area, only), Setting(quick, _folder(data)))
     _show(output, area, rows, markdown)
     output.document({"area": area, "machine": this_machine(), "quick": quick, "rows": [_document(r) for r in rows]})

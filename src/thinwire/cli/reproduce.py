@@ -28,7 +28,12 @@ EventsOption = Annotated[int | None, typer.Option("--events", help=f"How many ev
 QuickOption = Annotated[bool, typer.Option("--quick", help="Few events, streams and settings: does it work?")]
 DataOption = Annotated[
     Path | None,
-    typer.Option("--data", help="Folder of real streams; else generated ones.", exists=True, file_okay=False),
+    typer.Option(
+        "--data",
+        help="Folder of real streams, or of a summary (workload); else generated.",
+        exists=True,
+        file_okay=False,
+    ),
 ]
 RunsOption = Annotated[
     int | None, typer.Option("--runs", help=f"How often figure 7 is measured; {RUNS} times by default.", min=1)
@@ -66,13 +71,14 @@ def reproduce(
 ) -> None:
     """Every table and figure again, ours beside the published ones.
 
-    The cells of `dictionaries` and `conformance` run on Spark where it
-    can run, else one after the other in this process.
+    The cells of `dictionaries`, `conformance` and `placement` run on
+    Spark where it can run, else one after the other in this process.
 
     \b
     thinwire reproduce virtual-events --figure 5
     thinwire reproduce dictionaries --table 5.4.4 --data streams
     thinwire reproduce conformance --figure 4.7 --nodes 1600
+    thinwire reproduce workload --figure 4
     """
     output = Output(json)
     if listing:
@@ -84,7 +90,15 @@ def reproduce(
     if name == "conformance":
         output.document(_conformance(output, table, figure, nodes, subscriptions, data, quick, out, master))
         return
+    if name == "workload" and table is None:
+        output.document(_workload(output, figure, data, out))
+        return
     chosen = find(name)
+    if name == "placement":
+        from thinwire.cli.place_figures import reproduce_placement
+
+        output.document(reproduce_placement(output, table, figure, quick, data, out / name, master))
+        return
     _refuse_tables(table, sorted(chosen.figures))
     numbers = _numbers(chosen, figure)
     scale = Scale(events or (QUICK if quick else FULL), runs or (QUICK_RUNS if quick else RUNS))
@@ -141,6 +155,12 @@ def _conformance(
 
     _refuse_tables(table, FIGURES)
     return reproduce_figures(output, figure, asked(nodes, subscriptions, data, quick), out / "conformance", master)
+
+
+def _workload(output: Output, figure: str | None, data: Path | None, out: Path) -> dict[str, Any]:
+    from thinwire.cli.reproduce_workload import reproduce_figures
+
+    return reproduce_figures(output, figure, data, out / "workload")
 
 
 def _figure_5(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
@@ -228,7 +248,8 @@ def _list(output: Output) -> None:
     from thinwire.cli.reproduce_conformance import listing as conformance_figures
     from thinwire.cli.reproduce_dictionaries import COLUMNS, NAME
     from thinwire.cli.reproduce_dictionaries import listing as sheets
-    from thinwire.evaluation.reproduce import conformance
+    from thinwire.cli.reproduce_workload import listing as workload_figures
+    from thinwire.evaluation.reproduce import conformance, workload
     from thinwire.evaluation.reproduce.dictionaries_published import PAPER
 
     rows = [
@@ -236,9 +257,10 @@ def _list(output: Output) -> None:
         for e in EXPERIMENTS.values()
         for number, what in e.figures.items()
     ]
-    rows += sheets() + conformance_figures()
+    rows += sheets() + conformance_figures() + workload_figures()
     output.table("what can be reproduced", COLUMNS, rows)
-    papers = {e.name: e.paper for e in EXPERIMENTS.values()} | {NAME: PAPER, conformance.NAME: conformance.PAPER}
+    papers = {e.name: e.paper for e in EXPERIMENTS.values()} | {NAME: PAPER}
+    papers |= {conformance.NAME: conformance.PAPER, workload.NAME: workload.PAPER}
     for name, paper in papers.items():
         output.note(f"{name}: {paper}")
     output.document({"experiments": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})

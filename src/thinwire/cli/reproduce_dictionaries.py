@@ -39,12 +39,13 @@ def reproduce_sheets(
     with running(master, output, app=f"thinwire reproduce {NAME}") as run:
         for name, item in chosen:
             sheet = dictionaries.reproduce(name, item, scale, run, out)
-            _show(output, sheet)
+            show(output, sheet)
             document[name] = sheet.document
     return document
 
 
-def _show(output: Output, sheet: Sheet) -> None:
+def show(output: Output, sheet: Sheet) -> None:
+    """Print a sheet."""
     output.table(sheet.title, sheet.columns, sheet.rows)
     for note in sheet.notes:
         output.note(note)

@@ -4,7 +4,7 @@ An area is a list of places where bars are written, so a new area is one file an
 is looked up when the area runs: `thinwire.testing` and `thinwire.spark` lie above this room, which must not know them.
 
 >>> sorted(AREAS)
-['classes', 'conformance', 'dictionaries', 'live', 'spark', 'wire']
+['classes', 'conformance', 'dictionaries', 'live', 'placement', 'spark', 'wire', 'workload']
 """
 
 from __future__ import annotations
@@ -51,10 +51,17 @@ AREAS: dict[str, tuple[str, ...]] = {
         "thinwire.evaluation.conformance_composite:BARS",
         "thinwire.evaluation.bench.conformance_live:BARS",
     ),
+    "placement": ("thinwire.evaluation.bench.placement:BARS", "thinwire.evaluation.bench.placement_live:BARS"),
     "spark": (
         "thinwire.spark.bench.source:BARS",
         "thinwire.spark.bench.partials:BARS",
         "thinwire.spark.bench.dry_run:BARS",
+    ),
+    "workload": (
+        "thinwire.spark.bench.workload:BARS",
+        "thinwire.spark.bench.workload_matching:BARS",
+        "thinwire.evaluation.bench.workload_embedding:BARS",
+        "thinwire.evaluation.bench.workload_matching:BARS",
     ),
 }
 """area -> where its bars are, `module:list`, in the order in which they run"""

@@ -9,9 +9,23 @@ from pathlib import Path
 from typing import Literal
 
 Unit = Literal[
-    "bytes", "share", "part", "times", "values/s", "events/s", "MB", "failures", "us", "s", "messages", "ms/MB"
+    "bytes",
+    "share",
+    "part",
+    "times",
+    "values/s",
+    "events/s",
+    "MB",
+    "failures",
+    "us",
+    "s",
+    "messages",
+    "ms/MB",
+    "hosts",
+    "R2",
 ]
-"""`part` is a size as part of another, written 1/n; `times` a duration as a multiple of another; `us` microseconds"""
+"""`part` is a size as part of another, written 1/n; `times` a duration as a multiple of another; `us` microseconds;
+`R2` the share of differences that is explained"""
 
 NEEDS_DATA = "not measured: needs --data"
 

@@ -33,6 +33,7 @@ ROLES = {
     "dictionaries": "thinwire.evaluation.live.services:DictionariesRole",
     "switching": "thinwire.evaluation.live.dictionary_switching:SwitchingRole",
     "telling translator": "thinwire.evaluation.live.class_translators:TellingTranslatorRole",
+    "edge host": "thinwire.evaluation.edge.roles:EdgeHostRole",
     "numbering": "thinwire.evaluation.live.chaos_roles:NumberingRole",
     "recording": "thinwire.evaluation.live.chaos_roles:RecordingRole",
 }

@@ -29,7 +29,18 @@ EXPERIMENTS = {
             6: "bytes at four stages, publisher exact, subscriber within 1.0",
             7: "processor and memory of the whole chain over time, and bytes stored at the broker",
         },
-    )
+    ),
+    "placement": Experiment(
+        "placement",
+        "S. Khare et al.: Scalable Edge Computing for Low Latency Data Dissemination in Topic-based Publish/Subscribe, "
+        "2018",
+        {
+            1: "sensitivity: p90 over the rate, alone and in company (simulated)",
+            2: "table I and learning curves: how well models tell the p90 (simulated)",
+            3: "heuristics for 10 to 70 topics: hosts, time and broken promises (simulated)",
+            4: "the hybrid heuristic from k' = 1 to 6 (simulated)",
+        },
+    ),
 }
 
 
@@ -41,6 +52,8 @@ def find(name: str) -> Experiment:
     """
     if name not in EXPERIMENTS:
         raise ConfigError(
-            "no such experiment", experiment=name, choose_from=sorted([*EXPERIMENTS, "conformance", "dictionaries"])
+            "no such experiment",
+            experiment=name,
+            choose_from=sorted([*EXPERIMENTS, "conformance", "dictionaries", "workload"]),
         )
     return EXPERIMENTS[name]

@@ -1,4 +1,4 @@
-"""The dry run: 24 strategies on Spark beside the same functions in one process, and how it grows with events."""
+"""The dry run: all strategies on Spark beside the same functions in one process, and how it grows with events."""
 
 from __future__ import annotations
 
