@@ -3,9 +3,9 @@
 There is no broker and no event loop in it: two logs in memory, a virtual clock, and the objects that run live. Every
 thing that happens follows from one number. A world that went wrong goes wrong again:
 
-    python -m thinwire.testing.classes_world SEED
+    python -m thinwire.testing.classes_world SEED [where]
 
-tells the story of a seed and what it broke.
+tells the story of a seed and what it broke; with `where`, of its world in which classes choose events by their values.
 
 >>> report = World(7).run()
 >>> report.violations, World(7).run() == report
@@ -23,7 +23,7 @@ from thinwire.clock import VirtualClock
 from thinwire.control.classes import DemandClass
 from thinwire.control.registry.documents import SubscriptionDocument
 from thinwire.events import Schema
-from thinwire.testing.classes_world_demands import Registry, draw_settings, draw_subscription
+from thinwire.testing.classes_world_demands import Registry, choosing, draw_settings, draw_subscription
 from thinwire.testing.classes_world_ground import Ground
 from thinwire.testing.classes_world_incidents import INCIDENTS
 from thinwire.testing.classes_world_observer import Observer
@@ -61,9 +61,12 @@ class Report:
 
 
 class World:
-    """Everything of one seed."""
+    """Everything of one seed.
 
-    def __init__(self, seed: int) -> None:
+    where: whether most of its classes choose events by their values; all else is then as it would be without
+    """
+
+    def __init__(self, seed: int, *, where: bool = False) -> None:
         chance = self.chance = Random(seed)
         self.clock = VirtualClock(100.0)
         self.report = Report(seed)
@@ -73,6 +76,8 @@ class World:
         self.registry = Registry(self.schema, draw_settings(chance))
         many = chance.choice((1, 2, 3))
         self.classes = [draw_subscription(self.schema, chance, f"c{number}") for number in range(many)]
+        if where:
+            self.classes = _choosing(self.classes, self.schema, Random(f"where {seed}"))
         self.guest: SubscriptionDocument | None = None
         self._schemas: dict[bytes, Schema] = {}
         self.learn(self.schema)
@@ -207,9 +212,13 @@ class World:
         )
 
 
+def _choosing(classes: list[SubscriptionDocument], schema: Schema, chance: Random) -> list[SubscriptionDocument]:
+    return [choosing(one, schema, chance) if chance.random() < 0.8 else one for one in classes]
+
+
 def main(arguments: list[str]) -> int:
     """Tell the story of a seed."""
-    report = World(int(arguments[0])).run()
+    report = World(int(arguments[0]), where="where" in arguments[1:]).run()
     lines = [*report.story, f"{report.events} events, {report.stored} channel messages, {report.delivered} deliveries"]
     lines += [f"VIOLATION {what}" for what in report.violations] or ["nothing was violated"]
     sys.stdout.write("\n".join(lines) + "\n")

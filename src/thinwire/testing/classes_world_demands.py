@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -12,11 +13,21 @@ from thinwire.control.registry.settings import Settings
 from thinwire.events import Kind, Property, Schema
 from thinwire.events.kinds import TOLERANT_KINDS
 from thinwire.link import LinkConfig
+from thinwire.matching.where import parse
 from thinwire.reduction.demand import tolerance_of
 from thinwire.testing.world_truth import decimal
 
 _TOLERANCES: tuple[float | str, ...] = (0, 0.25, 0.5, 1, 2, "0.3", 5)
 _PREDICTORS = ("auto", "last", "last", "linear", "trend", "cadence")
+_CONDITIONS: dict[Kind, tuple[str, ...]] = {
+    Kind.NUMBER: ("{} > 0", "{} between -5 and 8", "not {} < 2", "{} != 0"),
+    Kind.INTEGER: ("{} >= 1", "{} in (0, 1, 3)", "{} < 4"),
+    Kind.FLOAT: ("{} > 20", "{} not between 0 and 15.5"),
+    Kind.BOOLEAN: ("{} = true", "{} != true"),
+    Kind.ENUM: ("{} in ('on', 'auto')", "{} != 'fault 7'"),
+    Kind.STRING: ("{} < 'note 5'",),
+}
+"""what may be asked of the values of properties"""
 
 
 class Registry:
@@ -83,6 +94,21 @@ def draw_subscription(schema: Schema, chance: Random, identity: str) -> Subscrip
     )
 
 
+def choosing(asked: SubscriptionDocument, schema: Schema, chance: Random) -> SubscriptionDocument:
+    """The same subscription, of the events that match one or two conditions; as it is where nothing can be compared."""
+    able = [p for p in schema.wire if p.kind in _CONDITIONS and p is not schema.time]
+    if not able:
+        return asked
+    named = chance.sample(able, chance.randint(1, min(2, len(able))))
+    conditions = [chance.choice(_CONDITIONS[p.kind]).format(p.name) for p in named]
+    if chance.random() < 0.3:
+        conditions.append(chance.choice(("sensor != 's0'", "sensor in ('s0', 's2')")))
+    where = chance.choice((" and ", " or ")).join(conditions)
+    names = parse(where).names
+    tolerance = {name: amount for name, amount in asked.tolerance.items() if name not in names}
+    return replace(asked, tolerance=tolerance, where=where)
+
+
 def tightened(asked: SubscriptionDocument, schema: Schema, chance: Random, identity: str) -> SubscriptionDocument:
     """Somebody who asks for less error of one property, and so makes publishers tell more."""
     tolerant = [p for p in schema.wire if p.kind in TOLERANT_KINDS and p is not schema.time]
@@ -92,7 +118,8 @@ def tightened(asked: SubscriptionDocument, schema: Schema, chance: Random, ident
 
 def allowed(schema: Schema, p: Property, asked: SubscriptionDocument) -> Fraction:
     """How far off a subscription lets a property be; an idle band is part of it where it did not name the property."""
-    if not isinstance(asked.exact, bool) and p.name in asked.exact:
+    deciding = parse(asked.where).names if asked.where is not None else ()
+    if p.name in deciding or (not isinstance(asked.exact, bool) and p.name in asked.exact):
         return Fraction(0)
     amount = tolerance_of(schema, p, asked.demand)
     idle = p.idle_band is not None and p.name not in asked.tolerance

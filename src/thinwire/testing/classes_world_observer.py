@@ -5,6 +5,9 @@ An event is *owed* to a reader if it comes after the state with which the reader
 it as was asked. What the log itself does not tell is covered by a `Missed` that names it, or, where nobody can name it,
 by one that does not (as in `thinwire.testing.world_observer`). What the log tells must never be missed: that a
 translator died is no excuse.
+
+A class that chooses events by their values is owed those that match, as the log tells them, behind the place of the log
+where the reader was first ready. It knows nothing of the others, and so nothing of what the log has lost.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from fractions import Fraction
 
 from thinwire.control.classes import DemandClass
 from thinwire.control.registry.documents import SubscriptionDocument
+from thinwire.control.translating.envelope import Position
 from thinwire.events import Event, Property, Role, Schema
 from thinwire.link import Audit, Delivery, Missed, State, Subscriber, Watermark
 from thinwire.testing.classes_world_demands import allowed
@@ -44,6 +48,7 @@ class Observer:
     _was_astray: bool = False
     _ready: dict[Place, int] | None = None
     _life: int = 0
+    _since: Position = Position(0)
     _delivered: dict[Place, dict[int, Event]] = field(default_factory=dict)
     _missed: dict[Place, list[tuple[int, int]]] = field(default_factory=dict)
     _lost_until: list[float] = field(default_factory=list)
@@ -54,10 +59,11 @@ class Observer:
 
     def __post_init__(self) -> None:
         self._class = DemandClass.of(self.asked)
-        self._holds = self.asked.emit == "changes"
+        self._where = self._class.predicate
+        self._holds = self.asked.emit == "changes" and self._where is None  # of what matches a channel tells all
 
     def take(
-        self, told: list[Delivery], link: Subscriber, offset: int, time: float, restated: Sequence[Event] = ()
+        self, told: list[Delivery], link: Subscriber, position: Position, time: float, restated: Sequence[Event] = ()
     ) -> None:
         """Everything one message of the channel brought; it says where in the log of the topic it stands.
 
@@ -76,9 +82,9 @@ class Observer:
             self._delivered.get((event.incarnation, event.source), {}).pop(event.ordinal, None)
             self._event(event, link)
         self._was_astray = self.astray or (self._was_astray and link.state is not State.READY)
-        self._settle(link, time)
-        if self._holds and link.state is State.READY:
-            self._check_position(offset)
+        self._settle(link, position, time)
+        if (self._holds or self._where is not None) and link.state is State.READY:
+            self._check_position(position.offset)
 
     def finish(self, link: Subscriber) -> None:
         """After a last round that met no trouble: everything owed must be covered."""
@@ -90,13 +96,14 @@ class Observer:
             if self._is_owed(told.identity) and not self._is_seen(told.identity):
                 self._wrong(f"{_name(told.identity)} is in the log at {told.offset} and never came")
 
-    def _settle(self, link: Subscriber, time: float) -> None:
+    def _settle(self, link: Subscriber, position: Position, time: float) -> None:
         if link.state is not State.READY or self._was_astray:
             return
         if self._ready is None:
             assert link.replica is not None
             expander = link.replica.expander
             self._life = link.replica.incarnation
+            self._since = position
             self._ready = {
                 (self._life, expander.keys[alias] or ()): expander.columns.ordinal(alias) for alias in expander.known()
             }
@@ -113,6 +120,8 @@ class Observer:
             return
         if not self._chooses(event.source):
             self._wrong(f"{name} is of a source that was not asked for")
+        if self._where is not None and not self._where.holds(event):
+            self._wrong(f"{name} does not match {self._where.canonical}")
         seen = self._delivered.setdefault(place, {})
         if event.ordinal in seen:
             self._wrong(f"{name} delivered twice")
@@ -190,7 +199,16 @@ class Observer:
         life, source, ordinal = identity
         if self._ready is None or life < self._life or not self._chooses(source):
             return False
+        if self._where is not None:
+            told = self.reference.known[self.publisher].get(identity)
+            return told is not None and told.offset > self._told_before() and self._where.holds(told.event)
         return ordinal > self._ready.get((life, source), 0)
+
+    def _told_before(self) -> int:
+        """The message of the log that was told, at least its beginning, before the reader was ready."""
+        offset, within = self._since
+        later = (told.offset for told in self.reference.told[self.publisher] if told.offset > offset)
+        return min(later, default=offset) if within else offset
 
     def _is_seen(self, identity: Identity) -> bool:
         """Was it delivered, or something that is as near as was asked?"""

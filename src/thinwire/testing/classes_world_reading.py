@@ -9,7 +9,7 @@ from thinwire.control.classes import DemandClass
 from thinwire.control.logs.channels import ChannelInlet
 from thinwire.control.names import channel_key_subject, class_in, publisher_in
 from thinwire.control.registry.documents import SubscriptionDocument
-from thinwire.control.translating.envelope import unseal
+from thinwire.control.translating.envelope import Position, unseal
 from thinwire.events import Event
 from thinwire.link import Delivery, State, Subscriber, checkpoints
 from thinwire.testing.classes_world_ground import Copied, Ground
@@ -45,7 +45,8 @@ class ReadingSite:
         self.stale = 0
         self._ground = ground
         self._chance = chance
-        self._changes = asked.emit == "changes"
+        self._restates = asked.emit == "changes" and asked.where is None
+        self._changes = asked.emit == "changes" or asked.where is not None
         self._inlet = ChannelInlet(ground.lookup, only_changes=self._changes)
         self._inlet.links |= {publisher: self._link(publisher) for publisher in observers}
         self._copies: dict[str, Copied] = {}
@@ -107,7 +108,7 @@ class ReadingSite:
         link = self._inlet.link(publisher)
         checkpoints.into_subscriber(link, copied.state)
         self._copies[publisher] = copied
-        self._hand_out(publisher, [], 0, 0.0, restate=True)
+        self._hand_out(publisher, [], copied.position, 0.0, restate=self.asked.where is None)
 
     def _receive(self, stored: Stored) -> None:
         publisher = publisher_in(stored.subject)
@@ -130,11 +131,11 @@ class ReadingSite:
             self.stale += 1
             return
         self.observers[publisher].astray = epoch < self._newest.get(publisher, 0)
-        restate = self._changes and (self._inlet.was_succeeded(publisher) or succeeded)
-        self._hand_out(publisher, told, position.offset, stored.time, restate=restate)
+        restate = self._restates and (self._inlet.was_succeeded(publisher) or succeeded)
+        self._hand_out(publisher, told, position, stored.time, restate=restate)
 
     def _hand_out(
-        self, publisher: str, told: list[Delivery], offset: int, time: float, *, restate: bool = False
+        self, publisher: str, told: list[Delivery], position: Position, time: float, *, restate: bool = False
     ) -> None:
         """What a message brought; and where every source stands, unless the last event handed out says the same."""
         observer, link = self.observers[publisher], self._inlet.link(publisher)
@@ -143,9 +144,9 @@ class ReadingSite:
         stands = link.present() if restate else []
         restated = [event for event in stands if dict(self._last.get((publisher, event.source), {})) != dict(event)]
         self._last |= {(publisher, event.source): event for event in restated}
-        observer.take(told, link, offset, time, restated)
+        observer.take(told, link, position, time, restated)
         for what in observer.violations[before:]:
-            self._ground.tell(f"{self.name} of {publisher}, told up to {offset}: {what}")
+            self._ground.tell(f"{self.name} of {publisher}, told up to {position.offset}: {what}")
 
     def _link(self, publisher: str) -> Subscriber:
         return Subscriber(self._ground.lookup, publisher=publisher, compiled=False, passed_over=not self._changes)

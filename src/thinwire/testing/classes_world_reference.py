@@ -18,23 +18,25 @@ Identity = tuple[int, Source, int]
 
 
 class Told(NamedTuple):
-    """An event that the log tells, with the offset of the message that does."""
+    """An event that the log tells, as it tells it, with the offset of the message that does."""
 
     offset: int
     identity: Identity
+    event: Event
 
 
 class Reference:
     """Reads everything, at once.
 
     told: per publisher, the events of messages that left a link ready which was ready before, in their order: these
-        must reach every class whatever happens to translators
+        must reach every class that chooses them whatever happens to translators
+    known: the same by their identities
     lost: per publisher, how often the log itself has been a loss
     """
 
     def __init__(self, log: Log, lookup: Lookup, publishers: list[str]) -> None:
         self.told: dict[str, list[Told]] = {name: [] for name in publishers}
-        self.known: dict[str, set[Identity]] = {name: set() for name in publishers}
+        self.known: dict[str, dict[Identity, Told]] = {name: {} for name in publishers}
         self.lost: Counter[str] = Counter()
         self._log = log
         self._inlet = Inlet(lookup)
@@ -60,5 +62,5 @@ class Reference:
     def _keep(self, publisher: str, offset: int, events: list[Event]) -> None:
         for event in events:
             identity = (event.incarnation, event.source, event.ordinal)
-            self.told[publisher].append(Told(offset, identity))
-            self.known[publisher].add(identity)
+            told = self.known[publisher][identity] = Told(offset, identity, event)
+            self.told[publisher].append(told)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from thinwire.testing.classes_world import Report, World
 from thinwire.testing.world_runs import Progress, Sums, portions, summed
@@ -26,13 +27,18 @@ class Summary(Sums):
     refused: int = 0
 
 
-def run_seeds(first: int, count: int, progress: Progress | None = None, processes: int = 2) -> Summary:
-    """Run the worlds of seeds `first`, `first + 1`, ...; progress: told how many are done."""
-    return summed(Summary(), portions(first, count, processes, _run), progress)
+def run_seeds(
+    first: int, count: int, progress: Progress | None = None, processes: int = 2, *, where: bool = False
+) -> Summary:
+    """Run the worlds of seeds `first`, `first + 1`, ...
+
+    progress: told how many are done; where: worlds in which classes choose events by their values
+    """
+    return summed(Summary(), portions(first, count, processes, partial(_run, where=where)), progress)
 
 
-def _run(start: int, end: int) -> list[Report]:
-    reports = [World(seed).run() for seed in range(start, end)]
+def _run(start: int, end: int, *, where: bool) -> list[Report]:
+    reports = [World(seed, where=where).run() for seed in range(start, end)]
     for report in reports:
         report.story.clear()  # it is told again by its seed, and costs more to send than to make
     return reports

@@ -1,7 +1,8 @@
 """Events passed over in silence, many at once: where each of them would have left the state of its source.
 
 It is what `advance_at` does event by event. What moves although nothing is said of it, the time that follows its
-cadence, mostly goes on in equal steps: then all of them are one.
+cadence, mostly goes on in equal steps: then all of them are one. A slot with a season keeps the values of its last
+period, whatever predicts it now, and so takes every one of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 from thinwire.formats.lanes import Lane
 from thinwire.reduction.columns import FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
 from thinwire.reduction.kernels.compiled import compiled, part
-from thinwire.reduction.kernels.plan import LANE, SLOT
+from thinwire.reduction.kernels.plan import LANE, PERIOD, SLOT
 from thinwire.reduction.kernels.slots import expected_at, settle_at
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 
@@ -21,10 +22,25 @@ _NEAR = TICK_LIMIT // 4
 
 
 @part
+def pass_season(plan: Any, table: Any, start: int, j: int, count: int) -> None:
+    """The same where each value has its own place in the period, which the number of the event tells."""
+    ordinal = table[start + ORDINAL]
+    for passed in range(count):
+        table[start + ORDINAL] = ordinal + passed
+        settle_at(plan, table, start, j, expected_at(plan, table, start, j))
+    table[start + ORDINAL] = ordinal
+
+
+@part
 def pass_slot(plan: Any, table: Any, start: int, j: int, count: int) -> None:
     """A slot goes on by so many events that are as expected."""
     i = start + HEAD + plan[SLOT, j] * FIELDS
-    if table[i] == ABSENT or not table[i + MODE] & 15:
+    if table[i] == ABSENT:
+        return
+    if plan[PERIOD, j]:
+        pass_season(plan, table, start, j, count)
+        return
+    if not table[i + MODE] & 15:
         return
     while count:
         offset, trend = table[i + OFFSET], table[i + TREND]

@@ -1,0 +1,43 @@
+"""Events that are nobody's business move a source on, compiled and not, to the same state."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinwire.control.translating.leaping import leap
+from thinwire.events import Event, Property, Schema
+from thinwire.link import LinkConfig, Publisher
+from thinwire.reduction import Demand, snapshots
+
+SCHEMA = Schema(
+    "s",
+    [
+        Property("id", "string", "dimension"),
+        Property("x", "integer", period=5),
+        Property("t", "number", step="0.1", period=3),
+    ],
+)
+
+
+def event(value, ordinal):
+    return Event({"id": "a", "x": value, "t": value / 10}, bound={}, source=("a",), ordinal=ordinal)
+
+
+def moved(values, gap, predictor, *, compiled):
+    """The state of a source after some events, and a leap over others."""
+    config = LinkConfig(demand=Demand(predictor=predictor))
+    link = Publisher(SCHEMA, config, compiled=compiled, trusting=True)
+    link.start(0.0)
+    for number, value in enumerate(values, 1):
+        link.publish(event(value, number), 0.0)
+    leap(link, event(0, len(values) + gap + 1), 0.0)
+    columns = link.encoder.reducer.columns
+    return columns.ordinal(0), snapshots.take(columns, 0)
+
+
+@pytest.mark.parametrize("predictor", ["auto", "last", "linear", "seasonal", "trend"])
+@given(values=st.lists(st.integers(-50, 50), min_size=1, max_size=12), gap=st.integers(0, 14))
+def test_compiled_leaps_are_those_that_are_not(predictor, values, gap):
+    states = [moved(values, gap, predictor, compiled=compiled) for compiled in (False, True)]
+    assert states[0] == states[1]
+    assert states[0][0] == len(values) + gap
