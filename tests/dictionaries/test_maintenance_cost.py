@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.dictionaries.accounting import ALONE, Topology
+from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.maintenance import CostBased, Keep, Proposal, Replace
 from thinwire.dictionaries.maintenance.decay import Decay
-from thinwire.dictionaries.maintenance.sizing import LADDER, climbed
+from thinwire.dictionaries.maintenance.estimating import DEFLATE
+from thinwire.dictionaries.maintenance.pace import Pace
+from thinwire.dictionaries.maintenance.sizing import GROWING, LADDER, NEAR, climbed
+from thinwire.dictionaries.maintenance.trial import Trial
+from thinwire.dictionaries.training import train
 
 
 def words(seed: int, count: int = 60) -> list[bytes]:
@@ -122,6 +128,85 @@ def test_a_climb_never_ends_below_where_it_began(worth: list[float | None], star
         assert first is None
     elif first is not None:
         assert (worth[sizes.index(best)] or 0.0) >= first
+
+
+def test_a_dictionary_grows_as_far_as_it_pays_in_few_trainings() -> None:
+    asked: list[int] = []
+
+    def worth(size: int) -> float:
+        asked.append(size)
+        return -abs(size - 24_576) + 30_000
+
+    assert climbed(LADDER, 1536, worth, GROWING + NEAR) == 24_576
+    assert len(asked) <= 6
+
+
+def test_where_no_larger_dictionary_pays_two_trainings_say_so() -> None:
+    asked: list[int] = []
+
+    def worth(size: int) -> float:
+        asked.append(size)
+        return -float(size)
+
+    assert climbed(LADDER, 1536, worth, GROWING) == 1536
+    assert asked == [6144, 1536]
+
+
+def test_another_dictionary_is_credited_with_less_where_the_last_one_faded() -> None:
+    messages, old = said(800, words(1)), words(2)
+    parent = train(said(400, old), 1024)
+    assert parent is not None
+    fresh, wary = (
+        Trial(messages, codec_of(parent), ALONE, 1000, parent, faded=faded, train=None) for faded in (0.0, 10.0)
+    )
+    assert fresh.worth(2048) is not None
+    assert wary.worth(2048) is not None
+    assert fresh.outcomes[2048].saving - wary.outcomes[2048].saving == pytest.approx(10.0 * ALONE.copies * 1000)
+
+
+def test_a_sketch_says_about_what_training_gives() -> None:
+    messages = said(800, words(1))
+    trial, trained = Trial(messages, DEFLATE, ALONE, 1000, None), train(messages, 1024)
+    assert trial.worth(1024) is not None
+    drawn, done = trial.outcomes[1024].dictionary, trial.finished(1024)
+    assert trained is not None
+    assert done is not None
+    assert trained.facts is not None
+    assert drawn.facts is not None
+    assert drawn.facts.ratio == pytest.approx(trained.facts.ratio, abs=5)
+    assert (done.dictionary.facts, len(done.dictionary.content) <= 1024) == (drawn.facts, True)
+    assert Trial(messages[:4], DEFLATE, ALONE, 1000, None).worth(256) is None
+
+
+def test_a_length_of_segments_is_chosen_by_what_it_is_worth() -> None:
+    trial = Trial(said(800, words(1)), DEFLATE, ALONE, 1000, None, segments=(512, 256, 2048))
+    before = trial.worth(1024)
+    trial.refine(1024)
+    after = trial.worth(1024)
+    assert before is not None
+    assert after is not None
+    assert after >= before
+
+
+def test_messages_too_large_to_keep_are_left_to_deflate() -> None:
+    policy = CostBased(ALONE)
+    large = bytes(600_000)
+    for _ in range(70):
+        policy.offer(large)
+    assert isinstance(policy.propose(), Keep)
+
+
+def test_half_as_many_messages_are_looked_at_while_nothing_speaks_for_decay() -> None:
+    def looked_at(calm: bool) -> int:
+        pace, count = Pace(), 0
+        pace.calm = calm
+        while pace.next < 100_000:
+            pace.seen = pace.next
+            pace.go_on()
+            count += 1
+        return count
+
+    assert 0.4 < looked_at(calm=True) / looked_at(calm=False) < 0.6
 
 
 def test_a_steady_dictionary_is_judged_calmly_and_a_losing_one_is_not() -> None:

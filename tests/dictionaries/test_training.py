@@ -10,7 +10,7 @@ import pytest
 from thinwire.dictionaries import Dictionary, choose, codec_of, train, without_confidential
 from thinwire.dictionaries.building import LATEST, Way, build
 from thinwire.dictionaries.codecs import Deflate
-from thinwire.dictionaries.training import COSTS, finish, ratio, sketch
+from thinwire.dictionaries.training import COSTS, ratio
 from thinwire.events import Property, Schema
 
 
@@ -124,16 +124,3 @@ def _content(messages: list[bytes], codec: str) -> bytes:
     trained = train(messages, 2048, codec=codec)
     assert trained is not None
     return trained.content
-
-
-def test_a_sketch_says_about_what_training_gives() -> None:
-    messages = ROOMS[:600]
-    drawn, trained = sketch(messages, 1024), train(messages, 1024)
-    assert drawn is not None
-    assert trained is not None
-    assert drawn.facts is not None
-    assert trained.facts is not None
-    assert drawn.facts.ratio == pytest.approx(trained.facts.ratio, abs=5)
-    done = finish(messages, 1024, 512, drawn)
-    assert (done.facts, len(done.content) <= 1024) == (drawn.facts, True)
-    assert sketch(messages[:4], 1024) is None

@@ -51,20 +51,6 @@ def train(messages: Sequence[bytes], size: int, *, codec: str = "zstd", level: i
     return _best(messages, [Way(codec, level, size, segment) for segment in SEGMENTS])
 
 
-def sketch(messages: Sequence[bytes], size: int, segment: int = USUAL_SEGMENT) -> Dictionary | None:
-    """About what `train` would give, for a quarter of its time: one way, and built from the earlier messages alone."""
-    found = _judged(messages, [Way("zstd", 3, size, segment)])
-    if found is None:
-        return None
-    _, trial, saved = found
-    return replace(trial, facts=Facts(len(messages), sum(map(len, messages)), saved))
-
-
-def finish(messages: Sequence[bytes], size: int, segment: int, sketched: Dictionary) -> Dictionary:
-    """What was sketched, built from all messages; what it saves is what the sketch saved."""
-    return replace(build(messages, Way("zstd", 3, size, segment)) or sketched, facts=sketched.facts)
-
-
 def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: float = 0.25) -> Dictionary | None:
     """The dictionary that packs the later messages smallest; None where none can be made.
 

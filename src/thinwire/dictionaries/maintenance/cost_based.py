@@ -11,14 +11,16 @@ for n ln 7, about twice as long as it has gone on: no dictionary is spread befor
 have paid for half of it, so that a stream too short for any dictionary costs what deflate costs. Another one has less
 to gain and can wait: it is credited with n, what even odds give. Decay is what the messages themselves show: a
 dictionary that loses d bytes a message with every message is best replaced every sqrt(2 cost / (d copies)) messages,
-when half of its present loss, over such a life, comes to the cost of another.
+when half of its present loss, over such a life, comes to the cost of another. The other one is expected to lose over
+its life what this one has lost over its own, so that much less is it credited with.
 
 Where no dictionary pays, there is none: messages are deflated.
 
-The sampler looks at few messages: every one at first, then one in `STRIDE`. It trains when a stream has grown fourfold
-while its sample still grows; afterwards only when a size that was not worth its cost before would be by now, or when
-the dictionary has decayed. Sizes are compared by sketches, later ones with fewer lengths of segments; only what is to
-be proposed is made from all messages.
+The sampler looks at few messages: every one at first, then as many for every doubling of the stream, half of them where
+nothing speaks for decay, and one in `STRIDE` in the end. It trains when a size that was not worth its cost before would
+be by now, when the stream has grown fourfold while its sample grows or no larger size has been tried, and when the
+dictionary has decayed. Sizes are compared by sketches, in large steps where there is a dictionary, and the lengths of
+segments for the chosen size alone; only what is to be proposed is made from all messages.
 """
 
 from __future__ import annotations
@@ -36,12 +38,14 @@ from thinwire.dictionaries.maintenance.history import History
 from thinwire.dictionaries.maintenance.pace import Pace
 from thinwire.dictionaries.maintenance.policy import KEEP, Keep, Prolong, Proposal, Replace, Trainer, Why
 from thinwire.dictionaries.maintenance.prospects import Prospects
-from thinwire.dictionaries.maintenance.sizing import LADDER, climbed, fitting
+from thinwire.dictionaries.maintenance.sizing import GROWING, LADDER, NEAR, REPLACING, SEARCHING, climbed, fitting
 from thinwire.dictionaries.maintenance.trial import LEAST, Outcome, Trial, at_most
 
 SAMPLE, SAMPLE_BYTES = 2000, 1 << 19
 FIRST = 64
 """messages before the first look; a thousandth of the stream where its length is known, a thousand at most"""
+FEWEST = 16
+"""messages that anything can be learned from"""
 START = 2048
 """bytes; the size that is tried first"""
 WAIT, AGAIN, GROWN = 1.25, 2, 4
@@ -49,14 +53,12 @@ WAIT, AGAIN, GROWN = 1.25, 2, 4
 then, and with one where only the sample has grown"""
 LEARNING = 200
 """the part of a stream of known length that a better sample is waited for at most"""
-TRAININGS = 2
-"""of a look, where there is a dictionary already"""
 GATHERED = 800
 """messages in a row that a decayed dictionary is replaced from: it knows the older ones"""
 CHECKED, COMPARED = 16, 32
 """one message of the sample in so many is the occasion to ask for decay, and is deflated to compare"""
-CALM = 3
-"""one message of the sample in so many is packed while nothing speaks for decay: packing is most of the work"""
+CALM = 2
+"""one message of the sample in so many is packed while nothing speaks for decay"""
 
 
 class CostBased:
@@ -99,7 +101,7 @@ class CostBased:
         self._decay = Decay()
         self._quiet = 0
         self._sampled = 0
-        self._segment = USUAL_SEGMENT  # that suited the stream best so far
+        self._size, self._segment = START, USUAL_SEGMENT  # that suited the stream best so far
 
     def offer(self, message: bytes) -> None:
         self._pace.seen += 1
@@ -107,11 +109,12 @@ class CostBased:
             self._sample(message)
 
     def offer_all(self, messages: Sequence[bytes]) -> None:
-        before, end = self._pace.seen, self._pace.seen + len(messages)
-        while self._pace.next <= end:
-            self._pace.seen = self._pace.next
-            self._sample(messages[self._pace.seen - before - 1])
-        self._pace.seen = end
+        pace = self._pace
+        before, end = pace.seen, pace.seen + len(messages)
+        while pace.next <= end:
+            pace.seen = pace.next
+            self._sample(messages[pace.seen - before - 1])
+        pace.seen = end
 
     def resume(self, seen: int, dictionary: Dictionary | None) -> None:
         """Go on where another left off that had seen so many messages; `dictionary`: what it had spread."""
@@ -140,7 +143,7 @@ class CostBased:
             self._due = not self._pace.gathering
             return
         self._sampled += 1
-        if self._dictionary is not None and not (self._decay.calm and self._sampled % CALM):
+        if self._dictionary is not None and not (self._pace.calm and self._sampled % CALM):
             self._judge(message)
         if self._pace.seen >= self._look_at:
             self._due = True
@@ -149,6 +152,7 @@ class CostBased:
         decay = self._decay
         size = len(self._codec.pack(message))
         decay.judge(len(message), size + SLOT)
+        self._pace.calm = decay.calm
         if not decay.judged % COMPARED:
             decay.compare(size, len(DEFLATE.pack(message)))
         if not decay.judged % CHECKED and self._pace.seen >= self._quiet:
@@ -173,35 +177,46 @@ class CostBased:
     def _look(self) -> Proposal:
         decayed, self._pace.gathering = self._pace.seen < self._look_at, 0
         messages = self._history.last(GATHERED if decayed else SAMPLE)
+        if len(messages) < FEWEST:
+            self._rest(inf)
+            return KEEP
         life = self._life()
         ahead = 1 if decayed else self._prospects.ahead
-        trial = Trial(
-            messages, self._codec, self.topology, life, self._dictionary, ahead, self._segments(decayed), self.train
-        )
+        segments, faded = self._segments(decayed), self._decay.faded
+        trial = Trial(messages, self._codec, self.topology, life, self._dictionary, ahead, segments, self.train, faded)
         if trial.hopeless:
             self._rest(trial.breaks_even(trial.now, LEAST) / self._prospects.trusted(self._first))
             return KEEP
         best = self._climb(trial, decayed)
-        found = trial.finished(best) if best is not None else None
+        found = self._chosen(trial, best) if best is not None else None
         adopted = found is not None and found.saving > found.cost and not self._better_later(found)
         proposal = self._decide(found if adopted else None, found, trial)
+        if decayed and not adopted:
+            # A new one would not gain: what was lost lies in the messages, and this is what they take from now on.
+            self._judge_anew()
         later = self._next_look(trial, best if adopted else None)
         self._look_at = self._pace.seen + SAMPLE * self._pace.stride if decayed else later
         return proposal
 
     def _segments(self, decayed: bool) -> Sequence[int]:
-        """Lengths of segments to try: all at first, then what served and the longest, for larger ones; what served."""
-        if self._dictionary is None:
-            return SEGMENTS
-        return (self._segment,) if decayed else tuple(dict.fromkeys((self._segment, SEGMENTS[-1])))
+        """Lengths of segments to try: the usual one first, by which sizes compare; what served where time presses."""
+        return (self._segment,) if decayed else tuple(dict.fromkeys((USUAL_SEGMENT, *SEGMENTS)))
 
     def _climb(self, trial: Trial, decayed: bool) -> int | None:
         """The size that is worth most; with a dictionary in use few are asked for, from its own size on."""
         sizes = fitting(sum(map(len, trial.messages)), self.ladder)
         if self._dictionary is None:
-            return climbed(sizes, START, trial.worth)
-        grown = len(self._dictionary.content) * (1 if decayed else 2)
-        return climbed(sizes, grown, trial.worth, TRAININGS)
+            return climbed(sizes, self._size, trial.worth, SEARCHING)
+        size = len(self._dictionary.content)
+        if decayed:
+            return climbed(sizes, size, trial.worth, REPLACING)
+        grown = climbed(sizes, 2 * size, trial.worth, GROWING)
+        return climbed(sizes, grown, trial.worth, NEAR) if grown is not None and trial.promising else grown
+
+    def _chosen(self, trial: Trial, size: int) -> Outcome | None:
+        self._size = size
+        trial.refine(size)
+        return trial.finished(size)
 
     def _decide(self, adopted: Outcome | None, found: Outcome | None, trial: Trial) -> Proposal:
         if adopted is not None:
@@ -219,19 +234,25 @@ class CostBased:
     def _adopt(self, found: Outcome, trial: Trial) -> Replace:
         why = self._why(found, trial)
         self._dictionary, self._codec, self._cost = found.dictionary, codec_of(found.dictionary), found.cost
-        self._born, self._decay, self._segment = self._pace.seen, Decay(), found.segment
+        self._segment = found.segment
+        self._begin_anew()
         return Replace(found.dictionary, round(trial.life), why)
 
     def _drop(self, trial: Trial) -> Replace:
         why = self._why(None, trial)
         self._dictionary, self._codec, self._cost = None, DEFLATE, inf
-        self._born, self._decay = self._pace.seen, Decay()
+        self._begin_anew()
         return Replace(None, None, why)
 
+    def _begin_anew(self) -> None:
+        self._born = self._pace.seen
+        self._judge_anew()
+
+    def _judge_anew(self) -> None:
+        self._decay, self._pace.calm = Decay(), False
+
     def _stay(self, found: Outcome | None, trial: Trial) -> Proposal:
-        # A new one would not gain: what was lost lies in the messages, and this is what they take from now on.
         why = self._why(found, trial)
-        self._decay = Decay()
         self._be_quiet()
         return Prolong(round(trial.life), why) if self._dictionary is not None else Keep(why)
 
@@ -248,7 +269,9 @@ class CostBased:
         growing, seen = self._pace.seen < 2 * SAMPLE, self._pace.seen
         pays = trial.next_to_pay(adopted) / self._prospects.trusted(self._first)
         if self._dictionary is not None:
-            return GROWN * seen if growing else min(max(AGAIN * seen, pays), GROWN**2 * seen)
+            # Nothing is known of sizes above the largest that was tried.
+            unsettled = growing or adopted == max(trial.outcomes, default=adopted)
+            return min(max(AGAIN * seen, pays), (GROWN if unsettled else GROWN**2) * seen)
         if self.expected is not None:
             return 2 * seen if growing and trial.promising else GROWN * seen
         return min(max(WAIT * seen, pays), GROWN * seen)

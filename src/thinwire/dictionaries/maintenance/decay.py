@@ -10,8 +10,8 @@ dictionary reached at first. Chance makes that wander; a loss is reported only w
 0.0
 >>> for n in range(400):
 ...     decay.judge(plain=100, packed=30 + n % 5)
->>> round(decay.lost, 1)
-9.6
+>>> round(decay.lost, 1), round(decay.faded, 1)
+(9.6, 6.0)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Decay:
     def __init__(self) -> None:
         self.judged = 0
         self._plain = self._packed = 0
-        self._mean = self._square = 0.0
+        self._mean = self._square = self._above = 0.0
         self._compared = 0
         self._behind = 0.0
 
@@ -46,6 +46,7 @@ class Decay:
             self._packed += packed
             return
         above = packed - plain * self._packed / max(self._plain, 1)
+        self._above += above
         weight = max(1 / RECENT, 1 / (self.judged - FIRST))
         self._mean += weight * (above - self._mean)
         self._square += weight * (above * above - self._square)
@@ -59,6 +60,11 @@ class Decay:
     def lost(self) -> float:
         """Bytes a message more than at first; 0 where that may be chance."""
         return self._mean if self._stands_out(CLEAR) else 0.0
+
+    @property
+    def faded(self) -> float:
+        """Bytes a message more than at first, over the whole life so far; 0 where there is no clear loss by now."""
+        return max(0.0, self._above / (self.judged - FIRST)) if self.lost else 0.0
 
     @property
     def calm(self) -> bool:
