@@ -48,7 +48,7 @@ class Observer:
     _was_astray: bool = False
     _ready: dict[Place, int] | None = None
     _life: int = 0
-    _since: Position = Position(0)
+    _since: Position = field(default=Position(0))
     _delivered: dict[Place, dict[int, Event]] = field(default_factory=dict)
     _missed: dict[Place, list[tuple[int, int]]] = field(default_factory=dict)
     _lost_until: list[float] = field(default_factory=list)
