@@ -5,11 +5,11 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import functions
 
 import conftest  # says where tests keep them
 from thinwire.errors import SparkUnavailable
-from thinwire.spark.session import check
+from thinwire.spark.session import check, session
 
 
 def keep() -> None:
@@ -28,12 +28,7 @@ def keep() -> None:
 
 
 def _a_bit_of_all(folder: Path) -> None:
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
-    )
+    spark = session("local[2]", app="classes")
     rows = spark.range(100).select("id", (functions.col("id") % 7).alias("key"), functions.col("id").cast("string"))
     rows.toDF("id", "key", "text").write.partitionBy("key").parquet(str(folder / "table"))
     table = spark.read.parquet(str(folder / "table"))
