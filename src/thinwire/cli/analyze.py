@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinwire.cli.analyzed import show, write
-from thinwire.cli.live import (
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    SchemaFileOption,
-    TokenOption,
-    TolerancesOption,
-    names,
-    read_schema,
-    tolerances,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import Access, SchemaFileOption, TolerancesOption, names, read_schema, tolerances
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.sparks import MasterOption, progress_bar
 from thinwire.cli.version import installed_version
@@ -79,6 +68,7 @@ WorkOption = Annotated[
 ]
 
 
+@identified
 def analyze(
     paths: PathsArgument = None,
     topic: TopicOption = None,
@@ -101,11 +91,7 @@ def analyze(
     rejects: RejectsOption = None,
     work: WorkOption = None,
     master: MasterOption = "local[*]",
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Try every way to publish recorded events, and say what each saves.
@@ -136,7 +122,7 @@ def analyze(
         chunk=chunk,
     )
     about: dict[str, Any] = {"work": work, "rejects": rejects, "command": _command(), "version": installed_version()}
-    access = Access(servers or "", token_file, creds, ca, cert, key)
+    access = Access(servers or "", who)
     made = _run(master, paths or [], subscribe, access, wanted, about)
     write(made, report, plan)
     show(output, made.topics[0], {"report": report, "plan": plan, "rejects": rejects})

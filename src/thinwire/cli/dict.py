@@ -11,16 +11,8 @@ from thinwire.cli.dict_reading import described, listed, told
 from thinwire.cli.dict_showing import show_checked, show_decisions, show_listed, show_one
 from thinwire.cli.dict_train import train
 from thinwire.cli.ending import run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-    UrlOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output
 
@@ -36,14 +28,11 @@ AnyArgument = Annotated[str, typer.Argument(metavar="HASH|FILE|TOPIC", help="One
 
 
 @dictionaries.command("list")
+@identified
 def list_(
     topic: OneTopicArgument = None,
     to: UrlOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """List the dictionaries that the store has, topic by topic.
@@ -55,18 +44,15 @@ def list_(
     thinwire dict list
     thinwire dict list building.rooms --json
     """
-    show_listed(Output(json), run(listed(Access(to, token_file, creds, ca, cert, key), topic)))
+    show_listed(Output(json), run(listed(Access(to, who), topic)))
 
 
 @dictionaries.command()
+@identified
 def show(
     which: WhichArgument,
     to: UrlOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Say what a dictionary was trained on, what it costs, and what is in it.
@@ -78,18 +64,15 @@ def show(
     thinwire dict show rooms.dict
     thinwire dict show 9f2c51
     """
-    show_one(Output(json), run(described(Access(to, token_file, creds, ca, cert, key), which)))
+    show_one(Output(json), run(described(Access(to, who), which)))
 
 
 @dictionaries.command()
+@identified
 def why(
     topic: TopicArgument,
     to: UrlOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Say what was decided about a topic's dictionaries, and the numbers behind it.
@@ -97,18 +80,15 @@ def why(
     \b
     thinwire dict why building.rooms
     """
-    show_decisions(Output(json), topic, run(told(Access(to, token_file, creds, ca, cert, key), topic)))
+    show_decisions(Output(json), topic, run(told(Access(to, who), topic)))
 
 
 @dictionaries.command()
+@identified
 def verify(
     which: AnyArgument,
     to: UrlOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Check that dictionaries are what their hashes say, and that none is missing.
@@ -120,7 +100,7 @@ def verify(
     thinwire dict verify building.rooms
     thinwire dict verify rooms.dict
     """
-    checked = run(check(Access(to, token_file, creds, ca, cert, key), which))
+    checked = run(check(Access(to, who), which))
     show_checked(Output(json), which, checked)
     if any(not one.good for one in checked):
         raise typer.Exit(PEER_FAULT)

@@ -11,17 +11,8 @@ import typer
 from thinwire.cli.dict_publishing import publish, registered
 from thinwire.cli.dict_showing import facts_of, instant, percent
 from thinwire.cli.ending import run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    SchemaFileOption,
-    TokenOption,
-    read_schema,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, SchemaFileOption, read_schema
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.sparks import MasterOption, progress_bar
 from thinwire.control.dictionaries.giving import Told
@@ -75,6 +66,7 @@ COLUMNS = ("", "candidate", "bytes a message", "saved", "CPU to deflate", "bytes
 _UNITS = {"": 1, "k": 1024, "m": 1 << 20}
 
 
+@identified
 def train(
     source: FromOption,
     more: MoreArgument = None,
@@ -91,11 +83,7 @@ def train(
     days: DaysOption = 30,
     master: MasterOption = "local[*]",
     servers: ServersOption = None,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Train a dictionary on messages of the past, and say what it would save.
@@ -118,8 +106,8 @@ def train(
     name = topic or read_topic
     _check(name, to, column, time, read_topic)
     trials = Trial(read_sizes(size), budget, seed, sample)
-    access = Access(servers or to or DEFAULT_URL, token_file, creds, ca, cert, key)
-    telling = Access(to, token_file, creds, ca, cert, key) if to is not None else None
+    access = Access(servers or to or DEFAULT_URL, who)
+    telling = Access(to, who) if to is not None else None
     written = read_schema(schema) or (run(registered(telling, name)) if telling and paths and name else None)
     options = {"column": column, "time": time, "schema": written}
     made = _run(master, paths, read_topic, access, trials, options)

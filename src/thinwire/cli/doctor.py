@@ -9,14 +9,8 @@ import typer
 
 from thinwire.cli.broker_checks import broker
 from thinwire.cli.ending import run
-from thinwire.cli.live import (
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import Access
 from thinwire.cli.machine_checks import Check, embedded_broker, machine
 from thinwire.cli.output import JsonOption, Output
 
@@ -31,15 +25,12 @@ DirectoryOption = Annotated[
 QuickOption = Annotated[bool, typer.Option("--quick", help="Start no broker to try it.")]
 
 
+@identified
 def doctor(
     url: UrlArgument = None,
     directory: DirectoryOption = None,
     quick: QuickOption = False,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Look at this machine, and at the broker at URL, and say what helps.
@@ -51,7 +42,7 @@ def doctor(
     thinwire doctor nats://broker:4222 --json
     """
     output = Output(json)
-    access = None if url is None else Access(url, token_file, creds, ca, cert, key)
+    access = None if url is None else Access(url, who)
     checks = run(_look(directory, quick, access))
     output.table("doctor", COLUMNS, checks)
     failed = [check.name for check in checks if check.verdict == "fail"]

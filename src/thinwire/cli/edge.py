@@ -12,15 +12,8 @@ from typing import Annotated
 import typer
 
 from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access
 from thinwire.cli.output import Output
 from thinwire.cli.up import PULSE, STOPPING, JsonLineOption
 from thinwire.client.opening import open_broker
@@ -54,6 +47,7 @@ EmulateOption = Annotated[
 ]
 
 
+@identified
 def edge(
     name: NameOption,
     hub: HubOption = DEFAULT_URL,
@@ -65,11 +59,7 @@ def edge(
     contention: ContentionOption = 0.0,
     path: PathOption = None,
     emulate: EmulateOption = False,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonLineOption = False,
 ) -> None:
     """Run a host of the edge, until Ctrl-C or SIGTERM.
@@ -85,7 +75,7 @@ def edge(
     about = EdgeHostDocument(name, cores or os.cpu_count() or 1, speed, contention)
     if read_url(hub).scheme not in ("nats", "tls"):
         raise ConfigError("name a broker that runs: nats://host:4222 or tls://host:4222", hub=read_url(hub).shown)
-    access = Access(hub, token_file, creds, ca, cert, key)
+    access = Access(hub, who)
     folders = [str(folder.resolve()) for folder in path or ()]
     server = edge_server(name, leaf, directory, port)
     run(_served(Output(json), access, about, server, emulate, folders), patience=STOPPING)

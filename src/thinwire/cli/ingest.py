@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    DefaultToleranceOption,
-    KeyOption,
-    TokenOption,
-    TolerancesOption,
-    names,
-    tolerances,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, DefaultToleranceOption, TolerancesOption, names, tolerances
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.record import ServersOption
@@ -58,6 +47,7 @@ ForgetOption = Annotated[
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+@identified
 def ingest(
     topics: TopicsArgument,
     to: TableOption,
@@ -74,11 +64,7 @@ def ingest(
     forget: ForgetOption = False,
     master: MasterOption = "local[*]",
     servers: ServersOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Land topics in a Parquet table, every event once, by topic and date.
@@ -93,7 +79,7 @@ def ingest(
     thinwire ingest building.rooms building.halls --to lake/building --trigger 1m --tolerance temperature=0.1
     """
     output = Output(json)
-    access = Access(servers, token_file, creds, ca, cert, key)
+    access = Access(servers, who)
     if forget:
         _forget(access, topics, to)
         output.note(f"{to} no longer subscribes to {', '.join(topics)}")

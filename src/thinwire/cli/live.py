@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from thinwire.cli.identity import NOBODY, Identity
 from thinwire.client.bus import Bus, connect
 from thinwire.client.urls import read_url
 from thinwire.control.plans import schema_in
@@ -23,20 +23,8 @@ from thinwire.errors import ConfigError
 from thinwire.events import Schema
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
-TOKEN_VARIABLE = "THINWIRE_TOKEN"
-"""names the variable; a token on the command line would show in the list of processes"""
-
-_WHO = "Who you are"
-_FILE = {"metavar": "FILE", "rich_help_panel": _WHO}
 
 UrlOption = Annotated[str, typer.Option("--to", metavar="URL", envvar="THINWIRE_URL", help="The broker.")]
-TokenOption = Annotated[
-    Path | None, typer.Option("--token-file", help=f"A file with the token, else ${TOKEN_VARIABLE}.", **_FILE)
-]
-CredentialsOption = Annotated[Path | None, typer.Option("--creds", help="A NATS credentials file.", **_FILE)]
-CaOption = Annotated[Path | None, typer.Option("--ca", help="Who signed the broker's certificate (PEM).", **_FILE)]
-CertificateOption = Annotated[Path | None, typer.Option("--cert", help="The certificate to show (PEM).", **_FILE)]
-KeyOption = Annotated[Path | None, typer.Option("--key", help="Its private key (PEM).", **_FILE)]
 TolerancesOption = Annotated[
     list[str] | None,
     typer.Option("--tolerance", metavar="NAME=X", help="How far this property may be off; repeat it for others."),
@@ -54,11 +42,7 @@ class Access:
     """Where the broker is, and how to be known there."""
 
     url: str
-    token_file: Path | None = None
-    credentials: Path | None = None
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
+    who: Identity = NOBODY
 
     @property
     def shown(self) -> str:
@@ -71,22 +55,7 @@ class Access:
 
     def options(self) -> dict[str, Any]:
         """What the connection is told beside its address."""
-        given = {
-            "token": self._token(),
-            "credentials": self.credentials,
-            "ca": self.ca,
-            "certificate": self.certificate,
-            "key": self.key,
-        }
-        return {name: str(value) for name, value in given.items() if value}
-
-    def _token(self) -> str:
-        if self.token_file is None:
-            return os.environ.get(TOKEN_VARIABLE, "")
-        token = self.token_file.read_text().strip()
-        if not token:
-            raise ConfigError("there is no token in it", token_file=str(self.token_file))
-        return token
+        return self.who.options()
 
 
 def pairs(texts: Iterable[str] | None, option: str) -> dict[str, str]:

@@ -10,16 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-    UrlOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.output import JsonOption, Output
 from thinwire.client.opening import open_broker
 from thinwire.client.urls import read_url
@@ -42,6 +34,7 @@ DryOption = Annotated[bool, typer.Option("--dry-run", help="Show where topics wo
 SaveOption = Annotated[bool, typer.Option("--save", help="Also empty hosts that are not needed.")]
 
 
+@identified
 def apply_(
     topics: FileOption,
     to: UrlOption = DEFAULT_URL,
@@ -49,11 +42,7 @@ def apply_(
     k: TogetherOption = 6,
     model: ModelOption = None,
     dry_run: DryOption = False,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Assign topics to the hosts that are there; each goes on where it was.
@@ -63,7 +52,7 @@ def apply_(
     """
     from thinwire.cli.place import read_promise  # it lists this verb, so it cannot be known before
 
-    output, access = Output(json), Access(to, token_file, creds, ca, cert, key)
+    output, access = Output(json), Access(to, who)
     wanted, judge = read_edge_topics(topics, read_promise(promise)), read_model(model)
     where, before, plan = run(_applied(access, wanted, judge, k, dry_run))
     rows = [(t.topic, where[t.topic], before.get(t.topic), t.function, t.rate, 1000 * t.promise) for t in wanted]
@@ -73,23 +62,20 @@ def apply_(
     output.document({"hosts": where, "before": before, "applied": not dry_run, **_facts(plan)})
 
 
+@identified
 def run_(
     to: UrlOption = DEFAULT_URL,
     k: TogetherOption = 6,
     model: ModelOption = None,
     save: SaveOption = False,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
 ) -> None:
     """Watch promises and move topics, until Ctrl-C or SIGTERM. Of several, one leads.
 
     \b
     thinwire place run --to nats://hub:4222
     """
-    access, judge = Access(to, token_file, creds, ca, cert, key), read_model(model)
+    access, judge = Access(to, who), read_model(model)
     run(_controlled(Output(False), access, judge, k, save))
 
 

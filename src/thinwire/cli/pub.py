@@ -13,16 +13,12 @@ from typing import Annotated
 import typer
 
 from thinwire.cli.ending import Interruptible, run
+from thinwire.cli.identity import NOBODY, Identity, identified
 from thinwire.cli.live import (
     DEFAULT_URL,
     Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
     DefaultToleranceOption,
-    KeyOption,
     SchemaFileOption,
-    TokenOption,
     TolerancesOption,
     UrlOption,
     names,
@@ -61,6 +57,7 @@ RetainOption = Annotated[
 RateOption = Annotated[float | None, typer.Option("--rate", help="Events a second; else as fast as they come.", min=0)]
 
 
+@identified
 def pub(
     topic: TopicArgument,
     file: FileArgument = "-",
@@ -77,11 +74,7 @@ def pub(
     default_tolerance: DefaultToleranceOption = 0,
     retain: RetainOption = False,
     rate: RateOption = None,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Publish events: one JSON object a line, from a file or standard input.
@@ -118,7 +111,7 @@ def pub(
     output = Output(json)
     with _opened(file) as descriptor:
         intake = Intake(descriptor, complain=_complain)
-        interrupted, summary = run(_publish(feed, intake, Access(to, token_file, creds, ca, cert, key)))
+        interrupted, summary = run(_publish(feed, intake, Access(to, who)))
     _show(output, summary)
     if interrupted:
         raise typer.Exit(INTERRUPTED)

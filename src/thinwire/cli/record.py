@@ -13,15 +13,8 @@ from typing import Annotated, Any, NamedTuple, cast
 import typer
 
 from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.places import read_start
@@ -56,6 +49,7 @@ ServersOption = Annotated[
 COLUMNS = ("topic", "messages", "bytes", "from", "to", "gaps", "behind")
 
 
+@identified
 def record(
     topics: TopicsArgument = None,
     to: FolderOption = None,
@@ -66,11 +60,7 @@ def record(
     info: InfoOption = None,
     check: CheckOption = False,
     servers: ServersOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Copy the logs of topics into files that are read without a broker.
@@ -92,7 +82,7 @@ def record(
         return
     if not topics or to is None:
         raise ConfigError("name the topics and --to FOLDER, or --info FOLDER")
-    access = Access(servers, token_file, creds, ca, cert, key)
+    access = Access(servers, who)
     wanted = _Wanted(topics, to, cast(Start, read_start(start)), seconds, until_caught_up, checkpoints)
     interrupted, copied, written = run(_record(wanted, access))
     _show(output, to, copied, written)

@@ -11,16 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.cli.ending import run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-    UrlOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output, plain
 from thinwire.control.registry import Registry, ask, keys, open_registry, verbs
@@ -42,15 +34,12 @@ GraphOption = Annotated[bool, typer.Option("--turtle", help="Insist on Turtle: f
 
 
 @registry.command()
+@identified
 def get(
     name: NameArgument,
     turtle: TurtleOption = False,
     to: UrlOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
 ) -> None:
     """Print everything about a topic, or the document under a key, as JSON.
 
@@ -60,19 +49,16 @@ def get(
     """
     is_key = name.partition(".")[0] in KINDS and not turtle
     body = {"key": name} if is_key else {"topic": name, **({"as": "turtle"} if turtle else {})}
-    answer = run(_ask_or_read(Access(to, token_file, creds, ca, cert, key), "get", body))
+    answer = run(_ask_or_read(Access(to, who), "get", body))
     print(answer["turtle"] if turtle else json_text.dumps(plain(answer), indent=2, ensure_ascii=False))
 
 
 @registry.command("list")
+@identified
 def list_(
     kind: KindArgument = None,
     to: UrlOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """List the topics, or the keys of one kind of document.
@@ -82,7 +68,7 @@ def list_(
     thinwire registry list subscription
     """
     output = Output(json)
-    access = Access(to, token_file, creds, ca, cert, key)
+    access = Access(to, who)
     if kind is None:
         answer = run(_topics(access))
         output.table("topics", COLUMNS, map(_cells, answer["topics"]))
@@ -97,15 +83,12 @@ def list_(
 
 
 @registry.command()
+@identified
 def query(
     text: QueryArgument,
     turtle: GraphOption = False,
     to: UrlOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Ask the registry's graph in SPARQL; its prefixes need not be declared.
@@ -117,7 +100,7 @@ def query(
     thinwire registry query @coarse.rq --json
     """
     output = Output(json)
-    access = Access(to, token_file, creds, ca, cert, key)
+    access = Access(to, who)
     answer = run(_query(access, _text(text)))
     if turtle and "turtle" not in answer:
         raise ConfigError("Turtle is the answer to CONSTRUCT and DESCRIBE: leave out --turtle, or ask for a graph")

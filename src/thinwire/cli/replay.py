@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-    names,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, names
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.record import ServersOption
 from thinwire.cli.sparks import MasterOption, progress_bar
@@ -43,6 +35,7 @@ NameOption = Annotated[str | None, typer.Option("--name", help="How the publishe
 ByOption = Annotated[str, typer.Option("--by", metavar="A,B", help="Columns that name the table's folders.")]
 
 
+@identified
 def replay(
     table: TableArgument,
     to: TopicOption,
@@ -56,11 +49,7 @@ def replay(
     by: ByOption = "topic,date",
     master: MasterOption = "local[*]",
     servers: ServersOption = DEFAULT_URL,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Publish the rows of a table, those of each source in their order.
@@ -76,7 +65,7 @@ def replay(
     """
     output = Output(json)
     rate = read_speed(speed)
-    access = Access(servers, token_file, creds, ca, cert, key)
+    access = Access(servers, who)
     from thinwire.spark.jobs.replay import replay as play
     from thinwire.spark.session import session
 

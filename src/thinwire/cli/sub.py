@@ -13,16 +13,12 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.cli.ending import Interruptible, run
+from thinwire.cli.identity import NOBODY, Identity, identified
 from thinwire.cli.live import (
     DEFAULT_URL,
     Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
     DefaultToleranceOption,
-    KeyOption,
     SchemaFileOption,
-    TokenOption,
     TolerancesOption,
     UrlOption,
     names,
@@ -93,6 +89,7 @@ AuditJsonOption = Annotated[
 BROKEN_PROMISE = 1
 
 
+@identified
 def sub(
     topic: TopicArgument,
     to: UrlOption = DEFAULT_URL,
@@ -112,11 +109,7 @@ def sub(
     bounds: BoundsOption = False,
     audit: AuditOption = False,
     json: AuditJsonOption = False,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
 ) -> None:
     """Print the events of a topic, one JSON object a line, as they come.
 
@@ -145,7 +138,7 @@ def sub(
     if json and not audit:
         raise ConfigError("--json goes with --audit: events are printed as JSON already")
     shape = with_bounds if bounds else dict
-    access = Access(to, token_file, creds, ca, cert, key)
+    access = Access(to, who)
     report = _Report(json) if audit else None
     printer = _Printer(shape, count, quiet=json)
     interrupted = run(_subscribe(topic, asking, pairs(sources, "--sources"), access, printer, seconds, report))

@@ -15,14 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.live import (
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import Access
 from thinwire.cli.output import Output
 from thinwire.client.opening import open_broker, run_dictionaries, run_registry, run_translator, run_watches
 from thinwire.client.urls import read_url
@@ -69,6 +63,7 @@ PlanOption = Annotated[
 JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON once everything is up.")]
 
 
+@identified
 def up(
     port: PortOption = 4222,
     leaves: LeavesOption = None,
@@ -76,11 +71,7 @@ def up(
     to: RunningOption = None,
     only: OnlyOption = None,
     plan: PlanOption = None,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonLineOption = False,
 ) -> None:
     """Run a broker on this machine, the registry, a translator, the
@@ -115,7 +106,7 @@ def up(
     elif directory is not None:
         raise ConfigError("a broker that runs has its data elsewhere: leave out --dir, or --to", dir=str(directory))
     else:
-        run(_services_alone(output, Access(to, token_file, creds, ca, cert, key), only, planned))
+        run(_services_alone(output, Access(to, who), only, planned))
 
 
 async def _broker_and_services(output: Output, server: EmbeddedServer, only: Service | None, plan: Plan | None) -> None:

@@ -11,16 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-    UrlOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.notices import in_words
 from thinwire.cli.places import read_start
@@ -56,6 +48,7 @@ SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Leave af
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
+@identified
 def watch(
     expression: ExpressionArgument,
     to: UrlOption = DEFAULT_URL,
@@ -66,11 +59,7 @@ def watch(
     count: CountOption = None,
     seconds: SecondsOption = None,
     json: JsonLinesOption = False,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
 ) -> None:
     """Print a line each time that quantities have moved as the expression says.
 
@@ -86,7 +75,7 @@ def watch(
     """
     parse(expression)  # what cannot be read is said before anything is connected
     asking = {"durable": durable, "max_delay": max_delay, "late_policy": late.value, "start": _start(start)}
-    access = Access(to, token_file, creds, ca, cert, key)
+    access = Access(to, who)
     if run(_watch(expression, asking, access, _Printer(count, json), seconds)):
         raise typer.Exit(INTERRUPTED)
 

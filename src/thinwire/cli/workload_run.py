@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thinwire.cli.ending import run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-    UrlOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.output import JsonOption, Output
 from thinwire.errors import ScenarioError
 from thinwire.workload.scenarios import read_scenario
@@ -37,16 +29,13 @@ _AUDIENCES = ("topic", "asked", "subscribers", "on channels", "events", "virtual
 _LATENCIES = ("p50 ms", "p90 ms", "p99 ms", "max ms")
 
 
+@identified
 def run_verb(
     scenario: ScenarioArgument,
     to: UrlOption = DEFAULT_URL,
     ledger: LedgerOption = None,
     json: JsonOption = False,
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
 ) -> None:
     """Publish and subscribe as a scenario says, and tell how many events came, and how late.
 
@@ -60,7 +49,7 @@ def run_verb(
     from thinwire.evaluation.scenarios import run_scenario
 
     told = read_scenario(_text_of(scenario))
-    access = Access(to, token_file, creds, ca, cert, key)
+    access = Access(to, who)
     outcome = run(run_scenario(told, access.bus))
     output = Output(json)
     topics = [
