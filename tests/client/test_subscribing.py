@@ -13,6 +13,7 @@ from client_sites import bus_on, reading, rooms, run, take
 import thinwire as tw
 from thinwire.clock import VirtualClock
 from thinwire.control.names import log_of
+from thinwire.control.registry import ConfigDocument, encode, open_registry
 from thinwire.errors import ConfigError, DemandError
 
 
@@ -248,5 +249,24 @@ def test_a_setting_outside_its_limits_is_refused_at_once(asked: dict[str, object
         async with bus_on("memory://settings") as bus:
             with pytest.raises(ConfigError):
                 bus.subscribe("rooms", **asked)  # type: ignore[arg-type]
+
+    run(story)
+
+
+def test_a_word_from_before_a_topic_was_retained_does_not_silence_it() -> None:
+    """A publisher that comes before the registry has read what was registered last."""
+
+    async def story() -> None:
+        async with tw.connect("memory://earlier", services=False) as bus:
+            schema = rooms()
+            await bus.register(schema)
+            registry = await open_registry(bus.broker)
+            await registry.put(f"config.{schema.name}", encode(ConfigDocument(schema.name, 1, wanted=False)))
+            await bus.register(schema, retain=True)
+            async with bus.publisher(schema.name) as out:
+                await asyncio.sleep(0.1)  # it follows what it is told meanwhile, the same word once more
+                await out.publish(reading(1))
+            async with bus.subscribe(schema.name, start="earliest") as events:
+                assert [event["n"] for event in await take(events, 1)] == [1]
 
     run(story)

@@ -175,7 +175,7 @@ async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str
         say(f"{feed.topic} is registered: its schema counts, nothing is inferred")
     elif feed.infer:
         schema = await _inferred(feed, intake)
-        await bus.register(schema)
+        await bus.register(schema, retain=feed.retain)
     schema = schema or await schema_of(bus, feed.topic)
     if feed.retain:
         await bus.register(schema, **_settings(present), retain=True)

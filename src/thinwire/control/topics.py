@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from thinwire.control.classes import DemandClass
@@ -181,7 +182,7 @@ class Topic:
     async def configuration(self) -> ConfigDocument | None:
         """What the registry wants publishers to do now; None where it has not said anything."""
         entry = await self._bucket.get(config_key(self.name)) if self.managed else None
-        return _config(self.name, entry.value) if entry is not None and entry.value is not None else None
+        return await self._believed(entry.value) if entry is not None and entry.value is not None else None
 
     def settled(self, own: LinkConfig) -> LinkConfig:
         """What a publisher does that is earlier than the registry's first word: as the topic's settings say.
@@ -201,9 +202,18 @@ class Topic:
             return
         async with aclosing(self._bucket.watch(config_key(self.name))) as changes:
             async for entry in changes:
-                config = _config(self.name, entry.value) if entry is not None and entry.value is not None else None
+                config = await self._believed(entry.value) if entry is not None and entry.value is not None else None
                 if config is not None:
                     yield config
+
+    async def _believed(self, told: bytes) -> ConfigDocument | None:
+        """A configuration; it does not silence a topic that is to be retained, for then it was made of an earlier
+        registration, and the registry's next word is on its way."""
+        config = _config(self.name, told)
+        if config is None or config.wanted:
+            return config
+        document = await topic_document(self._bucket, self.name)
+        return replace(config, wanted=True) if document is not None and document.settings.retain else config
 
     async def tell_facts(self, factoring: Factoring, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """The event with a reference in place of its static facts, which are stored before it travels."""
