@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from thinwire.dictionaries import Dictionary, codec_of, train
-from thinwire.dictionaries.codecs import Codec, Deflate, Dense, Gzip, Preset, Previous, Zstd
+from thinwire.dictionaries.codecs import Brief, Codec, Deflate, Dense, Gzip, Preset, Previous, Zstd
 from thinwire.errors import CorruptDictionary, CorruptFrame
 from thinwire.evaluation.stream_generators import taxi_json
 
@@ -39,6 +39,8 @@ def _trained(codec: str, level: int, stream: str = "rooms", size: int = 2048) ->
 
 
 CODECS: dict[str, Callable[[], Codec]] = {
+    "brief raw preset": lambda: Brief(b"".join(ROOMS[:20])),
+    "brief trained": lambda: codec_of(_trained("brief", 9)),
     "dense raw content": lambda: Dense(b"".join(ROOMS[:20]), 9, 100),
     "dense trained": lambda: codec_of(_trained("dense", 12)),
     "deflate": lambda: Deflate(6),
@@ -62,6 +64,7 @@ EDGES = {
     "equal, more than 4095": b"a" * 5000 + b"0123456789" * 3 + b"b" * 4500,
     "a room": ROOMS[700],
     "an unseen shape": b'{"device":"Z9","humidity":43.25}',
+    "two blocks of deflate": b"".join(b"%d %x;" % (n * n % 7919, n * n * n) for n in range(6_000)),
     "several blocks": b"".join(b"%d," % (n * n) for n in range(25_000)),
     "just over a block": b"".join(ROOMS)[:65] * 2017,
 }
@@ -224,10 +227,21 @@ def test_dense_leaves_out_one_byte_more() -> None:
     assert [dense.unpack(dense.pack(trip), 1000) for trip in trips] == trips
 
 
+def test_brief_leaves_out_about_nine_bits() -> None:
+    trained = _trained("brief", 9)
+    brief, plain = codec_of(trained), Preset(trained.content, 9)
+    saved = [len(plain.pack(room)) - len(brief.pack(room)) for room in ROOMS]
+    assert set(saved) <= {0, 1, 2}
+    assert sum(saved) > len(saved)
+
+
 def test_a_wrong_dictionary_never_has_the_same_name_and_is_not_always_noticed_by_the_codec() -> None:
     """Why the log binds a slot to a hash: the codec alone would let some wrong messages pass."""
     trained = [
-        _trained(codec, 3, stream, size) for stream in STREAMS for codec in ("zstd", "zlib") for size in (512, 1024)
+        _trained(codec, 3, stream, size)
+        for stream in STREAMS
+        for codec in ("zstd", "zlib", "brief")
+        for size in (512, 1024)
     ]
     assert len({one.hash for one in trained}) == len(trained)
     wrong = passed = 0

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from random import Random
 
 import pytest
 
 from thinwire.dictionaries import Dictionary, choose, codec_of, train, without_confidential
-from thinwire.dictionaries.building import LATEST, Way, build
+from thinwire.dictionaries.building import LATEST, SEARCHED, Way, build
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.dictionaries.training import COSTS, ratio
+from thinwire.evaluation.stream_generators import taxi_csv
 from thinwire.events import Property, Schema
 
 
@@ -72,6 +74,16 @@ def test_the_choice_is_the_smallest_within_the_budget() -> None:
     assert COSTS[dense.codec, dense.level] <= 3
     assert _saved(dense, later) >= _saved(fast, later) - 0.5
     assert _saved(fast, later) > 30 > 100 * (1 - sum(len(Deflate().pack(m)) for m in later) / sum(map(len, later)))
+
+
+def test_what_is_kept_packs_about_as_well_as_what_the_library_makes_of_the_same_messages() -> None:
+    trips = list(islice(taxi_csv(), 900))
+    kept = choose(trips[:600], sizes=[4096], budget=0.25)
+    stock = build(trips[:600], Way("zstd", 3, 4096, SEARCHED))
+    assert kept is not None
+    assert kept.facts is not None
+    assert _saved(kept, trips[600:]) >= _saved(stock, trips[600:]) - 0.5
+    assert kept.facts.ratio == pytest.approx(_saved(kept, trips[600:]), abs=4), "told by messages it had not seen"
 
 
 def test_a_size_that_the_sample_is_too_small_for_is_left_out() -> None:

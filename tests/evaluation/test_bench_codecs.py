@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from thinwire.evaluation.bench import Setting, run
 from thinwire.evaluation.bench import dictionaries_codecs as codecs
 from thinwire.evaluation.bench import dictionaries_time as time
-from thinwire.evaluation.bench.dictionaries_streams import cuts
+from thinwire.evaluation.bench.dictionaries_streams import Cut, cuts
 
 
 class Lossy:
@@ -29,6 +30,7 @@ def rooms(tmp_path: Path) -> Setting:
     lines = [b'{"room":"11.%d","t":%d.%d,"state":"normal"}' % (n % 13, n * 7 % 30, n * 3 % 10) for n in range(900)]
     (tmp_path / "rooms.json").write_bytes(b"\n".join(lines))
     (tmp_path / "short.json").write_bytes(b"\n".join(lines[:50]))
+    (tmp_path / "torn.json.gz").write_bytes(gzip.compress(b"\n".join(lines))[:300])
     return Setting(quick=True, data=tmp_path)
 
 
@@ -40,6 +42,19 @@ def test_the_earlier_messages_train_and_the_next_judge(rooms: Setting) -> None:
     assert not any(cut.real for cut in others), "fifty messages say nothing"
 
 
+def test_streams_that_cannot_be_measured_are_named(rooms: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codecs, "cuts", lambda setting: [])
+    short, torn = codecs.sizes(rooms)
+    assert (short.name, short.holds) == ("short: bytes a message", None)
+    assert "50 messages" in short.note
+    assert (torn.holds, "torn.json.gz" in torn.note) == (False, True)
+
+
+def test_messages_that_no_dictionary_can_be_made_of_are_deflated(rooms: Setting) -> None:
+    row = codecs._row(Cut("same", True, (b"ping",) * 600, (b"ping",) * 100), (3,))
+    assert (row.value, row.holds) == (5, None)
+
+
 def test_a_codec_that_loses_something_is_found() -> None:
     with pytest.raises(AssertionError, match="lossy"):
         codecs.weighed(Lossy(), Lossy(), [b"abc"])
@@ -48,11 +63,12 @@ def test_a_codec_that_loses_something_is_found() -> None:
 @pytest.mark.slow
 def test_every_stream_has_a_row_with_the_stock_ways_beside(rooms: Setting) -> None:
     first, *_ = rows = [row for bar in codecs.BARS for row in run(bar, rooms)]
-    assert len(rows) == len(cuts(rooms))
+    assert len(rows) == len(cuts(rooms)) + 2, "one that is short, one that is torn"
     assert first.value is not None
     assert first.high is not None
     assert first.sound
-    assert all(name in first.how for name in ("deflate 6", "gzip 6", "previous", "stock zstd 3", "stock zlib 9"))
+    methods = {"ours", "raw", "deflate 6", "gzip 6", "zstd 3 previous message", "stock zstd 3", "stock zlib 9"}
+    assert methods <= set(first.beside)
 
 
 @pytest.mark.slow

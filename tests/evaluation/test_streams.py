@@ -10,6 +10,7 @@ import pytest
 
 from thinwire.errors import MissingData, TooLarge
 from thinwire.evaluation import stream_forms
+from thinwire.evaluation.dictionaries.opening import find
 from thinwire.evaluation.stream_generators import drifting
 from thinwire.evaluation.stream_lineitem import lineitems
 from thinwire.evaluation.stream_protobuf import _TEXTS, _WHOLES, as_protobuf
@@ -31,6 +32,13 @@ def test_a_folder_of_files_is_a_folder_of_streams(tmp_path: Path) -> None:
     assert list(first.messages()) == [b"one", b"two", b"three"]
     assert list(second.messages(1)) == [b'{"n":1}']
     assert list(second.messages()) == [b'{"n":1}', b'{"n":2}'], "every call begins anew"
+
+
+def test_files_with_a_common_name_keep_their_endings(tmp_path: Path) -> None:
+    for name in ("a.log", "a.json", "b.json", "drift-json.txt"):
+        (tmp_path / name).write_bytes(b"one\n")
+    assert [stream.name for stream in streams(tmp_path)] == ["a.json", "a.log", "b", "drift-json"]
+    assert list(find("drift-json", str(tmp_path)).messages()) == [b"one"], "a generated one does not take its place"
 
 
 def test_a_folder_without_streams_is_named(tmp_path: Path) -> None:

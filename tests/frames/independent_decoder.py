@@ -171,7 +171,11 @@ class Shared:
     def unpack(self, body):
         if not body:
             return body
-        if self.codec == 1:
+        if self.codec == 3 and not body[0] & 1:
+            body = (int.from_bytes(body, "little") * 4 + 3).to_bytes(len(body) + 2, "little")
+        elif body[0] == 0x0F and self.codec == 3:
+            body = body[1:]
+        if self.codec in (1, 3):
             preset = zlib.decompressobj(-15, zdict=self.content[-32768:])
             return body[1:] if body[0] == 0x07 else preset.decompress(body)
         if body[0] == 0x0D:

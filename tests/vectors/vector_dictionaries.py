@@ -11,6 +11,7 @@ from thinwire.frames.control import Binding
 
 SAID = b"the door of the cold store was opened by somebody who left it open for a quarter of an hour "
 PRESET = Dictionary(SAID, "zlib", level=6, largest=256)
+BRIEF = Dictionary(SAID, "brief", level=9, largest=256)
 TRAINED = Dictionary(SAID * 2 + b"and closed again", "zstd", level=3, largest=2048)
 
 
@@ -33,6 +34,20 @@ def dictionaries() -> Example:
     e.publish("in force", said="somebody who left the door of the cold store closed", n=6)
     e.publisher.drop(7)
     e.publish("dropped", said="nobody who left the door of the cold store closed, then", n=7)
+    return e
+
+
+@example
+def brief_dictionaries() -> Example:
+    e = Example(
+        "brief_dictionaries", "deflate with a preset dictionary, and without the bits that a reader can work out",
+        [Property("payload", "opaque")], dictionaries=[BRIEF],
+    )  # fmt: skip
+    e.start()
+    e.hand(e.publisher.use(BRIEF, 7), "slot 7")
+    varied = b" ".join(b"%d" % (n * n * 7919 % 65537) for n in range(200))
+    for payload in (SAID[:40], SAID[20:70] + b"again", b"who left the door of the cold store", varied):
+        e.hand(e.publisher.send(payload, 0.0), "one block of the fixed code" if len(payload) < 200 else "another block")
     return e
 
 

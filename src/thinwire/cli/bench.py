@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from thinwire.cli.edge_bench import FIGURE, bench_edge
 from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.output import shown as plain_cell
 from thinwire.errors import ConfigError
 from thinwire.evaluation.bench import AREAS, Bar, Row, Setting, bars, run, shown, this_machine
 
@@ -67,7 +68,22 @@ def as_markdown(rows: Iterable[Row]) -> str:
     |---|---|---|---|---|---|
     | exact: frames to JSON | 1/20 | part | at most 1/10 | yes | 10 events |
     """
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *map(_cells, rows)]
+    return _markdown(COLUMNS, map(_cells, rows))
+
+
+def side_by_side(rows: Iterable[Row]) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
+    """A row's figure beside those of other methods: the columns, and a line for every row that has such.
+
+    >>> side_by_side([Row("logs", "bytes", 20.0, beside={"ours": 20.0, "deflate": 90.0}), Row("pack", "times", 0.2)])
+    (('what', 'ours', 'deflate'), [('logs', 20.0, 90.0)])
+    """
+    compared = [row for row in rows if row.beside]
+    methods = list(dict.fromkeys(name for row in compared for name in row.beside))
+    return ("what", *methods), [(row.name, *map(row.beside.get, methods)) for row in compared]
+
+
+def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ("---",) * len(columns), *rows]
     head, rule, *body = ("| " + " | ".join(line) + " |" for line in lines)
     return "\n".join([head, rule.replace(" ", ""), *body])
 
@@ -105,13 +121,22 @@ def _teller(progress: Progress, task: TaskID) -> Callable[[float], None]:
 
 def _show(output: Output, area: str, rows: list[Row], markdown: bool) -> None:
     output.note(f"machine: {this_machine()}")
+    methods, compared = side_by_side(rows)
     if markdown:
-        output.console.print(as_markdown(rows), markup=False, highlight=False, soft_wrap=True)
+        _print(output, as_markdown(rows))
+        if compared:
+            _print(output, "\n" + _markdown(methods, [tuple(map(plain_cell, line)) for line in compared]))
     else:
         output.table(f"bench {area}", COLUMNS, map(_cells, rows))
+        if compared:
+            output.table(f"bench {area}, side by side", methods, compared)
     missed = [row.name for row in rows if row.holds is False]
     unmeasured = sum(row.value is None and row.sound for row in rows)
     output.note(f"{sum(bool(row.holds) for row in rows)} bars hold, {len(missed)} do not, {unmeasured} not measured")
+
+
+def _print(output: Output, text: str) -> None:
+    output.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -121,5 +146,5 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _document(row: Row) -> dict[str, Any]:
-    names = ("name", "value", "unit", "low", "high", "bar", "holds", "how", "note")
+    names = ("name", "value", "unit", "low", "high", "bar", "holds", "how", "note", "beside")
     return {name: getattr(row, name) for name in names}

@@ -23,7 +23,7 @@ HASH_BYTES = 16
 MAX_CONTENT = 1 << 20
 """bytes; far above what pays, far below what hurts"""
 MAX_MESSAGE = 1 << 26
-CODECS = ("zstd", "zlib", "dense")
+CODECS = ("zstd", "zlib", "dense", "brief")
 """a codec travels as its place here, so new ones are appended"""
 
 
@@ -45,7 +45,7 @@ class Dictionary:
     """Shared bytes, and what is needed to use them.
 
     content: the shared bytes
-    codec: who reads it: "zstd", "zlib", or "dense" (zstd with one byte less a message)
+    codec: who reads it: "zstd", "zlib", "dense" or "brief" (zstd and zlib with one byte less a message)
     level: how hard the publisher tries; readers need not know
     largest: bytes of the largest message it is meant for; sets the window
     parent: hash of the one it was delta-coded against, where there is one

@@ -3,6 +3,11 @@
 What is measured is always later than what was learned from: the first 70 % of the messages train, the last 30 % judge,
 and what is kept is then built from all of them in the way that was found best.
 
+Two dictionaries that differ in nothing but the length of their segments, or in some of the messages they were built
+from, pack a tenth better or worse, as chance will have it. So where bytes count (`choose`) several are built from all
+messages, and the one is kept that packs the later of them smallest. All of them have seen these, and equally little of
+them fits into any: the order in which they come out is that on the next messages, which no other judge knows as well.
+
 >>> rooms = [b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5}' % (n % 9, n % 7, n % 31) for n in range(400)]
 >>> trained = train(rooms, size=1024)
 >>> trained.codec, trained.facts.messages, trained.facts.ratio > 50
@@ -17,7 +22,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from thinwire.dictionaries.building import LATEST, MORE_SEGMENTS, SEGMENTS, SMALLEST, USUAL_SEGMENT, Way, build
+from thinwire.dictionaries.building import (
+    LATEST,
+    LONG_SEGMENT,
+    MORE_SEGMENTS,
+    PLAIN,
+    SEARCHED,
+    SEGMENTS,
+    SMALLEST,
+    USUAL_SEGMENT,
+    Way,
+    build,
+)
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary, Facts
 from thinwire.events import Schema
@@ -30,6 +46,8 @@ FEWEST = 8
 """messages; fewer say nothing about the next"""
 ENOUGH = 10
 """bytes of sample for every byte of a dictionary: with fewer it learns the sample by heart"""
+CLEARLY = 0.99
+"""of the bytes of the length that zstd's search finds, what another length must stay below to be kept instead"""
 SIZES = (4096, 16384, 65536)
 
 COSTS: dict[tuple[str, int], float] = {
@@ -39,8 +57,8 @@ COSTS: dict[tuple[str, int], float] = {
     ("dense", 9): 0.8,
     ("dense", 12): 1.0,
     ("dense", 19): 10.0,
-    ("zlib", 6): 1.5,
-    ("zlib", 9): 2.5,
+    ("brief", 6): 1.5,
+    ("brief", 9): 2.5,
 }
 """codec and level -> CPU time to pack a message as a multiple of deflate's. Measured once and written down, so that the
 same messages give the same choice on every machine"""
@@ -64,9 +82,9 @@ def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: f
     found = _judged(messages, list(_ways(fitting, budget)))
     if found is None:
         return None
-    way = found[0]
-    closer = [way] if way.segment == LATEST else [replace(way, segment=segment) for segment in MORE_SEGMENTS]
-    return _best(messages, closer)
+    way, trial, saved = found
+    kept = build(messages, way) if way.segment == LATEST else _kept(messages, way)
+    return replace(kept or trial, facts=Facts(len(messages), sum(map(len, messages)), saved))
 
 
 def ratio(dictionary: Dictionary, messages: Sequence[bytes]) -> float:
@@ -85,11 +103,23 @@ def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) ->
 
 
 def _ways(sizes: Sequence[int], budget: float) -> Iterator[Way]:
-    """Every codec, level and size within the budget; the length of segments is settled later, for the best alone."""
+    """Every codec, level and size within the budget; which segments is settled later, for the best alone."""
     for (codec, level), cost in COSTS.items():
         if cost <= budget:
-            segments = (USUAL_SEGMENT, LATEST) if codec == "zlib" else (USUAL_SEGMENT,)
+            segments = (USUAL_SEGMENT, LONG_SEGMENT, LATEST) if codec in PLAIN else (USUAL_SEGMENT, LONG_SEGMENT)
             yield from (Way(codec, level, size, segment) for size in sizes for segment in segments)
+
+
+def _kept(messages: Sequence[bytes], way: Way) -> Dictionary | None:
+    """Of dictionaries of all messages, with segments of several lengths, the one that packs the later ones smallest."""
+    later = messages[int(LEARNING * len(messages)) :]
+
+    def left(segment: int, made: Dictionary) -> float:
+        return (CLEARLY if segment == SEARCHED else 1.0) * (100 - ratio(made, later))
+
+    built = ((segment, build(messages, replace(way, segment=segment))) for segment in (SEARCHED, *MORE_SEGMENTS))
+    judged = [(left(segment, made), made) for segment, made in built if made is not None]
+    return min(judged, key=lambda one: one[0], default=(0.0, None))[1]
 
 
 def _best(messages: Sequence[bytes], ways: Sequence[Way]) -> Dictionary | None:

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from thinwire.errors import TooLarge
+from thinwire.errors import CorruptRecording, TooLarge
 
 LONGEST = 1 << 24
 """bytes of a line"""
@@ -103,8 +104,15 @@ def _opened(file: Path) -> BinaryIO:
 
 
 def _lines(opened: BinaryIO, file: Path) -> Iterator[bytes]:
-    while line := opened.readline(LONGEST):
+    while line := _line(opened, file):
         if len(line) == LONGEST:
             raise TooLarge("a line of a stream", file=str(file), limit=LONGEST)
         if message := line.rstrip(b"\r\n"):
             yield message
+
+
+def _line(opened: BinaryIO, file: Path) -> bytes:
+    try:
+        return opened.readline(LONGEST)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise CorruptRecording(f"a stream that cannot be unpacked: {problem}", file=str(file)) from None

@@ -13,7 +13,8 @@ the generated ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -85,7 +86,7 @@ def generated() -> list[Stream]:
 def streams(folder: Path) -> list[Stream]:
     """The streams of a folder: recordings that are known by their place, then its own files, by name."""
     known = [Stream(name, folder / place) for name, (place, _) in _KNOWN.items() if (folder / place).exists()]
-    own = [Stream(_plain(file), file) for file in sorted(folder.iterdir()) if _is_stream(file)]
+    own = _named(sorted(file for file in folder.iterdir() if _is_stream(file)))
     if not known and not own:
         raise MissingData("a folder without streams: one file each, one message a line", folder=str(folder))
     return known + own
@@ -93,6 +94,12 @@ def streams(folder: Path) -> list[Stream]:
 
 def _is_stream(file: Path) -> bool:
     return file.is_file() and not file.name.startswith(".") and not file.name.lower().endswith(".md")
+
+
+def _named(files: Sequence[Path]) -> list[Stream]:
+    """A stream a file, by its plain name where no other has the same."""
+    common = Counter(map(_plain, files))
+    return [Stream(_plain(file) if common[_plain(file)] == 1 else file.name, file) for file in files]
 
 
 def _plain(file: Path) -> str:

@@ -26,10 +26,11 @@ def unpack(packed: bytes, slot: int, limit: int) -> bytes:
     return inflate(packed, limit)
 
 
-def inflate(packed: bytes, limit: int, machine: Any = None) -> bytes:
+def inflate(packed: bytes, limit: int, machine: Any = None, *, padded: bool = False) -> bytes:
     """Undo deflate: one whole stream, and never more than `limit` bytes of it.
 
     machine: of zlib, fresh, where the stream has a header or refers to shared bytes; else one for raw deflate
+    padded: zeros may follow its end
 
     >>> inflate(zlib.compress(b"tick " * 20, 6, wbits=-15), limit=100) == b"tick " * 20
     True
@@ -40,6 +41,7 @@ def inflate(packed: bytes, limit: int, machine: Any = None) -> bytes:
         body: bytes = machine.decompress(packed, limit + 1)
     except zlib.error as problem:
         raise CorruptFrame(f"deflate: {problem}", limit=limit) from None
-    if not machine.eof or machine.unused_data or len(body) > limit:
+    behind = machine.unused_data.strip(b"\0") if padded else machine.unused_data
+    if not machine.eof or behind or len(body) > limit:
         raise CorruptFrame("a deflated stream is cut off, padded, or grows above the limit", limit=limit)
     return body

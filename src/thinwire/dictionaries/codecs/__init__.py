@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thinwire.dictionaries.codecs.brief import Brief
 from thinwire.dictionaries.codecs.codec import Codec
 from thinwire.dictionaries.codecs.deflate import Deflate, Preset
 from thinwire.dictionaries.codecs.dense import Dense
@@ -10,7 +11,7 @@ from thinwire.dictionaries.codecs.previous import Previous
 from thinwire.dictionaries.codecs.zstd import Zstd
 from thinwire.dictionaries.dictionary import Dictionary
 
-__all__ = ["Codec", "Deflate", "Dense", "Gzip", "Preset", "Previous", "Zstd", "codec_of"]
+__all__ = ["Brief", "Codec", "Deflate", "Dense", "Gzip", "Preset", "Previous", "Zstd", "codec_of"]
 
 
 def codec_of(dictionary: Dictionary) -> Codec:
@@ -19,7 +20,8 @@ def codec_of(dictionary: Dictionary) -> Codec:
     It makes its machines when they are first needed and uses them again: keep it as long as the dictionary is in use
     (making one costs as much as a hundred messages), and do not share it between threads.
     """
-    if dictionary.codec == "zlib":
-        return Preset(dictionary.content, min(dictionary.level, 9))
-    machine = Dense if dictionary.codec == "dense" else Zstd
-    return machine(dictionary.content, dictionary.level, dictionary.largest)
+    if dictionary.codec in ("zlib", "brief"):
+        deflate = Preset if dictionary.codec == "zlib" else Brief
+        return deflate(dictionary.content, min(dictionary.level, 9))
+    zstd = Dense if dictionary.codec == "dense" else Zstd
+    return zstd(dictionary.content, dictionary.level, dictionary.largest)

@@ -73,7 +73,11 @@ class Preset:
             return b""
         if _is_stored(packed):
             return unstored(packed, STORED, limit)
-        return inflate(packed, limit, zlib.decompressobj(-15, zdict=self.content))
+        return inflate(packed, limit, self._reader)
+
+    @property
+    def _reader(self) -> Any:
+        return zlib.decompressobj(-15, zdict=self.content)
 
     @cached_property
     def _primed(self) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -38,6 +38,7 @@ class Row:
     how: how it was measured, in one line
     note: why there is no value, or what went wrong although there is one
     sound: False where the measurement itself found something broken; such a row does not hold whatever its value
+    beside: the same figure of other methods, by name; rows that have it make a table of their own as well
     """
 
     name: str
@@ -48,6 +49,7 @@ class Row:
     how: str = ""
     note: str = ""
     sound: bool = True
+    beside: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool | None:

@@ -15,13 +15,14 @@ from thinwire.dictionaries import Codec, Dictionary, choose, codec_of
 from thinwire.dictionaries.codecs import Deflate, Gzip, Preset, Previous, Zstd
 from thinwire.dictionaries.travelling import cost
 from thinwire.evaluation.bench.bar import Bar, Row, Setting
-from thinwire.evaluation.bench.dictionaries_streams import Cut, cuts
+from thinwire.evaluation.bench.dictionaries_streams import SHORTEST, Cut, cuts, left_out
 from thinwire.evaluation.bench.dictionaries_vcdiff import vcdiff_bytes
 
 SMALL = 4_096
 ANY_COST = 10.0
 """budget that lets every candidate take part, as the stock ways have no budget either"""
 STOCK_LEVELS = (3, 19)
+OURS = "ours"
 _LIMIT = 1 << 24
 
 BASELINES: tuple[Callable[[int], Codec], ...] = (
@@ -39,22 +40,21 @@ def sizes(setting: Setting) -> Iterator[Row]:
     for place, cut in enumerate(every):
         yield _row(cut, STOCK_LEVELS[:1] if setting.quick else STOCK_LEVELS)
         setting.progress((place + 1) / len(every))
+    for cut in left_out(setting):
+        note = cut.trouble or f"not measured: {len(cut.training):,} messages, {SHORTEST:,} say something"
+        yield Row(f"{cut.name}: bytes a message", "bytes", note=note, sound=not cut.trouble)
 
 
 def _row(cut: Cut, levels: Sequence[int]) -> Row:
     baselines = dict(_weighed(make, cut) for make in BASELINES)
     stock = _stock(cut, levels)
     chosen = choose(cut.training, sizes=(SMALL, cut.size), budget=ANY_COST)
-    if chosen is None:
-        return Row(f"{cut.name}: bytes a message", "bytes", note="no dictionary could be made", sound=False)
-    ours = weighed(codec_of(chosen), codec_of(chosen), cut.judging)
-    beside = ", ".join(
-        f"{name} {size:.1f}" for name, size in {**baselines, **vcdiff_bytes(cut.judging), **stock}.items()
-    )
-    how = f"{len(cut.training):,} messages train, the next {len(cut.judging):,} judge; {_described(chosen)};"
-    how += f" raw {cut.raw:.1f}, {beside}"
+    codec = codec_of(chosen) if chosen is not None else Deflate()
+    ours = weighed(codec, codec, cut.judging)
+    how = f"{len(cut.training):,} messages train, the next {len(cut.judging):,} judge; {_described(chosen)}"
+    beside = {OURS: ours, "raw": cut.raw, **baselines, **vcdiff_bytes(cut.judging), **stock}
     high = min(stock.values()) if stock else None
-    return Row(f"{cut.name}: bytes a message", "bytes", ours, high=high, how=how)
+    return Row(f"{cut.name}: bytes a message", "bytes", ours, high=high, how=how, beside=beside)
 
 
 def weighed(sender: Codec, receiver: Codec, messages: Sequence[bytes]) -> float:
@@ -74,10 +74,13 @@ def _weighed(make: Callable[[int], Codec], cut: Cut) -> tuple[str, float]:
 
 
 def _stock(cut: Cut, levels: Sequence[int]) -> dict[str, float]:
-    """What a team gets that uses the libraries as they are, their constant bytes not counted."""
-    found = {}
+    """What a team gets that uses the libraries as they are, constant bytes not counted; nothing where they fail."""
+    found: dict[str, float] = {}
     for level in levels:
-        trained = zstandard.train_dictionary(cut.size, list(cut.training), level=level).as_bytes()
+        try:
+            trained = zstandard.train_dictionary(cut.size, list(cut.training), level=level).as_bytes()
+        except zstandard.ZstdError:
+            return found
         codec = Zstd(trained, level, cut.largest)
         found[f"stock zstd {level}"] = weighed(codec, codec, cut.judging)
         if level == levels[0]:
@@ -86,7 +89,9 @@ def _stock(cut: Cut, levels: Sequence[int]) -> dict[str, float]:
     return found
 
 
-def _described(dictionary: Dictionary) -> str:
+def _described(dictionary: Dictionary | None) -> str:
+    if dictionary is None:
+        return "no dictionary can be made, so deflate"
     size, sent = len(dictionary.content), cost(dictionary)
     return f"{dictionary.codec} {dictionary.level}, {size:,} bytes, {sent:,} to send"
 

@@ -19,7 +19,7 @@ from thinwire.evaluation.bench.references import RAW_DEFLATE, deflate
 
 ROUNDS = 5
 PACK, UNPACK, TRAIN = 0.25, 0.5, 100.0
-_LIMIT = 1 << 20
+_LIMIT = 1 << 24
 _NAMED = 3
 
 

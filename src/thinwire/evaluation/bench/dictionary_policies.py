@@ -31,9 +31,9 @@ Rows = list[Mapping[str, Any]]
 
 
 def _streams(setting: Setting) -> list[str]:
-    every = [stream.name for stream in available(_data(setting))]
-    known = [name for name in every if name in STREAMS]
-    own = [stream.name for stream in available(_data(setting)) if stream.path and stream.path.parent == setting.data]
+    every = [stream for stream in available(_data(setting)) if next(stream.messages(1), None)]
+    known = [stream.name for stream in every if stream.name in STREAMS]
+    own = [stream.name for stream in every if stream.path and stream.path.parent == setting.data]
     return (own or known)[: 2 if setting.quick else None]
 
 

@@ -12,7 +12,9 @@ from thinwire.evaluation.streams import Stream, generated, streams
 
 def available(data: str | None) -> list[Stream]:
     """The streams of a folder, then the generated ones; only the latter without a folder."""
-    return (streams(Path(data)) if data else []) + generated()
+    own = streams(Path(data)) if data else []
+    names = {stream.name for stream in own}
+    return own + [stream for stream in generated() if stream.name not in names]
 
 
 def find(name: str, data: str | None) -> Stream:

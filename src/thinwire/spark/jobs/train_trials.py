@@ -1,8 +1,8 @@
 """Trials of a training: ways to build a dictionary, each built of the earlier messages and judged on the later ones.
 
-The rule is that of `thinwire.dictionaries.choose`: of the ways that the CPU budget allows, the one that packs the later
-messages smallest; the dictionary is then built from all of them. With a cluster at hand every length of a segment is
-tried with every size and codec, where `choose` settles it last and for the best of them alone.
+As in `thinwire.dictionaries.choose`, of the ways that the CPU budget allows the one wins that packs the later messages
+smallest. With a cluster at hand every length of a segment is tried with every size and codec, where `choose` settles it
+last and for the best of them alone; the dictionary is then built from all messages.
 
 >>> rooms = [b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5}' % (n % 9, n % 7, n % 31) for n in range(400)]
 >>> cells = cells_of(sum(map(len, rooms)), sizes=[1024], budget=0.2)
@@ -22,7 +22,7 @@ from typing import Any
 
 from thinwire.dictionaries import Codec, Dictionary, Facts, codec_of
 from thinwire.dictionaries.accounting import SLOT
-from thinwire.dictionaries.building import LATEST, MORE_SEGMENTS, SMALLEST, Way, build
+from thinwire.dictionaries.building import LATEST, MORE_SEGMENTS, PLAIN, SMALLEST, Way, build
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.dictionaries.training import COSTS, ENOUGH, FEWEST, LEARNING
 from thinwire.dictionaries.travelling import cost
@@ -85,7 +85,7 @@ def cells_of(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str,
 def _segments(codec: str, size: int) -> list[int]:
     """The lengths of segments to try; none is longer than the dictionary."""
     lengths = sorted({min(length, size) for length in MORE_SEGMENTS})
-    return [*lengths, LATEST] if codec == "zlib" else lengths
+    return [*lengths, LATEST] if codec in PLAIN else lengths
 
 
 def trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment: int) -> dict[str, Any]:
