@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Self
 EVERY = 0.5
 """seconds between two looks at the processes"""
 
-
 WORKER = "pyspark.daemon"
 """in the command of Python workers, and of the process that they are forked from"""
 
