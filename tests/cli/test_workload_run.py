@@ -37,6 +37,14 @@ def test_a_scenario_is_run_and_told(url, tmp_path, capsys):
     assert sum(row.events for row in read(ledger) if row.role == "subscriber") == 150
 
 
+def test_a_scenario_has_a_broker_of_its_own(tmp_path, capsys):
+    told = tmp_path / "own.toml"
+    told.write_text(SCENARIO)
+    assert main(["workload", "run", str(told), "--to", "embedded://", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [one["events"] for one in document["audiences"]] == [120, 30]
+
+
 def test_a_bad_scenario_names_the_field(tmp_path, capsys):
     told = tmp_path / "bad.toml"
     told.write_text(SCENARIO.replace("rate = 60", "rate = 'fast'"))

@@ -177,6 +177,49 @@ def test_changes_among_the_events_that_match(url: str) -> None:
     run(story)
 
 
+def test_absent_values_quotes_signs_and_another_version() -> None:
+    """On a channel, with what decides projected away."""
+    asked = "(level < -1.5 or note in ('it''s', '')) and not note starts with 'x'"
+    old = tw.Schema(
+        "corners",
+        [
+            tw.Property("who", "string", "dimension"),
+            tw.Property("level", "number", step="0.1"),
+            tw.Property("note", "string"),
+        ],
+    )
+    new = tw.Schema(old.name, [*old.properties, tw.Property("more", "integer")], version=2)
+    values = [(-2, "a"), (-2, None), (None, "it's"), (5, "it's"), (-1.5, "a"), (-9, "xyz"), (None, ""), (-3, None)]
+
+    async def story() -> None:
+        async with system("memory://corners") as world:
+            bus = world.bus
+            await bus.register(old, max_silence=0.3)
+            async with (
+                bus.publisher(old.name, name="old") as out,
+                bus.subscribe(old.name, where=asked, properties=["level"]) as chosen,
+            ):
+                await until(lambda: out.wanted)
+                await read_until(chosen, lambda: chosen.feed == "channel")
+                for level, note in values:
+                    await out.publish({"who": "a", "level": level, "note": note})
+                await out.flush()
+                seen = await take(chosen, 4)
+                await bus.register(new)
+                async with bus.publisher(old.name, name="new") as newer:
+                    await until(lambda: newer.wanted)
+                    for level in (0, -4):
+                        await newer.publish({"who": "b", "level": level, "note": "b", "more": 1})
+                    await newer.flush()
+                    seen += await take(chosen, 1)
+                got = [(event.publisher, event.ordinal, event["level"]) for event in seen]
+                assert got == [("old", 1, -2), ("old", 3, None), ("old", 4, 5), ("old", 7, None), ("new", 2, -4)]
+                assert all(set(event) == {"who", "level"} for event in seen)
+                assert chosen.feed == "channel"
+
+    run(story)
+
+
 @pytest.mark.parametrize(
     ("asked", "error", "said"),
     [

@@ -12,7 +12,7 @@ from thinwire.matching.where import PredicateIndex, parse
 from thinwire.matching.where.parsing import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH
 
 NUMBERS = [-2.5, -1, 0, 0.1, 1, 3, 1e20]
-TEXTS = ["", "EU", "US", "it's", "a or b", "Ω"]
+TEXTS = ["", "EU", "E", "US", "it's", "a or b", "Ω", "a\ud7ff", "a\U0010ffff", "\U0010ffff"]
 NOTHING = "no event can match"
 TRADES = Schema(
     "trades",
@@ -37,6 +37,7 @@ def leaves():
     return st.one_of(
         st.tuples(st.sampled_from("ab"), signs, number),
         st.tuples(st.just("c"), signs, text),
+        st.tuples(st.just("c"), st.sampled_from(["starts with", "not starts with"]), text),
         st.tuples(st.just("d"), st.sampled_from(["=", "!="]), st.booleans()),
         st.tuples(
             st.sampled_from("ab"), st.sampled_from(["between", "not between"]), st.tuples(number, number).map(sorted)
@@ -100,6 +101,8 @@ def _compare(seen, sign, value):
         "not between": lambda: not value[0] <= seen <= value[1],
         "in": lambda: seen in value,
         "not in": lambda: seen not in value,
+        "starts with": lambda: seen.startswith(value),
+        "not starts with": lambda: not seen.startswith(value),
     }
     return answers[sign]()
 
@@ -137,6 +140,7 @@ def test_a_predicate_holds_for_exactly_the_events_its_text_says(formula, several
     assert again.canonical == where.canonical
     assert [again.holds(event) for event in several] == expected
     assert pickle.loads(pickle.dumps(where.canonical)) == str(where)
+    assert where.canonical.encode().decode() == where.canonical
 
 
 @settings(max_examples=20)
@@ -184,6 +188,8 @@ def test_many_predicates_of_one_kind_are_an_index_and_stay_right_while_some_come
         ("a != 3", "a < 3 or a > 3"),
         ("a > 1 and (b = 1 or a > 1)", "a > 1"),
         ("ok = true", "not ok <> true"),
+        ("symbol starts with 'AB'", "symbol >= 'AB' and symbol < 'AC'"),
+        ("not (starts starts with 'A')", "\"starts\" NOT STARTS WITH 'A'"),
     ],
 )
 def test_predicates_that_say_the_same_are_equal(one, other):
@@ -201,6 +207,9 @@ def test_predicates_that_say_the_same_are_equal(one, other):
         ("price > 1 region = 'EU'", "'and', 'or' or the end is expected", 11),
         ("(price > 1", "this parenthesis is not closed", 1),
         ("price in 1", "'(' and a list of values", 10),
+        ("symbol starts 'A'", "'with' is expected", 15),
+        ("symbol starts with 3", "a text in single quotes is expected", 20),
+        ("symbol like 'A%'", "a condition is expected: = != < <= > >=, between, in, starts with", 8),
         ("price between 2 and 1", "the smaller value comes first", 15),
         ("price > 1 and price = 'a'", "compared with a number before, and with a text here", 23),
         ("open > true", "true and false have no order", 8),
@@ -244,6 +253,7 @@ def test_what_is_too_large_is_refused(text):
         ("symbol = 3", ExpressionError, "compare it with a text in single quotes", 10),
         ("region = 'AF'", UnknownName, "no such member", 10),
         ("region < 'EU'", ExpressionError, "members of an enum have no order", 1),
+        ("price starts with '1'", ExpressionError, "price is of kind number: compare it with a number", 19),
         ("time > 3", ExpressionError, "values of kind timestamp cannot be compared here", 1),
         ("place = 3", ExpressionError, "values of kind geo cannot be compared here", 1),
         ("owner = 'me'", ExpressionError, "a confidential property never leaves its publisher", 1),

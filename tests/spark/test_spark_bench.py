@@ -18,8 +18,9 @@ from thinwire.evaluation.live.feed import READINGS, TOLERANCE, feed_schema
 from thinwire.events import Event
 from thinwire.frames import split
 from thinwire.link import Subscriber
+from thinwire.spark.bench import counting
 from thinwire.spark.bench.batches import LATE, TRIES, _run
-from thinwire.spark.bench.counting import race, spent, tree_cpu
+from thinwire.spark.bench.counting import race, spent
 from thinwire.spark.bench.partials import write_partials
 from thinwire.spark.bench.references import KEY, ORDER, VALUES, forward_filled
 from thinwire.spark.bench.stream import A_CYCLE, FRAMES, Told, as_json, every, thin
@@ -64,10 +65,25 @@ def test_the_references_fill_in_as_we_do(tmp_path: Path) -> None:
 
 
 def test_processor_time_of_children_that_have_ended_counts() -> None:
-    work = [sys.executable, "-c", "sum(range(4_000_000))"]
-    before = tree_cpu()
-    took = spent(lambda: subprocess.run(work, check=True))
-    assert 0 < took.cpu <= tree_cpu() - before
+    work = "import time\nwhile time.process_time() < 0.3: pass"
+    assert spent(lambda: subprocess.run([sys.executable, "-c", work], check=True)).cpu > 0.25
+
+
+def test_workers_that_nobody_waits_for_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "EVERY", 0.02)
+    work = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if os.fork():
+    try:
+        os.wait()
+    except ChildProcessError:
+        pass
+else:
+    while time.process_time() < 0.5: pass
+"""
+    took = spent(lambda: subprocess.run([sys.executable, "-c", work, counting.WORKER], check=True))
+    assert took.cpu > 0.3
 
 
 def test_methods_take_turns() -> None:

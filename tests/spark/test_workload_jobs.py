@@ -61,6 +61,9 @@ def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: P
     found = describe_folder(out)
     assert found["tables"]["subscriptions"][0] == 2_500
     assert found["drawn"]["subscribers"] == 2_500
+    assert found["missed"]["interests"] == told["stages"][-1]["interests"] - found["drawn"]["interests"]
+    assert found["missed"]["interests"] < found["missed"]["plain_sampling"]
+    assert [len(nodes) for nodes in found["missed"]["most_popular"]] == [2] * 10
     if find_spec("matplotlib") is not None:
         names = {path.stem for path in draw_pictures(out, found, tmp_path / "shown")}
         assert names == {"interests", "regions", "correlation", "places"}
@@ -87,5 +90,8 @@ def test_of_a_chain_of_complaints_the_first_is_told() -> None:
     chain = "Job aborted.\n\tat a.b(C.java:1)\nCaused by: x.Y: task failed\nCaused by: java.io.IOException: No space\n"
     with pytest.raises(JobFailed, match=r"nothing was written: java\.io\.IOException: No space"), translated(Path("w")):
         raise PySparkException(chain)
+    task = 'In the worker:\nTraceback (most recent call last):\n  File "a.py"\nOSError: full\n SQLSTATE: 1'
+    with pytest.raises(JobFailed, match="nothing was written: OSError: full"), translated(Path("w")):
+        raise PySparkException(task)
     with pytest.raises(JobFailed, match="nothing was written: odd"), translated(Path("w")):
         raise PySparkException("odd\nand long")

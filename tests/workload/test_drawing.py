@@ -86,14 +86,15 @@ def test_stratified_sampling_keeps_rare_interests_and_what_languages_tell_about_
     told = correlations(members)["language"]
     lost = {}
     for plain in (False, True):
-        drawn = Sampler(members, 20_000, seed=1, plain=plain).draw(np.arange(20_000))
-        lost[plain] = missed(members, drawn)
-        found = tallied(members, drawn)
+        found = tallied(members, Sampler(members, 20_000, seed=1, plain=plain).draw(np.arange(20_000)))
+        lost[plain] = missed(members, found)
         assert found.counts.sum() == 20_000
         assert (members.counts[found.counts > 0] > 0).all()
         if not plain:
             assert correlations(found)["language"] == pytest.approx(told, rel=0.05)
-    assert lost[False] < lost[True]
+    assert lost[False].interests < lost[True].interests == pytest.approx(lost[True].plain, rel=0.02)
+    assert found.popularity.ravel()[lost[True].popular].sum() == 0
+    assert (np.diff(members.popularity.ravel()[lost[True].popular]) <= 0).all()
 
 
 def test_every_stratum_gets_its_due() -> None:
@@ -125,6 +126,17 @@ def test_a_summary_reads_back_from_its_tables() -> None:
     assert (after.members.counts == before.members.counts).all()
     assert (after.rates == before.rates).all()
     assert (after.nodes.points == before.nodes.points).all()
+
+
+def test_regions_keep_their_numbers_when_a_summary_reads_back() -> None:
+    """Members come back in the order of the hierarchies, without those that are none."""
+    rows = {"topic": ["b", "b", "a"], "language": ["y"] * 3, "region": ["south", "west", "north"], "count": [1, 0, 2]}
+    nodes = {"region": ["north", "south", "west"], "u": [0.0, 1.0, 2.0]}
+    before = Summary.read({**small(), "members": pa.table(rows), "nodes": pa.table(nodes)})
+    after = Summary.read(before.tables())
+    assert after.members.regions == before.members.regions == ("south", "west", "north")
+    assert (after.members.counts == before.members.counts).all()
+    assert (after.nodes.region == before.nodes.region).all()
 
 
 def test_latencies_will_do_where_coordinates_are_missing() -> None:

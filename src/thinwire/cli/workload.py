@@ -124,6 +124,7 @@ def describe(folder: FolderArgument, pictures: PicturesOption = None, json: Json
         found["pictures"] = draw_pictures(folder, found, pictures)
         output.note("pictures: " + ", ".join(map(str, found["pictures"])))
     _show_stages(output, [*found["stages"], found["drawn"]])
+    _show_missed(output, found["missed"])
     output.table("tables", ["table", "rows", "bytes"], [(name, *sizes) for name, sizes in found["tables"].items()])
     output.document(found)
 
@@ -176,6 +177,14 @@ def _show_stages(output: Output, stages: list[Mapping[str, Any]]) -> None:
         for s in stages
     ]
     output.table("steps", columns, rows)
+
+
+def _show_missed(output: Output, missed: Mapping[str, Any]) -> None:
+    named = "; ".join(" / ".join(nodes) for nodes in missed["most_popular"][:3])
+    output.note(
+        f"interests without a subscription: {missed['interests']:,}{f', such as {named}' if named else ''}; plain "
+        f"sampling would miss {missed['plain_sampling']:,.0f}"
+    )
 
 
 def _flat(counts: Mapping[str, Any]) -> list[tuple[str, int]]:

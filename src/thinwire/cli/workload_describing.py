@@ -13,7 +13,8 @@ import pyarrow.dataset as ds
 from thinwire.cli.workload_tables import read_tables
 from thinwire.errors import SummaryError
 from thinwire.workload.drawing.randomness import Floats
-from thinwire.workload.drawing.recipe import Stage
+from thinwire.workload.drawing.recipe import Recipe, Stage
+from thinwire.workload.drawing.sampling import missed
 from thinwire.workload.interests.interests import Interests
 from thinwire.workload.summary import Summary
 
@@ -27,12 +28,14 @@ def describe_folder(folder: Path) -> dict[str, Any]:
 
     manifest = read_manifest(folder)
     tables = {name: _sizes(folder / name) for name in ("subscriptions", "events", "brokers")}
-    return {**manifest, "tables": tables, "drawn": Stage("drawn", drawn_interests(folder, manifest)).facts()}
+    drawn = drawn_interests(folder, manifest)
+    found = {"tables": tables, "drawn": Stage("drawn", drawn).facts(), "missed": _missed(folder, manifest, drawn)}
+    return {**manifest, **found}
 
 
 def drawn_interests(folder: Path, manifest: Mapping[str, Any]) -> Interests:
     """The interests of the subscriptions of a workload."""
-    return _counted(folder / "subscriptions", Summary.read(read_tables(folder / "summary"), manifest["axes"]).members)
+    return _counted(folder / "subscriptions", _members(folder, manifest))
 
 
 def draw_pictures(folder: Path, found: Mapping[str, Any], out: Path) -> list[Path]:
@@ -54,6 +57,19 @@ def draw_pictures(folder: Path, found: Mapping[str, Any], out: Path) -> list[Pat
         region = some["region"].to_numpy().astype(np.int64)
         made += pictures.places(_points(some, lanes), region, found["regions"], brokers, out / "places")
     return made
+
+
+def _members(folder: Path, manifest: Mapping[str, Any]) -> Interests:
+    return Summary.read(read_tables(folder / "summary"), manifest["axes"]).members
+
+
+def _missed(folder: Path, manifest: Mapping[str, Any], drawn: Interests) -> dict[str, Any]:
+    """Interests without a subscription: how many, the most popular by name, and how many plain sampling would miss."""
+    *_, last = Recipe(**manifest["recipe"]).stages(_members(folder, manifest))
+    found = missed(last.interests, drawn)
+    cells = zip(*np.unravel_index(found.popular, last.interests.popularity.shape), strict=True)
+    named = [[axis.labels[node] for axis, node in zip(drawn.axes, cell, strict=True)] for cell in cells]
+    return {"interests": found.interests, "most_popular": named, "plain_sampling": found.plain}
 
 
 def _every(place: Path, names: list[str], step: int) -> pa.Table:

@@ -12,6 +12,7 @@ from thinwire.cli.ending import run
 from thinwire.cli.identity import NOBODY, Identity, identified
 from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.output import JsonOption, Output
+from thinwire.client.urls import read_url
 from thinwire.errors import ScenarioError
 from thinwire.workload.scenarios import read_scenario
 from thinwire.workload.scenarios.reading import MAX_LENGTH
@@ -44,13 +45,14 @@ def run_verb(
 
     \b
     thinwire workload run morning.toml --to nats://127.0.0.1:4222 --ledger runs.jsonl
+    thinwire workload run morning.toml --to embedded://
     """
     from thinwire.evaluation.ledgers import append
     from thinwire.evaluation.scenarios import run_scenario
 
     told = read_scenario(_text_of(scenario))
     access = Access(to, who)
-    outcome = run(run_scenario(told, access.bus))
+    outcome = run(run_scenario(told, access.bus, shared=read_url(to).scheme == "embedded"))
     output = Output(json)
     topics = [
         (

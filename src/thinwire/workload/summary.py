@@ -2,7 +2,7 @@
 
 `topics` and `languages` (id, parent, name), `members` (topic, language, region, count), `messages` (topic, language,
 per_month), `nodes` (region and coordinates) or `latencies` (region and a matrix). Any other names and any number of
-hierarchies will do.
+hierarchies will do. Regions are numbered as they come in `members`, or as a table `regions` (name) says.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Summary:
                 raise SummaryError("a table is missing", table=name, found=sorted(tables))
         found = [Hierarchy.read(axis, tables[f"{axis}s"], f"{axis}s") for axis in axes]
         nodes = Nodes.read(tables["nodes"]) if network == "nodes" else measured(tables["latencies"])
-        nodes = nodes.among(_regions(tables["members"], nodes))
+        nodes = nodes.among(_regions(tables["members"], nodes, tables.get("regions")))
         _atomic(tables["members"], found, "members")
         members = Interests.read(tables["members"], found, nodes.regions)
         return cls(members, _rates(tables["messages"], found), nodes)
@@ -56,7 +56,7 @@ class Summary:
         """What `read` reads."""
         found = {f"{axis.name}s": axis.table() for axis in self.members.axes}
         found |= {"members": self.members.table(), "messages": self._messages(), "nodes": self.nodes.table()}
-        return found
+        return {**found, "regions": pa.table({"name": list(self.members.regions)})}
 
     def _messages(self) -> pa.Table:
         there = np.nonzero(self.rates)
@@ -67,16 +67,23 @@ class Summary:
         return pa.table({**columns, "per_month": self.rates[there]})
 
 
-def _regions(members: pa.Table, nodes: Nodes) -> list[str]:
-    """The regions that members are in; each needs a node to place them by."""
-    named = [str(region) for region in texts(members, "region", "members")]
+def _regions(members: pa.Table, nodes: Nodes, told: pa.Table | None) -> list[str]:
+    """The regions that members are in, those that are told first; each needs a node to place them by."""
+    named = _placed(members, "region", "members", nodes)
     if not named:
         raise SummaryError("an empty summary: nobody subscribes to anything", table="members")
+    first = [] if told is None else _placed(told, "name", "regions", nodes)
+    return list(dict.fromkeys([*first, *named]))
+
+
+def _placed(table: pa.Table, column: str, of: str, nodes: Nodes) -> list[str]:
+    """The regions in a column, all of which have nodes."""
+    named = [str(region) for region in texts(table, column, of)]
     for row, region in enumerate(named, 1):
         if region not in nodes.regions:
             detail = "a region without nodes: add some, or leave the members out"
-            raise SummaryError(detail, table="members", column="region", row=row, value=region, known=nodes.regions)
-    return list(dict.fromkeys(named))
+            raise SummaryError(detail, table=of, column=column, row=row, value=region, known=nodes.regions)
+    return named
 
 
 def _rates(table: pa.Table, axes: Sequence[Hierarchy]) -> Floats:

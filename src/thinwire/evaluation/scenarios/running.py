@@ -26,14 +26,21 @@ Listeners = list[tuple[Audience, list[Listener]]]
 
 
 async def run_scenario(
-    scenario: Scenario, connect: Connect, progress: Callable[[float], None] = lambda share: None
+    scenario: Scenario,
+    connect: Connect,
+    progress: Callable[[float], None] = lambda share: None,
+    *,
+    shared: bool = False,
 ) -> ScenarioOutcome:
     """Publish and subscribe as a scenario says.
 
     connect: makes a bus that is not open yet; publishers and subscribers have one each
+    shared: they have one together, since every bus of this kind starts a broker of its own
     """
     said, began = Instants(), time.process_time()
-    async with connect() as sending, connect() as receiving, AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
+        sending = await stack.enter_async_context(connect())
+        receiving = sending if shared else await stack.enter_async_context(connect())
         for scene in scenario.topics:
             await sending.register(schema_of(scene), **scene.settings)
         emissions = await _emissions(sending, scenario, said, stack)

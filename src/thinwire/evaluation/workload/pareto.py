@@ -37,4 +37,7 @@ def pareto(costs: Mapping[str, Costs], stem: Path) -> list[Path]:
     axes.set_xscale("log")
     if min(own.wasted for own in costs.values()) > 0:
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
     return save(figure, stem)

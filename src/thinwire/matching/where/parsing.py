@@ -3,7 +3,10 @@
 either    := both { "or" both }
 both      := part { "and" part }
 part      := "not" part | "(" either ")" | condition
-condition := name ( sign value | [ "not" ] "between" value "and" value | [ "not" ] "in" "(" value { "," value } ")" )
+condition := name ( sign value | [ "not" ] ( between | in | starts ) )
+between   := "between" value "and" value
+in        := "in" "(" value { "," value } ")"
+starts    := "starts" "with" 'text'
 sign      := "=" | "!=" | "<" | "<=" | ">" | ">="
 value     := number | 'text' | true | false
 
@@ -20,7 +23,7 @@ from typing import Any
 from thinwire.errors import ExpressionError, ExpressionTooLarge
 from thinwire.matching.where.cases import Case, both, fewest, rectangles
 from thinwire.matching.where.tokens import WORDS, Token, tokens
-from thinwire.matching.where.values import Kind, Values, above, points
+from thinwire.matching.where.values import Kind, Values, above, beginning, points
 from thinwire.matching.where.where import Mention, Where
 
 MAX_LENGTH = 4_096
@@ -133,8 +136,10 @@ class _Parser:
             found = self._range(name)
         elif self._word("in"):
             found = self._listed(name)
+        elif self._word("starts"):
+            found = self._begun(name)
         elif negated:
-            raise self._error("'between' or 'in' is expected behind 'not'")
+            raise self._error("'between', 'in' or 'starts with' is expected behind 'not'")
         else:
             found = self._compared(name)
         found = found if positive != negated else found.complement()
@@ -142,7 +147,7 @@ class _Parser:
 
     def _compared(self, name: Token) -> Values:
         if self._next.kind not in _SIGNS:
-            raise self._error("a condition is expected: = != < <= > >=, between, in")
+            raise self._error("a condition is expected: = != < <= > >=, between, in, starts with")
         sign = self._take()
         value = self._value(name, ordered=sign.kind not in ("=", "!="))
         return _SIGNS[sign.kind](self._kinds[name.text], value)
@@ -165,6 +170,12 @@ class _Parser:
             values.append(self._value(name))
         self.expect(")", "',' or ')'")
         return points(self._kinds[name.text], values)
+
+    def _begun(self, name: Token) -> Values:
+        self._expect_word("with", "'with'")
+        if self._next.kind != "text":
+            raise self._error("a text in single quotes is expected")
+        return beginning(self._value(name, ordered=True))
 
     def _name(self) -> Token:
         token = self._next

@@ -12,6 +12,7 @@ values, so that no end is open or closed and texts need no largest one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ Span = tuple[Cut, Cut]
 
 FIRST: Cut = (-1, 0, 0)
 LAST: Cut = (1, 0, 0)
+_LAST_SIGN = chr(sys.maxunicode)
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,16 @@ def above(kind: Kind, value: Any, *, too: bool = False) -> Values:
     return Values(kind, (((0, value, 1 - too), LAST),))
 
 
+def beginning(prefix: str) -> Values:
+    """All texts that begin like this.
+
+    >>> beginning("AB").conditions("symbol")
+    ["symbol >= 'AB' and symbol < 'AC'"]
+    """
+    end = _next(prefix)
+    return Values("text", (((0, prefix, 0), LAST if end is None else (0, end, 0)),))
+
+
 def literal(value: Any) -> str:
     """A value as it stands in an expression.
 
@@ -97,6 +109,15 @@ def literal(value: Any) -> str:
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return repr(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def _next(prefix: str) -> str | None:
+    """The first text behind all that begin like this; none where nothing is behind them."""
+    kept = prefix.rstrip(_LAST_SIGN)
+    if not kept:
+        return None
+    sign = ord(kept[-1]) + 1
+    return kept[:-1] + chr(0xE000 if sign == 0xD800 else sign)  # what lies between them is no sign, and cannot travel
 
 
 def _joined(spans: Iterable[Span]) -> Iterator[Span]:

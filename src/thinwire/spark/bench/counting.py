@@ -10,7 +10,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 EVERY = 0.5
-"""seconds between two looks at memory"""
+"""seconds between two looks at the processes"""
+
+WORKER = "pyspark.daemon"
+"""in the command of Python workers, and of the process that they are forked from"""
 
 
 class Spent(NamedTuple):
@@ -20,26 +23,51 @@ class Spent(NamedTuple):
     wall: float
 
 
-def tree_cpu() -> float:
-    """Processor seconds that this process, those below it and those of them that have ended have used so far."""
-    import psutil
+class Processes:
+    """Processor time of this process, those below it and those of them that have ended.
 
-    used = 0.0
-    for process in _tree():
-        try:
-            times = process.cpu_times()
-        except psutil.Error:
-            continue
-        used += times.user + times.system + times.children_user + times.children_system
-    return used
+    Nobody waits for a Python worker of Spark when it ends, so that the system forgets what it has used; here what was
+    seen of it last counts on.
+    """
+
+    def __init__(self) -> None:
+        self._here: dict[tuple[int, float], float] = {}
+        self._workers: dict[tuple[int, float], float] = {}
+
+    def look(self) -> None:
+        """See what everybody has used so far."""
+        import psutil
+
+        self._here.clear()
+        for process in _tree():
+            try:
+                times, key = process.cpu_times(), (process.pid, process.create_time())
+                worker = key in self._workers or WORKER in process.cmdline()
+            except psutil.Error:
+                continue
+            waited_for = times.children_user + times.children_system
+            (self._workers if worker else self._here)[key] = times.user + times.system + waited_for
+
+    @property
+    def cpu(self) -> float:
+        """Seconds, as of the last look."""
+        return sum(self._here.values()) + sum(self._workers.values())
 
 
-def spent(action: Callable[[], object], cpu: Callable[[], float] = tree_cpu) -> Spent:
-    """What an action takes."""
-    used, begun = cpu(), perf_counter()
-    action()
+def spent(action: Callable[[], object], *, alone: bool = False) -> Spent:
+    """What an action takes; alone: it runs in this process and nowhere else, of which only the own time counts."""
+    if alone:
+        used, begun = process_time(), perf_counter()
+        action()
+        return Spent(process_time() - used, perf_counter() - begun)
+    processes = Processes()
+    processes.look()
+    used, begun = processes.cpu, perf_counter()
+    with _Looking(processes.look):
+        action()
     wall = perf_counter() - begun
-    return Spent(cpu() - used, wall)
+    processes.look()
+    return Spent(processes.cpu - used, wall)
 
 
 def race(
@@ -59,7 +87,7 @@ def race(
     for number in range(0 if warm else 1, rounds + 1):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            took = spent(methods[name], process_time if name in alone else tree_cpu)
+            took = spent(methods[name], alone=name in alone)
             if number:
                 found[name].append(took)
         progress(number / rounds)
@@ -84,11 +112,11 @@ def rate(items: int, runs: list[Spent]) -> float:
     return median(items / run.cpu for run in runs)
 
 
-class Peak:
-    """The most memory that was resident while it is open: of all processes together, and of the largest worker."""
+class _Looking:
+    """Looks again and again while it is open."""
 
-    def __init__(self) -> None:
-        self.all = self.worker = 0
+    def __init__(self, look: Callable[[], None]) -> None:
+        self._look_once = look
         self._over = Event()
         self._thread = Thread(target=self._look_again, daemon=True)
 
@@ -104,7 +132,15 @@ class Peak:
 
     def _look_again(self) -> None:
         while not self._over.wait(EVERY):
-            self._look()
+            self._look_once()
+
+
+class Peak(_Looking):
+    """The most memory that was resident while it is open: of all processes together, and of the largest worker."""
+
+    def __init__(self) -> None:
+        super().__init__(self._look)
+        self.all = self.worker = 0
 
     def _look(self) -> None:
         import psutil

@@ -60,7 +60,11 @@ def matched(spark: SparkSession, sizes: Sizes, progress: Callable[[float], None]
         found: dict[str, set[tuple[int, int]]] = {}
 
         def run(name: str, method: Callable[[], DataFrame]) -> Callable[[], None]:
-            return lambda: found.setdefault(name, set()).add(_checksum(method()))
+            def once() -> None:
+                spark.catalog.clearCache()  # what one round keeps must not spare the next one its work
+                found.setdefault(name, set()).add(_checksum(method()))
+
+            return once
 
         methods = {name: run(name, method) for name, method in _methods(spark, sets).items()}
         spent = race(methods, sizes.rounds, progress)

@@ -7,6 +7,7 @@ between, there is no folder that looks complete.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,7 +15,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +28,8 @@ from thinwire.workload.summary import Summary
 
 MANIFEST = "manifest.json"
 VERSION = 1
+RAISED = re.compile(r"[A-Za-z_][\w.]*: ")
+"""the last line of a traceback from a task in Python"""
 
 
 def generate(
@@ -82,9 +84,8 @@ def _write_tables(
     }
     for name, frame in frames.items():
         watched(spark, lambda frame=frame, name=name: _write(frame, folder / name), progress)  # type: ignore[misc]
-    tables = {**plan.summary.tables(), "regions": pa.table({"name": list(plan.interests.regions)})}
     (folder / "summary").mkdir()
-    for name, table in tables.items():
+    for name, table in plan.summary.tables().items():
         pq.write_table(table, folder / "summary" / f"{name}.parquet")
 
 
@@ -118,4 +119,5 @@ def _reason(problem: BaseException) -> str:
     """What was first in a chain of complaints, such as a full disk: the later ones only say that something failed."""
     lines = str(problem).strip().splitlines() or [type(problem).__name__]
     causes = [line.strip().removeprefix("Caused by: ") for line in lines if line.strip().startswith("Caused by: ")]
-    return (causes[-1] if causes else lines[0])[:300]
+    raised = [line for line in lines if RAISED.match(line)]
+    return (causes or raised or lines[:1])[-1][:300]

@@ -6,18 +6,11 @@ the last event and ends before the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """Compile on first use, and keep the result beside the source for the next process."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+from thinwire.workload.compiling import compiled
 
 
 @compiled

@@ -59,11 +59,25 @@ class _Slices(NamedTuple):
     stride: Floats
 
 
-def missed(interests: Interests, drawn: tuple[Rows, ...]) -> int:
-    """How many interests that have subscribers are in none of the rows drawn."""
-    seen = np.zeros(interests.counts.shape[:-1], dtype=bool)
-    seen[drawn[:-1]] = True
-    return int(np.count_nonzero((interests.popularity > 0) & ~seen))
+class Missed(NamedTuple):
+    """Interests that have subscribers and are in none of the rows drawn.
+
+    popular: the most popular of them, as places in the counts with all hierarchies made one axis
+    plain: how many plain sampling would miss, to be expected
+    """
+
+    interests: int
+    popular: list[int]
+    plain: float
+
+
+def missed(interests: Interests, drawn: Interests, most: int = 10) -> Missed:
+    """What is missing in `drawn`, the counts of the rows drawn from these interests."""
+    popularity, seen = interests.popularity.ravel(), drawn.popularity.ravel()
+    lost = np.flatnonzero((popularity > 0) & (seen == 0))
+    order = lost[np.argsort(-popularity[lost], kind="stable")]
+    shares = popularity[popularity > 0] / popularity.sum()
+    return Missed(lost.size, order[:most].tolist(), float(((1.0 - shares) ** seen.sum()).sum()))
 
 
 def tallied(interests: Interests, drawn: tuple[Rows, ...]) -> Interests:
