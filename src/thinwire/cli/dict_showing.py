@@ -51,6 +51,7 @@ def show_decisions(output: Output, topic: str, decisions: Sequence[Decision]) ->
     output.table(f"{topic}: the last decisions", DECIDED, map(_decided_cells, newest_first))
     if not decisions:
         output.note("nothing was decided: are dictionaries switched on for the topic, and does the service run?")
+        output.note("a publisher that trains for itself, where no service runs, writes no decisions down")
     output.document({"topic": topic, "decisions": newest_first})
 
 

@@ -8,6 +8,7 @@ constant bytes of a frame not counted (levels 3 and 19, each trained at its leve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from time import process_time
 
 import zstandard
 
@@ -48,10 +49,13 @@ def sizes(setting: Setting) -> Iterator[Row]:
 def _row(cut: Cut, levels: Sequence[int]) -> Row:
     baselines = dict(_weighed(make, cut) for make in BASELINES)
     stock = _stock(cut, levels)
+    begin = process_time()
     chosen = choose(cut.training, sizes=(SMALL, cut.size), budget=ANY_COST)
+    spent = 1e9 * (process_time() - begin) / sum(map(len, cut.training))
     codec = codec_of(chosen) if chosen is not None else Deflate()
     ours = weighed(codec, codec, cut.judging)
     how = f"{len(cut.training):,} messages train, the next {len(cut.judging):,} judge; {_described(chosen)}"
+    how += f"; found in {spent:,.0f} ms of CPU for a megabyte of messages"
     beside = {OURS: ours, "raw": cut.raw, **baselines, **vcdiff_bytes(cut.judging), **stock}
     high = min(stock.values()) if stock else None
     return Row(f"{cut.name}: bytes a message", "bytes", ours, high=high, how=how, beside=beside)
