@@ -17,6 +17,7 @@ from thinwire.cli.workload_describing import describe_folder, draw_pictures
 from thinwire.errors import ConfigError, JobFailed
 from thinwire.spark.jobs import workload as job
 from thinwire.spark.jobs.workload_folder import MANIFEST, generate, translated
+from thinwire.spark.jobs.workload_match import match_folder
 from thinwire.workload.builtin import builtin
 from thinwire.workload.drawing.plan import Plan
 from thinwire.workload.drawing.recipe import Recipe
@@ -70,6 +71,22 @@ def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: P
         assert all(path.stat().st_size > 1_000 for path in (tmp_path / "shown").iterdir())
     with pytest.raises(ConfigError, match="something already"):
         generate(spark, builtin(), RECIPE, out)
+    _matched(spark, out, tmp_path / "matched")
+
+
+def _matched(spark: SparkSession, wide: Path, out: Path) -> None:
+    """Every pair that comparing all of them finds, and a way that there is not leaves nothing."""
+    plan = Plan(builtin(), RECIPE)
+    table, points = plan.subscriptions(np.arange(2_500)), plan.events(np.arange(1_700))
+    low, high = (np.stack([table[f"{a.name}_{end}"].to_numpy() for a in plan.axes], 1) for end in ("low", "high"))
+    at = np.stack([points[f"{axis.name}_at"].to_numpy() for axis in plan.axes], 1)[:, None]
+    inside = ((low <= at) & (at <= high)).all(axis=2)
+    found = match_folder(spark, wide, out)
+    assert (found["notifications"], found["events"]) == (inside.sum(), inside.any(axis=1).sum())
+    assert pq.read_table(out / "pairs").num_rows == found["pairs"]
+    with pytest.raises(ConfigError, match="no such way"):
+        match_folder(spark, wide, out.with_name("other"), way="by magic")  # type: ignore[arg-type]
+    assert not list(out.parent.glob("other*"))
 
 
 def test_what_fails_in_mid_job_leaves_nothing(

@@ -1,4 +1,4 @@
-"""`thinwire workload generate | describe | assign | summary build`: wide-area workloads, drawn from a population."""
+"""`thinwire workload generate | describe | match | assign | run | summary build`: wide-area workloads."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.sparks import MasterOption, progress_bar
 from thinwire.cli.workload_assign import assign
 from thinwire.cli.workload_describing import describe_folder, draw_pictures
+from thinwire.cli.workload_match import match
 from thinwire.cli.workload_real import is_real, read_records
 from thinwire.cli.workload_run import run_verb
 from thinwire.cli.workload_tables import read_summary, read_tables, write_tables
@@ -25,12 +26,13 @@ from thinwire.workload.places.locations import Way
 from thinwire.workload.summary import Summary
 
 workload = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Wide-area workloads: generate, describe, assign."
+    add_completion=False, no_args_is_help=True, help="Wide-area workloads: generate, describe, match, assign, run."
 )
 summaries = typer.Typer(add_completion=False, no_args_is_help=True, help="What workloads are drawn from.")
 workload.add_typer(summaries, name="summary")
 workload.command("run")(run_verb)
 workload.command()(assign)
+workload.command()(match)
 
 CountOption = Annotated[float, typer.Option(help="How many; 1e7 will do for ten million.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same rows.", min=0)]

@@ -17,7 +17,6 @@ from thinwire.errors import ConfigError
 from thinwire.workload.drawing.randomness import Floats, normals, uniforms
 from thinwire.workload.places.latencies import completed, symmetric
 from thinwire.workload.places.nodes import MAX_DIMENSIONS
-from thinwire.workload.places.settling import settle
 
 PASSES = 15
 STEPS = 0.1, 0.001
@@ -34,6 +33,8 @@ def embed(matrix: NDArray[Any], dimensions: int = 5) -> Floats:
     >>> np.round(distances(found)[0], 3).tolist()
     [0.0, 10.0, 30.0]
     """
+    from thinwire.workload.places.settling import settle  # compiled code, which most who read a summary do not need
+
     check_dimensions(dimensions)
     latencies = symmetric(matrix)
     full = completed(latencies)
