@@ -1,6 +1,6 @@
 """Processing next to the broker: hosts that run the functions of topics, and what decides which runs where."""
 
-from thinwire.edge.applying import apply, withdraw
+from thinwire.edge.applying import apply, teach, withdraw
 from thinwire.edge.controller import Controller
 from thinwire.edge.documents import Assignment, EdgeHostDocument, EdgeTopic, Report, Seen
 from thinwire.edge.host import EdgeHost
@@ -19,5 +19,6 @@ __all__ = [
     "Seen",
     "apply",
     "read_edge",
+    "teach",
     "withdraw",
 ]
