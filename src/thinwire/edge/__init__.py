@@ -6,6 +6,7 @@ from thinwire.edge.documents import Assignment, EdgeHostDocument, EdgeTopic, Rep
 from thinwire.edge.host import EdgeHost
 from thinwire.edge.messages import Carried
 from thinwire.edge.publishing import EdgePublisher, read_edge
+from thinwire.edge.reporting import EdgeReporter
 
 __all__ = [
     "Assignment",
@@ -14,6 +15,7 @@ __all__ = [
     "EdgeHost",
     "EdgeHostDocument",
     "EdgePublisher",
+    "EdgeReporter",
     "EdgeTopic",
     "Report",
     "Seen",
