@@ -7,15 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thinwire.edge import EdgeReporter, Report, read_edge
 from thinwire.edge.emulation import TimedWorker, VirtualCores
 from thinwire.edge.messages import Carried
+from thinwire.edge.names import EDGE_REPORTS
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire.evaluation.edge.figures import FIGURES, configurations
 from thinwire.evaluation.edge.harness import Configuration, Measuring, run_once
 from thinwire.evaluation.edge.live import restored_after
-from thinwire.evaluation.edge.load import Late, schedule
+from thinwire.evaluation.edge.load import Late, Stream, schedule, send
 from thinwire.placement import Host, Topic
 from thinwire.placement.measured import runs_document, runs_of
+from thinwire.transports.local import LocalBroker, LocalServer
 
 
 @given(st.floats(0.5, 50), st.floats(1, 20), st.sampled_from(["periodic", "poisson"]), st.integers(0, 99))
@@ -123,6 +126,26 @@ def test_a_promise_counts_as_kept_only_when_it_stays_kept():
     twice = {"a": late(lambda t: 11 <= t < 13 or 30 <= t < 32)}
     assert restored_after(twice, 10.0, 60.0) == pytest.approx(22, abs=1)
     assert restored_after({"a": late(lambda t: t > 58)}, 10.0, 60.0) is None
+
+
+def test_publishers_share_the_messages_of_a_topic_and_a_subscriber_tells_how_late_they_were():
+    async def tell():
+        broker = LocalBroker(LocalServer())
+        await send(broker, [Stream("gps", np.zeros(10), publishers=3)], start=100.0)
+        reporter = EdgeReporter(broker, "hvac")
+        async for _, message in read_edge(broker, "gps", timeout=0.1):
+            reporter.saw("gps", message, now=100.0 + int(message.id.rpartition("/")[2]))
+        await reporter.tell(now=110.0)
+        await reporter.tell(now=110.5)
+        entry = await (await broker.bucket(EDGE_REPORTS)).get("subscriber-hvac")
+        await broker.close()
+        return Report.decode(entry.value)
+
+    report = asyncio.run(tell())
+    assert (report.name, report.beat) == ("subscriber-hvac", 2)
+    assert report.topics["gps"].p90 == 9.0
+    with pytest.raises(ConfigError):
+        EdgeReporter(None, "no word")
 
 
 @pytest.mark.parametrize("figure", sorted(FIGURES))

@@ -115,3 +115,28 @@ def test_a_cancelled_call_leaves_no_process():
             os.kill(pid, 0)
 
     run("wayward", tell)
+
+
+def test_a_function_goes_by_its_newest_model_and_a_new_process_by_the_same():
+    model = [None]
+
+    async def tell():
+        one = ProcessWorker("edge_functions:by_model", 64, [FUNCTIONS], lambda: model[0])
+        try:
+            for given in (None, b"first", b"second"):
+                model[0] = given
+                assert (await one.process(b"", 20)).body == (given or b"none")
+            await one.close()
+            assert (await one.process(b"", 20)).body == b"second"
+            for bad in (b"raise", b"exit"):  # told in the log; the message is processed all the same
+                model[0] = bad
+                outcomes = [await one.process(b"", 20) for _ in range(2)]
+                assert [outcome.kind for outcome in outcomes] == ["result"] * 2
+            model[0] = b"hang"
+            assert (await one.process(b"", 0.5)).kind == "result"
+            model[0] = b"third"
+            assert (await one.process(b"", 20)).body == b"third"
+        finally:
+            await one.close()
+
+    asyncio.run(tell())

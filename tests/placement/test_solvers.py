@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement_models import judge_of
+from placement_models import judge_of, small_model
 
 from thinwire.errors import ConfigError
+from thinwire.placement import Host
 from thinwire.placement.balance import balanced, spread
+from thinwire.placement.dominance import lighter, steps
 from thinwire.placement.exact import fewest
 from thinwire.placement.generation import dive, proved, relax
 from thinwire.placement.greedy import first_fit, largest_sets, pairs
+from thinwire.placement.judge import Judge
 from thinwire.placement.matching import matched
 from thinwire.placement.pricing import price
 from thinwire.placement.simplex import Master
@@ -76,6 +79,38 @@ def test_pricing_finds_the_dearest_pattern():
     best = max(sum(prices[kind] for kind in pattern) for pattern in sets if judge.fits(pattern))
     assert found.worth == pytest.approx(best)
     assert found.patterns[0] @ prices == pytest.approx(best)
+
+
+@pytest.mark.parametrize("overhead", [0.0, 0.05])
+@pytest.mark.parametrize("careful", [True, False])
+def test_the_quick_answer_is_that_of_the_model(overhead, careful):
+    dice = np.random.Generator(np.random.PCG64(3))
+    judge = judge_of(30, 4, low=0.3)
+    judge = Judge(small_model(), Host(overhead=overhead), judge.topics, careful=careful)
+    for size in (1, 3, 6):
+        sets = dice.integers(0, len(judge.rates), (200, size))
+        assert judge.allowed(sets).tolist() == (judge.strains(sets) <= 0).all(axis=1).tolist()
+
+
+def test_a_lighter_topic_fits_wherever_a_heavier_one_does():
+    judge, dice = judge_of(30, 4, low=0.3), np.random.Generator(np.random.PCG64(3))
+    pairs_of = steps(lighter(judge))
+    assert len(pairs_of) >= 20
+    sets = dice.integers(0, len(judge.rates), (100, 4))
+    for light, heavy in pairs_of:
+        beside = np.column_stack((sets, np.full(len(sets), heavy)))
+        instead = np.column_stack((sets, np.full(len(sets), light)))
+        assert (judge.allowed(instead) >= judge.allowed(beside)).all()
+
+
+def test_dense_requests_are_placed_next_to_a_bound_that_is_the_last_word():
+    judge = judge_of(30, 1, low=0.5, high=0.9)
+    relaxed = relax(judge, 6)
+    placed = dive(judge, 6, relaxed)
+    check(judge, placed, 6)
+    assert relaxed.complete
+    assert len(placed) <= relaxed.bound + 1
+    assert len(first_fit(judge, 6)) >= len(placed) >= relaxed.bound > 5
 
 
 def test_spreading_keeps_the_count_and_eases_the_worst():

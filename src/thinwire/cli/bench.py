@@ -16,6 +16,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.output import shown as plain_cell
 from thinwire.errors import ConfigError
 from thinwire.evaluation.bench import AREAS, Bar, Row, Setting, bars, run, shown, this_machine
+from thinwire.evaluation.edge.harness import Measuring
 
 SHARED_DATA = Path("../shared/data")
 COLUMNS = ("what", "value", "unit", "bar", "holds", "how measured")
@@ -32,8 +33,11 @@ DataOption = Annotated[
 ]
 OnlyOption = Annotated[str, typer.Option("--only", help="Only bars with this in their name.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")]
-FigureOption = Annotated[str, typer.Option("--figure", help="edge: the part of figure 1, from 1a to 1d.")]
+FigureOption = Annotated[str, typer.Option("--figure", help="edge: parts of figure 1: 1a to 1d, 1p; with commas.")]
 TimedOption = Annotated[bool, typer.Option("--timed", help="edge: cores by timer instead of burning a processor.")]
+PeriodicOption = Annotated[bool, typer.Option("--periodic", help="edge: messages at a constant pace, not at random.")]
+SecondsOption = Annotated[float, typer.Option("--seconds", help="edge: how long a run is.", min=1, max=3600)]
+RepeatsOption = Annotated[int, typer.Option("--repeats", help="edge: runs of every configuration.", min=1, max=100)]
 OutOption = Annotated[Path | None, typer.Option("--out", help="edge: keep the measured runs in this file (JSON).")]
 
 
@@ -45,13 +49,17 @@ def bench(
     markdown: MarkdownOption = False,
     figure: FigureOption = FIGURE,
     timed: TimedOption = False,
+    periodic: PeriodicOption = False,
+    seconds: SecondsOption = 20.0,
+    repeats: RepeatsOption = 5,
     out: OutOption = None,
     json: JsonOption = False,
 ) -> None:
     """Measure bytes and time, ours beside the usual methods; leaves with 1 if a bar does not hold."""
     output = Output(json)
     if area == EDGE:
-        bench_edge(output, figure, quick, not timed, out)
+        measuring = Measuring(seconds, repeats, burning=not timed)
+        bench_edge(output, figure, measuring, quick, out, "periodic" if periodic else "poisson")
         return
     rows = _measure(_chosen(area, only), Setting(quick, _folder(data)))
     _show(output, area, rows, markdown)

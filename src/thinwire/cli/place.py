@@ -1,4 +1,4 @@
-"""`thinwire place propose | explain | train | calibrate`: topics on hosts under a latency promise, and why."""
+"""`thinwire place`: topics on hosts under a latency promise, and why; verbs that run or teach have their own files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from thinwire.cli.ingest import read_duration
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.place_apply import apply_, run_
 from thinwire.cli.place_learn import calibrate_, train_
+from thinwire.cli.place_teach import teach_
 from thinwire.errors import ConfigError
 from thinwire.evaluation.placement.files import named, read_hosts, read_model, read_topics
 from thinwire.placement import Host, Plan, Rising, Seat, Topic, propose, tightened
@@ -22,6 +23,7 @@ place = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics on 
 
 place.command("apply")(apply_)
 place.command("run")(run_)
+place.command("teach")(teach_)
 place.command("train")(train_)
 place.command("calibrate")(calibrate_)
 

@@ -79,7 +79,8 @@ def run_(
     run(_controlled(Output(False), access, judge, k, save))
 
 
-async def _hub(access: Access, stack: AsyncExitStack) -> Broker:
+async def opened(access: Access, stack: AsyncExitStack) -> Broker:
+    """A connection to the hub, closed with the stack."""
     broker, _ = await open_broker(read_url(access.url), {"name": "placement", **access.options()}, stack)
     return broker
 
@@ -88,7 +89,7 @@ async def _applied(
     access: Access, topics: list[EdgeTopic], model: Rising, k: int, dry_run: bool
 ) -> tuple[Where, Where, Plan | None]:
     async with AsyncExitStack() as stack:
-        hub = await _hub(access, stack)
+        hub = await opened(access, stack)
         hosts, before = await present(hub, TERM), dict((await current(hub)).hosts)
         where, plan = proposed(topics, hosts, before, model, k)
         if not dry_run:
@@ -98,7 +99,7 @@ async def _applied(
 
 async def _controlled(output: Output, access: Access, model: Rising, k: int, save: bool) -> None:
     async with AsyncExitStack() as stack:
-        controller = Controller(await _hub(access, stack), model, k=k, save=save)
+        controller = Controller(await opened(access, stack), model, k=k, save=save)
         output.note(f"{access.shown}  controller {controller.name} watches. Ctrl-C stops it.")
         with Interruptible():
             await asyncio.create_task(controller.run())

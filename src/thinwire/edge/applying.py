@@ -1,15 +1,17 @@
-"""Writing where topics shall be: how they are processed, and on which host."""
+"""Writing where topics shall be: how they are processed, on which host, and by which model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from thinwire.edge.documents import Assignment, EdgeTopic
-from thinwire.edge.names import ASSIGNMENT, EDGE, topic_key
+from thinwire.edge.names import ASSIGNMENT, EDGE, model_key, topic_key
 from thinwire.errors import ConfigError, Conflict
 from thinwire.transports.broker import NOTHING, Broker, Bucket
 
 TRIES = 8
+MAX_MODEL = 256 << 10
+"""bytes of a model: every host reads those of all topics"""
 
 
 async def apply(broker: Broker, topics: Sequence[EdgeTopic], hosts: Mapping[str, str]) -> Assignment:
@@ -38,6 +40,17 @@ async def change(bucket: Bucket, hosts: Mapping[str, str]) -> Assignment:
         except Conflict:
             continue
     raise Conflict("the assignment changes again and again: try later", key=ASSIGNMENT)
+
+
+async def teach(broker: Broker, topic: str, model: bytes) -> None:
+    """Give the function of a topic the model that it goes by from its next message on, wherever the topic is."""
+    if not 0 < len(model) <= MAX_MODEL:
+        raise ConfigError("a model of limited size", field="model", bytes=len(model), limit=f"1 to {MAX_MODEL}")
+    bucket = await broker.bucket(EDGE)
+    entry = await bucket.get(topic_key(topic))
+    if entry is None or entry.value is None:
+        raise ConfigError("no such topic at the edge: apply it first", field="topic", value=topic)
+    await bucket.put(model_key(topic), model)
 
 
 async def withdraw(broker: Broker, topic: str) -> None:

@@ -58,6 +58,8 @@ class Controller:
         self.tick, self.pause, self.save, self.k = tick, pause, save, k
         self.moved: list[tuple[str, str]] = []
         """the topics that it has moved, each with its new host"""
+        self.short = False
+        """does it lack a host? A new one is used as soon as it is there"""
         self._broker = broker
         self._learner = Learner(model)
         self._hosts, self._leaders = Leases(GONE * term, "host"), Leases(term, "controller")
@@ -66,6 +68,7 @@ class Controller:
         self._sight = Sight(self._knowledge)
         self._lease: Lease | None = None
         self._calm_since = self._rest_until = 0.0
+        self._told_short = -CALM
 
     @property
     def leads(self) -> bool:
@@ -128,14 +131,25 @@ class Controller:
         if broken or gone:
             self._calm_since = now
         else:
+            self.short = False
             self._learn(view, now)
         if now < self._rest_until and not gone:
             return
         decider = Decider(self._learner.model, self.k)
         if broken or gone:
-            await self._move(lease, decider.moves(view, broken, self._sight.stubborn(now)))
+            stubborn = self._sight.stubborn(now)
+            moves = decider.moves(view, broken, stubborn)
+            self._tell_short(stubborn if not moves else set(), now)
+            await self._move(lease, moves)
         elif self.save and now - self._calm_since >= CALM:
             await self._move(lease, decider.saves(view))
+
+    def _tell_short(self, helpless: set[str], now: float) -> None:
+        """Say now and then that promises are broken which no change among the hosts that are there would mend."""
+        self.short = bool(helpless)
+        if self.short and now >= self._told_short + CALM:
+            self._told_short = now
+            _log.warning("one more host is needed, or a split of topics: no move mends %s", ", ".join(sorted(helpless)))
 
     def _learn(self, view: View, now: float) -> None:
         """Only from calm: while a queue runs full or empty its latency says nothing of the load."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from thinwire.control.registry import checks
 from thinwire.errors import ConfigError, RegistryError
@@ -24,8 +24,20 @@ _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*")
 UPSTREAM = ("all", "results")
 
 
+class Document:
+    """A dataclass that is stored as an object of its fields."""
+
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        """The document as it is stored; a `RegistryError` names the field where it cannot be one."""
+        return checks.build(cls, checks.read_object(value))
+
+    def encode(self) -> bytes:
+        return checks.write_object(asdict(cast(Any, self)))
+
+
 @dataclass(frozen=True)
-class EdgeTopic:
+class EdgeTopic(Document):
     """How a topic is processed.
 
     function: `module:function`; it gets the body of a message and returns the body of the result, or None for none
@@ -73,10 +85,7 @@ class EdgeTopic:
             checks.count(name, getattr(self, name), most)
             if not getattr(self, name):
                 checks.refuse(name, "1 at least", 0)
-        try:
-            self.placed  # noqa: B018  the placed topic checks what it is told
-        except ConfigError as problem:
-            raise RegistryError(problem.detail, **problem.facts) from None
+        _placeable(self)
 
     @property
     def near(self) -> bool:
@@ -88,17 +97,9 @@ class EdgeTopic:
         """The topic as solvers and models see it."""
         return Topic(self.topic, self.rate, self.interval, self.promise)
 
-    @classmethod
-    def decode(cls, value: bytes) -> Self:
-        """The document as it is stored; a `RegistryError` names the field where it cannot be one."""
-        return checks.build(cls, checks.read_object(value))
-
-    def encode(self) -> bytes:
-        return checks.write_object(asdict(self))
-
 
 @dataclass(frozen=True)
-class EdgeHostDocument:
+class EdgeHostDocument(Document):
     """What a host says of itself: its place in a placement, and where its own broker listens."""
 
     name: str
@@ -110,26 +111,16 @@ class EdgeHostDocument:
     def __post_init__(self) -> None:
         checks.word("name", self.name)
         checks.text("url", self.url)
-        try:
-            self.placed  # noqa: B018  the placed host checks what it is told
-        except ConfigError as problem:
-            raise RegistryError(problem.detail, **problem.facts) from None
+        _placeable(self)
 
     @property
     def placed(self) -> Host:
         """The host as solvers and models see it."""
         return Host(self.name, self.cores, self.speed, self.contention, count=1)
 
-    @classmethod
-    def decode(cls, value: bytes) -> Self:
-        return checks.build(cls, checks.read_object(value))
-
-    def encode(self) -> bytes:
-        return checks.write_object(asdict(self))
-
 
 @dataclass(frozen=True)
-class Assignment:
+class Assignment(Document):
     """Which topic is on which host.
 
     epoch: of the controller that wrote it last; version: grows with every change
@@ -147,13 +138,6 @@ class Assignment:
             checks.word("host", host)
         checks.count("version", self.version)
         checks.count("epoch", self.epoch)
-
-    @classmethod
-    def decode(cls, value: bytes) -> Self:
-        return checks.build(cls, checks.read_object(value))
-
-    def encode(self) -> bytes:
-        return checks.write_object({**asdict(self), "hosts": dict(self.hosts)})
 
     def topics_on(self, host: str) -> list[str]:
         """The topics of a host, in the order of their names."""
@@ -215,6 +199,14 @@ class _Read:
     name: Any
     beat: Any
     topics: Any
+
+
+def _placeable(document: EdgeTopic | EdgeHostDocument) -> None:
+    """Topics and hosts check what they are told when they are placed."""
+    try:
+        document.placed  # noqa: B018
+    except ConfigError as problem:
+        raise RegistryError(problem.detail, **problem.facts) from None
 
 
 def _seen(topic: str, document: Any) -> Seen:

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from thinwire.control.leases import Lease, Leases
 from thinwire.control.names import check_word
@@ -86,7 +87,8 @@ class EdgeHost(SharingService[TopicWork]):
     def _worker(self, document: EdgeTopic) -> Worker:
         if self._cores is not None:
             return TimedWorker(self._cores, document.interval)
-        return ProcessWorker(document.function, document.megabytes, self.path)
+        model = partial(self._knowledge.models.get, document.topic)
+        return ProcessWorker(document.function, document.megabytes, self.path, model)
 
     async def _look_after(self, topic: str, held: Held[TopicWork]) -> None:
         """A topic ends here when it shall be elsewhere, or is processed otherwise from now on."""

@@ -10,7 +10,17 @@ from typing import TypeVar
 from thinwire.control.along import Along, Reading, leased
 from thinwire.control.leases import Leases
 from thinwire.edge.documents import Assignment, EdgeHostDocument, EdgeTopic, Report
-from thinwire.edge.names import ASSIGNMENT, EDGE, EDGE_LEASES, EDGE_REPORTS, host_in, topic_in
+from thinwire.edge.names import (
+    ASSIGNMENT,
+    EDGE,
+    EDGE_LEASES,
+    EDGE_REPORTS,
+    host_in,
+    model_in,
+    model_key,
+    topic_in,
+    topic_key,
+)
 from thinwire.errors import RegistryError
 from thinwire.transports.broker import NOTHING, Broker, Entry
 
@@ -23,6 +33,7 @@ class EdgeKnowledge(Along):
     """The edge as its documents tell; what cannot be read is told in the log and left out.
 
     topics, hosts: by name; assignment and its revision: where topics shall be
+    models: what the functions of topics go by
     reports: the last of each reporter, and when it came by this process's own clock; read where `reported` is asked for
     more: other buckets to read along
     """
@@ -37,6 +48,7 @@ class EdgeKnowledge(Along):
     ) -> None:
         self.topics: dict[str, EdgeTopic] = {}
         self.hosts: dict[str, EdgeHostDocument] = {}
+        self.models: dict[str, bytes] = {}
         self.assignment = Assignment()
         self.revision = NOTHING
         self.reports: dict[str, tuple[Report, float]] = {}
@@ -60,8 +72,10 @@ class EdgeKnowledge(Along):
             self._take(entry)
 
         def complete() -> None:  # what went while nobody was told
-            for key in [k for k in self.topics if f"topic.{k}" not in found]:
-                del self.topics[key]
+            for topic in [t for t in self.topics if topic_key(t) not in found]:
+                del self.topics[topic]
+            for topic in [t for t in self.models if model_key(t) not in found]:
+                del self.models[topic]
 
         return Reading(take, complete)
 
@@ -70,6 +84,8 @@ class EdgeKnowledge(Along):
             _keep(self.topics, topic, _read(entry, EdgeTopic.decode))
         elif (host := host_in(entry.key)) is not None:
             _keep(self.hosts, host, _read(entry, EdgeHostDocument.decode))
+        elif (taught := model_in(entry.key)) is not None:
+            _keep(self.models, taught, entry.value)
         elif entry.key == ASSIGNMENT:
             self.assignment = _read(entry, Assignment.decode) or Assignment()
             self.revision = entry.revision if entry.value is not None else NOTHING

@@ -26,6 +26,7 @@ NEAR = "tw.near.>"
 ASSIGNMENT = "assignment"
 _TOPIC = "topic."
 _HOST = "host."
+_MODEL = "model."
 
 
 def edge_log(topic: str, *, near: bool = False) -> str:
@@ -58,6 +59,11 @@ def host_key(host: str) -> str:
     return _HOST + host
 
 
+def model_key(topic: str) -> str:
+    """Where the model is that the function of a topic goes by."""
+    return _MODEL + topic
+
+
 def topic_in(key: str) -> str | None:
     """The topic whose key this is; None where it is another one's."""
     return key.removeprefix(_TOPIC) if key.startswith(_TOPIC) else None
@@ -66,3 +72,8 @@ def topic_in(key: str) -> str | None:
 def host_in(key: str) -> str | None:
     """The host whose key this is; None where it is another one's."""
     return key.removeprefix(_HOST) if key.startswith(_HOST) else None
+
+
+def model_in(key: str) -> str | None:
+    """The topic whose model this key is for; None where it is another one's."""
+    return key.removeprefix(_MODEL) if key.startswith(_MODEL) else None

@@ -5,16 +5,16 @@ It is written under the epoch of the topic's lease, so that a host that was paus
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Self
+from dataclasses import dataclass
 
 from thinwire.control.registry import checks
+from thinwire.edge.documents import Document
 from thinwire.errors import Conflict, Superseded
 from thinwire.transports.broker import NOTHING, Bucket
 
 
 @dataclass(frozen=True)
-class PositionDocument:
+class PositionDocument(Document):
     """Everything up to this offset is done; the epoch is that of the lease under which it was written."""
 
     offset: int = 0
@@ -23,13 +23,6 @@ class PositionDocument:
     def __post_init__(self) -> None:
         checks.count("offset", self.offset)
         checks.count("epoch", self.epoch)
-
-    @classmethod
-    def decode(cls, value: bytes) -> Self:
-        return checks.build(cls, checks.read_object(value))
-
-    def encode(self) -> bytes:
-        return checks.write_object(asdict(self))
 
 
 class Position:

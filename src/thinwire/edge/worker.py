@@ -3,8 +3,11 @@
 It is told over its standard input and answers over what was its standard output, which the function cannot reach: what
 a function prints goes to the host's log. It dies with its host, by signal on Linux, elsewhere when its input ends.
 
-    question: length (4 bytes), then the body
+    question: kind (1 byte: a message, or a model to learn), length (4), then the body
     answer:   status (1), start, end, processor seconds (8 each), length (4), then the body
+
+A module whose function goes by a model has a function `learned` as well, which is given the model as bytes: before the
+first message, and whenever there is a new one.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ import struct
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, BinaryIO
 
 RESULT, NOTHING, RAISED, GARBAGE, MEMORY = range(5)
-QUESTION = struct.Struct("!I")
+MESSAGE, MODEL = range(2)
+QUESTION = struct.Struct("!BI")
 ANSWER = struct.Struct("!BdddI")
 MAX_REASON = 2000
 """characters of what went wrong"""
@@ -35,22 +40,28 @@ def main() -> None:
     # the folder of this script holds modules of the host, not of the function
     sys.path[0] = os.getcwd()
     try:
-        module, _, name = function.partition(":")
-        call = getattr(import_module(module), name)
+        name, _, called = function.partition(":")
+        module = import_module(name)
+        calls = {MESSAGE: getattr(module, called), MODEL: getattr(module, "learned", _unlearned)}
     except BaseException as problem:
         _answer(answers, RAISED, now(), 0.0, _reason(problem))
         return
     _limit(megabytes)
     _answer(answers, NOTHING, now(), 0.0, b"")
-    _serve(call, sys.stdin.buffer, answers)
+    _serve(calls, sys.stdin.buffer, answers)
 
 
-def _serve(call: Any, questions: BinaryIO, answers: BinaryIO) -> None:
+def _unlearned(model: bytes) -> None:
+    """What a module without a function `learned` makes of a model."""
+
+
+def _serve(calls: Mapping[int, Any], questions: BinaryIO, answers: BinaryIO) -> None:
     while len(head := questions.read(QUESTION.size)) == QUESTION.size:
-        body = questions.read(QUESTION.unpack(head)[0])
+        kind, length = QUESTION.unpack(head)
+        body = questions.read(length)
         start, cpu = now(), time.process_time()
         try:
-            status, result = _encoded(call(body))
+            status, result = _encoded(calls[kind](body))
         except MemoryError:
             status, result = MEMORY, b"more memory than it may have"
         except Exception as problem:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ MAX_RESULT = 8 << 20
 """bytes of a result; a broker takes less"""
 PRIVATE = frozenset({"THINWIRE_TOKEN"})
 """variables that are the host's business"""
+
+_log = logging.getLogger("thinwire.edge")
 
 Kind = Literal["result", "nothing", "raised", "garbage", "memory", "hung", "died"]
 _KINDS: dict[int, Kind] = {
@@ -67,13 +70,23 @@ class ProcessWorker:
 
     function: `module:function`; path: folders where modules are looked for first
     megabytes: what it may grow by, once loaded; Linux sees to it
+    model: the model that the function shall go by at the moment, where there is one
     """
 
-    def __init__(self, function: str, megabytes: int = 512, path: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        function: str,
+        megabytes: int = 512,
+        path: Sequence[str] = (),
+        model: Callable[[], bytes | None] = lambda: None,
+    ) -> None:
         self.function = function
         self.megabytes = megabytes
         self.path = tuple(path)
+        self.model = model
         self.starts = 0
+        self._learned: bytes | None = None
+        self._refused: bytes | None = None
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -101,10 +114,28 @@ class ProcessWorker:
 
     async def process(self, body: bytes, seconds: float) -> Outcome:
         await self.start()
+        await self._learn(seconds)
+        return await self._exchange(inside.MESSAGE, body, seconds)
+
+    async def _learn(self, seconds: float) -> None:
+        """Hand over a new model. One that the function does not take is not tried again: it goes on without."""
+        model = self.model()
+        if model is None or model in (self._learned, self._refused):
+            return
+        self._refused = model
+        outcome = await self._exchange(inside.MODEL, model, seconds)
+        if outcome.failed:
+            _log.warning("%s does not take its model: %s", self.function, outcome.body.decode("utf-8", "replace"))
+            await self.start()
+        else:
+            self._learned, self._refused = model, None
+
+    async def _exchange(self, kind: int, body: bytes, seconds: float) -> Outcome:
+        """One question and its answer; where there is none, what became of the process."""
         began = inside.now()
         try:
             async with asyncio.timeout(seconds):
-                return await self._ask(body)
+                return await self._ask(kind, body)
         except TimeoutError:
             await self.close()
             return Outcome("hung", f"no answer in {seconds:g} s".encode(), began, inside.now(), seconds)
@@ -119,10 +150,10 @@ class ProcessWorker:
         """End the process, whatever it does."""
         await self._buried()
 
-    async def _ask(self, body: bytes) -> Outcome:
+    async def _ask(self, kind: int, body: bytes) -> Outcome:
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write(inside.QUESTION.pack(len(body)) + body)
+        self._process.stdin.write(inside.QUESTION.pack(kind, len(body)) + body)
         await self._process.stdin.drain()
         _, outcome = await self._answer()
         if outcome.kind == "memory":
@@ -143,6 +174,7 @@ class ProcessWorker:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         self.starts += 1
+        self._learned = None
         script = Path(inside.__file__)
         known = [*self.path, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {name: value for name, value in os.environ.items() if name not in PRIVATE}

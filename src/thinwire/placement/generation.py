@@ -1,8 +1,10 @@
 """The fewest hosts by column generation over types of topics, with a lower bound that holds.
 
 Patterns of types are generated until none is worth more than a host. The value of that relaxation, rounded up, is a
-lower bound on the number of hosts; cut short, a weaker bound holds still. Hosts in whole numbers are found by diving:
-take what the relaxation uses whole, fix the largest part, solve again.
+lower bound on the number of hosts; cut short, a weaker bound holds still. The relaxation knows that a lighter type fits
+wherever a heavier one does, which takes most of its steps away; a quick look at patterns close to those in use takes
+most of the others, and only what is left is searched for. Hosts in whole numbers are found by diving: take what the
+relaxation uses whole, fix the largest part, generate patterns for the rest, solve again.
 """
 
 from __future__ import annotations
@@ -14,21 +16,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinwire.placement.bucketing import bucketed
+from thinwire.placement.dominance import Lighter, lighter, steps
 from thinwire.placement.greedy import Shared, first_fit, pairs
 from thinwire.placement.judge import Judge
+from thinwire.placement.nearby import nearby
 from thinwire.placement.pricing import Counts, every_pattern, price
 from thinwire.placement.simplex import Master
 from thinwire.placement.topics import Vector, check_together
 
-BUDGET = 1_000_000
-"""sets the judge may be asked about in all"""
+BUDGET = 3_000_000
+"""sets that a search for patterns may ask the judge about"""
+EVERY = 500_000
+"""sets that it may be asked about where all patterns are wanted: they are kept"""
 FEW_TYPES = (28, 24, 20, 14)
 """types to which topics are rounded for a bound, until all their patterns can be looked at"""
 MATCHED = 150
 """topics whose pairs are matched, at most: two on a host is a problem that can be solved for good"""
 OFFERED = 50
 """patterns added to a relaxation at once, at most"""
-FIRST_LOOK = 4000
+ENOUGH = 24
+"""patterns of a search that are enough to solve again"""
+FEW, ROUNDS = 5, 100
+"""new patterns close to those in use below which it is time to search; and how often they are looked at, at most"""
+DIVING = 6
+"""the same, while diving"""
+DIVES = 8
+"""how often diving is tried, each time beginning elsewhere, as long as the bound is not reached"""
+SMALL_ENOUGH = 500
+"""topics up to which it is tried again"""
 MOST_SLACK, LAST_SLACK = 0.5, 1e-4
 SMALL = 1e-6
 
@@ -48,7 +63,7 @@ class Relaxed:
 
 def relax(judge: Judge, k: int, *, budget: int = BUDGET) -> Relaxed:
     """Generate patterns until the bound stands or the budget is spent."""
-    master, offered = Master(judge.demands), first_fit(judge, k)
+    master, offered = Master(judge.demands, steps(lighter(judge))), first_fit(judge, k)
     least = math.ceil(len(judge.of) / check_together(k))
     _offer_all(master, (_counts(judge, shared) for shared in offered))
     if least == len(offered):
@@ -57,11 +72,11 @@ def relax(judge: Judge, k: int, *, budget: int = BUDGET) -> Relaxed:
     if k == 2 and len(judge.of) <= MATCHED:
         master.solve()
         return Relaxed(master, len(pairs(judge, range(len(judge.of)))), True)
-    every = every_pattern(judge, k, budget=budget // 2) if len(judge.rates) <= FEW_TYPES[0] else None
+    every = every_pattern(judge, k, budget=min(budget, EVERY)) if len(judge.rates) <= FEW_TYPES[0] else None
     if every is not None:
         bound, complete = _among(master, every), True
     else:
-        bound, complete = _searched(judge, master, k, budget // 2)
+        bound, complete = _searched(judge, master, k, budget)
     return Relaxed(master, max(least, math.ceil(bound - SMALL)), complete)
 
 
@@ -79,18 +94,28 @@ def _among(master: Master, every: Counts) -> float:
 
 def _searched(judge: Judge, master: Master, k: int, budget: int) -> tuple[float, bool]:
     """Column generation where patterns are searched for: the best bound met, and whether it is the last word."""
-    left, look, bound, complete = budget, FIRST_LOOK, 0.0, False
+    left, bound, complete = budget, 0.0, False
     while left > 0 and not complete:
-        master.solve()
-        found = price(judge, master.prices, k, budget=min(left, look), slack=_slack(master.value))
+        left -= _improved(judge, master, k)
+        found = price(judge, master.prices, k, budget=left, slack=_slack(master.value), enough=ENOUGH)
         left -= max(found.asked, 1)
         bound = max(bound, master.value / max(found.worth, 1.0))
-        if _offer_all(master, iter(found.patterns)):
-            continue  # a quick look is enough as long as it finds something; only the last one must see everything
-        look *= 8
-        complete = not found.cut
-    master.solve()
+        _among(master, found.patterns)
+        complete = math.ceil(bound - SMALL) >= math.ceil(master.value - SMALL)
     return bound, complete
+
+
+def _improved(judge: Judge, master: Master, k: int, rounds: int = ROUNDS) -> int:
+    """Solve, with patterns close to those in use as long as there are many; how many sets that asked about."""
+    total = 0
+    for _ in range(rounds):
+        master.solve()
+        patterns, asked = nearby(judge, master, k)
+        total += asked
+        if _offer_all(master, iter(patterns)) < FEW:
+            break
+    master.solve()
+    return total
 
 
 def _slack(value: float) -> float:
@@ -110,7 +135,7 @@ def proved(judge: Judge, k: int, relaxed: Relaxed, *, budget: int = BUDGET) -> i
     for types in FEW_TYPES:
         rough = bucketed(judge.topics, types=types, up=False)
         fewer = Judge(judge.model, judge.host, rough, careful=judge.careful)
-        every = every_pattern(fewer, k, budget=budget // 2)
+        every = every_pattern(fewer, k, budget=min(budget, EVERY))
         if every is not None:
             return max(relaxed.bound, math.ceil(_among(Master(fewer.demands), every) - SMALL))
     return relaxed.bound
@@ -121,43 +146,41 @@ def dive(judge: Judge, k: int, relaxed: Relaxed) -> list[Shared]:
     options = [first_fit(judge, k), first_fit(judge, k, by="load")]
     if k == 2 and len(judge.of) <= MATCHED:
         options.append(pairs(judge, range(len(judge.of))))
-    elif min(map(len, options)) > relaxed.bound:
-        options.append(_dealt(judge, _rounded(judge, relaxed)))
+    else:
+        for turn in range(DIVES if len(judge.of) <= SMALL_ENOUGH else 1):
+            if min(map(len, options)) > relaxed.bound:
+                options.append(_dealt(judge, _rounded(judge, relaxed, k, turn)))
     return min(options, key=len)
 
 
-def _rounded(judge: Judge, relaxed: Relaxed) -> Iterator[Vector]:
-    """Patterns, one a host, until every topic is covered."""
-    left = judge.demands.copy()
-    patterns = relaxed.master.patterns
-    used = relaxed.master.used
+def _rounded(judge: Judge, relaxed: Relaxed, k: int, turn: int) -> Iterator[Vector]:
+    """Patterns, one a host, until every topic is covered; the first is the one with the largest share but `turn`."""
+    left, below = judge.demands.copy(), lighter(judge)
+    patterns, used = relaxed.master.patterns, relaxed.master.used
     while left.sum() > 0:
         whole = [(pattern, math.floor(share + SMALL)) for pattern, share in used]
-        if not any(times for _, times in whole):
-            whole = [(max(used, key=lambda pair: pair[1])[0], 1)]
-        for pattern, times in whole:
-            for _ in range(times):
-                taken = np.minimum(pattern, left)
-                if taken.sum() > 0:
-                    left = left - taken
-                    yield taken
-        used = _again(left, patterns)
+        if turn or not any(times for _, times in whole):
+            whole = [(sorted(used, key=lambda pair: -pair[1])[min(turn, len(used) - 1)][0], 1)]
+        turn = 0
+        for pattern in (pattern for pattern, times in whole for _ in range(times)):
+            taken = _seated(judge, pattern, left, below)
+            if taken.sum() > 0:
+                left = left - taken
+                yield taken
+        master = Master(left, steps(below))
+        _offer_all(master, (np.minimum(pattern, left) for pattern in patterns))
+        _improved(judge, master, k, DIVING)
+        patterns, used = master.patterns, master.used
 
 
-def _again(left: Vector, patterns: list[Vector]) -> list[tuple[Vector, float]]:
-    """The relaxation of what is left, over the patterns at hand."""
-    rows = np.flatnonzero(left > 0)
-    if not len(rows):
-        return []
-    master = Master(left[rows])
-    _offer_all(master, (np.minimum(pattern, left)[rows] for pattern in patterns))
-    master.solve()
-    found = []
-    for short, share in master.used:
-        pattern = np.zeros(len(left))
-        pattern[rows] = short
-        found.append((pattern, share))
-    return found
+def _seated(judge: Judge, pattern: Vector, left: Vector, below: Lighter) -> Vector:
+    """The topics that get the places of a pattern: of its types, else the heaviest lighter ones that are left."""
+    taken = np.minimum(pattern, left)
+    for kind in np.repeat(np.arange(len(left)), (pattern - taken).astype(np.int64)).tolist():
+        fitting = np.flatnonzero(below[:, kind] & (taken < left))
+        if len(fitting):
+            taken[fitting[judge.loads[fitting].argmax()]] += 1
+    return np.asarray(taken)
 
 
 def _dealt(judge: Judge, patterns: Iterator[Vector]) -> list[Shared]:

@@ -18,6 +18,9 @@ from thinwire.placement.topics import Host, Topic, Vector
 Pattern = tuple[int, ...]
 """types, in rising order, one for each topic on a host"""
 Places = NDArray[np.int64]
+WIDEST = 20.0
+"""a margin is narrower, as a logarithm"""
+HALVINGS = 60
 
 
 class Judge:
@@ -37,6 +40,8 @@ class Judge:
         self.seconds = np.array([interval / host.speed for _, interval, _ in kinds])
         self.promises = np.log(np.array([promise for _, _, promise in kinds]))
         self.loads = self.rates * self.seconds
+        self.limits = _limits(model, self.promises) if careful else self.promises
+        """the largest logarithm that may be expected of each type"""
         self._known: dict[Pattern, bool] = {}
 
     @property
@@ -56,7 +61,7 @@ class Judge:
         """Which of the sets, all of the same size, keep every promise."""
         if not len(patterns):
             return np.zeros(0, bool)
-        return np.asarray((self.strains(patterns) <= 0).all(axis=1))
+        return self.model.keeps(self.rates[patterns], self.seconds[patterns], self.limits[patterns], self.host)
 
     def learn(self, patterns: Iterable[Pattern]) -> None:
         """Ask about many sets at once, for later."""
@@ -84,3 +89,13 @@ class Judge:
 def joined(pattern: Pattern, kind: int) -> Pattern:
     """The set with one topic more."""
     return tuple(sorted((*pattern, kind)))
+
+
+def _limits(model: LatencyModel, promises: Vector) -> Vector:
+    """What may be expected so that, with the margin, the promises are kept: by halving, for margins only rise."""
+    low, high = promises - WIDEST, promises + WIDEST
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        kept = model.bounds(middle) <= promises
+        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+    return low

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
+from thinwire.placement.keeping import keeps
 from thinwire.placement.margins import KEPT, Margin, learned
 from thinwire.placement.networks import Network, fit
 from thinwire.placement.samples import Run, logs
@@ -36,6 +37,10 @@ class LatencyModel(Protocol):
 
     def bounds(self, logs: Vector) -> Vector:
         """The same with the margin that keeps promises."""
+        ...
+
+    def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
+        """Of sets of one size: is every logarithm within its limit?"""
         ...
 
 
@@ -61,6 +66,17 @@ class Rising:
     def bounds(self, logs: Vector) -> Vector:
         """The p90 that the runs of such a set stay below, nine in ten of them where nothing else was asked."""
         return self.margin.above(logs)
+
+    def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
+        """Of sets of one size: is every logarithm within its limit?"""
+        if len(self.network.weights) != 2:
+            sizes = np.full(len(rates), rates.shape[1], np.int64)
+            return np.asarray((self.logs(rates, seconds, sizes, host) <= limits).all(axis=1))
+        hidden, last = (np.concatenate((matrix[:-1] ** 2, matrix[-1:])) for matrix in self.network.weights)
+        inputs = np.stack((self.network.shift, self.network.scale))
+        answers = np.array([self.network.level + self.shift, self.network.height, host.overhead])
+        found = keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), answers)
+        return np.asarray(found)
 
     def p90(self, topics: Sequence[Topic], host: Host) -> Vector:
         """The expected p90 of topics that share a host, in seconds."""

@@ -22,8 +22,10 @@ Mates = NDArray[np.bool_]
 
 AT_ONCE = 4096
 BLOCK = 64
-KEPT = 24
-"""patterns handed back at once, at most"""
+KEPT = 20_000
+"""patterns handed back, at most"""
+NEARLY = 0.95
+"""what a pattern must be worth to be handed back: at other prices it may be worth more than a host"""
 ABOVE = 1e-6
 
 
@@ -65,28 +67,31 @@ def _as_counts(patterns: Places, kinds: int) -> Counts:
 class Priced:
     """What the search found.
 
-    patterns: those worth more than a host, best first, as counts by type
+    patterns: those met that are worth nearly a host or more, best first, as counts by type, a row each
     worth: no pattern is worth more than this
     asked: sets the judge was asked about
     cut: did the search end before everything was looked at?
     """
 
-    patterns: list[Vector]
+    patterns: Counts
     worth: float
     asked: int
     cut: bool
 
 
-def price(judge: Judge, prices: Vector, k: int, *, budget: int, slack: float = ABOVE) -> Priced:
+def price(
+    judge: Judge, prices: Vector, k: int, *, budget: int, slack: float = ABOVE, enough: int | None = None
+) -> Priced:
     """The patterns worth most.
 
     budget: how many sets the judge may be asked about
     slack: patterns that could be better only by this much are not looked for; the worth told allows for them
+    enough: end with so many patterns that are worth more than a host and the slack, instead of looking for the best
     """
-    search = _Search(judge, prices, k, budget, slack)
+    search = _Search(judge, prices, k, budget, slack, enough)
     search.run()
-    best = sorted(search.found, key=lambda pair: -pair[0])[:KEPT]
-    return Priced([counts for _, counts in best], max(search.best + slack, search.open), search.asked, search.open > 0)
+    worth = max(search.best, search.floor, search.open)
+    return Priced(search.handed_back(), worth, search.asked, search.open > 0)
 
 
 class _Search:
@@ -96,26 +101,35 @@ class _Search:
     pattern is no mate of a larger one.
     """
 
-    def __init__(self, judge: Judge, prices: Vector, k: int, budget: int, slack: float) -> None:
-        self.judge, self.k, self.budget, self.slack = judge, k, budget, slack
+    def __init__(
+        self, judge: Judge, prices: Vector, k: int, budget: int, slack: float, enough: int | None = None
+    ) -> None:
+        self.judge, self.k, self.budget, self.slack, self.enough = judge, k, budget, slack, enough
         self.order = np.argsort(-prices, kind="stable")[: int((prices > ABOVE).sum())]
         self.prices = prices[self.order]
         self.demands = judge.demands[self.order]
         self.best, self.open, self.asked = 1.0, 0.0, 0
-        self.found: list[tuple[float, Vector]] = []
+        self.beyond = 0
+        """patterns met that are worth more than a host and the slack"""
+        self.found: list[Places] = []
 
     def run(self) -> None:
         nobody, anybody = np.zeros((1, 0), np.int64), np.ones((1, len(self.order)), bool)
         stack = [(nobody, anybody, np.array([np.inf]))]
         while stack:
             block, mates, possible = stack.pop()
-            hopeful = possible > self.best + self.slack
+            hopeful = possible > self.floor
             if not hopeful.any():
                 continue
-            if self.asked >= self.budget:
+            if self.asked >= self.budget or self.beyond >= (self.enough or self.budget):
                 self.open = max(self.open, float(possible[hopeful].max()))
                 continue
             stack += self._blocks(*self._grown(block[hopeful], mates[hopeful]))
+
+    @property
+    def floor(self) -> float:
+        """What a pattern must be worth to be looked for."""
+        return (self.best if self.enough is None else 1.0) + self.slack
 
     def _blocks(self, patterns: Places, mates: Mates, possible: Vector) -> list[tuple[Places, Mates, Vector]]:
         """Patterns that can still grow, the most promising on top of the stack."""
@@ -131,7 +145,7 @@ class _Search:
         rows, added = np.nonzero(copies)
         worths = self.prices[block].sum(axis=1)
         reach = worths[rows] + self._dearest(copies, rows, added, self.k - block.shape[1])
-        rows, added = rows[reach > self.best + self.slack], added[reach > self.best + self.slack]
+        rows, added = rows[reach > self.floor], added[reach > self.floor]
         grown = np.column_stack((block[rows], added))
         kept = self._allowed(grown)
         mates = mates.copy()
@@ -173,8 +187,17 @@ class _Search:
 
     def _note(self, patterns: Places) -> None:
         worths = self.prices[patterns].sum(axis=1)
-        good = np.flatnonzero(worths > 1.0 + ABOVE)
-        for place in good[np.argsort(-worths[good], kind="stable")][:KEPT].tolist():
-            counts = np.bincount(self.order[patterns[place]], minlength=len(self.judge.rates))
-            self.found.append((float(worths[place]), counts.astype(np.float64)))
+        self.found.append(patterns[worths > NEARLY])
+        self.beyond += int((worths > 1.0 + self.slack).sum())
         self.best = max(self.best, float(worths.max(initial=0.0)))
+
+    def handed_back(self) -> Counts:
+        """The best patterns met, as counts of the judge's types."""
+        sizes = {some.shape[1] for some in self.found if len(some)}
+        level = [np.concatenate([some for some in self.found if some.shape[1] == size]) for size in sorted(sizes)]
+        worths = np.concatenate([np.zeros(0), *(self.prices[some].sum(axis=1) for some in level)])
+        best = np.argsort(-worths, kind="stable")[:KEPT]
+        kinds = len(self.judge.rates)
+        return np.concatenate([np.zeros((0, kinds), np.float32), *(_as_counts(self.order[s], kinds) for s in level)])[
+            best
+        ]

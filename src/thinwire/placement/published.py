@@ -12,6 +12,7 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
 from thinwire.placement.models import VERSION, Sizes, head_of, part_of
@@ -79,6 +80,11 @@ class Published:
     def bounds(self, logs: Vector) -> Vector:
         """The same, a little higher where less than the promise is accepted."""
         return np.asarray(logs - np.log(self.accept))
+
+    def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
+        """Of sets of one size: is every logarithm within its limit?"""
+        sizes = np.full(len(rates), rates.shape[1], np.int64)
+        return np.asarray((self.logs(rates, seconds, sizes, host) <= limits).all(axis=1))
 
     def to_document(self) -> dict[str, Any]:
         """Everything about it in plain numbers and words."""

@@ -46,8 +46,9 @@ def locate(rates: Vector, seconds: Vector, size: int, cores: int, contention: fl
     for _ in range(ROUNDS):
         for j in range(size):
             busy[j] = min(1.0, rates[j] * seconds[j] * stretch[j])
+        _crowd(busy, size, chance)
         for j in range(size):
-            stretch[j] = _stretch(busy, chance, size, j, cores, contention)
+            stretch[j] = _stretch(chance, busy[j], size, cores, contention)
     for j in range(size):
         others, hot = 0.0, 0.0
         for i in range(size):
@@ -65,22 +66,38 @@ def locate(rates: Vector, seconds: Vector, size: int, cores: int, contention: fl
 
 
 @njit()
-def _stretch(busy: Vector, chance: Vector, size: int, own: int, cores: int, contention: float) -> float:
-    """How much longer a message takes, averaged over how many of the other workers are busy."""
+def _crowd(busy: Vector, size: int, chance: Vector) -> None:
+    """How likely each number of busy workers is."""
     chance[:] = 0.0
     chance[0] = 1.0
-    seen = 0
     for i in range(size):
-        if i != own:
-            seen += 1
-            for n in range(seen, 0, -1):
-                chance[n] = chance[n] * (1.0 - busy[i]) + chance[n - 1] * busy[i]
-            chance[0] *= 1.0 - busy[i]
-    total = 0.0
-    for n in range(seen + 1):
-        active = n + 1
-        total += chance[n] * max(1.0, active / cores) * (1.0 + contention * (min(active, cores) - 1))
+        for n in range(i + 1, 0, -1):
+            chance[n] = chance[n] * (1.0 - busy[i]) + chance[n - 1] * busy[i]
+        chance[0] *= 1.0 - busy[i]
+
+
+@njit()
+def _stretch(chance: Vector, own: float, size: int, cores: int, contention: float) -> float:
+    """How much longer a message takes, averaged over how many of the other workers are busy.
+
+    The worker itself is taken out of the crowd, from the end at which rounding errors do not grow.
+    """
+    total, others = 0.0, 0.0
+    if own < 0.5:
+        for n in range(size):
+            others = (chance[n] - own * others) / (1.0 - own)
+            total += others * _slowed(n + 1, cores, contention)
+    else:
+        for n in range(size - 1, -1, -1):
+            others = (chance[n + 1] - (1.0 - own) * others) / own
+            total += others * _slowed(n + 1, cores, contention)
     return total
+
+
+@njit()
+def _slowed(active: int, cores: int, contention: float) -> float:
+    """How much longer a message takes beside so many workers, itself counted."""
+    return max(1.0, active / cores) * (1.0 + contention * (min(active, cores) - 1))
 
 
 @njit()

@@ -13,6 +13,8 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,9 +30,10 @@ class Master:
     """Covering demands with the patterns offered so far; at first, one host for every topic.
 
     demands: how many topics of each type there are
+    lighter: pairs of types of which the first may have the place of the second
     """
 
-    def __init__(self, demands: Vector) -> None:
+    def __init__(self, demands: Vector, lighter: Sequence[tuple[int, int]] = ()) -> None:
         rows = len(demands)
         self.demands = demands
         # demands that differ a little never tie, so no step of the simplex stands still
@@ -40,7 +43,8 @@ class Master:
         self._keys = {column.tobytes() for column in self._columns.T}
         self._basis: NDArray[np.int64] = np.arange(rows)
         self._inverse: Vector = np.eye(rows)
-        self._surplus()
+        self._free(-np.eye(rows))  # more topics of a type than there are may be covered
+        self._free(_exchanges(lighter, rows))
 
     @property
     def prices(self) -> Vector:
@@ -84,11 +88,10 @@ class Master:
             if turn % RENEW == RENEW - 1:
                 self._inverse = np.asarray(np.linalg.inv(self._columns[:, self._basis]), np.float64)
 
-    def _surplus(self) -> None:
-        """More topics of a type than there are may be covered, at no cost."""
-        rows = len(self.demands)
-        self._columns = np.column_stack((self._columns, -np.eye(rows)))
-        self._costs = np.concatenate((self._costs, np.zeros(rows)))
+    def _free(self, columns: Vector) -> None:
+        """What may be done at no cost."""
+        self._columns = np.column_stack((self._columns, columns))
+        self._costs = np.concatenate((self._costs, np.zeros(columns.shape[1])))
 
     def _pivot(self, entering: int) -> bool:
         column = self._inverse @ self._columns[:, entering]
@@ -103,3 +106,11 @@ class Master:
         self._inverse[leaving] = row
         self._basis[leaving] = entering
         return True
+
+
+def _exchanges(lighter: Sequence[tuple[int, int]], rows: int) -> Vector:
+    """Give the place of a heavier topic to a lighter one, a column a pair."""
+    columns = np.zeros((rows, len(lighter)))
+    for number, (light, heavy) in enumerate(lighter):
+        columns[light, number], columns[heavy, number] = 1.0, -1.0
+    return columns

@@ -16,6 +16,7 @@ from thinwire.placement.samples import INTERVALS
 SHARES = (0.2, 0.5, 0.7, 0.85)
 """of one core that a topic keeps busy"""
 SUBSCRIBERS = (1, 5, 20)
+PUBLISHERS = (1, 5, 20)
 COMPANY = (0, 2, 4, 8)
 BUSY = 0.05
 
@@ -23,6 +24,11 @@ BUSY = 0.05
 def _subscribers(host: Host) -> list[Configuration]:
     gps = Topic("t", rate=5, interval=INTERVALS[0])
     return [Configuration((gps,), host, subscribers=count) for count in SUBSCRIBERS]
+
+
+def _publishers(host: Host) -> list[Configuration]:
+    gps = Topic("t", rate=20, interval=INTERVALS[0])
+    return [Configuration((gps,), host, publishers=count) for count in PUBLISHERS]
 
 
 def _background(host: Host) -> list[Configuration]:
@@ -52,8 +58,10 @@ FIGURES: dict[str, Callable[[Host], list[Configuration]]] = {
     "1b": _background,
     "1c": _rates,
     "1d": _company,
+    "1p": _publishers,
 }
-"""a: subscribers; b: topics in the background; c: rate and processing interval, alone; d: rate in company"""
+"""a: subscribers; b: topics in the background; c: rate and processing interval, alone; d: rate in company; p: the same
+rate from more publishers, which the published figure takes for the rate"""
 
 
 def configurations(figure: str, host: Host) -> list[Configuration]:

@@ -45,13 +45,14 @@ Progress = Callable[[float], None]
 class Configuration:
     """Topics that share a host.
 
-    subscribers: of the first topic; the others have one each
+    subscribers, publishers: of the first topic; the others have one each. Publishers share its messages evenly
     """
 
     topics: tuple[Topic, ...]
     host: Host
     arrivals: Arrivals = "poisson"
     subscribers: int = 1
+    publishers: int = 1
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ async def _loaded(
         Stream(t.name, schedule(t.rate, measuring.seconds, configuration.arrivals, dice), b"%.6f" % t.interval)
         for t in configuration.topics
     ]
+    streams[0] = replace(streams[0], publishers=configuration.publishers)
     first = configuration.topics[0].name
     async with AsyncExitStack() as stack:
         collector = await stack.enter_async_context(Collector(hub, [stream.topic for stream in streams]))
@@ -148,7 +150,8 @@ def _told(
         _met(topic, list(collector.met[topic.name].values()), worked.get(topic.name, {}), measuring, start)
         for topic in configuration.topics
     )
-    met = (replace(met[0], subscribers=configuration.subscribers), *met[1:])
+    first = replace(met[0], subscribers=configuration.subscribers, publishers=configuration.publishers)
+    met = (first, *met[1:])
     why = "; ".join(_disturbances(configuration, measuring, lateness, worked))
     host = configuration.host
     return MeasuredRun(host, met, configuration.arrivals, measuring.seconds, WARM_UP, measuring.burning, why)

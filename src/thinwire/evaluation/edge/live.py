@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from thinwire.edge.proposing import present, proposed
 from thinwire.evaluation.edge.load import Collector, Late, Stream, schedule, send
 from thinwire.evaluation.live.processes import Crew, Worker
 from thinwire.evaluation.placement.files import read_model
+from thinwire.placement.topics import Vector
 from thinwire.transports.broker import Broker
 from thinwire.transports.embedded import EmbeddedServer
 from thinwire.transports.nats import connect
@@ -28,6 +29,8 @@ TOPICS, HOSTS, CORES, TOGETHER = 12, 3, 2, 6
 RATE, INTERVAL, PROMISE = 2.5, 0.1, 1.0
 WINDOW = 10.0
 """seconds of messages over which a promise is judged: of fewer, one burst would be more than a tenth"""
+SHORTER = 5.0
+"""the same, told beside it: how the scene was judged at first"""
 DISTURBED = 0.25
 """seconds that one message in a hundred may be sent late; beyond that the machine was busy with something else"""
 AHEAD = 1.0
@@ -40,7 +43,10 @@ class Recovery:
     """What became of a run.
 
     broken: was any promise broken after the incident? restored: seconds from it until all were kept for good, None
-    where they never were; taken: the same until the first result of a topic that had lost its host
+    where they never were; shorter: the same, judged over shorter windows; taken: until the first result of a topic that
+    had lost its host
+    alone: until the promise of the topic with the tripled rate would have been kept for good, had it had a host to
+    itself from the incident on: no controller does better; None where it would not have been, or no rate was tripled
     lost, repeated: messages without a result, and results that came twice
     moved: topics that were moved; lateness: seconds within which 99 in 100 messages were sent
     """
@@ -48,7 +54,9 @@ class Recovery:
     messages: int
     broken: bool
     restored: float | None
+    shorter: float | None
     taken: float | None
+    alone: float | None
     lost: int
     repeated: int
     moved: int
@@ -65,7 +73,9 @@ async def tripled(before: float, after: float, seed: int, progress: Progress = l
     streams = [Stream(name, schedule(RATE, before + after, "poisson", dice)) for name in _names()]
     more = before + schedule(2 * RATE, after, "poisson", dice)
     streams[0] = Stream(streams[0].topic, np.sort(np.concatenate([streams[0].times, more])))
-    return await _run(streams, before, after, progress)
+    found = await _run(streams, before, after, progress)
+    alone = restored_after({"": alone_since(streams[0].times, before)}, before, before + after)
+    return replace(found, alone=alone)
 
 
 async def killed(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> Recovery:
@@ -75,7 +85,9 @@ async def killed(before: float, after: float, seed: int, progress: Progress = la
     return await _run(streams, before, after, progress, kill=True)
 
 
-def restored_after(met: dict[str, list[Late]], since: float, end: float, promise: float = PROMISE) -> float | None:
+def restored_after(
+    met: Mapping[str, Sequence[Late]], since: float, end: float, promise: float = PROMISE, window: float = WINDOW
+) -> float | None:
     """Seconds from an instant until every topic keeps its promise, window after window, to the end.
 
     >>> late = [Late(float(due), 3.0 if 10 <= due < 14 else 0.2) for due in range(60)]
@@ -84,15 +96,28 @@ def restored_after(met: dict[str, list[Late]], since: float, end: float, promise
     >>> restored_after({"a": [Late(float(due), 3.0) for due in range(60)]}, since=8.0, end=60.0) is None
     True
     """
-    steps = int(end - WINDOW - since)
-    kept = [all(_keeps(late, since + step, promise) for late in met.values()) for step in range(steps + 1)]
+    steps = int(end - window - since)
+    kept = [all(_keeps(late, since + step, promise, window) for late in met.values()) for step in range(steps + 1)]
     if not kept or not kept[-1]:
         return None
     return float(max((step + 1 for step, good in enumerate(kept) if not good), default=0))
 
 
-def _keeps(late: list[Late], start: float, promise: float) -> bool:
-    some = sorted(one.latency for one in late if start <= one.due < start + WINDOW)
+def alone_since(times: Vector, since: float) -> list[Late]:
+    """What becomes of messages that have a worker to themselves, each of the same work, from an instant on.
+
+    >>> [round(late.latency, 2) for late in alone_since(np.array([1.0, 2.0, 2.05, 2.3]), since=1.5)]
+    [0.1, 0.15, 0.1]
+    """
+    done, found = since, []
+    for due in times[times >= since].tolist():
+        done = max(done, due) + INTERVAL
+        found.append(Late(due, done - due))
+    return found
+
+
+def _keeps(late: Sequence[Late], start: float, promise: float, window: float) -> bool:
+    some = sorted(one.latency for one in late if start <= one.due < start + window)
     return not some or some[math.ceil(0.9 * len(some)) - 1] <= promise
 
 
@@ -135,7 +160,9 @@ def _judged(
         expected,
         restored != 0.0,
         restored,
+        restored_after(met, since, end, window=SHORTER),
         max(done) - since if done else None,
+        None,
         expected - collector.count,
         collector.repeated,
         len(controller.moved),

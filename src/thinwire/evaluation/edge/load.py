@@ -22,11 +22,12 @@ QUIET = 3.0
 
 @dataclass(frozen=True)
 class Stream:
-    """The messages of one topic: when each is due, in seconds from the start, and what it holds."""
+    """The messages of one topic: when each is due, in seconds from the start, what it holds, and how many publish."""
 
     topic: str
     times: Vector
     body: bytes = b"0"
+    publishers: int = 1
 
 
 class Late(NamedTuple):
@@ -57,11 +58,12 @@ async def send(broker: Broker, streams: Sequence[Stream], start: float) -> Histo
 
 
 async def _send(broker: Broker, stream: Stream, start: float, lateness: Histogram) -> None:
-    publisher = EdgePublisher(broker, stream.topic, "load")
+    publishers = [EdgePublisher(broker, stream.topic, f"load-{n}") for n in range(stream.publishers)]
     for number, offset in enumerate(stream.times.tolist()):
         due = start + offset
         await asyncio.sleep(max(0.0, due - time.time()))
         lateness.add(max(0.0, time.time() - due))
+        publisher = publishers[number % len(publishers)]
         await publisher.publish(b"%b %d" % (stream.body, number), id=f"{stream.topic}/{number}", due=due)
 
 

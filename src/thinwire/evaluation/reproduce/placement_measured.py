@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,6 +17,8 @@ from thinwire.placement.measured import MeasuredRun
 
 RELEASED = Path("edgent", "pubsub_p90_by_publishers_subscribers.csv")
 MOST_ROWS = 100_000
+RUN_COLUMNS = ("topics", "messages/s", "ms a message", "publishers", "subscribers", "p90 ms", "lowest", "highest",
+               "runs", "disturbed")  # fmt: skip
 ENOUGH = 4
 """configurations that calibration needs at least, so that some can be held back"""
 
@@ -48,13 +50,17 @@ def _subscribers(path: Path) -> Sheet:
 
 
 def _runs(runs: list[MeasuredRun]) -> Sheet:
+    title = "figure 1, measured here: the first topic of every configuration"
+    return Sheet(title, RUN_COLUMNS, run_rows(runs))
+
+
+def run_rows(runs: Sequence[MeasuredRun]) -> list[tuple[Any, ...]]:
+    """One row a configuration: the middle of its calm runs, and their spread."""
     alike: dict[tuple[Any, ...], list[MeasuredRun]] = defaultdict(list)
     for run in runs:
-        alike[(*run.configuration, run.met[0].subscribers)].append(run)
-    columns = ("topics", "messages/s", "ms a message", "publishers", "subscribers", "p90 ms", "lowest", "highest",
-               "runs", "disturbed")  # fmt: skip
-    title = "figure 1, measured here: the first topic of every configuration"
-    return Sheet(title, columns, [_row(some) for some in alike.values()])
+        first = run.met[0]
+        alike[(*run.configuration, first.subscribers, first.publishers)].append(run)
+    return [_row(some) for some in alike.values()]
 
 
 def _row(runs: list[MeasuredRun]) -> tuple[Any, ...]:

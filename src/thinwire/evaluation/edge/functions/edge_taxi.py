@@ -11,6 +11,10 @@ Workers load this file alone.
 ...     update = aggregated(json.dumps({**one, "taxi": f"taxi-{number}", "occupied": number == 4}).encode())
 >>> json.loads(update)
 {'region': 'region-03-11', 'timestamp': 't1', 'taxis': 4, 'free': 3, 'speed': 20.0}
+>>> learned(json.dumps({"region-03-11": 45.0}).encode())
+>>> json.loads(aggregated(json.dumps(one).encode()))["slow"]
+True
+>>> learned(b"{}")
 """
 
 from __future__ import annotations
@@ -23,7 +27,17 @@ MOST = 10_000
 PLACES = 2
 """decimal places of a position that leave the edge: about a kilometre"""
 
+SLOW = 0.5
+"""share of its usual speed below which traffic in a region is slow"""
+
 _regions: dict[str, dict[str, tuple[bool, float]]] = {}
+_usual: dict[str, float] = {}
+
+
+def learned(model: bytes) -> None:
+    """The usual speed of every region, as Spark finds it (`taxi_learning.usual`)."""
+    _usual.clear()
+    _usual.update(json.loads(model))
 
 
 def aggregated(body: bytes) -> bytes | None:
@@ -38,7 +52,9 @@ def aggregated(body: bytes) -> bytes | None:
     free = sum(not occupied for occupied, _ in taxis.values())
     speed = round(sum(speed for _, speed in taxis.values()) / len(taxis), 1)
     update = {"region": event["region"], "timestamp": event["timestamp"], "taxis": len(taxis), "free": free}
-    return json.dumps({**update, "speed": speed}).encode()
+    usual = _usual.get(event["region"])
+    told = {} if usual is None else {"slow": speed < SLOW * usual}
+    return json.dumps({**update, "speed": speed, **told}).encode()
 
 
 def anonymised(body: bytes) -> bytes:

@@ -1,0 +1,61 @@
+"""From a landed stream of the edge to the model that its function goes by."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from thinwire.edge import EdgePublisher, EdgeTopic, apply, teach
+from thinwire.edge.names import EDGE, model_key
+from thinwire.errors import ConfigError
+from thinwire.evaluation.edge.harness import FUNCTIONS
+from thinwire.spark.jobs.edge_learning import land, landed, model_of
+from thinwire.transports.broker import Broker
+from thinwire.transports.local import LocalBroker, LocalServer
+
+GPS = EdgeTopic("r1.gps", "edge_taxi:aggregated", 10.0, 0.001, output="r1.update")
+
+
+async def _said(broker: Broker, speeds: list[float]) -> None:
+    out = EdgePublisher(broker, "r1.update", "p")
+    for number, speed in enumerate(speeds):
+        await out.publish(json.dumps({"region": "r1", "speed": speed}).encode(), id=f"{speed}/{number}", due=0.0)
+
+
+def test_a_model_is_made_of_the_landed_stream_and_pushed_back(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [FUNCTIONS, *sys.path])
+    from taxi_learning import usual
+
+    async def tell() -> None:
+        broker = LocalBroker(LocalServer())
+        with pytest.raises(ConfigError, match="nothing has been landed"):
+            model_of(spark, tmp_path, usual)
+        await _said(broker, [10.0, 20.0, 60.0])
+        assert await land(broker, "r1.update", tmp_path) == 3
+        assert await land(broker, "r1.update", tmp_path) == 0
+        await _said(broker, [40.0, 40.0])
+        assert await land(broker, "r1.update", tmp_path) == 2
+        assert landed(tmp_path) == 5
+        model = model_of(spark, tmp_path, usual)
+        assert json.loads(model) == {"r1": 40.0}
+        with pytest.raises(ConfigError, match="no such topic"):
+            await teach(broker, "r1.gps", model)
+        await apply(broker, [GPS], {"r1.gps": "h1"})
+        await teach(broker, "r1.gps", model)
+        entry = await (await broker.bucket(EDGE)).get(model_key("r1.gps"))
+        assert entry is not None
+        assert entry.value == model
+        with pytest.raises(ConfigError, match="limit="):
+            await teach(broker, "r1.gps", b"")
+        with pytest.raises(ConfigError, match="bytes, text or JSON"):
+            model_of(spark, tmp_path, lambda frame: object())
+        await broker.close()
+
+    asyncio.run(tell())
