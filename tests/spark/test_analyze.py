@@ -140,6 +140,10 @@ def test_what_is_not_there_or_not_known_is_named(spark, tmp_path):
     (tmp_path / "m.xlsx").write_text("")
     with pytest.raises(ConfigError, match="names end in"):
         analyze(spark, [str(tmp_path / "m.xlsx")], WANTED)
+    for name in ("m.jsonl.gz", "m.parquet"):
+        (tmp_path / name).write_text("neither gzipped nor a table")
+        with pytest.raises(ConfigError, match=rf"cannot be read.*path='.*/{name}'"):
+            analyze(spark, [str(tmp_path / name)], WANTED)
     full = tmp_path / "full"
     full.mkdir()
     path = lines(full / "m.jsonl")

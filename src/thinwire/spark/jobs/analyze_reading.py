@@ -5,12 +5,15 @@ Lines are parsed by the same code as without Spark. A line that is no event has 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -45,6 +48,18 @@ def landed(rows: DataFrame, schema: Schema, stamper: Stamper | None = None) -> D
 
     columns = [named(p.name) for p in schema if p.name in rows.columns]
     return read_by(rows.select(*columns, "_offset", "_ordinal"), lambda: lines, stamper)
+
+
+@contextmanager
+def naming_damage() -> Iterator[None]:
+    """A file that cannot be read through, such as one that only its name calls gzipped, is found out on the way."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as problem:
+        found = re.search(r"FAILED_READ_FILE.*? reading file (\S+)\.\s", str(problem))
+        if found is None:
+            raise
+        raise ConfigError("damaged, or not what its name says: this cannot be read", path=bare(found[1])) from None
 
 
 def head_of(frame: DataFrame) -> list[dict[str, Any]]:
