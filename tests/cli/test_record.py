@@ -223,3 +223,4 @@ def test_bad_requests_are_refused(filled, tmp_path, args, complaint, capsys):
     args = [arg.format(new=tmp_path / "new", taken=taken) for arg in args]
     assert main(["record", *args, "--servers", filled]) == 2
     assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

@@ -78,7 +78,7 @@ class MemorySource:
     def span(self, log: str) -> Span:
         found = self._log(log)
         size = sum(len(stored.payload) for stored in found)
-        return Span(found[0].offset, found[-1].offset, len(found), size) if found else Span(1, 0, 0, 0)
+        return Span(found[0].offset, found[-1].offset, len(found), size, "today") if found else Span(1, 0, 0, 0)
 
     def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
         found = (s for s in reversed(self._log(log)) if up_to is None or s.offset <= up_to)

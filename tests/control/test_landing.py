@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from landing_sites import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
 
-from thinwire.control.landing import Landing
+from thinwire.control.landing import Landing, Range, frames
 from thinwire.control.names import log_of
 from thinwire.errors import CoarserThanAsked, DataLoss, UnknownTopic
 from thinwire.link import LinkConfig
@@ -126,6 +129,29 @@ def test_messages_that_are_gone_are_an_error_or_a_number() -> None:
     assert landing.losses.gone == 60
     assert {row[5:8] for row in rows} <= {row[5:8] for row in everything}
     assert len(rows) > 200
+
+
+def test_only_columns_that_are_wanted_are_made() -> None:
+    source = written()
+    first, last = ends_of(source)
+    wanted = ["room", "t", "_topic", "_virtual"]
+    whole = pa.Table.from_batches(Landing(source, TOPIC).rows(first, last))
+    some = pa.Table.from_batches(Landing(source, TOPIC, columns=set(wanted)).rows(first, last))
+    assert some.equals(whole.select(wanted))
+
+
+def test_a_log_that_was_made_again_has_nothing_of_the_one_before() -> None:
+    source = written()
+    first, last = ends_of(source)
+    for read in (lambda **asked: landed(Landing(source, TOPIC, **asked), first, last), _frames_of(source, first, last)):
+        with pytest.raises(DataLoss, match=rf"deleted.*offset={first}, last={last}, option='failOnDataLoss'"):
+            read(log="another")
+        assert read(log="another", fail_on_data_loss=False) == []
+        assert read(log=source.span(LOG).made) != []
+
+
+def _frames_of(source: MemorySource, first: int, last: int) -> Callable[..., list[Any]]:
+    return lambda **asked: list(frames(source, TOPIC, Range(first, last), **asked))
 
 
 def test_a_hole_in_the_middle_is_an_error_or_a_number() -> None:

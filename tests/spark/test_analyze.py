@@ -5,6 +5,7 @@ import gzip
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -140,6 +141,11 @@ def test_what_is_not_there_or_not_known_is_named(spark, tmp_path):
     (tmp_path / "m.xlsx").write_text("")
     with pytest.raises(ConfigError, match="names end in"):
         analyze(spark, [str(tmp_path / "m.xlsx")], WANTED)
+    for name in ("m.jsonl.gz", "m.parquet"):
+        (tmp_path / name).write_text("neither gzipped nor a table")
+        for run in (partial(analyze, spark, [str(tmp_path / name)]), partial(in_process, [tmp_path / name])):
+            with pytest.raises(ConfigError, match=rf"cannot be read.*/{name}'"):
+                run(WANTED)
     full = tmp_path / "full"
     full.mkdir()
     path = lines(full / "m.jsonl")

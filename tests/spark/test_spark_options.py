@@ -46,6 +46,8 @@ def test_an_instant_is_a_count_or_written() -> None:
         ("servers", "memory://here"),
         ("startingOffsets", '["building.rooms"]'),
         ("startingTimestamp", "yesterday"),
+        ("startingTimestamp", "999999999999999"),
+        ("subscribe", "building rooms"),
         ("subscribePattern", "("),
         ("tolerance", "[1]"),
         ("tolerance", "-1"),

@@ -20,7 +20,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.places import read_start
 from thinwire.cli.recorded import show_info
 from thinwire.cli.status import status
-from thinwire.control.recording import Copied, Recorder, Start
+from thinwire.control.recording import Copied, Recorder, Start, open_logs
 from thinwire.errors import ConfigError
 from thinwire.transports.recordings import RecordingWriter
 
@@ -104,6 +104,7 @@ class _Wanted(NamedTuple):
 async def _record(wanted: _Wanted, access: Access) -> tuple[bool, Mapping[str, Copied], int]:
     """Record until enough. Was it interrupted, what was copied, how many bytes were written?"""
     async with access.bus() as bus:
+        await open_logs(bus.broker, wanted.topics)  # before there is a folder: an unknown topic leaves none
         with RecordingWriter(wanted.to) as out:
             recorder = Recorder(bus.broker, out, wanted.topics, checkpoints=wanted.checkpoints, tell=_tell)
             await recorder.open(wanted.start)

@@ -44,6 +44,11 @@ class Texts:
         """The texts of all rows."""
         return pa.array(self.texts, type=pa.string()).take(pa.array(codes))
 
+    @property
+    def longest(self) -> int:
+        """How many letters a row has at most."""
+        return max((len(text or "") for text in self.texts), default=0)
+
     def sizes(self, codes: Codes) -> npt.NDArray[np.int64]:
         """How many letters each row has."""
         return np.array([len(text or "") for text in self.texts], dtype=np.int64)[codes]
@@ -86,6 +91,11 @@ class Abouts:
         odd = {code: about[1][place] for code, about in enumerate(self._abouts) if not _is_a(about[1][place], kind)}
         rows = np.flatnonzero(np.isin(codes, list(odd))).tolist() if odd else []
         return [(row, odd[int(codes[row])]) for row in rows]
+
+    @property
+    def longest(self) -> int:
+        """How many letters the source of a row has at most."""
+        return max((len(source_text(about[1])) for about in self._abouts), default=0)
 
     def sizes(self, codes: Codes) -> npt.NDArray[np.int64]:
         """How many letters the source of each row has."""
@@ -162,4 +172,4 @@ def _is_a(value: Any, kind: pa.DataType) -> bool:
         return isinstance(value, bool) and kind == pa.bool_()
     if isinstance(value, int):
         return kind == pa.int64() and -(1 << 63) <= value < 1 << 63
-    return kind == pa.string() and not any("\ud800" <= sign <= "\udfff" for sign in value)
+    return kind == pa.string() and (value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value))

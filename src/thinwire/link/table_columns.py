@@ -7,6 +7,7 @@ the grid may come at any time; timestamps are what the event carries: instants (
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,8 +43,10 @@ _TYPES = {
 }
 
 
-def arrow_schema(schema: Schema) -> pa.Schema:
+def arrow_schema(schema: Schema, columns: Collection[str] | None = None) -> pa.Schema:
     """The columns of a table of this schema's events: those of the event, then what is known about it.
+
+    columns: the only ones that are wanted, if not all
 
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
     >>> arrow_schema(rooms).names
@@ -56,9 +59,11 @@ def arrow_schema(schema: Schema) -> pa.Schema:
         "_offset": pa.int64(),
         "_time": INSTANT,
         "_virtual": pa.bool_(),
-        "_bound": bound_type(schema),
     }
-    return pa.schema([*fields, *(pa.field(name, kind) for name, kind in about.items())])
+    # whoever makes rows of columns need not look for nulls where it is said that there are none
+    fields += [pa.field(name, kind, nullable=False) for name, kind in about.items()]
+    fields.append(pa.field("_bound", bound_type(schema)))
+    return pa.schema([field for field in fields if columns is None or field.name in columns])
 
 
 def arrow_type(p: Property) -> pa.DataType:

@@ -6,7 +6,7 @@ are looked up in the events when the page is turned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -50,11 +50,12 @@ class Page:
     """Rows of one replica, and events of any.
 
     schema: whose columns the table has; expander: whose records the rows are
+    columns: the only ones that are made, if not all
     """
 
-    def __init__(self, schema: Schema, expander: Expander | None) -> None:
+    def __init__(self, schema: Schema, expander: Expander | None, columns: Collection[str] | None = None) -> None:
         self.schema = schema
-        self._arrow = arrow_schema(schema)
+        self._arrow = arrow_schema(schema, columns)
         self.expander = expander
         rules = expander.rules.rules if expander is not None else ()
         self._wire = {rule.property.name: (index, rule.property) for index, rule in enumerate(rules)}
@@ -123,29 +124,41 @@ class Page:
         offsets, times: of each message; times in microseconds
         """
         odd: list[tuple[int, str, Any]] = []
-        makers = [self._maker(p, odd) for p in self.schema if not p.confidential]
-        message, codes = self._message[: self.count], self._abouts_of[: self.count]
-        makers += [
-            lambda rows: self._abouts.sources(codes[rows]),
-            _sliced(pa.array(self.records[: self.count, _ORDINAL].copy())),
-            _sliced(pa.array(offsets[message])),
-            _sliced(pa.array(times[message]).cast(INSTANT)),
-            _sliced(self._abouts.virtual(codes)),
-            _sliced(self._abouts.bounds(self.schema, codes)),
+        properties = {p.name: p for p in self.schema}
+        makers = [
+            self._maker(properties[name], odd) if name in properties else self._about_maker(name, offsets, times)
+            for name in self._arrow.names
         ]
         for rows in self._parts():
             batch = pa.RecordBatch.from_arrays([make(rows) for make in makers], schema=self._arrow)
-            inside = [(row - rows.start, name, value) for row, name, value in odd if rows.start <= row < rows.stop]
-            yield batch, [Unfit(batch["_offset"][row].as_py(), row, name, value) for row, name, value in inside]
+            inside = [one for one in odd if rows.start <= one[0] < rows.stop]
+            yield batch, [Unfit(int(offsets[self._message[row]]), row - rows.start, *what) for row, *what in inside]
         self._begin()
+
+    def _about_maker(self, name: str, offsets: Ints, times: Ints) -> Callable[[slice], pa.Array]:
+        """A column of what is known about events, for any part of the rows."""
+        message, codes = self._message[: self.count], self._abouts_of[: self.count]
+        match name:
+            case "_source":
+                return lambda rows: self._abouts.sources(codes[rows])
+            case "_ordinal":
+                return _sliced(pa.array(self.records[: self.count, _ORDINAL].copy()))
+            case "_offset":
+                return _sliced(pa.array(offsets[message]))
+            case "_time":
+                return _sliced(pa.array(times[message]).cast(INSTANT))
+            case "_virtual":
+                return _sliced(self._abouts.virtual(codes))
+        return _sliced(self._abouts.bounds(self.schema, codes))
 
     def _parts(self) -> list[slice]:
         """The rows in as few parts as their texts allow."""
+        longest = self._abouts.longest + sum(table.longest for table in self._tables.values())
+        if self.count * longest <= MAX_LETTERS:
+            return [slice(0, self.count)]
         sizes = self._abouts.sizes(self._abouts_of[: self.count])
         for name, table in self._tables.items():
             sizes = sizes + table.sizes(self._texts_of[name][: self.count])
-        if sizes.sum() <= MAX_LETTERS:
-            return [slice(0, self.count)]
         bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_LETTERS)) + 1
         ends = [0, *bounds.tolist(), self.count]
         return [slice(first, last) for first, last in pairwise(ends)]

@@ -7,7 +7,7 @@ as always, one frame at a time; the events it hands out become rows in between. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,6 +60,7 @@ class TableReader:
 
     subscriber: whose state moves on; it may be READY (from a checkpoint, say) or still waiting for a key frame
     schema: the columns of the table. Frames of another version of it give the columns both have, and null elsewhere
+    columns: the only ones that are wanted, if not all
 
     >>> from thinwire.events import Property
     >>> from thinwire.link import Publisher
@@ -72,13 +73,14 @@ class TableReader:
     [{'room': '11.1', 't': 20.5, '_source': '["11.1"]', '_ordinal': 1}]
     """
 
-    def __init__(self, subscriber: Subscriber, schema: Schema) -> None:
+    def __init__(self, subscriber: Subscriber, schema: Schema, columns: Collection[str] | None = None) -> None:
         self.subscriber = subscriber
         self.schema = schema
-        self.arrow = arrow_schema(schema)
+        self.columns = columns
+        self.arrow = arrow_schema(schema, columns)
         self.offset: int | None = None
         """of the message taken last, or tried, if it brought an error"""
-        self._page = Page(schema, None)
+        self._page = Page(schema, None, columns)
         self._missed: list[tuple[int, Missed]] = []
         self._of: tuple[Replica, TableDecoder] | None = None
 
@@ -127,7 +129,7 @@ class TableReader:
         """Have a page that takes the decoder's records, and has room."""
         if self._page.expander is not decoder.expander:
             yield from self._turn(log)
-            self._page = Page(self.schema, decoder.expander)
+            self._page = Page(self.schema, decoder.expander, self.columns)
         elif self._page.full:
             yield from self._turn(log)
 
@@ -212,11 +214,9 @@ class TableReader:
 
 def _stretches(messages: Sequence[bytes]) -> Iterator[tuple[int, int]]:
     """Messages in stretches of limited size, each one message at least."""
-    first = size = 0
-    for number, message in enumerate(messages):
-        if size + len(message) > _AT_ONCE and number > first:
-            yield first, number
-            first, size = number, 0
-        size += len(message)
-    if first < len(messages):
-        yield first, len(messages)
+    ends = np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)))
+    first = before = 0
+    while first < len(messages):
+        last = max(first + 1, int(np.searchsorted(ends, before + _AT_ONCE, "right")))
+        yield first, last
+        first, before = last, int(ends[last - 1])

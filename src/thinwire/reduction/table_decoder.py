@@ -42,7 +42,7 @@ class Walk:
         self.messages = messages
         self.raw = np.frombuffer(bytearray().join(messages), dtype=np.uint8)
         self.starts = np.zeros(len(messages) + 1, dtype=np.int64)
-        np.cumsum([len(message) for message in messages], out=self.starts[1:])
+        np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)), out=self.starts[1:])
         self.cells = np.zeros(CELLS_OF_WALK, dtype=np.int64)
         self.frames = np.zeros(len(messages), dtype=np.int64)
         self.rows = np.zeros(len(messages), dtype=np.int64)

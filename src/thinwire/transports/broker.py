@@ -38,12 +38,17 @@ class Stored(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What a log holds: the first and the last offset (1 and 0 when nothing was ever stored), messages and bytes."""
+    """What a log holds: the first and the last offset (1 and 0 when nothing was ever stored), messages and bytes.
+
+    made: since when there is this log, which tells it from one of the same name that was deleted; empty where the
+    broker does not say
+    """
 
     first: int
     last: int
     messages: int
     stored_bytes: int
+    made: str = ""
 
 
 class Entry(NamedTuple):

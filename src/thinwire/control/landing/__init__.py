@@ -2,6 +2,7 @@
 
 from thinwire.control.landing.frames import FRAMES, frames
 from thinwire.control.landing.landing import Counted, Landing
+from thinwire.control.landing.losses import REMADE
 from thinwire.control.landing.messages import MESSAGES, messages
 from thinwire.control.landing.ranges import Range, span_of
 from thinwire.control.landing.schemas import TopicSchemas
@@ -12,6 +13,7 @@ __all__ = [
     "BOUND",
     "FRAMES",
     "MESSAGES",
+    "REMADE",
     "Counted",
     "Landing",
     "Range",

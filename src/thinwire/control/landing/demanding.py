@@ -5,20 +5,24 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thinwire.errors import CoarserThanAsked
+from thinwire.errors import CoarserThanAsked, DemandError
 from thinwire.events import Property, Role, Schema
 from thinwire.events.kinds import TOLERANT_KINDS
 from thinwire.reduction import Demand
 from thinwire.reduction.demand import NEVER_TOLERANT, check_names, tolerance_of
 
 BOUND = "_bound"
+OPTION = "tolerance"
 
 
 class Check:
     """Holds batches of a topic to a demand; raises `CoarserThanAsked` at the first row that does not keep it."""
 
     def __init__(self, topic: str, schema: Schema, demand: Demand) -> None:
-        check_names(schema, demand)
+        try:
+            check_names(schema, demand)
+        except DemandError as problem:
+            raise DemandError(problem.detail, **problem.facts, option=OPTION) from None
         self.topic = topic
         named = [p for p in schema.wire if p.kind in TOLERANT_KINDS and _is_demanded(p, demand)]
         self._limits = {p.name: float(tolerance_of(schema, p, demand)) for p in named}
@@ -43,7 +47,7 @@ class Check:
             property=name,
             bound=bound[row].as_py(),
             tolerance=limit,
-            option="tolerance",
+            option=OPTION,
         )
 
 

@@ -123,7 +123,8 @@ class Following:
         """What the messages bring. Behind one that the link refuses it goes on, as far as it still can."""
         reader = self._readers.get(publisher)
         if reader is None or reader.schema is not written:
-            reader = self._readers[publisher] = TableReader(self.links[publisher], written)
+            reader = TableReader(self.links[publisher], written, self._shaper.needed)
+            self._readers[publisher] = reader
         while messages.payloads:
             try:
                 yield from reader.takes(messages.payloads, messages.offsets, messages.times)

@@ -24,13 +24,13 @@ Bytes = npt.NDArray[np.uint8]
 
 FRAMES = pa.schema(
     [
-        ("_topic", pa.string()),
-        ("_publisher", pa.string()),
-        ("_offset", pa.int64()),
-        ("_frame", pa.int32()),
-        ("_time", TIME),
-        ("_kind", pa.string()),
-        ("payload", pa.binary()),
+        pa.field("_topic", pa.string(), nullable=False),
+        pa.field("_publisher", pa.string(), nullable=False),
+        pa.field("_offset", pa.int64(), nullable=False),
+        pa.field("_frame", pa.int32(), nullable=False),
+        pa.field("_time", TIME, nullable=False),
+        pa.field("_kind", pa.string(), nullable=False),
+        pa.field("payload", pa.binary(), nullable=False),
     ]
 )
 """`_frame` is the place in its message, from 0 on; `_kind` what sort of frame it is, in lower case"""
@@ -48,9 +48,11 @@ class Split(NamedTuple):
     counts: Ints
 
 
-def frames(source: LogSource, topic: str, wanted: Range, *, fail_on_data_loss: bool = True) -> Iterator[pa.RecordBatch]:
+def frames(
+    source: LogSource, topic: str, wanted: Range, *, fail_on_data_loss: bool = True, log: str = ""
+) -> Iterator[pa.RecordBatch]:
     """The frames of a range, in their order. A message that cannot be taken apart has none: it is a loss."""
-    losses = Losses(topic, fail=fail_on_data_loss)
+    losses = Losses(topic, fail=fail_on_data_loss, log=log)
     for piece in unbroken(source, topic, wanted, losses):
         found = split_at_once(piece.payloads) or _one_by_one(piece, losses)
         yield pa.RecordBatch.from_arrays(_columns(topic, piece, found), schema=FRAMES)

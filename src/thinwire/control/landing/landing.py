@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -42,19 +42,28 @@ class Landing:
     """One topic of a source of logs, to be read range by range.
 
     fail_on_data_loss: raise `DataLoss` where messages are missing or cannot be read; else count them and go on
+    log: of which log the ranges are, by when it was made (`Span.made`); one that was made again has none of them
     demand: tolerances that the log must keep; `CoarserThanAsked` where it does not
+    columns: the only ones that are made, if not all; with a demand all are, for it looks at them
     """
 
     def __init__(
-        self, source: LogSource, topic: str, *, fail_on_data_loss: bool = True, demand: Demand | None = None
+        self,
+        source: LogSource,
+        topic: str,
+        *,
+        fail_on_data_loss: bool = True,
+        log: str = "",
+        demand: Demand | None = None,
+        columns: Collection[str] | None = None,
     ) -> None:
         self.topic = topic
         self.schemas = TopicSchemas(source, topic)
         self.counted = Counted()
-        self.losses = Losses(topic, fail=fail_on_data_loss)
+        self.losses = Losses(topic, fail=fail_on_data_loss, log=log)
         self._source = source
         self._log = log_of(topic)
-        self._shaper = Shaper(topic, self.schemas)
+        self._shaper = Shaper(topic, self.schemas, columns if demand is None else None)
         self._check = Check(topic, self.schemas.current, demand) if demand is not None else None
         self._following: Following | None = None
         self._behind: tuple[int, float] | None = None
@@ -76,8 +85,7 @@ class Landing:
         """
         wanted, span = Range(first, last), span_of(self._source, self._log)
         self.counted.asked += len(wanted)
-        self.losses.check_span(wanted, span)
-        held = Range(max(first, span.first), min(last, span.last))
+        held = self.losses.held(wanted, span)
         seeker = self._seeker(span)
         links = self._taken_up(state, first, seeker) if held.first == first else {}
         following = Following(seeker, self.schemas, self._shaper, self.losses, links, held.first)

@@ -10,6 +10,7 @@ from thinwire.link import Missed
 from thinwire.transports.broker import Span
 
 OPTION = "failOnDataLoss"
+REMADE = "the log was deleted, and perhaps made again"
 
 _log = logging.getLogger("thinwire.landing")
 
@@ -18,6 +19,7 @@ class Losses:
     """The losses of one topic.
 
     fail: raise `DataLoss` at the first; else count and warn
+    log: of which log the messages are meant to be, by when it was made; empty for the one that is there
     gone: messages that are no longer in the log; unreadable: places at which a publisher could not be followed;
     unfit: values that their column cannot hold
 
@@ -27,19 +29,25 @@ class Losses:
     (5, 0)
     """
 
-    def __init__(self, topic: str, *, fail: bool) -> None:
+    def __init__(self, topic: str, *, fail: bool, log: str = "") -> None:
         self.topic = topic
         self.fail = fail
+        self.log = log
         self.gone = 0
         self.unreadable = 0
         self.unfit = 0
 
-    def check_span(self, wanted: Range, span: Span) -> None:
-        """Does the log hold what is asked for?"""
+    def held(self, wanted: Range, span: Span) -> Range:
+        """What the log holds of what is asked for; the rest is gone, and all of it where this is another log."""
+        if wanted and self.log not in ("", span.made):
+            self.gone += len(wanted)
+            self._tell(DataLoss(REMADE, topic=self.topic, offset=wanted.first, last=wanted.last))
+            return Range(wanted.first, wanted.first - 1)
         if wanted and wanted.first < span.first:
             self.note_gone(wanted.first, min(wanted.last, span.first - 1))
         if wanted and wanted.last > span.last:
             self.note_gone(max(wanted.first, span.last + 1), wanted.last)
+        return Range(max(wanted.first, span.first), min(wanted.last, span.last))
 
     def note_gone(self, first: int, last: int) -> None:
         """These messages are no longer in the log, or never were."""

@@ -16,22 +16,22 @@ from thinwire.transports.source import Block, LogSource
 TIME = pa.timestamp("us", tz="UTC")
 MESSAGES = pa.schema(
     [
-        ("_topic", pa.string()),
-        ("_publisher", pa.string()),
-        ("_offset", pa.int64()),
-        ("_time", TIME),
-        ("_kind", pa.string()),
-        ("payload", pa.binary()),
+        pa.field("_topic", pa.string(), nullable=False),
+        pa.field("_publisher", pa.string(), nullable=False),
+        pa.field("_offset", pa.int64(), nullable=False),
+        pa.field("_time", TIME, nullable=False),
+        pa.field("_kind", pa.string(), nullable=False),
+        pa.field("payload", pa.binary(), nullable=False),
     ]
 )
 """a row a message; `_kind` is "key" where a round of key frames begins, else "data" """
 
 
 def messages(
-    source: LogSource, topic: str, wanted: Range, *, fail_on_data_loss: bool = True
+    source: LogSource, topic: str, wanted: Range, *, fail_on_data_loss: bool = True, log: str = ""
 ) -> Iterator[pa.RecordBatch]:
     """The messages of a range, in their order."""
-    for piece in unbroken(source, topic, wanted, Losses(topic, fail=fail_on_data_loss)):
+    for piece in unbroken(source, topic, wanted, Losses(topic, fail=fail_on_data_loss, log=log)):
         yield pa.RecordBatch.from_arrays(_columns(topic, piece), schema=MESSAGES)
 
 
@@ -39,8 +39,7 @@ def unbroken(source: LogSource, topic: str, wanted: Range, losses: Losses) -> It
     """The messages of a range in pieces without gaps; what is missing before, between and behind them is noted."""
     log = log_of(topic)
     span = span_of(source, log)
-    losses.check_span(wanted, span)
-    held = Range(max(wanted.first, span.first), min(wanted.last, span.last))
+    held = losses.held(wanted, span)
     expected = held.first
     for block in source.read_blocks(log, held.first, held.last) if held else ():
         for piece in pieces(block, expected):

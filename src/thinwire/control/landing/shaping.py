@@ -6,7 +6,7 @@ the version that wrote a row did not have is null. Facts that are told once take
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -36,17 +36,23 @@ def table_schema(schema: Schema) -> pa.Schema:
     if taken is not None:
         raise SchemaError("a column of every table has this name already: rename the property", property=taken)
     fields = list(arrow_schema(schema))
-    who = [pa.field(name, pa.string()) for name in WHO]
+    who = [pa.field(name, pa.string(), nullable=False) for name in WHO]
     # a table format may have no way to write a group of no columns
     about = [field for field in fields[-6:] if field.name != BOUND or field.type.num_fields]
     return pa.schema([*fields[:-6], *who, *about])
 
 
 class Shaper:
-    """Makes the rows of one topic's table."""
+    """Makes the rows of one topic's table.
 
-    def __init__(self, topic: str, schemas: TopicSchemas) -> None:
-        self.schema = table_schema(schemas.current)
+    columns: the only ones that are wanted, if not all
+    needed: the columns that the rows of publishers must have for that; None for all
+    """
+
+    def __init__(self, topic: str, schemas: TopicSchemas, columns: Collection[str] | None = None) -> None:
+        whole = table_schema(schemas.current)
+        self.schema = pa.schema([field for field in whole if columns is None or field.name in columns])
+        self.needed = None if columns is None else frozenset({*columns, FACTS_PROPERTY, "_offset"})
         self._topic = topic
         self._schemas = schemas
 

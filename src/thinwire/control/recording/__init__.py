@@ -2,6 +2,6 @@
 
 from thinwire.control.recording.copied import Copied
 from thinwire.control.recording.places import Start
-from thinwire.control.recording.recorder import Recorder
+from thinwire.control.recording.recorder import Recorder, open_logs
 
-__all__ = ["Copied", "Recorder", "Start"]
+__all__ = ["Copied", "Recorder", "Start", "open_logs"]

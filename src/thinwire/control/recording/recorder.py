@@ -54,8 +54,8 @@ class Recorder:
 
     async def open(self, start: Start = "earliest") -> None:
         """Find out where every topic begins, or goes on; record what is known of it."""
+        await open_logs(self._broker, self.topics)
         for topic in self.topics:
-            await self._open_log(topic)
             self.copied[topic] = await self._place(topic, start)
         await self.put_documents()
 
@@ -82,15 +82,6 @@ class Recorder:
                 await put_checkpoints(self._broker, self._out, topic)
         self._bound -= set(await put_dictionaries(self._broker, self._out, list(self._bound)))
         self._out.flush()
-
-    async def _open_log(self, topic: str) -> None:
-        """A topic has a log once somebody published or subscribed; one that is only registered gets it now."""
-        try:
-            await self._broker.span(log_of(topic))
-        except UnknownLog:
-            if await (await self._broker.bucket(REGISTRY)).get(topic_key(topic)) is None:
-                raise UnknownTopic("and nothing was ever published to it", topic=topic) from None
-            await self._broker.open_log(log_of(topic), [publisher_subjects(topic)])
 
     async def _place(self, topic: str, start: Start) -> Copied:
         log, span = log_of(topic), await self._broker.span(log_of(topic))
@@ -140,3 +131,17 @@ class Recorder:
                 if loop.time() >= due:
                     await self.put_documents()
                     due = loop.time() + DOCUMENTS
+
+
+async def open_logs(broker: Broker, topics: Sequence[str]) -> None:
+    """Refuse topics that nobody knows.
+
+    A topic has a log once somebody published or subscribed; one that is only registered gets it now.
+    """
+    for topic in topics:
+        try:
+            await broker.span(log_of(check_topic(topic)))
+        except UnknownLog:
+            if await (await broker.bucket(REGISTRY)).get(topic_key(topic)) is None:
+                raise UnknownTopic("and nothing was ever published to it", topic=topic) from None
+            await broker.open_log(log_of(topic), [publisher_subjects(topic)])

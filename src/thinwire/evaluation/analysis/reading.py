@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
 
 from thinwire.errors import ConfigError
 from thinwire.evaluation.analysis.lines import MAX_LINE, NoEvent, event_of, header_of, of_row
@@ -49,7 +52,7 @@ class Read(NamedTuple):
 def read_events(path: Path, rejects: Rejects) -> Iterator[Read]:
     """The events of a file, by the end of its name: .jsonl, .ndjson, .json, .csv, .parquet, with .gz where packed."""
     kind = kind_of(path.name)
-    return _parquet(path) if kind == "parquet" else _lines(path, rejects, headed=kind == "csv")
+    return _undamaged(path, _parquet(path) if kind == "parquet" else _lines(path, rejects, headed=kind == "csv"))
 
 
 def kind_of(name: str) -> str:
@@ -63,6 +66,14 @@ def kind_of(name: str) -> str:
     if kind not in ("jsonl", "ndjson", "json", "csv", "parquet"):
         raise ConfigError("what is in it? names end in .jsonl, .ndjson, .json, .csv or .parquet", file=name)
     return "json" if kind.endswith("json") or kind == "jsonl" else kind
+
+
+def _undamaged(path: Path, found: Iterator[Read]) -> Iterator[Read]:
+    """The same; a file that cannot be read through is named."""
+    try:
+        yield from found
+    except (gzip.BadGzipFile, zlib.error, EOFError, pa.ArrowInvalid):
+        raise ConfigError("damaged, or not what its name says: this cannot be read", path=str(path)) from None
 
 
 def _lines(path: Path, rejects: Rejects, *, headed: bool) -> Iterator[Read]:

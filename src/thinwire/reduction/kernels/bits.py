@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.reduction.kernels.compiled import part, woven
+from thinwire.reduction.kernels.compiled import lean_part, woven
 
 
 def _crc_table() -> Any:
@@ -33,7 +33,7 @@ def crc(chain: int, data: Any, start: int, end: int) -> int:
     return c ^ 0xFFFFFFFF
 
 
-@part
+@lean_part
 def bit_length(number: int) -> int:
     """How many bits a number that is not negative needs."""
     length = 0
@@ -93,7 +93,7 @@ def put_code(out: Any, at: int, held: int, count: int, code: int, level: int) ->
     return put_long(out, at, held, count, value, width)
 
 
-@part
+@lean_part
 def get(data: Any, at: int, width: int) -> int:
     """Read `width` bits (62 at most) at bit `at`."""
     value = 0
@@ -106,7 +106,7 @@ def get(data: Any, at: int, width: int) -> int:
     return value
 
 
-@part
+@lean_part
 def zeros_at(data: Any, at: int, end: int) -> int:
     """How many zero bits stand at bit `at`, before `end`."""
     count = 0

@@ -7,7 +7,7 @@ from typing import Any
 from thinwire.formats.lanes import Lane
 from thinwire.formats.link_state import FIRST
 from thinwire.reduction.kernels.bits import bit_length, get, zeros_at
-from thinwire.reduction.kernels.compiled import part
+from thinwire.reduction.kernels.compiled import lean_part
 from thinwire.reduction.kernels.plan import LANE
 
 NOTHING = -1
@@ -21,7 +21,7 @@ _FLOAT_FIELD = 6
 _LONGEST = 60
 
 
-@part
+@lean_part
 def take_code(raw: Any, at: int, end: int, level: int) -> tuple[int, int]:
     """A code at the scale of its field, and the bit after it; BROKEN where the bits run out or it is too long."""
     order = bit_length(level >> 5)
@@ -33,7 +33,7 @@ def take_code(raw: Any, at: int, end: int, level: int) -> tuple[int, int]:
     return get(raw, at, width) - (1 << order), at + width
 
 
-@part
+@lean_part
 def take_mask(raw: Any, at: int, end: int, count: int, codes: Any) -> int:
     """Marks what travels with 0, the rest with NOTHING; answers with the bit after the mask or BROKEN."""
     groups = (count + 7) // 8
@@ -56,7 +56,7 @@ def take_mask(raw: Any, at: int, end: int, count: int, codes: Any) -> int:
     return at
 
 
-@part
+@lean_part
 def take_float(raw: Any, at: int, end: int) -> tuple[int, int]:
     """The XOR of two bit patterns; 0, which never travels, where it is broken."""
     if at + 2 * _FLOAT_FIELD > end:
@@ -71,7 +71,7 @@ def take_float(raw: Any, at: int, end: int) -> tuple[int, int]:
     return ((high << 32) | low) << zeros, at + width
 
 
-@part
+@lean_part
 def take_codes(plan: Any, cells: Any, raw: Any, at: int, end: int, codes: Any) -> int:
     """The codes of all that travels; answers with the bit after them or BROKEN. The scales stay as they are."""
     for j in range(plan.shape[1]):
@@ -95,7 +95,7 @@ def take_codes(plan: Any, cells: Any, raw: Any, at: int, end: int, codes: Any) -
     return at
 
 
-@part
+@lean_part
 def padded(raw: Any, at: int, end: int) -> bool:
     """Are there fewer than eight bits left, all of them zero?"""
     return end - at < 8 and (end == at or get(raw, at, end - at) == 0)

@@ -14,6 +14,8 @@ from thinwire.reduction.predictors import steps
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_LEAN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
 for _truth in (
     steps.clamp,
     steps.damped,
@@ -34,6 +36,20 @@ def compiled(function: F) -> F:
 def part(function: F) -> F:
     """A piece of a kernel."""
     return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def lean(function: F) -> F:
+    """The same as `compiled` for a kernel that makes no arrays: nobody counts who holds those it is given.
+
+    Its caller does, as long as it runs. Frames are short, and counting the slices made for each takes longer than
+    reading it. A kernel that does make an array cannot be compiled this way.
+    """
+    return cast(F, numba.njit(cache=True, **_LEAN)(function))
+
+
+def lean_part(function: F) -> F:
+    """A piece of such a kernel."""
+    return cast(F, numba.njit(**_LEAN)(function))
 
 
 def woven(function: F) -> F:

@@ -37,7 +37,7 @@ from thinwire.reduction import residual
 from thinwire.reduction.columns import FIELDS, HEAD, MODE, ORDINAL
 from thinwire.reduction.kernels.bits import crc
 from thinwire.reduction.kernels.codes import BROKEN, NOTHING, padded, take_code, take_codes, take_mask
-from thinwire.reduction.kernels.compiled import compiled, part
+from thinwire.reduction.kernels.compiled import lean, lean_part
 from thinwire.reduction.kernels.plan import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WATCHED, WHOLE
 from thinwire.reduction.kernels.slots import expected_at, settle_at
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
@@ -67,7 +67,7 @@ _INFINITE = 0x7FF
 decode_residual = residual.decode
 
 
-@part
+@lean_part
 def reconstruct(plan: Any, table: Any, start: int, codes: Any, values: Any) -> bool:
     """The new value of every slot, without changing any. Do all make sense?"""
     for j in range(plan.shape[1]):
@@ -97,7 +97,7 @@ def reconstruct(plan: Any, table: Any, start: int, codes: Any, values: Any) -> b
     return True
 
 
-@part
+@lean_part
 def commit(plan: Any, cells: Any, table: Any, start: int, codes: Any, values: Any) -> None:
     """Move slots and scales on."""
     for j in range(plan.shape[1]):
@@ -115,7 +115,7 @@ def commit(plan: Any, cells: Any, table: Any, start: int, codes: Any, values: An
     table[start + ORDINAL] += 1
 
 
-@part
+@lean_part
 def verdict_on(plan: Any, table: Any, start: int, values: Any) -> int:
     """Do the watched properties have other values than the slots, for whoever is shown both?"""
     found = SAME
@@ -132,7 +132,7 @@ def verdict_on(plan: Any, table: Any, start: int, values: Any) -> int:
     return found
 
 
-@part
+@lean_part
 def judged(plan: Any, table: Any, start: int, values: Any, ordinal: int, seen: Any, row: int) -> int:
     """What the next event of a source shows to whom the one numbered `ordinal` was the last; then it has been seen."""
     if seen is None or row >= len(seen):
@@ -142,7 +142,7 @@ def judged(plan: Any, table: Any, start: int, values: Any, ordinal: int, seen: A
     return verdict_on(plan, table, start, values) if last == ordinal else DOUBTFUL
 
 
-@part
+@lean_part
 def expect(plan: Any, table: Any, start: int, values: Any) -> None:
     """The source's next event is as expected in every slot."""
     for j in range(plan.shape[1]):
@@ -157,7 +157,7 @@ def expect(plan: Any, table: Any, start: int, values: Any) -> None:
     table[start + ORDINAL] += 1
 
 
-@part
+@lean_part
 def rests(plan: Any, table: Any, start: int) -> bool:
     """Does no slot of a source move by itself?"""
     for j in range(plan.shape[1]):
@@ -167,14 +167,14 @@ def rests(plan: Any, table: Any, start: int) -> bool:
     return True
 
 
-@part
+@lean_part
 def copy_cells(source: Any, start: int, target: Any, place: int, count: int) -> None:
     """Cells one by one: a slice would hold on to the table, which must be free to grow."""
     for k in range(count):
         target[place + k] = source[start + k]
 
 
-@part
+@lean_part
 def record(plan: Any, values: Any, place: int, ordinal: int, out: Any, k: int) -> None:
     """Leave an event: numbers as doubles, whole ones as integers."""
     doubles = out.view(np.float64)
@@ -195,7 +195,7 @@ def record(plan: Any, values: Any, place: int, ordinal: int, out: Any, k: int) -
         copy_cells(values, 0, out[k], RECORD, plan.shape[1])
 
 
-@part
+@lean_part
 def go_on(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, values: Any, out: Any, k: int) -> int:
     """The source's next `skip` events, which were as expected; answers with the next free record."""
     start = row * width
@@ -210,7 +210,7 @@ def go_on(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, v
     return k
 
 
-@part
+@lean_part
 def frame_at(raw: Any, at: int, size: int) -> tuple[int, int]:
     """Where the frame of a batch whose length stands here begins and ends; it ends before it begins where it cannot."""
     length = 0
@@ -228,7 +228,7 @@ def frame_at(raw: Any, at: int, size: int) -> tuple[int, int]:
     return at, 0
 
 
-@part
+@lean_part
 def is_whole(raw: Any, size: int) -> bool:
     """Is this a batch of whole frames?"""
     at = 1
@@ -241,7 +241,7 @@ def is_whole(raw: Any, size: int) -> bool:
     return True
 
 
-@part
+@lean_part
 def chain_after(cells: Any, raw: Any, first: int, last: int) -> int:
     """The running check after the frame from byte `first` to `last`; BROKEN where it is no data, or not the next."""
     wide = cells[WIDE]
@@ -255,7 +255,7 @@ def chain_after(cells: Any, raw: Any, first: int, last: int) -> int:
     return chain if chain & 0xFF == raw[body - 1] else BROKEN
 
 
-@part
+@lean_part
 def take_frame(
     plan: Any,
     cells: Any,
@@ -322,7 +322,7 @@ def take_frame(
     return TAKEN
 
 
-@compiled
+@lean
 def take_frames(
     plan: Any,
     cells: Any,
@@ -358,7 +358,7 @@ def take_frames(
     return TAKEN
 
 
-@compiled
+@lean
 def pass_over(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, work: Any, out: Any) -> int:
     """The source's next `skip` events, which were as expected; answers with the number of records."""
     return go_on(plan, table, width, row, skip, shown, work[0], out, 0)

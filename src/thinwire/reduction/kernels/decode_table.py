@@ -15,7 +15,7 @@ from thinwire.frames.kinds import FrameKind
 from thinwire.reduction.columns import ORDINAL
 from thinwire.reduction.kernels.bits import crc
 from thinwire.reduction.kernels.codes import BROKEN
-from thinwire.reduction.kernels.compiled import compiled, part
+from thinwire.reduction.kernels.compiled import lean, lean_part
 from thinwire.reduction.kernels.decode import (
     AT,
     BYTES,
@@ -38,7 +38,7 @@ _WIDE_BIT = 0x10
 _LONGEST = 56
 
 
-@part
+@lean_part
 def varint_at(raw: Any, at: int, end: int) -> tuple[int, int]:
     """A whole number and the byte after it; BROKEN where it is cut off, padded or longer than any of a heartbeat."""
     value = 0
@@ -53,7 +53,7 @@ def varint_at(raw: Any, at: int, end: int) -> tuple[int, int]:
     return BROKEN, at
 
 
-@part
+@lean_part
 def beat_chain(cells: Any, raw: Any, first: int, last: int) -> int:
     """The running check after a heartbeat from byte `first` to `last`; BROKEN where it is none, or not the next."""
     wide = cells[WIDE]
@@ -67,7 +67,7 @@ def beat_chain(cells: Any, raw: Any, first: int, last: int) -> int:
     return chain if chain & 0xFF == raw[body - 1] else BROKEN
 
 
-@part
+@lean_part
 def silences_at(cells: Any, table: Any, width: int, raw: Any, at: int, end: int) -> tuple[int, int]:
     """The byte where the silences of a heartbeat begin, and how many events they tell of; BROKEN where any is odd."""
     sequence, at = varint_at(raw, at, end)
@@ -96,7 +96,7 @@ def silences_at(cells: Any, table: Any, width: int, raw: Any, at: int, end: int)
     return begin, told
 
 
-@part
+@lean_part
 def take_beat(
     plan: Any,
     cells: Any,
@@ -135,7 +135,7 @@ def take_beat(
     return TAKEN
 
 
-@part
+@lean_part
 def take_message(
     plan: Any,
     cells: Any,
@@ -179,7 +179,7 @@ def take_message(
                 return TAKEN
 
 
-@compiled
+@lean
 def take_messages(
     plan: Any,
     cells: Any,

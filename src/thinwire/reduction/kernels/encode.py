@@ -15,7 +15,7 @@ from thinwire.formats.link_state import ATTENTION, VALUES
 from thinwire.frames.control import MAX_SKIP
 from thinwire.reduction import residual
 from thinwire.reduction.columns import DUE, FIELDS, FILLED, HEAD, MODE, ORDINAL, TOLD, TRIAL
-from thinwire.reduction.kernels.compiled import compiled, part, woven
+from thinwire.reduction.kernels.compiled import lean, lean_part, woven
 from thinwire.reduction.kernels.plan import (
     AUTO,
     BAND,
@@ -143,7 +143,7 @@ def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any)
     return count, bits
 
 
-@part
+@lean_part
 def note_trial(plan: Any, cells: Any, table: Any, start: int, ticks: Any, blocks: Any, row: int) -> None:
     """Keep an event for the trial its source is in; ask for attention where one begins or is complete."""
     trial = table[start + TRIAL]
@@ -158,7 +158,7 @@ def note_trial(plan: Any, cells: Any, table: Any, start: int, ticks: Any, blocks
     cells[ATTENTION] = row + 1
 
 
-@part
+@lean_part
 def is_quiet(plan: Any, table: Any, start: int, ticks: Any) -> bool:
     """Is every property that may make an event travel within its tolerance of what is expected? Nothing changes."""
     i = start + HEAD
@@ -176,7 +176,7 @@ def is_quiet(plan: Any, table: Any, start: int, ticks: Any) -> bool:
     return True
 
 
-@part
+@lean_part
 def passes_over(plan: Any, table: Any, start: int, ticks: Any) -> bool:
     """Let an event pass in silence where nothing in it makes it travel; `Gate` does the same for per-event code."""
     ordinal = table[start + ORDINAL]
@@ -217,7 +217,7 @@ def tell(
     return put_frame(plan, cells, row, skip, codes, sent, count, bits, out, at)
 
 
-@part
+@lean_part
 def scale_event(plan: Any, whole: Any, ticks: Any) -> None:
     """The values of a packed event as ticks."""
     values = whole.view(np.float64)
@@ -226,13 +226,13 @@ def scale_event(plan: Any, whole: Any, ticks: Any) -> None:
             ticks[j] = ticks_of(plan, j, whole[j], values[j])
 
 
-@part
+@lean_part
 def room_in(plan: Any, out: Any) -> int:
     """The byte of `out` up to which there is room for another event's frame."""
     return len(out) - 32 - 20 * plan.shape[1]
 
 
-@compiled
+@lean
 def encode_event(
     plan: Any, cells: Any, table: Any, width: int, row: int, whole: Any, work: Any, blocks: Any, out: Any, at: int
 ) -> int:
@@ -247,7 +247,7 @@ def encode_event(
     return tell(plan, cells, table, start, row, ticks, codes, sent, blocks, out, at)
 
 
-@compiled
+@lean
 def encode_packed(
     plan: Any,
     cells: Any,
@@ -280,7 +280,7 @@ def encode_packed(
     return count
 
 
-@part
+@lean_part
 def scale_numbers(values: Any, up: float, down: float, band: int, lowest: float, highest: float, ticks: Any) -> None:
     """A column of numbers as `ticks_of` would give them one by one, without a branch."""
     for n in range(len(values)):
@@ -292,7 +292,7 @@ def scale_numbers(values: Any, up: float, down: float, band: int, lowest: float,
         ticks[n] = np.int64(near) if exact & (near >= lowest) & (near <= highest) else ABSENT
 
 
-@compiled
+@lean
 def scale_columns(plan: Any, whole: Any, ticks: Any) -> None:
     """All values of a batch as ticks, a property at a time; ABSENT where the per-event code must look at one."""
     values = whole.view(np.float64)
@@ -306,7 +306,7 @@ def scale_columns(plan: Any, whole: Any, ticks: Any) -> None:
                 ticks[j, n] = ticks_of(plan, j, whole[j, n], values[j, n])
 
 
-@compiled
+@lean
 def encode_rows(
     plan: Any,
     cells: Any,

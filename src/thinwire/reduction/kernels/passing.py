@@ -11,7 +11,7 @@ from typing import Any
 
 from thinwire.formats.lanes import Lane
 from thinwire.reduction.columns import FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
-from thinwire.reduction.kernels.compiled import compiled, part
+from thinwire.reduction.kernels.compiled import lean, lean_part
 from thinwire.reduction.kernels.plan import LANE, PERIOD, SLOT
 from thinwire.reduction.kernels.slots import expected_at, settle_at
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
@@ -21,7 +21,7 @@ _NEAR = TICK_LIMIT // 4
 """ticks up to which steps may be added up: none of them comes to a limit where it would be cut off"""
 
 
-@part
+@lean_part
 def pass_season(plan: Any, table: Any, start: int, j: int, count: int) -> None:
     """The same where each value has its own place in the period, which the number of the event tells."""
     ordinal = table[start + ORDINAL]
@@ -31,7 +31,7 @@ def pass_season(plan: Any, table: Any, start: int, j: int, count: int) -> None:
     table[start + ORDINAL] = ordinal
 
 
-@part
+@lean_part
 def pass_slot(plan: Any, table: Any, start: int, j: int, count: int) -> None:
     """A slot goes on by so many events that are as expected."""
     i = start + HEAD + plan[SLOT, j] * FIELDS
@@ -55,7 +55,7 @@ def pass_slot(plan: Any, table: Any, start: int, j: int, count: int) -> None:
             return
 
 
-@part
+@lean_part
 def pass_row(plan: Any, table: Any, start: int, seen: int) -> int:
     """A source goes on to the event `seen`; how many were passed over."""
     count = seen - table[start + ORDINAL]
@@ -68,13 +68,13 @@ def pass_row(plan: Any, table: Any, start: int, seen: int) -> int:
     return count
 
 
-@compiled
+@lean
 def pass_one(plan: Any, table: Any, width: int, row: int, seen: int) -> int:
     """One source goes on; how many events were passed over."""
     return pass_row(plan, table, row * width, seen)
 
 
-@compiled
+@lean
 def pass_all(plan: Any, table: Any, width: int, places: Any, seen: Any) -> int:
     """Every source goes on to the event that `seen` has at its place; how many were passed over."""
     count = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from thinwire.formats.lanes import Lane
 from thinwire.reduction.columns import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
-from thinwire.reduction.kernels.compiled import part, woven
+from thinwire.reduction.kernels.compiled import lean_part, woven
 from thinwire.reduction.kernels.plan import LANE, PERIOD, RING, SLOT
 from thinwire.reduction.predictors.steps import SEASONAL, observe_trend, predict
 from thinwire.reduction.predictors.steps import TREND as TREND_MODE
@@ -14,7 +14,7 @@ from thinwire.reduction.predictors.steps import TREND as TREND_MODE
 _TICK = int(Lane.TICK)
 
 
-@part
+@lean_part
 def season_place(plan: Any, table: Any, start: int, j: int) -> int:
     """Where the value one period before the next event stands."""
     return start + plan[RING, j] + (table[start + ORDINAL] + 1) % plan[PERIOD, j]
@@ -46,7 +46,7 @@ def settle_at(plan: Any, table: Any, start: int, j: int, x: int) -> None:
         table[season_place(plan, table, start, j)] = x
 
 
-@part
+@lean_part
 def advance_at(plan: Any, table: Any, start: int) -> None:
     """The source's next event is as expected in every slot, all of which have values."""
     for j in range(plan.shape[1]):

@@ -19,7 +19,7 @@ from thinwire.formats.link_state import (
 from thinwire.formats.scales import adapt
 from thinwire.frames.kinds import FrameKind
 from thinwire.reduction.kernels.bits import bit_length, crc, finish, put, put_code, put_long
-from thinwire.reduction.kernels.compiled import part, woven
+from thinwire.reduction.kernels.compiled import lean_part, woven
 from thinwire.reduction.kernels.plan import LANE
 
 _TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
@@ -75,7 +75,7 @@ def put_narrow(bits: int, total: int, out: Any, at: int, held: int, count: int) 
     return at, held, count
 
 
-@part
+@lean_part
 def put_float(out: Any, at: int, held: int, count: int, code: int) -> tuple[int, int, int]:
     """The XOR of two bit patterns without the zeros at its ends."""
     zeros = 0

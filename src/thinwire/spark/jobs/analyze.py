@@ -24,7 +24,7 @@ from thinwire.evaluation.analysis.in_process import stamper_for, working
 from thinwire.evaluation.analysis.reading import SAMPLED
 from thinwire.evaluation.analysis.stamping import Stamper
 from thinwire.evaluation.analysis.workplace import Workplace
-from thinwire.spark.jobs.analyze_reading import head_of, landed, numbered, parsed
+from thinwire.spark.jobs.analyze_reading import head_of, landed, naming_damage, numbered, parsed
 from thinwire.spark.sweep import sweep
 from thinwire.spark.watched import Progress, watched
 from thinwire.transports.nats.blocking import open_source
@@ -51,7 +51,7 @@ def analyze(
     rejects: where lines that are no events are written to, as a table; only counted and sampled where it is not given
     """
     frame = partial(parsed, spark, paths)
-    with working(work) as folder:
+    with working(work) as folder, naming_damage():
         found = _analyzed(spark, frame, wanted, folder, rejects, progress)
     return Report([found], command, _now(), version, wanted.share)
 

@@ -5,7 +5,9 @@ Lines are parsed by the same code as without Spark. A line that is no event has 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -45,6 +47,18 @@ def landed(rows: DataFrame, schema: Schema, stamper: Stamper | None = None) -> D
 
     columns = [named(p.name) for p in schema if p.name in rows.columns]
     return read_by(rows.select(*columns, "_offset", "_ordinal"), lambda: lines, stamper)
+
+
+@contextmanager
+def naming_damage() -> Iterator[None]:
+    """A file that cannot be read through, such as one that only its name calls gzipped, is found out on the way."""
+    try:
+        yield
+    except Exception as problem:  # a session in this process and a remote one raise different things
+        found = re.search(r"FAILED_READ_FILE.*? reading file (\S+)\.\s", str(problem))
+        if found is None:
+            raise
+        raise ConfigError("damaged, or not what its name says: this cannot be read", path=bare(found[1])) from None
 
 
 def head_of(frame: DataFrame) -> list[dict[str, Any]]:

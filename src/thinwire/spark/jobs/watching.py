@@ -11,6 +11,8 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from thinwire.spark.source.offsets import read_written
+
 PULSE = 0.25
 PATIENCE = 120.0
 """seconds that a batch may go on once the end was asked for; one that is cut off is done again at the next start"""
@@ -85,4 +87,4 @@ def _done(query: StreamingQuery) -> Any:
 
 def _offsets(text: Any) -> dict[str, int]:
     found = json.loads(text) if isinstance(text, str) else text
-    return found if isinstance(found, dict) else {}
+    return {topic: place.offset for topic, place in read_written(found).items()} if isinstance(found, dict) else {}

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from thinwire.errors import ConfigError
 from thinwire.transports.broker import Span
@@ -45,6 +46,38 @@ class Place:
         unknown = sorted(set(self.by_topic) - set(topics))
         if unknown:
             raise ConfigError("an offset of a topic that is not read", option=option, topic=unknown[0], topics=topics)
+
+
+class Reached(NamedTuple):
+    """How far a stream has come in a topic: the next message to read, and of which log.
+
+    log: when that was made (`Span.made`), for a log that is deleted and made again counts from 1 again; empty where
+    nobody knows
+    """
+
+    offset: int
+    log: str = ""
+
+
+def written(reached: Mapping[str, Reached]) -> dict[str, Any]:
+    """As the checkpoint of a query holds it.
+
+    >>> written({"rooms": Reached(120, "2026-01-31T08:00:00Z"), "doors": Reached(1)})
+    {'rooms': {'offset': 120, 'log': '2026-01-31T08:00:00Z'}, 'doors': {'offset': 1}}
+    """
+    return {
+        topic: {"offset": place.offset, "log": place.log} if place.log else {"offset": place.offset}
+        for topic, place in reached.items()
+    }
+
+
+def read_written(found: Mapping[str, Any]) -> dict[str, Reached]:
+    """What `written` wrote; plain offsets, as checkpoints once had them, do not tell of which log they are.
+
+    >>> read_written({"rooms": {"offset": 120, "log": "2026-01-31T08:00:00Z"}, "doors": 7})["doors"]
+    Reached(offset=7, log='')
+    """
+    return {topic: Reached(**place) if isinstance(place, dict) else Reached(place) for topic, place in found.items()}
 
 
 def read_places(option: str, text: str) -> Place:

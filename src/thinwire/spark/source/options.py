@@ -46,6 +46,8 @@ NAMES = (
 CREDENTIALS = ("token", "user", "password", "credentials", "nkey", "ca", "certificate", "key", "hostname")
 """options of the connection, passed on as they are"""
 MAX_PARTITIONS = 10_000
+_END = 253_402_300_800_000
+"""milliseconds since the epoch at which years get a fifth digit"""
 Columns = Literal["events", "frames", "messages"]
 """a row is an event, a frame as it travelled, or a message as it lies in the log"""
 
@@ -84,11 +86,10 @@ class Options:
         if unknown:
             raise ConfigError("no such option", option=unknown[0], choose_from=list(NAMES))
         asked = Asked(given)
-        topics = tuple(check_topic(name.strip()) for name in (asked.text("subscribe") or "").split(",") if name.strip())
         made = cls(
             servers=asked.servers(),
             path=asked.text("path"),
-            topics=topics,
+            topics=asked.topics(),
             pattern=asked.pattern(),
             starting=asked.places("startingOffsets"),
             ending=asked.places("endingOffsets") or Place(LATEST),
@@ -145,6 +146,13 @@ class Asked:
             raise ConfigError(detail, option="servers", scheme=scheme)
         return value
 
+    def topics(self) -> tuple[str, ...]:
+        names = [name.strip() for name in (self.text("subscribe") or "").split(",")]
+        try:
+            return tuple(check_topic(name) for name in dict.fromkeys(names) if name)
+        except ConfigError as problem:
+            raise ConfigError(problem.detail, option="subscribe", **problem.facts) from None
+
     def pattern(self) -> str | None:
         value = self.text("subscribePattern")
         try:
@@ -177,7 +185,7 @@ class Asked:
         value = self.text(name)
         if value is None:
             return None
-        if re.fullmatch(r"[0-9]{1,15}", value):
+        if re.fullmatch(r"[0-9]{1,15}", value) and int(value) < _END:
             return int(value) / 1000
         try:
             written = datetime.fromisoformat(value)

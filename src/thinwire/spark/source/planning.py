@@ -10,7 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from thinwire.control.landing import Landing, Range, span_of
 from thinwire.control.names import log_of
 from thinwire.errors import ConfigError, DataLoss
-from thinwire.spark.source.offsets import EARLIEST, Place
+from thinwire.spark.source.offsets import EARLIEST, Place, Reached
 from thinwire.spark.source.options import Options
 from thinwire.transports.broker import Span
 from thinwire.transports.source import LogSource
@@ -23,6 +23,7 @@ A_PART = 50_000
 class Part(InputPartition):
     """A part of a query: the messages of a topic from an offset to another, both included.
 
+    log: of which log, by when it was made
     follows: the name under which the state before it may have been kept; leaves: under which the state behind it is;
     drops: the name of a state that nobody needs any more
     """
@@ -30,6 +31,7 @@ class Part(InputPartition):
     topic: str
     first: int
     last: int
+    log: str = ""
     follows: str = ""
     leaves: str = ""
     drops: str = ""
@@ -57,22 +59,23 @@ def starts(source: LogSource, options: Options, topics: list[str], default: int)
     return {topic: _start(place, topic, span) for topic, span in spans.items()}
 
 
-def ends(source: LogSource, options: Options, topics: list[str]) -> dict[str, int]:
-    """The offset behind the last message to read of every topic."""
+def ends(source: LogSource, options: Options, topics: list[str]) -> dict[str, Reached]:
+    """The place behind the last message to read of every topic."""
     options.ending.check("endingOffsets", topics)
     return {topic: _end(options, topic, span_of(source, log_of(topic))) for topic in topics}
 
 
-def parts(source: LogSource, options: Options, first: Mapping[str, int], behind: Mapping[str, int]) -> list[Part]:
+def parts(source: LogSource, options: Options, first: Mapping[str, int], behind: Mapping[str, Reached]) -> list[Part]:
     """The parts of what lies between two places; those of a topic in their order."""
-    asked = {topic: Range(first.get(topic, 1), end - 1) for topic, end in behind.items()}
+    asked = {topic: Range(first.get(topic, 1), end.offset - 1) for topic, end in behind.items()}
     total = sum(map(len, asked.values()))
     wanted = options.min_partitions or -(-total // A_PART)
     made: list[Part] = []
     for topic, messages in asked.items():
         if messages:
             share = max(1, -(-wanted * len(messages) // total))
-            made += [Part(topic, one.first, one.last) for one in _split(source, options, topic, messages, share)]
+            split = _split(source, options, topic, messages, share)
+            made += [Part(topic, one.first, one.last, behind[topic].log) for one in split]
     return made
 
 
@@ -94,7 +97,7 @@ def _start(place: Place, topic: str, span: Span) -> int:
     return first
 
 
-def _end(options: Options, topic: str, span: Span) -> int:
+def _end(options: Options, topic: str, span: Span) -> Reached:
     asked = options.ending.of(topic)
     if asked == EARLIEST:
         raise ConfigError("a table cannot end at its beginning", option="endingOffsets", topic=topic, offset=asked)
@@ -102,4 +105,4 @@ def _end(options: Options, topic: str, span: Span) -> int:
     if end > span.last + 1:
         detail = "the log does not reach that far yet"
         raise ConfigError(detail, option="endingOffsets", topic=topic, offset=end, end=span.last + 1)
-    return end
+    return Reached(end, span.made)

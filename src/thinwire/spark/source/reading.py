@@ -18,18 +18,29 @@ from thinwire.transports.source import LogSource
 def read_part(options: Options, schema: pa.Schema, part: Part) -> Iterator[pa.RecordBatch]:
     """The rows of a part, with these columns."""
     with opened(options) as source:
-        for batch in (_events if options.columns == "events" else _raw)(source, options, part):
+        made = (
+            _events(source, options, part, schema.names) if options.columns == "events" else _raw(source, options, part)
+        )
+        for batch in made:
             yield fitted(batch, schema)
 
 
 def _raw(source: LogSource, options: Options, part: Part) -> Iterator[pa.RecordBatch]:
     read = frames if options.columns == "frames" else messages
-    return read(source, part.topic, Range(part.first, part.last), fail_on_data_loss=options.fail_on_data_loss)
+    wanted = Range(part.first, part.last)
+    return read(source, part.topic, wanted, fail_on_data_loss=options.fail_on_data_loss, log=part.log)
 
 
-def _events(source: LogSource, options: Options, part: Part) -> Iterator[pa.RecordBatch]:
+def _events(source: LogSource, options: Options, part: Part, columns: list[str]) -> Iterator[pa.RecordBatch]:
     spool = Spool(options.state_location)
-    landing = Landing(source, part.topic, fail_on_data_loss=options.fail_on_data_loss, demand=options.demand)
+    landing = Landing(
+        source,
+        part.topic,
+        fail_on_data_loss=options.fail_on_data_loss,
+        log=part.log,
+        demand=options.demand,
+        columns=columns,
+    )
     yield from landing.rows(part.first, part.last, spool.get(part.follows) if part.follows else None)
     state = landing.state() if part.leaves else None
     if state is not None:

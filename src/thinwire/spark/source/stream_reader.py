@@ -1,7 +1,8 @@
 """Streams: `spark.readStream.format("thinwire")`.
 
-A place in the stream is an object of offsets by topic, each that of the next message to read. The checkpoint of the
-query is the only truth about what was read; nothing is acknowledged anywhere else.
+A place in the stream is an object by topic: the offset of the next message to read, and when the log was made that it
+is an offset of. The checkpoint of the query is the only truth about what was read; nothing is acknowledged anywhere
+else.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from thinwire.control.landing import TopicSchemas, span_of
+from thinwire.control.landing import REMADE, TopicSchemas, span_of
 from thinwire.control.names import log_of
 from thinwire.errors import ConfigError, DataLoss, SchemaChanged
 from thinwire.spark.source.admission import admitted
-from thinwire.spark.source.offsets import LATEST, Place
+from thinwire.spark.source.offsets import LATEST, Place, Reached, read_written, written
 from thinwire.spark.source.opening import open_any, topics_of
 from thinwire.spark.source.options import Options
 from thinwire.spark.source.planning import Part, parts, starts
@@ -34,7 +35,8 @@ from thinwire.spark.source.schemas import arrow_of, check_columns, columns_of
 from thinwire.spark.source.spool import Spool
 from thinwire.transports.source import LogSource
 
-Offsets = dict[str, int]
+Offsets = dict[str, Any]
+"""a place in the stream, as Spark keeps it"""
 
 _log = logging.getLogger("thinwire.spark")
 
@@ -53,8 +55,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._run = token_hex(8)
         self._source: LogSource | None = None
         self._topics: list[str] | None = None
-        self._target: Offsets | None = None
-        self._before: Offsets = {}
+        self._target: dict[str, Reached] | None = None
+        self._before: dict[str, int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_source": None}  # a connection stays in the process that made it
@@ -62,7 +64,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offsets:
         """Where a query begins that has no checkpoint yet."""
         Spool(self.options.state_location).sweep()
-        return starts(self._opened(), self.options, self._read_topics(), LATEST)
+        first = starts(self._opened(), self.options, self._read_topics(), LATEST)
+        return written({topic: Reached(first[topic], end.log) for topic, end in self._ends().items()})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """How much a batch takes at most, as far as that was asked for."""
@@ -71,17 +74,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
         """How far the next batch goes."""
-        end = self._target or self._ends()
-        self._check_ends(start, end)
-        if end != start:
+        before, end = read_written(start), self._target or self._ends()
+        self._check_logs(before, end)
+        if end != before:
             self._check_schemas()
-        first = {topic: start.get(topic) or self._earliest(topic) for topic in end}
+        first = {topic: self._first(topic, before.get(topic), behind) for topic, behind in end.items()}
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return {**start, **admitted(first, end, most)}
+        reached = admitted(first, {topic: behind.offset for topic, behind in end.items()}, most)
+        return {**start, **written({topic: Reached(reached[topic], end[topic].log) for topic in end})}
 
     def reportLatestOffset(self) -> Offsets:
         """How far the logs go now, for the figures of the query."""
-        return self._ends()
+        return written(self._ends())
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Read what is there now, in as many batches as it takes, and end."""
@@ -89,9 +93,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """The parts of a batch. The first of a topic goes on where the last of the batch before stopped."""
-        source = self._opened()
-        first = {topic: self._first(topic, start.get(topic), behind) for topic, behind in end.items()}
-        made = parts(source, self.options, first, end)
+        before, ends = read_written(start), read_written(end)
+        first = {topic: self._first(topic, before.get(topic), behind) for topic, behind in ends.items()}
+        made = parts(self._opened(), self.options, first, ends)
         if self.options.columns == "events":
             self._hand_on(made)
         return made
@@ -127,21 +131,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Under which the state of a topic's links before an offset is left, in this run of the query."""
         return f"{self._run}-{topic}-{offset}"
 
-    def _first(self, topic: str, start: int | None, behind: int) -> int:
-        """The first message of a batch. A log that ends before the place was made again: all of it is new."""
-        if start is None:
+    def _first(self, topic: str, before: Reached | None, behind: Reached) -> int:
+        """The first message of a batch. All of a log that was made again is new."""
+        if before is None or _is_another(before, behind):
             return self._earliest(topic)
-        if behind >= start:
-            return start
-        _log.warning("%s: the log ends at %d, before %d: it was made again", topic, behind, start)
-        return self._earliest(topic)
+        return before.offset
 
-    def _check_ends(self, start: Offsets, end: Offsets) -> None:
-        shorter = [topic for topic, behind in end.items() if behind < start.get(topic, behind)]
-        if shorter and self.options.fail_on_data_loss:
-            topic = shorter[0]
-            detail = "the log ends before the place that was reached: it was deleted, and perhaps made again"
-            raise DataLoss(detail, topic=topic, offset=start[topic], end=end[topic], option="failOnDataLoss")
+    def _check_logs(self, start: dict[str, Reached], end: dict[str, Reached]) -> None:
+        """Are the logs those in which the places were reached?"""
+        for topic, behind in end.items():
+            before = start.get(topic, behind)
+            if _is_another(before, behind):
+                if self.options.fail_on_data_loss:
+                    raise DataLoss(
+                        REMADE, topic=topic, offset=before.offset, end=behind.offset, option="failOnDataLoss"
+                    )
+                _log.warning("%s: %s; it is read from its beginning, not from %d", topic, REMADE, before.offset)
 
     def _check_schemas(self) -> None:
         """Has a topic got another schema? Asked after its end was: nothing before that end was written with a later."""
@@ -153,9 +158,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _earliest(self, topic: str) -> int:
         return span_of(self._opened(), log_of(topic)).first
 
-    def _ends(self) -> Offsets:
-        source = self._opened()
-        return {topic: span_of(source, log_of(topic)).last + 1 for topic in self._read_topics()}
+    def _ends(self) -> dict[str, Reached]:
+        spans = {topic: span_of(self._opened(), log_of(topic)) for topic in self._read_topics()}
+        return {topic: Reached(span.last + 1, span.made) for topic, span in spans.items()}
 
     def _read_topics(self) -> list[str]:
         if self._topics is None:
@@ -168,3 +173,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._source is None:
             self._source = open_any(self.options)
         return self._source
+
+
+def _is_another(before: Reached, behind: Reached) -> bool:
+    """Is the log, as it is now, another one than that in which a place was reached? Logs do not become shorter."""
+    return behind.offset < before.offset or (before.log != behind.log and "" not in (before.log, behind.log))

@@ -5,7 +5,7 @@
 >>> [log.store(subject, b"21.5") for subject in ("rooms.a", "rooms.b", "rooms.a")]
 [1, 2, 3]
 >>> log.span()
-Span(first=2, last=3, messages=2, stored_bytes=22)
+Span(first=2, last=3, messages=2, stored_bytes=22, made='')
 >>> log.last("rooms.*", up_to=2).subject
 'rooms.b'
 """

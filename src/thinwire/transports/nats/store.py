@@ -88,9 +88,10 @@ class Store:
                 raise refused.translated(log=log) from None
 
     async def span(self, log: str) -> Span:
-        state = (await self.info(log))["state"]
+        info = await self.info(log)
+        state, made = info["state"], str(info.get("created", ""))
         first, last = int(state["first_seq"]), int(state["last_seq"])
-        return Span(max(first, 1), last, int(state["messages"]), int(state["bytes"]))
+        return Span(max(first, 1), last, int(state["messages"]), int(state["bytes"]), made)
 
     async def subjects(self, log: str, pattern: str) -> dict[str, int]:
         check_pattern(pattern)

@@ -38,13 +38,13 @@ class RecordedLog:
         self._kept: OrderedDict[int, Columns] = OrderedDict()
 
     def span(self) -> Span:
-        """What is here."""
+        """What is here. Nothing is ever changed, so the first block tells a recording from any other."""
         if not len(self._blocks):
             return Span(1, 0, 0, 0)
         blocks = self._blocks
-        return Span(
-            int(blocks["first"][0]), int(blocks["last"][-1]), int(blocks["messages"].sum()), int(blocks["size"].sum())
-        )
+        first, last = int(blocks["first"][0]), int(blocks["last"][-1])
+        messages, size = int(blocks["messages"].sum()), int(blocks["size"].sum())
+        return Span(first, last, messages, size, made=repr(float(blocks["newest"][0])))
 
     def times(self) -> tuple[float, float] | None:
         """When the first and the last message were stored."""
