@@ -9,16 +9,8 @@ from typing import Annotated
 import typer
 
 from thinwire.cli.ending import run
-from thinwire.cli.live import (
-    DEFAULT_URL,
-    Access,
-    CaOption,
-    CertificateOption,
-    CredentialsOption,
-    KeyOption,
-    TokenOption,
-    UrlOption,
-)
+from thinwire.cli.identity import NOBODY, Identity, identified
+from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.place_apply import opened
 from thinwire.cli.sparks import MasterOption
@@ -31,6 +23,7 @@ WithOption = Annotated[str, typer.Option("--with", help="module:function that ma
 TableOption = Annotated[Path, typer.Option("--table", metavar="DIR", help="Where the stream is landed, as Parquet.")]
 
 
+@identified
 def teach_(
     topic: TopicArgument,
     source: FromOption,
@@ -38,11 +31,7 @@ def teach_(
     table: TableOption,
     to: UrlOption = DEFAULT_URL,
     master: MasterOption = "local[*]",
-    token_file: TokenOption = None,
-    creds: CredentialsOption = None,
-    ca: CaOption = None,
-    cert: CertificateOption = None,
-    key: KeyOption = None,
+    who: Identity = NOBODY,
     json: JsonOption = False,
 ) -> None:
     """Land a topic, let a function on Spark make a model of it, and give that to the function of a topic.
@@ -53,7 +42,7 @@ def teach_(
     \b
     thinwire place teach region-7.gps --from region-7.update --with speeds:usual --table landed/region-7
     """
-    output, access = Output(json), Access(to, token_file, creds, ca, cert, key)
+    output, access = Output(json), Access(to, who)
     called = find(learning)
     from thinwire.spark.jobs.edge_learning import land, model_of
     from thinwire.spark.session import session
