@@ -29,7 +29,7 @@ MOST_COPIES = 64
 MOST_CELLS = 10_000
 """cells that are split, the most crowded first: a table that travels to all tasks"""
 SAMPLE = 100_000
-"""events from which crowds are estimated"""
+"""events, and rectangles, from which crowds are estimated"""
 SMALLEST, LARGEST = -60, 2.0**60
 
 
@@ -40,7 +40,7 @@ def grid_join(events: DataFrame, distinct: DataFrame, axes: Sequence[str]) -> Da
     there = _touched(distinct, axes, sizes)
     here = _placed(events, axes, sizes)
     keys = [*(f"{axis}_grid" for axis in axes), *(f"{axis}_cell" for axis in axes)]
-    copies = _crowded(events, axes, sizes, there, keys)
+    copies = _crowded(events, distinct, axes, sizes, keys)
     if copies is not None:
         here, there = _dealt(here, there, copies, keys)
         keys = [*keys, "copy"]
@@ -68,10 +68,12 @@ def grouped(exponents: Sequence[int], counts: Sequence[int]) -> dict[int, int]:
 
 
 class Sizes(NamedTuple):
-    """Of each axis the grid of every power of two that sides have, and the combinations of grids that are used."""
+    """Of each axis the grid of every power of two that sides have, the combinations of grids that are used, and how
+    many rectangles there are."""
 
     grid_of: list[dict[int, int]]
     used: list[tuple[int, ...]]
+    rectangles: int
 
     @classmethod
     def of(cls, distinct: DataFrame, axes: Sequence[str]) -> Sizes:
@@ -89,7 +91,7 @@ class Sizes(NamedTuple):
         if len(used) > MOST_GRIDS:
             detail = "sides of too many sizes for the grid: match by index"
             raise ConfigError(detail, grids=len(used), limit=MOST_GRIDS)
-        return cls(tables, sorted(used))
+        return cls(tables, sorted(used), sum(row["count"] for row in rows))
 
 
 def _exponent(axis: str) -> Column:
@@ -131,21 +133,26 @@ def _cell(value: Column, grid: Column) -> Column:
 
 
 def _crowded(
-    events: DataFrame, axes: Sequence[str], sizes: Sizes, there: DataFrame, keys: list[str]
+    events: DataFrame, distinct: DataFrame, axes: Sequence[str], sizes: Sizes, keys: list[str]
 ) -> DataFrame | None:
     """Cells with too many comparisons for one task, and how many copies of their rectangles to make.
 
-    Events are estimated from a sample of them; a wrong estimate costs time, never a pair.
+    Both sides are estimated from samples; a wrong estimate costs time, never a pair.
     """
-    total = events.count()
-    share = min(1.0, SAMPLE / max(total, 1))
-    sample = _placed(events.sample(fraction=share, seed=0) if share < 1.0 else events, axes, sizes)
-    points = sample.groupBy(*keys).agg((F.count("*") / F.lit(share)).alias("points"))
-    held = there.groupBy(*keys).agg(F.count("*").alias("held"))
+    few, one_in = _sampled(events, events.count())
+    points = _placed(few, axes, sizes).groupBy(*keys).agg((F.count("*") * one_in).alias("points"))
+    few, one_in = _sampled(distinct, sizes.rectangles)
+    held = _touched(few, axes, sizes).groupBy(*keys).agg((F.count("*") * one_in).alias("held"))
     work = (F.col("points") * F.col("held") / F.lit(float(CROWDED))).cast("int")
     found = points.join(held, keys).select(*keys, F.least(work + 1, F.lit(MOST_COPIES)).alias("copies"))
     kept = found.where(F.col("copies") > 1).orderBy(F.desc("copies")).limit(MOST_CELLS).toArrow()
     return events.sparkSession.createDataFrame(kept) if kept.num_rows else None
+
+
+def _sampled(rows: DataFrame, total: int) -> tuple[DataFrame, float]:
+    """Some of so many rows, and how many each of them stands for."""
+    share = min(1.0, SAMPLE / max(total, 1))
+    return (rows.sample(fraction=share, seed=0) if share < 1.0 else rows), 1 / share
 
 
 def _dealt(here: DataFrame, there: DataFrame, copies: DataFrame, keys: list[str]) -> tuple[DataFrame, DataFrame]:
