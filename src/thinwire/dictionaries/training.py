@@ -46,8 +46,9 @@ FEWEST = 8
 """messages; fewer say nothing about the next"""
 ENOUGH = 10
 """bytes of sample for every byte of a dictionary: with fewer it learns the sample by heart"""
-CLEARLY = 0.99
-"""of the bytes of the length that zstd's search finds, what another length must stay below to be kept instead"""
+WEIGHTS = {SEARCHED: 0.99, LATEST: 1.05}
+"""how many times over the bytes count that a way leaves. What zstd's own search finds stays where another length is not
+clearly better; the latest messages serve those that follow at once, which judge, better than those that come later"""
 SIZES = (4096, 16384, 65536)
 
 COSTS: dict[tuple[str, int], float] = {
@@ -96,6 +97,15 @@ def ratio(dictionary: Dictionary, messages: Sequence[bytes]) -> float:
     return 100 * (1 - after / before) if before else 0.0
 
 
+def left(segment: int, saved: float) -> float:
+    """What to compare ways by: the share of bytes that is left, in per cent, with the weight of its segments.
+
+    >>> left(512, 80.0), left(LATEST, 80.0)
+    (20.0, 21.0)
+    """
+    return WEIGHTS.get(segment, 1.0) * (100 - saved)
+
+
 def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) -> Iterator[dict[str, Any]]:
     """The events without what never leaves its publisher: what is written from these may be trained on."""
     hidden = {one.name for one in schema if one.confidential}
@@ -113,12 +123,8 @@ def _ways(sizes: Sequence[int], budget: float) -> Iterator[Way]:
 def _kept(messages: Sequence[bytes], way: Way) -> Dictionary | None:
     """Of dictionaries of all messages, with segments of several lengths, the one that packs the later ones smallest."""
     later = messages[int(LEARNING * len(messages)) :]
-
-    def left(segment: int, made: Dictionary) -> float:
-        return (CLEARLY if segment == SEARCHED else 1.0) * (100 - ratio(made, later))
-
     built = ((segment, build(messages, replace(way, segment=segment))) for segment in (SEARCHED, *MORE_SEGMENTS))
-    judged = [(left(segment, made), made) for segment, made in built if made is not None]
+    judged = [(left(segment, ratio(made, later)), made) for segment, made in built if made is not None]
     return min(judged, key=lambda one: one[0], default=(0.0, None))[1]
 
 
@@ -139,4 +145,4 @@ def _judged(messages: Sequence[bytes], ways: Sequence[Way]) -> tuple[Way, Dictio
         return None
     trials = ((way, build(messages[:learning], way)) for way in ways)
     judged = [(way, trial, ratio(trial, messages[learning:])) for way, trial in trials if trial is not None]
-    return max(judged, key=lambda one: one[2], default=None)
+    return min(judged, key=lambda one: left(one[0].segment, one[2]), default=None)

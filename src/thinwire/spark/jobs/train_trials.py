@@ -24,7 +24,7 @@ from thinwire.dictionaries import Codec, Dictionary, Facts, codec_of
 from thinwire.dictionaries.accounting import SLOT
 from thinwire.dictionaries.building import LATEST, MORE_SEGMENTS, PLAIN, SMALLEST, Way, build
 from thinwire.dictionaries.codecs import Deflate
-from thinwire.dictionaries.training import COSTS, ENOUGH, FEWEST, LEARNING
+from thinwire.dictionaries.training import COSTS, ENOUGH, FEWEST, LEARNING, left
 from thinwire.dictionaries.travelling import cost
 
 DEFLATE = "deflate"
@@ -99,8 +99,9 @@ def trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment:
 
 
 def best_of(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The one that saves most, of equals the first; None where there is none with a dictionary."""
-    return max((one for one in candidates if one.codec != DEFLATE), key=lambda one: one.saved, default=None)
+    """The one that leaves least, of equals the first; None where there is none with a dictionary."""
+    dictionaries = (one for one in candidates if one.codec != DEFLATE)
+    return min(dictionaries, key=lambda one: left(one.segment, one.saved), default=None)
 
 
 def built(messages: Sequence[bytes], chosen: Candidate) -> Dictionary | None:
