@@ -24,7 +24,7 @@ from thinwire.placement.pricing import Counts, every_pattern, price
 from thinwire.placement.simplex import Master
 from thinwire.placement.topics import Vector, check_together
 
-BUDGET = 3_000_000
+BUDGET = 2_000_000
 """sets that a search for patterns may ask the judge about"""
 EVERY = 500_000
 """sets that it may be asked about where all patterns are wanted: they are kept"""
@@ -42,7 +42,7 @@ DIVING = 6
 """the same, while diving"""
 DIVES = 8
 """how often diving is tried, each time beginning elsewhere, as long as the bound is not reached"""
-SMALL_ENOUGH = 500
+AGAIN = 500
 """topics up to which it is tried again"""
 MOST_SLACK, LAST_SLACK = 0.5, 1e-4
 SMALL = 1e-6
@@ -147,7 +147,7 @@ def dive(judge: Judge, k: int, relaxed: Relaxed) -> list[Shared]:
     if k == 2 and len(judge.of) <= MATCHED:
         options.append(pairs(judge, range(len(judge.of))))
     else:
-        for turn in range(DIVES if len(judge.of) <= SMALL_ENOUGH else 1):
+        for turn in range(DIVES if len(judge.of) <= AGAIN else 1):
             if min(map(len, options)) > relaxed.bound:
                 options.append(_dealt(judge, _rounded(judge, relaxed, k, turn)))
     return min(options, key=len)
@@ -161,12 +161,16 @@ def _rounded(judge: Judge, relaxed: Relaxed, k: int, turn: int) -> Iterator[Vect
         whole = [(pattern, math.floor(share + SMALL)) for pattern, share in used]
         if turn or not any(times for _, times in whole):
             whole = [(sorted(used, key=lambda pair: -pair[1])[min(turn, len(used) - 1)][0], 1)]
-        turn = 0
+        turn, before = 0, left
         for pattern in (pattern for pattern, times in whole for _ in range(times)):
             taken = _seated(judge, pattern, left, below)
             if taken.sum() > 0:
                 left = left - taken
                 yield taken
+        if left is before:  # what is in use by rounding errors alone seats nobody: one topic gets a host
+            taken = np.eye(len(left))[int((left > 0).argmax())]
+            left = left - taken
+            yield taken
         master = Master(left, steps(below))
         _offer_all(master, (np.minimum(pattern, left) for pattern in patterns))
         _improved(judge, master, k, DIVING)
