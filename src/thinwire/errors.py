@@ -52,8 +52,9 @@ _LIMITS = {"choose_from": 400}
 
 
 def _short(value: Any, limit: int) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+    """The middle is left out: a path ends with what says most."""
+    text, half = repr(value), (limit - 3) // 2
+    return text if len(text) <= limit else f"{text[:half]}...{text[-half:]}"
 
 
 class LocalFault(ThinwireError):

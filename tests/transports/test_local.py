@@ -86,9 +86,9 @@ def test_messages_grow_old_by_the_clock():
         for _ in range(3):
             await here.append("short", "s", b"12345")
             clock.advance(4)
-        assert tuple(await here.span("short")) == (2, 3, 2, 12)
+        assert tuple(await here.span("short"))[:4] == (2, 3, 2, 12)
         clock.advance(100)
-        assert tuple(await here.span("short")) == (4, 3, 0, 0)
+        assert tuple(await here.span("short"))[:4] == (4, 3, 0, 0)
         assert await here.offset_at("short", 0.0) == 4
         assert await here.last("short", "s") is None
         assert await here.append("short", "s", b"") == 4
@@ -121,8 +121,8 @@ def test_a_log_is_bounded_by_its_size():
         for _ in range(10):
             await here.append("small", "s", b"123456789")
             await here.append("log", "a.b", b"1234567")
-        assert tuple(await here.span("small")) == (8, 10, 3, 30)
-        assert tuple(await here.span("log")) == (7, 10, 4, 40)
+        assert tuple(await here.span("small"))[:4] == (8, 10, 3, 30)
+        assert tuple(await here.span("log"))[:4] == (7, 10, 4, 40)
 
     run(story, log_size=40)
 
