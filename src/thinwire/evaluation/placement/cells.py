@@ -41,6 +41,7 @@ def placement(
     first: int = 3,
     train_runs: int = 400,
     kept: float = 0.9,
+    spare: int = 0,
     models: Models | None = None,
 ) -> Mapping[str, Any]:
     """One placement of random topics, and what it came to in the simulator.
@@ -48,10 +49,11 @@ def placement(
     solver: first-fit, largest-sets, hybrid (with `first`), all with the published model; or ours, with our own;
         or first-fit-ours and published-balanced, which show whether model or solver makes the difference
     kept: the share of runs that our margin covers
+    spare: hosts that ours takes beyond those it needs, and spreads the topics over
     models: what was trained before; else they are trained here, from so many runs a size; with 0 ours is the stored one
     """
     asked = request(kind, n, seed)
-    solve, model = _solver(solver, k, first), _model(solver, train_runs, kept, models)
+    solve, model = _solver(solver, k, first, spare), _model(solver, train_runs, kept, models)
     # the publication has no splitting: a topic that cannot keep its promise alone gets a host to itself
     topics = all_split(asked, [Host()], model) if isinstance(model, Rising) else asked
     judge = Judge(model, Host(), topics)
@@ -75,24 +77,26 @@ def documents(both: Trained) -> dict[str, Any]:
     return {"ours": both.ours.to_document(), "published": both.published.to_document()}
 
 
-def _solver(name: str, k: int, first: int) -> Solve:
+def _solver(name: str, k: int, first: int, spare: int) -> Solve:
     solvers: dict[str, Solve] = {
         "first-fit": lambda judge: (first_fit(judge, k), None),
         "first-fit-ours": lambda judge: (first_fit(judge, k), None),
         "largest-sets": lambda judge: (largest_sets(judge, k), None),
         "hybrid": lambda judge: (largest_sets(judge, k, first=first), None),
         "published-balanced": lambda judge: (balanced(judge, first_fit(judge, k), k), None),
-        "ours": lambda judge: _solve(judge, k),
+        "ours": lambda judge: _solve(judge, k, spare),
     }
     if name not in solvers:
         raise ConfigError("no such solver", field="solver", value=name, choose_from=sorted(solvers))
     return solvers[name]
 
 
-def _solve(judge: Judge, k: int) -> tuple[list[Shared], int]:
+def _solve(judge: Judge, k: int, spare: int) -> tuple[list[Shared], int]:
     relaxed = relax(judge, k)
     bound = proved(judge, k, relaxed)
-    return balanced(judge, dive(judge, k, relaxed), k, least=bound), bound
+    placed = balanced(judge, dive(judge, k, relaxed), k, least=bound)
+    wider: list[Shared] = [*placed, *[()] * spare]
+    return (balanced(judge, wider, k, least=len(wider)) if spare else placed), bound
 
 
 def _model(solver: str, train_runs: int, kept: float, models: Models | None) -> LatencyModel:
