@@ -38,7 +38,7 @@ def balanced(judge: Judge, placed: Sequence[Shared], k: int, *, least: int = 0, 
     return min(allowed or [list(placed)], key=lambda hosts: sum(_costs(judge, [judge.pattern(s) for s in hosts])))
 
 
-def _allowed(judge: Judge, hosts: Sequence[Shared]) -> bool:
+def _allowed(judge: Judge, hosts: Sequence[Sequence[int]]) -> bool:
     return all(judge.fits(judge.pattern(shared)) for shared in hosts if shared)
 
 
@@ -79,7 +79,7 @@ def _improved(judge: Judge, placed: list[Shared], k: int, rounds: int) -> list[S
 def _best_change(
     judge: Judge, hosts: list[list[int]], costs: Vector, worst: int, k: int
 ) -> tuple[int, list[int], list[int]] | None:
-    """The move or swap with another host that helps most; None where none does."""
+    """The move or swap with another host that helps most, and leaves both allowed if they are; None where none does."""
     partners = [host for host in np.argsort(costs, kind="stable").tolist() if host != worst][:PARTNERS]
     changes = [change for other in partners for change in _changes(judge, hosts, worst, other, k)]
     if not changes:
@@ -87,8 +87,13 @@ def _best_change(
     priced = _costs(judge, [judge.pattern(part) for _, own, theirs in changes for part in (own, theirs)])
     after = np.array(priced).reshape(-1, 2).sum(axis=1)
     before = np.array([costs[worst] + costs[other] for other, _, _ in changes])
-    best = int((after - before).argmin())
-    return changes[best] if after[best] < before[best] * (1 - BETTER) - BETTER else None
+    for best in map(int, np.argsort(after - before, kind="stable")):
+        if after[best] >= before[best] * (1 - BETTER) - BETTER:
+            return None
+        other, own, theirs = changes[best]
+        if _allowed(judge, [own, theirs]) or not _allowed(judge, [hosts[worst], hosts[other]]):
+            return changes[best]
+    return None
 
 
 def _changes(
