@@ -198,6 +198,10 @@ class ProcessWorker:
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)  # its own kill() would take away the code that wait() is to tell
-        code = await process.wait()
-        process._transport.close()  # type: ignore[attr-defined]  # its pipes stay open until they are collected
-        return code
+        transport = process._transport  # type: ignore[attr-defined]
+        try:
+            # what it still says is not read, and while a pipe waits to be read the process counts as there
+            transport.get_pipe_transport(1).close()
+            return await process.wait()
+        finally:  # also where nobody waits to the end: its pipes stay open until they are collected
+            transport.close()
