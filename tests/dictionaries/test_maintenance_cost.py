@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from random import Random
 
 import pytest
@@ -10,12 +11,15 @@ from hypothesis import strategies as st
 
 from thinwire.dictionaries.accounting import ALONE, Topology
 from thinwire.dictionaries.codecs import codec_of
+from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.maintenance import CostBased, Keep, Proposal, Replace
+from thinwire.dictionaries.maintenance import trial as trials
 from thinwire.dictionaries.maintenance.decay import Decay
+from thinwire.dictionaries.maintenance.epochs import ENOUGH, Epochs, Kind
 from thinwire.dictionaries.maintenance.estimating import DEFLATE
 from thinwire.dictionaries.maintenance.pace import Pace
 from thinwire.dictionaries.maintenance.sizing import GROWING, LADDER, NEAR, climbed
-from thinwire.dictionaries.maintenance.trial import Trial
+from thinwire.dictionaries.maintenance.trial import FORMS, Outcome, Trial
 from thinwire.dictionaries.training import train
 
 
@@ -60,11 +64,10 @@ def test_a_stream_of_unknown_length_is_expected_to_go_on_for_twice_its_length() 
     assert float(first.why["expected life"]) == 2 * float(first.why["seen"])
 
 
-def test_many_receivers_get_a_small_dictionary_early_and_a_larger_one_once_it_pays() -> None:
-    found = made(fed(CostBased(Topology(100)), said(12_000, words(1))))
-    sizes = [len(one.dictionary.content) for one in found if one.dictionary is not None]
-    assert len(sizes) > 1
-    assert sizes == sorted(sizes)
+def test_the_more_receivers_the_later() -> None:
+    messages = said(12_000, words(1))
+    one, few, many = (made(fed(CostBased(Topology(count)), messages))[0] for count in (1, 100, 1000))
+    assert float(one.why["seen"]) < float(few.why["seen"]) < float(many.why["seen"])
 
 
 def test_knowing_the_length_spreads_early_what_pays_in_the_end() -> None:
@@ -178,14 +181,52 @@ def test_a_sketch_says_about_what_training_gives() -> None:
     assert Trial(messages[:4], DEFLATE, ALONE, 1000, None).worth(256) is None
 
 
-def test_a_length_of_segments_is_chosen_by_what_it_is_worth() -> None:
-    trial = Trial(said(800, words(1)), DEFLATE, ALONE, 1000, None, segments=(512, 256, 2048))
-    before = trial.worth(1024)
-    trial.refine(1024)
-    after = trial.worth(1024)
-    assert before is not None
-    assert after is not None
-    assert after >= before
+def test_of_several_tries_the_one_that_packs_best_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = said(800, words(1))
+    useful = b"".join(messages[:10])
+    contents = cycle([b"?" * 512, useful, b"!" * 512, b"#" * 512])
+    monkeypatch.setattr(trials, "build", lambda messages, way: Dictionary(next(contents), "zstd", 3, 200))
+    trial = Trial(messages, DEFLATE, ALONE, 1000, None, forms=[("zstd", 3)])
+    trial.worth(1024)
+    assert trial.outcomes[1024].dictionary.content == useful
+
+
+def test_a_form_is_chosen_by_what_it_is_worth() -> None:
+    messages = said(800, words(1))
+    one, several = (Trial(messages, DEFLATE, ALONE, 1000, None, forms=forms) for forms in (FORMS[:1], FORMS))
+    assert (several.worth(8192) or 0.0) > (one.worth(8192) or 0.0)
+    assert several.outcomes[8192].dictionary.codec == "brief"
+
+
+def test_what_pays_before_long_is_waited_for() -> None:
+    trial = Trial(said(800, words(1)), DEFLATE, Topology(100), 1000, None, ahead=10)
+    made = train(said(800, words(1)), 1024)
+    assert made is not None
+    pays = Outcome(made, 512, size=100, gain=10.0, saving=110.0, cost=100.0)
+    better = Outcome(made, 512, size=200, gain=15.0, saving=165.0, cost=200.0)
+    one_day = Outcome(made, 512, size=500, gain=20.0, saving=220.0, cost=500.0)
+    assert trial._worth(better) > trial._worth(pays) > trial._worth(one_day)
+
+
+def test_after_a_dictionary_that_faded_fast_the_next_is_like_the_one_that_cost_less() -> None:
+    plain, large = Kind(256, ("zstd", 3)), Kind(8192, ("brief", 6))
+    epochs = Epochs()
+    for kind, packed, cost in ((plain, 66, 250_000.0), (large, 55, 2_900_000.0)):
+        for _ in range(ENOUGH):
+            epochs.judge(118, packed)
+        epochs.end(kind, age=100_000, cost=cost, copies=2)
+    policy = CostBased(Topology(1000))
+    policy._epochs = epochs
+    assert epochs.settled
+    assert policy._forms(decayed=True) == [plain.form]
+    assert len(policy._forms(decayed=False)) == len(FORMS)
+    trial = Trial(said(800, words(1)), DEFLATE, ALONE, 1000, None)
+    assert policy._like(plain.size, LADDER, trial) == plain.size
+
+
+def test_a_budget_leaves_slow_forms_out() -> None:
+    found = made(fed(CostBased(ALONE, budget=0.25), said(3000, words(1))))
+    assert {one.dictionary.codec for one in found if one.dictionary is not None} == {"zstd"}
 
 
 def test_messages_too_large_to_keep_are_left_to_deflate() -> None:

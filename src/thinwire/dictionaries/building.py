@@ -12,7 +12,7 @@ do as well on streams that hardly repeat beyond their neighbours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import zstandard
 
@@ -64,6 +64,12 @@ def build(messages: Sequence[bytes], way: Way) -> Dictionary | None:
     if not content:
         return None
     return Dictionary(content, way.codec, way.level, min(max(map(len, messages)), MAX_MESSAGE))
+
+
+def recast(dictionary: Dictionary, codec: str, level: int) -> Dictionary:
+    """The content of a dictionary for zstd, for another codec; tables are left out where nobody reads them."""
+    content = _without_tables(dictionary.content)[-REACH:] if codec in PLAIN else dictionary.content
+    return replace(dictionary, content=content, codec=codec, level=level)
 
 
 def _latest(messages: Sequence[bytes], size: int) -> bytes:

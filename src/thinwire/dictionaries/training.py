@@ -58,8 +58,8 @@ COSTS: dict[tuple[str, int], float] = {
     ("dense", 9): 0.8,
     ("dense", 12): 1.0,
     ("dense", 19): 10.0,
-    ("brief", 6): 1.5,
-    ("brief", 9): 2.5,
+    ("brief", 6): 1.0,
+    ("brief", 9): 2.0,
 }
 """codec and level -> CPU time to pack a message as a multiple of deflate's. Measured once and written down, so that the
 same messages give the same choice on every machine"""
@@ -75,7 +75,7 @@ def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: f
 
     sizes: to try; those that the sample is not `ENOUGH` times as large as are left out
     budget: CPU time to pack a message, as a multiple of deflate's: at 0.25 the fast levels of zstd are tried, from 1 on
-        thorough ones, from 3 on zlib too, from 10 on everything
+        thorough ones and zlib, from 10 on everything
     """
     fitting = sorted(size for size in sizes if SMALLEST <= size <= sum(map(len, messages)) // ENOUGH)
     if not fitting:

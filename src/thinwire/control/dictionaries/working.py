@@ -14,7 +14,7 @@ from thinwire.clock import Clock
 from thinwire.control.dictionaries.bodies import Bodies
 from thinwire.control.dictionaries.documents import Decision, InUse
 from thinwire.control.dictionaries.janitor import tidy
-from thinwire.control.dictionaries.policies import policy
+from thinwire.control.dictionaries.policies import FAST, policy
 from thinwire.control.dictionaries.sampling import Action, Sampler, Terms
 from thinwire.control.dictionaries.shelf import TopicShelf
 from thinwire.control.dictionaries.store import Known
@@ -51,11 +51,13 @@ class Habits:
     """How topics are sampled.
 
     policy: which policy decides, by name; terms: how long dictionaries live
+    budget: CPU time to pack a message, as a multiple of deflate's: at 1 denser forms take part
     pulse: seconds between two decisions; tidy: seconds between two looks for what the store can do without
     """
 
     policy: str = "ours"
     terms: Terms = field(default_factory=Terms)
+    budget: float = FAST
     pulse: float = 0.5
     tidy: float = 300.0
 
@@ -111,7 +113,7 @@ class TopicSampling:
             in_use = InUse(self.topic, version=int(self.clock.now()))
         said = in_use.dictionaries[0] if in_use.dictionaries else None
         present = await self._fetch(said.name) if said is not None else None
-        made = policy(self.habits.policy, self.topology())
+        made = policy(self.habits.policy, self.topology(), self.habits.budget)
         return Sampler(made, in_use, kept, present, terms=self.habits.terms, decisions=self._written)
 
     async def _sample(self, reader: LogReader) -> None:

@@ -12,7 +12,6 @@ it costs one byte more than itself and not five.
 from __future__ import annotations
 
 import zlib
-from functools import cached_property
 from typing import Any
 
 from thinwire.dictionaries.codecs.stored import unstored
@@ -22,6 +21,10 @@ STORED = b"\x07"
 _RESERVED_TYPE = 6
 REACH = 1 << 15
 """bytes that zlib looks back; what lies further ahead in a dictionary is never found"""
+_MARGIN = 262
+"""bytes of its window that zlib does not look back over"""
+_LEAST_BITS, _MOST_BITS, _BITS_TO_MEMORY = 10, 15, 7
+"""of a window; zlib's usual 15 goes with its usual memory level of 8"""
 
 
 class Deflate:
@@ -50,6 +53,9 @@ class Deflate:
 class Preset:
     """Deflate that may refer to shared bytes.
 
+    To copy a machine that has read them costs more than to pack a short message, so each message gets the smallest one
+    that looks back over all of them.
+
     content: the shared bytes, the most valuable last
     level: of zlib, 1 to 9
     """
@@ -58,12 +64,14 @@ class Preset:
         self.content = content[-REACH:]
         self.level = level
         self.name = f"zlib {level} dictionary"
+        self._room = len(self.content) + _MARGIN
+        self._primed: dict[int, Any] = {}
 
     def pack(self, message: bytes) -> bytes:
         """Deflated by a copy of a machine that has read the shared bytes already, or stored."""
         if not message:
             return b""
-        machine = self._primed.copy()
+        machine = self._machine((self._room + len(message)).bit_length()).copy()
         packed: bytes = machine.compress(message) + machine.flush()
         return packed if len(packed) <= len(message) else STORED + message
 
@@ -79,9 +87,14 @@ class Preset:
     def _reader(self) -> Any:
         return zlib.decompressobj(-15, zdict=self.content)
 
-    @cached_property
-    def _primed(self) -> Any:
-        return zlib.compressobj(self.level, zlib.DEFLATED, -15, zdict=self.content)
+    def _machine(self, bits: int) -> Any:
+        """One whose window has so many bits, as far as zlib's may, with tables to match."""
+        found = self._primed.get(bits)
+        if found is None:
+            window = min(max(bits, _LEAST_BITS), _MOST_BITS)
+            found = zlib.compressobj(self.level, zlib.DEFLATED, -window, window - _BITS_TO_MEMORY, zdict=self.content)
+            self._primed[bits] = found
+        return found
 
 
 def _is_stored(packed: bytes) -> bool:

@@ -8,19 +8,23 @@ A life ends where the stream ends (if its length is known; no more than ten time
 where the dictionary has decayed. Where nobody says how long it is, nothing is known of its scale, and the chance
 that it outlives its n messages by x is n / (n + x). Counting no more than six further n, it is then expected to go on
 for n ln 7, about twice as long as it has gone on: no dictionary is spread before its saving on what has been seen would
-have paid for half of it, so that a stream too short for any dictionary costs what deflate costs. Another one has less
-to gain and can wait: it is credited with n, what even odds give. Decay is what the messages themselves show: a
-dictionary that loses d bytes a message with every message is best replaced every sqrt(2 cost / (d copies)) messages,
-when half of its present loss, over such a life, comes to the cost of another. The other one is expected to lose over
-its life what this one has lost over its own, so that much less is it credited with.
+have paid for half of it, so that a stream too short for any dictionary costs what deflate costs. Which one it is then
+matters for longer: sizes are compared over what every publisher may be expected to send, and one that pays is put off
+for a better one that will pay before the stream has doubled. Another one has less to gain and can wait: it is credited
+with n / 2.
 
-Where no dictionary pays, there is none: messages are deflated.
+Decay is what the messages themselves show: a dictionary that loses d bytes a message with every message is best
+replaced every sqrt(2 cost / (d copies)) messages, when half of its present loss, over such a life, comes to the cost of
+another. The next one is like the one that cost least in the end (`Epochs`).
 
-The sampler looks at few messages: every one at first, then as many for every doubling of the stream, half of them where
-nothing speaks for decay, and one in `STRIDE` in the end. It trains when a size that was not worth its cost before would
-be by now, when the stream has grown fourfold while its sample grows or no larger size has been tried, and when the
-dictionary has decayed. Sizes are compared by sketches, in large steps where there is a dictionary, and the lengths of
-segments for the chosen size alone; only what is to be proposed is made from all messages.
+How messages are packed is part of the choice: with the content alone and zlib where they are short, with the tables of
+zstd where they hold much text, at the level that the budget of CPU time allows. Where no dictionary pays, there is
+none: messages are deflated.
+
+The sampler looks at few messages: every one at first, then as many for every doubling of the stream, a quarter of them
+where nothing speaks for decay, and one in `STRIDE` in the end. It trains when a size that was not worth its cost before
+would be by now, when the stream has grown fourfold, and when the dictionary has decayed. Sizes are compared by
+sketches, in large steps where there is a dictionary; only what is to be proposed is made from all messages.
 """
 
 from __future__ import annotations
@@ -33,13 +37,15 @@ from thinwire.dictionaries.building import SEGMENTS, USUAL_SEGMENT
 from thinwire.dictionaries.codecs import Codec, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.maintenance.decay import Decay
+from thinwire.dictionaries.maintenance.epochs import Epochs, Form, Kind
 from thinwire.dictionaries.maintenance.estimating import DEFLATE, SLOT
 from thinwire.dictionaries.maintenance.history import History
 from thinwire.dictionaries.maintenance.pace import Pace
 from thinwire.dictionaries.maintenance.policy import KEEP, Keep, Prolong, Proposal, Replace, Trainer, Why
 from thinwire.dictionaries.maintenance.prospects import Prospects
 from thinwire.dictionaries.maintenance.sizing import GROWING, LADDER, NEAR, REPLACING, SEARCHING, climbed, fitting
-from thinwire.dictionaries.maintenance.trial import LEAST, Outcome, Trial, at_most
+from thinwire.dictionaries.maintenance.trial import FORMS, LEAST, Outcome, Trial, at_most
+from thinwire.dictionaries.training import COSTS
 
 SAMPLE, SAMPLE_BYTES = 2000, 1 << 19
 FIRST = 64
@@ -50,15 +56,17 @@ START = 2048
 """bytes; the size that is tried first"""
 WAIT, AGAIN, GROWN = 1.25, 2, 4
 """a look is not repeated before the stream has grown by this: without a dictionary, with one where another may pay by
-then, and with one where only the sample has grown"""
+then, and in any case"""
 LEARNING = 200
 """the part of a stream of known length that a better sample is waited for at most"""
 GATHERED = 800
 """messages in a row that a decayed dictionary is replaced from: it knows the older ones"""
 CHECKED, COMPARED = 16, 32
 """one message of the sample in so many is the occasion to ask for decay, and is deflated to compare"""
-CALM = 2
+CALM = 4
 """one message of the sample in so many is packed while nothing speaks for decay"""
+LIKE_DEFLATE = 1.0
+"""budget: no more CPU time than messages without a dictionary take"""
 
 
 class CostBased:
@@ -67,7 +75,8 @@ class CostBased:
     topology: how many publishers and subscribers it has to reach
     expected: messages that the stream will have, where that is known
     ladder: sizes to choose from
-    train: what makes dictionaries; zstd at its usual level where it is not given
+    train: what makes dictionaries, where others are wanted
+    budget: CPU time to pack a message, as a multiple of deflate's (see `choose`)
 
     >>> policy = CostBased(Topology(1))
     >>> for n in range(100):
@@ -85,11 +94,13 @@ class CostBased:
         expected: int | None = None,
         ladder: tuple[int, ...] = LADDER,
         train: Trainer | None = None,
+        budget: float = LIKE_DEFLATE,
     ) -> None:
         self.topology = topology
         self.expected = expected
         self.ladder = ladder
         self.train = train
+        self.budget = budget
         self._history = History(SAMPLE, SAMPLE_BYTES)
         self._pace = Pace()
         self._look_at: float = FIRST if expected is None else min(max(expected // 1000, FIRST), 1000)
@@ -99,9 +110,11 @@ class CostBased:
         self._born = 0
         self._cost = inf
         self._decay = Decay()
+        self._epochs = Epochs()
         self._quiet = 0
         self._sampled = 0
         self._size, self._segment = START, USUAL_SEGMENT  # that suited the stream best so far
+        self._asked = START  # size of the dictionary in use
 
     def offer(self, message: bytes) -> None:
         self._pace.seen += 1
@@ -152,6 +165,7 @@ class CostBased:
         decay = self._decay
         size = len(self._codec.pack(message))
         decay.judge(len(message), size + SLOT)
+        self._epochs.judge(len(message), size + SLOT)
         self._pace.calm = decay.calm
         if not decay.judged % COMPARED:
             decay.compare(size, len(DEFLATE.pack(message)))
@@ -181,9 +195,14 @@ class CostBased:
             self._rest(inf)
             return KEEP
         life = self._life()
-        ahead = 1 if decayed else self._prospects.ahead
+        if decayed and self._dictionary is not None:
+            self._end_epoch(self._dictionary)
+        ahead = 1 if decayed else self._prospects.ahead(self._pace.seen, life)
         segments, faded = self._segments(decayed), self._decay.faded
-        trial = Trial(messages, self._codec, self.topology, life, self._dictionary, ahead, segments, self.train, faded)
+        forms = self._forms(decayed)
+        trial = Trial(
+            messages, self._codec, self.topology, life, self._dictionary, ahead, segments, self.train, faded, forms
+        )
         if trial.hopeless:
             self._rest(trial.breaks_even(trial.now, LEAST) / self._prospects.trusted(self._first))
             return KEEP
@@ -198,9 +217,19 @@ class CostBased:
         self._look_at = self._pace.seen + SAMPLE * self._pace.stride if decayed else later
         return proposal
 
+    def _forms(self, decayed: bool) -> Sequence[Form]:
+        """What to pack with: what has proved itself, or all that the budget allows."""
+        if decayed and self._epochs.settled and self._epochs.best is not None:
+            return [self._epochs.best.form]
+        return [form for form in FORMS if COSTS[form] <= self.budget] or FORMS[:1]
+
     def _segments(self, decayed: bool) -> Sequence[int]:
-        """Lengths of segments to try: the usual one first, by which sizes compare; what served where time presses."""
+        """Lengths of segments to try; what served where time presses."""
         return (self._segment,) if decayed else tuple(dict.fromkeys((USUAL_SEGMENT, *SEGMENTS)))
+
+    def _end_epoch(self, dictionary: Dictionary) -> None:
+        kind = Kind(self._asked, (dictionary.codec, dictionary.level))
+        self._epochs.end(kind, self._pace.seen - self._born, self._cost, self.topology.copies)
 
     def _climb(self, trial: Trial, decayed: bool) -> int | None:
         """The size that is worth most; with a dictionary in use few are asked for, from its own size on."""
@@ -209,13 +238,23 @@ class CostBased:
             return climbed(sizes, self._size, trial.worth, SEARCHING)
         size = len(self._dictionary.content)
         if decayed:
-            return climbed(sizes, size, trial.worth, REPLACING)
+            return self._like(self._epochs.best.size if self._epochs.best else size, sizes, trial)
         grown = climbed(sizes, 2 * size, trial.worth, GROWING)
         return climbed(sizes, grown, trial.worth, NEAR) if grown is not None and trial.promising else grown
 
+    def _like(self, size: int, sizes: Sequence[int], trial: Trial) -> int | None:
+        """This size, or one twice as large: messages in a row say little about how long a much larger one lasts.
+
+        The smallest where it would take less than the last one took: it has next to nothing that could fade.
+        """
+        age = max(self._pace.seen - self._born, 1)
+        if not self._epochs.settled and trial.spent(sizes[0], age) < self._epochs.spent:
+            return sizes[0]
+        near = [one for one in sizes if one <= 2 * size] or sizes
+        return climbed(near, size, trial.worth, () if self._epochs.settled else REPLACING)
+
     def _chosen(self, trial: Trial, size: int) -> Outcome | None:
         self._size = size
-        trial.refine(size)
         return trial.finished(size)
 
     def _decide(self, adopted: Outcome | None, found: Outcome | None, trial: Trial) -> Proposal:
@@ -234,7 +273,7 @@ class CostBased:
     def _adopt(self, found: Outcome, trial: Trial) -> Replace:
         why = self._why(found, trial)
         self._dictionary, self._codec, self._cost = found.dictionary, codec_of(found.dictionary), found.cost
-        self._segment = found.segment
+        self._segment, self._asked = found.segment, self._size
         self._begin_anew()
         return Replace(found.dictionary, round(trial.life), why)
 
@@ -269,9 +308,7 @@ class CostBased:
         growing, seen = self._pace.seen < 2 * SAMPLE, self._pace.seen
         pays = trial.next_to_pay(adopted) / self._prospects.trusted(self._first)
         if self._dictionary is not None:
-            # Nothing is known of sizes above the largest that was tried.
-            unsettled = growing or adopted == max(trial.outcomes, default=adopted)
-            return min(max(AGAIN * seen, pays), (GROWN if unsettled else GROWN**2) * seen)
+            return min(max(AGAIN * seen, pays), GROWN * seen)
         if self.expected is not None:
             return 2 * seen if growing and trial.promising else GROWN * seen
         return min(max(WAIT * seen, pays), GROWN * seen)

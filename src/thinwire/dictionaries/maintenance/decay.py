@@ -11,7 +11,11 @@ dictionary reached at first. Chance makes that wander; a loss is reported only w
 >>> for n in range(400):
 ...     decay.judge(plain=100, packed=30 + n % 5)
 >>> round(decay.lost, 1), round(decay.faded, 1)
-(9.6, 6.0)
+(9.6, 0.2)
+>>> for n in range(4000):
+...     decay.judge(plain=100, packed=30 + n % 5)
+>>> round(decay.lost, 1), round(decay.faded, 1)
+(10.0, 7.6)
 """
 
 from __future__ import annotations
@@ -63,8 +67,16 @@ class Decay:
 
     @property
     def faded(self) -> float:
-        """Bytes a message more than at first, over the whole life so far; 0 where there is no clear loss by now."""
-        return max(0.0, self._above / (self.judged - FIRST)) if self.lost else 0.0
+        """Bytes a message by which a new dictionary will fall back against this one, over as long a life.
+
+        Of two that lose evenly the younger stays ahead by as much as it is now: nothing. But where this one has lost
+        nearly all that it can lose, the other catches up with it: what this one has lost, over the whole of its life.
+        """
+        lost = self.lost
+        if not lost:
+            return 0.0
+        throughout = self._above / self.judged
+        return throughout * min(1.0, max(0.0, 2 * throughout / lost - 1))
 
     @property
     def calm(self) -> bool:

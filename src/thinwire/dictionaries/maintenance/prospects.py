@@ -10,11 +10,13 @@ from thinwire.dictionaries.maintenance.decay import Decay
 
 TRUSTED = 10
 """a stream whose length is known is expected to stay as it is for so many times the messages seen; who knows more?"""
-UNTOLD, ANOTHER = 2, 1
+UNTOLD, ANOTHER = 2, 0.5
 """a stream of unknown length is expected to go on for so many times the messages seen: for its first dictionary, and
 where one is to be replaced"""
 AHEAD = 3
 """such lives that sizes are compared over: as the stream goes on it is expected to go on for longer"""
+EACH = 40
+"""messages that every publisher is expected to send, where sizes are compared: nobody connects for a few"""
 SLIGHT = 0.02
 """share of what a message takes; a smaller loss is not worth the look"""
 
@@ -33,12 +35,13 @@ class Prospects:
     topology: Topology
     expected: int | None
 
-    @property
-    def ahead(self) -> int:
-        """Lives that sizes are compared over."""
-        return AHEAD if self.expected is None else 1
+    def ahead(self, seen: int, life: float) -> float:
+        """Lives, of so many messages, that sizes are compared over."""
+        if self.expected is not None:
+            return min(max(1.0, (self.expected - seen) / max(life, 1)), AHEAD)
+        return max(AHEAD, EACH * self.topology.publishers / max(life, 1))
 
-    def trusted(self, first: bool) -> int:
+    def trusted(self, first: bool) -> float:
         """For how many times the messages seen the stream is expected to go on; first: has it no dictionary yet?"""
         if self.expected is not None:
             return TRUSTED

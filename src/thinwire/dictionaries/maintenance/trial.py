@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 from thinwire.dictionaries.accounting import Topology
-from thinwire.dictionaries.building import SEGMENTS, Way, build
+from thinwire.dictionaries.building import SEGMENTS, Way, build, recast
 from thinwire.dictionaries.codecs import Codec, Deflate, Preset, codec_of
 from thinwire.dictionaries.dictionary import Dictionary, Facts
+from thinwire.dictionaries.maintenance.epochs import Form
 from thinwire.dictionaries.maintenance.estimating import DEFLATE, latest, packed
 from thinwire.dictionaries.maintenance.policy import Trainer
+from thinwire.dictionaries.maintenance.prospects import UNTOLD
 
 JUDGES = 100
 """messages of the later part, spread evenly, that what is in use and every candidate are judged by: the same ones, so
@@ -20,12 +23,38 @@ that what makes a message long or short does not count"""
 DEFLATED = 25
 """of them that are deflated to compare"""
 LEARNED, LEARNED_FOR_A_BYTE = 1 << 17, 32
-"""bytes of messages that a dictionary is made from, and for every byte of its own where those are more"""
-SKETCHED, SKETCHED_FOR_A_BYTE, HASTE = 1 << 16, 10, 2
-"""the same for a sketch, which is made in haste: a quarter of the time"""
+"""bytes of messages that a trainer of somebody's own is given, and for every byte of a dictionary if those are more"""
+
+
+class Effort(NamedTuple):
+    """How a dictionary is made: as the best of several, each from other messages or of other segments.
+
+    Two that differ in nothing else pack up to a third better or worse, the small ones above all; on the next messages
+    as on those that judge.
+
+    tries: how many at most; enough: bytes of messages for each, for_a_byte: and for every byte of its own where those
+        are more; altogether: bytes of messages that are enough for all of them
+    haste: see `Way`
+    """
+
+    tries: int
+    enough: int
+    for_a_byte: int
+    altogether: int
+    haste: int
+
+
+SKETCHED = Effort(tries=4, enough=1 << 14, for_a_byte=10, altogether=1 << 16, haste=2)
+FINISHED = Effort(tries=8, enough=1 << 16, for_a_byte=20, altogether=1 << 19, haste=1)
+"""made in haste, to compare sizes and forms by; and what is proposed in the end"""
 FARTHER = 0.75
-"""share of a saving that a size is credited with against a smaller one: judges stand right behind the messages that
-were learned from, and farther away the rarer parts of a dictionary serve less"""
+"""share of a saving that a first dictionary is credited with: judges stand right behind the messages that were learned
+from, and farther away the rarer parts of a dictionary serve less"""
+SKETCH: Form = ("zstd", 3)
+FORMS: tuple[Form, ...] = (SKETCH, ("dense", 9), ("brief", 6))
+"""what a dictionary may be used with, the fastest first, which is the one that it is made for"""
+LONG = 1
+"""times the stream so far: a dictionary that will pay before it has grown by this may be waited for"""
 LEAST = 150
 """bytes that even the smallest dictionary takes to travel"""
 
@@ -57,9 +86,10 @@ class Trial:
     parent: the dictionary in use, which receivers have
     ahead: how many such lives sizes are compared over; more than one where the expectation grows with the stream, so
         that no small one is bought that a larger one would soon replace
-    segments: lengths of segments to try, the first one for every size, the others for the size that is chosen
-    train: what makes the dictionary that is proposed in the end; None for zstd at its usual level
-    faded: bytes a message that the dictionary in use lost, over its life so far; another will fare no better
+    segments: lengths of segments to try
+    train: what makes the dictionary that is proposed in the end, where that is somebody's own
+    faded: see `Decay`
+    forms: codecs and levels to judge a dictionary with; the one that is worth most is taken
     """
 
     def __init__(
@@ -69,10 +99,11 @@ class Trial:
         topology: Topology,
         life: float,
         parent: Dictionary | None,
-        ahead: int = 1,
+        ahead: float = 1,
         segments: Sequence[int] = SEGMENTS,
         train: Trainer | None = None,
         faded: float = 0.0,
+        forms: Sequence[Form] = FORMS,
     ) -> None:
         self.messages = messages
         self.codec = codec
@@ -83,7 +114,8 @@ class Trial:
         self.segments = segments
         self.train = train
         self.faded = faded
-        self.outcomes: dict[int, Outcome] = {}  # by size, as sketched
+        self.forms = forms
+        self.outcomes: dict[int, Outcome] = {}  # by size, as sketched, in the form that is worth most
         later = latest(messages)
         self._earlier = messages[: len(messages) - len(later)]
         self.mean = sum(map(len, later)) / len(later)
@@ -107,51 +139,71 @@ class Trial:
     def worth(self, size: int) -> float | None:
         """What to choose sizes by; None where no dictionary can be made."""
         if size not in self.outcomes:
-            found = self._sketched(size, self.segments[0])
+            found = self._sketched(size)
             if found is None:
                 return None
             self.outcomes[size] = found
         return self._worth(self.outcomes[size])
 
     def _worth(self, outcome: Outcome) -> float:
-        """What a first dictionary saves over all lives, any other over one, less the cost.
+        """What a first dictionary saves over all lives, any other over one, less its cost and that of waiting for it.
 
-        A larger one can follow for the bytes that it has more, so another is never larger than pays by now. And one
-        that pays is not put off for one that may pay one day: what does not pay counts for one life as well.
+        So one that pays is put off for a better one that will pay before long. What may pay one day counts for one
+        life. A larger one can follow, so another is never larger than pays by now.
         """
-        lives = FARTHER * self.ahead if self.parent is None and outcome.saving > outcome.cost else 1
-        return lives * outcome.saving - outcome.cost
+        wait = max(0.0, outcome.cost / outcome.saving - 1) if outcome.saving > 0 else inf
+        if wait > LONG:
+            return outcome.saving - outcome.cost
+        lives = FARTHER * self.ahead if self.parent is None else 1.0
+        return (lives - wait / UNTOLD) * outcome.saving - outcome.cost
 
-    def refine(self, size: int) -> None:
-        """Try the other lengths of segments, where this size comes near to paying."""
-        first = self.outcomes[size]
-        if not self._near(first):
-            return
-        lengths = dict.fromkeys(min(segment, size) for segment in self.segments)
-        others = (self._sketched(size, length) for length in lengths if length != first.segment)
-        self.outcomes[size] = max((first, *filter(None, others)), key=self._worth)
+    def spent(self, size: int, life: float) -> float:
+        """Bytes that a message would take, and the dictionary over such a life, as a share of the plain ones."""
+        if self.worth(size) is None:
+            return inf
+        found = self.outcomes[size]
+        return (self.now - found.gain + found.cost / (life * self.topology.copies)) / max(self.mean, 1)
 
     def finished(self, size: int) -> Outcome | None:
         """The candidate of this size, where its sketch pays built from all messages; None where it cannot be made."""
         sketched = self.outcomes[size]
         if sketched.saving <= sketched.cost:
             return sketched
-        learned = _spread(self.messages, max(LEARNED, LEARNED_FOR_A_BYTE * size))
         if self.train is not None:
+            learned = _spread(self.messages, max(LEARNED, LEARNED_FOR_A_BYTE * size))
             return self._outcome(self.train(learned, size), sketched.segment)
-        made = build(learned, Way("zstd", 3, size, sketched.segment)) or sketched.dictionary
-        return self._outcome(replace(made, facts=sketched.dictionary.facts), sketched.segment)
+        made, segment = self._best(self.messages, size, FINISHED) or (sketched.dictionary, sketched.segment)
+        like = sketched.dictionary
+        return self._outcome(replace(recast(made, like.codec, like.level), facts=like.facts), segment)
 
-    def _sketched(self, size: int, segment: int) -> Outcome | None:
+    def _sketched(self, size: int) -> Outcome | None:
         """About what a dictionary of this size would give, made from the earlier messages."""
-        segment = min(segment, size)
-        learned = _spread(self._earlier, max(SKETCHED, SKETCHED_FOR_A_BYTE * size))
-        made = build(learned, Way("zstd", 3, size, segment, HASTE))
-        if made is None:
+        best = self._best(self._earlier, size, SKETCHED)
+        if best is None:
             return None
+        made, segment = best
+        judged = [self._outcome(self._judged(recast(made, *form)), segment) for form in self.forms]
+        return max(filter(None, judged), key=self._worth)
+
+    def _best(self, messages: Sequence[bytes], size: int, effort: Effort) -> tuple[Dictionary, int] | None:
+        """Of several dictionaries the one that packs the judges smallest, with the length of its segments."""
+        lengths = list(dict.fromkeys(min(segment, size) for segment in self.segments))
+        enough = max(effort.enough, effort.for_a_byte * size)
+        most = max(1, min(effort.tries, effort.altogether // enough))
+        shares = min(most, max(1, sum(map(len, messages)) // enough))
+        tries = []
+        for number in range(min(most, shares * len(lengths))):
+            segment = lengths[number % len(lengths)]
+            learned = _spread(messages[number % shares :: shares], enough)
+            made = build(learned, Way(*SKETCH, size, segment, effort.haste))
+            if made is not None:
+                tries.append((self._packed(codec_of(made)), number, made, segment))
+        return min(tries)[2:] if tries else None
+
+    def _judged(self, made: Dictionary) -> Dictionary:
+        """With what it gave on messages that it had not seen."""
         saved = 100 * (1 - self._packed(codec_of(made)) / self.mean)
-        facts = Facts(len(self.messages), sum(map(len, self.messages)), saved)
-        return self._outcome(replace(made, facts=facts), segment)
+        return replace(made, facts=Facts(len(self.messages), sum(map(len, self.messages)), saved))
 
     def _outcome(self, made: Dictionary | None, segment: int) -> Outcome | None:
         if made is None or made.facts is None:
