@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf
+from math import inf, log10
 from typing import NamedTuple
 
 from thinwire.dictionaries.accounting import Topology
@@ -17,11 +17,12 @@ from thinwire.dictionaries.maintenance.estimating import DEFLATE, latest, packed
 from thinwire.dictionaries.maintenance.policy import Trainer
 from thinwire.dictionaries.maintenance.prospects import UNTOLD
 
-JUDGES = 100
+JUDGES, MORE_JUDGES = 60, 80
 """messages of the later part, spread evenly, that what is in use and every candidate are judged by: the same ones, so
-that what makes a message long or short does not count"""
-DEFLATED = 25
-"""of them that are deflated to compare"""
+that what makes a message long or short does not count; and how many more for every ten times as many receivers, who all
+pay for a wrong choice"""
+FEW = 4
+"""one of them in so many is what deflate and the slower forms are compared by"""
 LEARNED, LEARNED_FOR_A_BYTE = 1 << 17, 32
 """bytes of messages that a trainer of somebody's own is given, and for every byte of a dictionary if those are more"""
 
@@ -57,6 +58,14 @@ LONG = 1
 """times the stream so far: a dictionary that will pay before it has grown by this may be waited for"""
 LEAST = 150
 """bytes that even the smallest dictionary takes to travel"""
+
+
+class Try(NamedTuple):
+    """One of the tries: bytes of a message, length of its segments."""
+
+    packed: float
+    segment: int
+    dictionary: Dictionary
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,8 @@ class Trial:
         later = latest(messages)
         self._earlier = messages[: len(messages) - len(later)]
         self.mean = sum(map(len, later)) / len(later)
-        self._judges = later[:: -(-len(later) // JUDGES)]
+        judges = JUDGES + round(MORE_JUDGES * log10(topology.receivers))
+        self._judges = later[:: -(-len(later) // judges)]
 
     @cached_property
     def now(self) -> float:
@@ -129,7 +139,7 @@ class Trial:
     @cached_property
     def deflated(self) -> float:
         """Bytes of a message without any dictionary, slot included; deflate is slow, so fewer messages must do."""
-        return self.now if self.codec is DEFLATE else self._packed(DEFLATE, DEFLATED)
+        return self.now if self.codec is DEFLATE else self._packed(DEFLATE, FEW)
 
     @property
     def hopeless(self) -> bool:
@@ -172,21 +182,22 @@ class Trial:
         if self.train is not None:
             learned = _spread(self.messages, max(LEARNED, LEARNED_FOR_A_BYTE * size))
             return self._outcome(self.train(learned, size), sketched.segment)
-        made, segment = self._best(self.messages, size, FINISHED) or (sketched.dictionary, sketched.segment)
-        like = sketched.dictionary
-        return self._outcome(replace(recast(made, like.codec, like.level), facts=like.facts), segment)
+        best, like = self._best(self.messages, size, FINISHED), sketched.dictionary
+        if best is None:
+            return sketched
+        made = recast(best.dictionary, like.codec, like.level)
+        return self._outcome(replace(made, facts=like.facts), best.segment)
 
     def _sketched(self, size: int) -> Outcome | None:
         """About what a dictionary of this size would give, made from the earlier messages."""
         best = self._best(self._earlier, size, SKETCHED)
         if best is None:
             return None
-        made, segment = best
-        judged = [self._outcome(self._judged(recast(made, *form)), segment) for form in self.forms]
+        judged = [self._outcome(made, best.segment) for made in self._judged(best)]
         return max(filter(None, judged), key=self._worth)
 
-    def _best(self, messages: Sequence[bytes], size: int, effort: Effort) -> tuple[Dictionary, int] | None:
-        """Of several dictionaries the one that packs the judges smallest, with the length of its segments."""
+    def _best(self, messages: Sequence[bytes], size: int, effort: Effort) -> Try | None:
+        """Of several tries the one that packs the judges smallest."""
         lengths = list(dict.fromkeys(min(segment, size) for segment in self.segments))
         enough = max(effort.enough, effort.for_a_byte * size)
         most = max(1, min(effort.tries, effort.altogether // enough))
@@ -197,13 +208,18 @@ class Trial:
             learned = _spread(messages[number % shares :: shares], enough)
             made = build(learned, Way(*SKETCH, size, segment, effort.haste))
             if made is not None:
-                tries.append((self._packed(codec_of(made)), number, made, segment))
-        return min(tries)[2:] if tries else None
+                tries.append(Try(self._packed(codec_of(made)), segment, made))
+        return min(tries, key=lambda one: one.packed, default=None)
 
-    def _judged(self, made: Dictionary) -> Dictionary:
-        """With what it gave on messages that it had not seen."""
-        saved = 100 * (1 - self._packed(codec_of(made)) / self.mean)
-        return replace(made, facts=Facts(len(self.messages), sum(map(len, self.messages)), saved))
+    def _judged(self, best: Try) -> Iterator[Dictionary]:
+        """It in every form, with what that gave on messages that it had not seen."""
+        few = self._packed(codec_of(best.dictionary), FEW) if len(self.forms) > 1 else 1.0
+        for form in self.forms:
+            made, packed = recast(best.dictionary, *form), best.packed
+            if form != SKETCH:
+                packed *= self._packed(codec_of(made), FEW) / few
+            facts = Facts(len(self.messages), sum(map(len, self.messages)), 100 * (1 - packed / self.mean))
+            yield replace(made, facts=facts)
 
     def _outcome(self, made: Dictionary | None, segment: int) -> Outcome | None:
         if made is None or made.facts is None:
@@ -230,9 +246,9 @@ class Trial:
         base = self.outcomes[adopted].gain if adopted is not None else 0.0
         return min((self.breaks_even(o.gain - base, o.size) for o in self.outcomes.values()), default=inf)
 
-    def _packed(self, codec: Codec, most: int = JUDGES) -> float:
+    def _packed(self, codec: Codec, every: int = 1) -> float:
         """Bytes of a message; the judges may be larger or smaller than the later messages are on average."""
-        judges = self._judges[:: -(-len(self._judges) // most)]
+        judges = self._judges[::every]
         return packed(judges, codec) * self.mean / max(sum(map(len, judges)), 1)
 
 
