@@ -55,7 +55,8 @@ def test_every_live_bar_has_its_place():
     for name in (
         "dictionary kill dictionaries",
         "dictionary kill publisher",
-        "dictionary knee",
+        "dictionary knee, compact frames",
+        "dictionary knee, frames of JSON",
         "dictionaries switched",
     ):
         assert name in names

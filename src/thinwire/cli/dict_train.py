@@ -48,7 +48,7 @@ SizesOption = Annotated[
 ]
 BudgetOption = Annotated[
     float,
-    typer.Option("--budget", metavar="X", min=0.15, help="CPU time to pack, in deflates: 1 thorough, 3 with zlib."),
+    typer.Option("--budget", metavar="X", min=0.15, help="CPU time to pack, in deflates: 1 thorough, 10 everything."),
 ]
 ColumnOption = Annotated[
     str | None, typer.Option("--column", metavar="NAME", help="Of a table: the messages; else rows as JSON.")
