@@ -57,6 +57,7 @@ def test_every_live_bar_has_its_place():
         "dictionary kill publisher",
         "dictionary knee",
         "dictionaries switched",
+        "batches instead of dictionaries",
     ):
         assert name in names
 
