@@ -58,6 +58,7 @@ def test_every_live_bar_has_its_place():
         "dictionary knee, compact frames",
         "dictionary knee, frames of JSON",
         "dictionaries switched",
+        "batches instead of dictionaries",
     ):
         assert name in names
 

@@ -1,4 +1,5 @@
-"""Dictionaries in the running system: what a kill does, what they cost the knee, whether switching disturbs anybody.
+"""Dictionaries in the running system: what a kill does, what they cost the knee, whether switching disturbs anybody,
+and how many messages must be joined until deflate does as well.
 
 Compact frames of numbers are not packed (there is nothing in them that could be shared), so that the first knee shows
 what looking after dictionaries costs; frames of JSON are, every one of them.
@@ -10,10 +11,13 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 
+from thinwire.dictionaries.accounting import BATCHES
 from thinwire.evaluation.bench.bar import Bar, Row, Setting
 from thinwire.evaluation.bench.live_knee import CALLED, OURS, rate_row, ratio_row
+from thinwire.evaluation.dictionaries.opening import available, messages_of
 from thinwire.evaluation.live.chaos import LATEST_WITH_CLASSES, PUBLISHERS, SUBSCRIBERS, Victim, havoc
 from thinwire.evaluation.live.knee import QUICK, SHAPES, Plan, knees
+from thinwire.evaluation.live.lingering import RATE, balance, courses
 from thinwire.evaluation.live.numbered import wrong
 from thinwire.evaluation.live.switching import Switched, switched
 
@@ -28,6 +32,7 @@ SLOWER = 2.0
 KINDS = ("spelled out, dictionaries", "dictionaries")
 """what is switched: where every frame is packed, and what `thinwire bench live` measures"""
 SEED = 1
+TAXIS = ("debs-json", "taxi-json")
 CALLED_VICTIMS: dict[Victim, str] = {"dictionaries": "dictionary service", "publisher": "publisher"}
 FAULTS = "events missing, repeated, out of order or beyond their bound"
 
@@ -86,8 +91,21 @@ def kills(victim: Victim, setting: Setting) -> Iterator[Row]:
     yield Row(name, "failures", found.faults, high=0, how=how, note=note, sound=bool(found.dictionary))
 
 
+def batches(setting: Setting) -> Iterator[Row]:
+    """Joined during a linger and deflated as one, against a dictionary and no linger; reported, no bar."""
+    data = None if setting.data is None else str(setting.data)
+    stream = next(one.name for one in available(data) if one.name in TAXIS)
+    messages = list(messages_of(stream, data, setting.size(10_000, 400)))
+    found = asyncio.run(courses(messages, (1, 5, 21) if setting.quick else BATCHES, progress=setting.progress))
+    equal, alone = balance(found), found[0]
+    how = f"{len(messages):,} messages, {RATE:g} a second, embedded broker, every message compared; {equal}; "
+    how += f"with a dictionary {alone.each:.1f} bytes a message"
+    yield Row(f"batches, {stream}: joined until deflate equals a dictionary", "messages", equal.joined, how=how)
+
+
 BARS = [
     *(Bar(f"dictionary kill {victim}", partial(kills, victim)) for victim in CALLED_VICTIMS),
     *(Bar(f"dictionary knee, {frames}", partial(knee, *pair)) for frames, pair in PAIRS.items()),
     Bar("dictionaries switched", switching),
+    Bar("batches instead of dictionaries", batches),
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from thinwire.evaluation.live.stacks import Receiver, Route, Sender
@@ -54,7 +54,7 @@ class JsonBatches(_Json):
     """One message for all events of a linger."""
 
     async def sender(self, route: Route, name: str) -> Sender:
-        return _BatchSender(await _connect(route), route, name)
+        return BatchSender(await _connect(route), _log(route), f"json.{route.topic}.{name}.0", route.linger, _listed)
 
 
 class _EventSender:
@@ -103,22 +103,25 @@ class _EventSender:
             queue.task_done()
 
 
-class _BatchSender:
-    """Events gather for the linger, and while a message is on its way."""
+class BatchSender:
+    """Events gather for the linger, and while a message is on its way; `pack` makes one message of them."""
 
-    def __init__(self, broker: Broker, route: Route, name: str) -> None:
+    def __init__(
+        self, broker: Broker, log: str, subject: str, linger: float, pack: Callable[[list[Any]], bytes]
+    ) -> None:
         self.sent = self.told = 0
         self._broker = broker
-        self._log = _log(route)
-        self._subject = f"json.{route.topic}.{name}.0"
-        self._linger = route.linger
-        self._waiting: deque[dict[str, Any]] = deque()
+        self._log = log
+        self._subject = subject
+        self._linger = linger
+        self._pack = pack
+        self._waiting: deque[Any] = deque()
         self._some = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
         self._task = asyncio.create_task(self._send())
 
-    async def publish(self, events: Sequence[dict[str, Any]]) -> None:
+    async def publish(self, events: Sequence[Any]) -> None:
         if events:
             self._waiting.extend(events)
             self.sent = self.told = self.told + len(events)
@@ -143,7 +146,7 @@ class _BatchSender:
             batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
             if not self._waiting:
                 self._some.clear()
-            await self._broker.append(self._log, self._subject, json.dumps(batch).encode())
+            await self._broker.append(self._log, self._subject, self._pack(batch))
             if not self._waiting:
                 self._empty.set()
 
@@ -183,6 +186,10 @@ async def _connect(route: Route) -> Broker:
     from thinwire.transports.nats import connect
 
     return await connect(route.url)
+
+
+def _listed(events: list[Any]) -> bytes:
+    return json.dumps(events).encode()
 
 
 def _log(route: Route) -> str:

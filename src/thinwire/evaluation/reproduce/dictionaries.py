@@ -20,6 +20,7 @@ from thinwire.evaluation.reproduce import dictionaries_summary as summary
 from thinwire.evaluation.reproduce import dictionaries_tables as tables
 from thinwire.evaluation.reproduce.dictionaries_appendix import TABLES_B
 from thinwire.evaluation.reproduce.dictionaries_formats import table_formats
+from thinwire.evaluation.reproduce.dictionaries_linger import table_linger
 from thinwire.evaluation.reproduce.dictionaries_sheet import Scale, Sheet
 
 Maker = Callable[[Scale, Run, Path], Sheet]
@@ -47,6 +48,7 @@ TABLES: dict[str, Item] = {
         for number, make in summary.APPENDIX.items()
     },
     "formats": Item("the same rows as CSV, JSON, XML and Protocol Buffers", table_formats),
+    "linger": Item("batches of a linger against dictionaries, at a real broker", table_linger),
 }
 FIGURES: dict[str, Item] = {
     "4.3.1": Item("bytes saved by history and size", figures.figure_4_3_1),

@@ -25,6 +25,7 @@ from thinwire.clock import VirtualClock
 from thinwire.control.names import CHANNELS, channel_log_of, log_of
 from thinwire.control.translating.documents import channel_documents
 from thinwire.errors import BrokenPromise
+from thinwire.evaluation.live.logs import weigh
 from thinwire.evaluation.replaying import seconds_of
 from thinwire.evaluation.reproduce.virtual_events import CLASS_TOLERANCE, Progress, Stages, require_near
 from thinwire.events import Event
@@ -96,10 +97,10 @@ async def _run(format_: str, predictor: str, events: int, seed: int, progress: P
                 progress(near.taken / events)
         if (exact.feed, near.feed) != ("log", "channel"):
             raise BrokenPromise("subscribers read something else", exact=exact.feed, within=near.feed)
-        log, stored_log = await _weigh(bus.broker, log_of(schema.name))
-        told, stored_channel = await _weigh(bus.broker, channel_log_of(schema.name))
-    totals = [exact.size, log, told, near.size]
-    return LiveStages(f"live: thinwire {format_}, {predictor}", events, totals, [stored_log, stored_channel])
+        log = await weigh(bus.broker, log_of(schema.name))
+        channel = await weigh(bus.broker, channel_log_of(schema.name))
+    totals = [exact.size, log.size, channel.size, near.size]
+    return LiveStages(f"live: thinwire {format_}, {predictor}", events, totals, [log.stored, channel.stored])
 
 
 async def _published(url: str, events: int, seed: int, *readers: _Reader) -> AsyncGenerator[int, None]:
@@ -181,18 +182,3 @@ async def _channel_open(broker: Broker, topic: str) -> None:
     async with asyncio.timeout(PATIENCE):
         while not any(one.state == "open" for one in (await channel_documents(bucket, topic)).values()):
             await asyncio.sleep(_POLL)
-
-
-async def _weigh(broker: Broker, log: str) -> tuple[int, int]:
-    """Bytes of all messages of a log, and what the broker stores for them."""
-    span = await broker.span(log)
-    reader = await broker.read(log, first=span.first)
-    size, offset = 0, 0
-    try:
-        while offset < span.last and (stored := await reader.next(PATIENCE)) is not None:
-            size += len(stored.payload)
-            offset = stored.offset
-            reader.done(offset)
-    finally:
-        await reader.close()
-    return size, span.stored_bytes
