@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from thinwire.control.dictionaries.policies import FAST
 from thinwire.dictionaries.accounting import BATCHES
-from thinwire.evaluation.analysis.cells import Run
+from thinwire.evaluation.analysis.cells import Cell, Run
 from thinwire.evaluation.dictionaries.balance import Points, between, equal_at, shown
 from thinwire.evaluation.dictionaries.cells import run_cell
 from thinwire.evaluation.dictionaries.opening import messages_of
@@ -57,7 +58,8 @@ def _length(scale: Scale) -> int:
 def _computed(scale: Scale, run: Run, stream: str) -> tuple[Points, float]:
     """Bytes a message without a broker: of deflate by batch, and of our policy's dictionaries."""
     about = {"stream": stream, "data": scale.data, "messages": _length(scale), "publishers": [1]}
-    cells = [{**about, "policy": "deflate", "batch": batch} for batch in BATCHES] + [{**about, "policy": "ours"}]
+    cells: list[Cell] = [{**about, "policy": "deflate", "batch": batch} for batch in BATCHES]
+    cells.append({**about, "policy": "ours", "settings": {"budget": FAST}})  # as in the running system
     each = [
         row["mean packed"] + row["dictionary bytes"] / row["messages"]
         for figures in swept(run_cell, cells, run)
