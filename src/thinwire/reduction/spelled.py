@@ -18,9 +18,6 @@ from thinwire.reduction.first_values import first_value
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
 from thinwire.reduction.rules import Rule
 
-_WHOLE = 1 << 53
-"""whole numbers below this are doubles too"""
-
 Taker = Callable[[int, Any], Any]
 """row and value in; out comes the exact value where the state cannot show it"""
 
@@ -57,8 +54,8 @@ def _of_number(columns: Columns, rule: Rule, take_any: Taker) -> Taker:
             ticks = round(value * up / down)
             if ticks * down / up != value:
                 return take_any(row, value)
-        elif value.__class__ is int and down == 1 and -_WHOLE < value < _WHOLE:
-            ticks = value * up
+        elif value.__class__ is int and down == 1:
+            ticks = value * up  # in its range it is a double too, where the step is no whole number
         else:
             return take_any(row, value)
         if not lowest <= ticks <= highest:
