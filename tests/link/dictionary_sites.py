@@ -73,6 +73,8 @@ class Reader:
         return [thing for thing in self.out if isinstance(thing, Event)]
 
 
-def publisher(schema: Schema = LOGS, incarnation: int = 1, sequence: int = 0, **config: Any) -> Publisher:
+def publisher(
+    schema: Schema = LOGS, incarnation: int = 1, sequence: int = 0, wide: bool = False, **config: Any
+) -> Publisher:
     given = LinkConfig(max_silence=1e9, key_frame_interval=1e9, **config)
-    return Publisher(schema, given, name="p", incarnation=incarnation, compiled=False, sequence=sequence)
+    return Publisher(schema, given, name="p", incarnation=incarnation, compiled=False, sequence=sequence, wide=wide)

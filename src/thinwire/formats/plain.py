@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from json.encoder import encode_basestring
+from types import NoneType
 from typing import Any
 
 from thinwire.errors import CorruptFrame
@@ -26,34 +28,66 @@ _PLACE = "@"
 _BYTES, _INSTANT, _ITSELF = "$bytes", "$time", "$"
 
 
-def encode(source: int, skip: int, values: Mapping[int, Any], schema: Schema) -> bytes:
-    """The JSON of the values that travel."""
-    wire = schema.wire
-    document: dict[str, Any] = {_PLACE: [source, skip]}
-    for index, value in values.items():
-        document[_told_name(wire[index].name)] = told(value)
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+class Spelling:
+    """The format for one schema, whose names are looked at once.
+
+    >>> from thinwire.events import Property
+    >>> rooms = Spelling(Schema("rooms", [Property("t", "number", step="0.1")]))
+    >>> rooms.encode(3, 0, {0: 10.1})
+    b'{"@":[3,0],"t":10.1}'
+    >>> rooms.decode(b'{"@":[3,0],"t":10.1}', sources=4)
+    Given(source=3, skip=0, values={0: 10.1})
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._indexes = {_told_name(p.name): index for index, p in enumerate(schema.wire)}
+        self._openings = [f",{encode_basestring(name)}:" for name in self._indexes]
+
+    def encode(self, source: int, skip: int, values: Mapping[int, Any]) -> bytes:
+        """The JSON of the values that travel."""
+        parts = [f'{{"@":[{source},{skip}]']
+        for index, value in values.items():
+            write = _WRITERS.get(value.__class__, _write_any)
+            parts += (self._openings[index], write(value))
+        parts.append("}")
+        return "".join(parts).encode()
+
+    def decode(self, body: bytes, sources: int) -> Given:
+        """The values of a body. Their kinds are checked where they are used."""
+        try:
+            document = _document(body)
+            place = document.pop(_PLACE, None) if isinstance(document, dict) else None
+            values = document if place is not None else {}
+            simple = _SIMPLE.issuperset(map(type, values.values()))
+            if not simple:
+                values = {name: meant(value) for name, value in values.items()}
+        except (ValueError, RecursionError) as problem:
+            raise CorruptFrame(f"body is not JSON: {problem}") from None
+        source, skip = place if isinstance(place, list) and len(place) == 2 else (None, None)
+        if type(source) is not int or type(skip) is not int or source < 0 or skip < 0:
+            raise CorruptFrame("body without source and skip")
+        if source >= sources:
+            raise CorruptFrame("alias of no source", alias=source, sources=sources)
+        if not simple and any(_deep(value) for value in values.values()):
+            raise CorruptFrame("values nested too deep", limit=MAX_DEPTH)
+        indexes = self._indexes
+        try:
+            return Given(source, skip, {indexes[name]: value for name, value in values.items()})
+        except KeyError as unknown:
+            raise CorruptFrame("a property the schema does not have", property=unknown.args[0]) from None
 
 
-def decode(body: bytes, schema: Schema, sources: int) -> Given:
-    """The values of a body. Their kinds are checked where they are used."""
+def _document(body: bytes) -> Any:
+    """What the JSON says; the usual way is short, because it is taken so often."""
     try:
-        document = json.loads(body, parse_constant=_no_constant)
-        place = document.pop(_PLACE, None) if isinstance(document, dict) else None
-        values = {name: meant(value) for name, value in document.items()} if place is not None else {}
-    except (ValueError, RecursionError) as problem:
-        raise CorruptFrame(f"body is not JSON: {problem}") from None
-    if not isinstance(place, list) or len(place) != 2 or not all(type(n) is int and n >= 0 for n in place):
-        raise CorruptFrame("body without source and skip")
-    if place[0] >= sources:
-        raise CorruptFrame("alias of no source", alias=place[0], sources=sources)
-    if any(_deep(value) for value in values.values()):
-        raise CorruptFrame("values nested too deep", limit=MAX_DEPTH)
-    indexes = {_told_name(p.name): index for index, p in enumerate(schema.wire)}
-    unknown = next((name for name in values if name not in indexes), None)
-    if unknown is not None:
-        raise CorruptFrame("a property the schema does not have", property=unknown)
-    return Given(place[0], place[1], {indexes[name]: value for name, value in values.items()})
+        text = body.decode()
+        document, end = _read(text)
+        if end == len(text):
+            return document
+    except ValueError:
+        pass  # not a usual one: in another encoding, or broken
+    return json.loads(body, parse_constant=_no_constant)
 
 
 def _deep(value: Any) -> bool:
@@ -103,3 +137,20 @@ def _is_marked(value: Any) -> bool:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+_read = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+def _write_any(value: Any) -> str:
+    return _write(told(value))
+
+
+_SIMPLE = frozenset({int, float, str, bool, NoneType})
+"""what JSON values are nearly always, and mean themselves"""
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    int: int.__repr__,
+    float: float.__repr__,
+    str: encode_basestring,
+}

@@ -25,7 +25,8 @@ from thinwire.frames.packing import unpack
 MAX_FRAME = 1 << 20
 """bytes of a frame, at most"""
 
-_WIDE = 0x10
+LONG = 0x10
+"""of the head byte: the sequence has two bytes"""
 PACKED = 0x20
 """of the head byte: the body is packed, and a slot follows"""
 
@@ -77,7 +78,7 @@ def seal(
         front = bytes((head, sequence & 0xFF))
     else:
         width = 2 if wide else 1
-        head |= _WIDE * wide | PACKED * (slot is not None)
+        head |= LONG * wide | PACKED * (slot is not None)
         named = (head,) if slot is None else (head, slot)
         front = bytes(named) + (sequence & (1 << 8 * width) - 1).to_bytes(width, "big")
     chain = crc32(body, crc32(front, chain))
@@ -91,7 +92,7 @@ def read(raw: bytes) -> Frame:
     if len(raw) > MAX_FRAME:
         raise CorruptFrame("longer than a frame may be", length=len(raw), limit=MAX_FRAME)
     head = raw[0]
-    wide = bool(head & _WIDE)
+    wide = bool(head & LONG)
     packed = head & PACKED
     at = 2 if packed else 1
     end = at + 1 + wide

@@ -47,6 +47,11 @@ class Bindings:
         binding = self._bound.get(slot)
         return binding if binding is not None and self._codec(binding) is None else None
 
+    def codec(self, slot: int) -> Codec | None:
+        """What unpacks the bodies of a slot; None where nothing is bound to it, or its dictionary is not known yet."""
+        binding = self._bound.get(slot)
+        return self._codec(binding) if binding is not None else None
+
     def unpack(self, frame: Frame) -> bytes:
         """The body of a frame that is packed with a dictionary; UnknownDictionary where its slot names none."""
         assert frame.slot is not None

@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from thinwire.events.paths import flatten
-from thinwire.formats import LinkState, Partial, compact, exact, plain
+from thinwire.formats import LinkState, Partial, compact, exact
 from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, VALUES, WIDE
+from thinwire.formats.plain import Spelling
 from thinwire.frames import FrameKind, SourceState, seal, varint
 from thinwire.frames.packing import pack
 from thinwire.link.counts import Counts
@@ -33,6 +34,7 @@ class Encoder:
         self.counts = counts
         self.packer = packer
         self.spell_out = spell_out
+        self._spelling = Spelling(reducer.schema)
         self.fast = _fast(reducer, link) if compiled and not spell_out else None
         self._nested = reducer.schema.nested and not reducer.trusting
         self._reduce = reducer.reduce_told if reducer.trusting else reducer.reduce_flat
@@ -113,8 +115,7 @@ class Encoder:
         self.link.cells[VALUES] += partial.mask.bit_count()
         if self.spell_out:
             values = self.reducer.values(partial)
-            body = plain.encode(partial.source, partial.skip, values, self.reducer.schema)
-            return self.frame(FrameKind.JSON, body)
+            return self.frame(FrameKind.JSON, self._spelling.encode(partial.source, partial.skip, values))
         kind = FrameKind.EXCEPTION if partial.exceptions else FrameKind.DATA
         return self.frame(kind, compact.encode(partial, self.link))
 

@@ -7,7 +7,7 @@ from typing import Any
 from thinwire.errors import CorruptFrame
 from thinwire.events import Event
 from thinwire.events.payloads import PAYLOAD
-from thinwire.formats import compact, exact, plain
+from thinwire.formats import Given, compact, exact
 from thinwire.frames import Binding, Frame, FrameKind, Heartbeat, SourceState, Switch, varint
 from thinwire.frames.kinds import is_known
 from thinwire.link import audits
@@ -66,10 +66,16 @@ def _data(replica: Replica, body: bytes, exceptional: bool, out: list[Delivery])
 
 
 def _json(replica: Replica, body: bytes, out: list[Delivery]) -> None:
-    given = plain.decode(body, replica.expander.rules.schema, replica.link.sources)
-    if replica.expander.knows(given.source):
-        out += replica.pass_over(given.source, given.skip)
-        out += replica.expander.expand_given(given._replace(skip=0))
+    spelled(replica, replica.spelling.decode(body, replica.link.sources), out)
+
+
+def spelled(replica: Replica, given: Given, out: list[Delivery]) -> None:
+    """Add the events of a partial whose values are spelled out."""
+    source, skip, values = given
+    if replica.expander.knows(source):
+        if skip:
+            out += replica.pass_over(source, skip)
+        out.append(replica.expander.expand_given(source, values))
 
 
 def _introduction(replica: Replica, body: bytes, max_sources: int, out: list[Delivery]) -> None:

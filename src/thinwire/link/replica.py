@@ -10,6 +10,7 @@ from thinwire.errors import CorruptFrame
 from thinwire.events import Event, Schema, is_opaque
 from thinwire.formats import LinkState
 from thinwire.formats.link_state import CHAIN, INCARNATION, SEQUENCE, WIDE
+from thinwire.formats.plain import Spelling
 from thinwire.frames import Binding, Frame, KeyFrame, read
 from thinwire.frames.control import MAX_SKIP
 from thinwire.frames.frame import PACKED
@@ -52,6 +53,7 @@ class Replica:
         self.expander = Expander(rules.decode(key.rules, schema), publisher, key.incarnation)
         self.link = LinkState(schema, incarnation=key.incarnation, wide=wide)
         self.fast = _fast(self.expander, self.link) if compiled else None
+        self.spelling = Spelling(schema)
         self.recent = Recent()
         self._watched: Collection[str] = ()
 

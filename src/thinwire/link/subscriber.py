@@ -24,12 +24,12 @@ from typing import Literal, NamedTuple
 
 from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.events import Event, Schema
-from thinwire.frames import Frame, FrameKind, KeyFrame, Request, SourceState, read, split
+from thinwire.frames import Frame, FrameKind, KeyFrame, Request, SourceState, join, read, split
 from thinwire.frames.batch import room_for
 from thinwire.frames.control import MAX_SKIP
 from thinwire.frames.frame import PACKED
 from thinwire.frames.kinds import is_known
-from thinwire.link import reading
+from thinwire.link import reading, spelled
 from thinwire.link.bindings import Find, knows_none
 from thinwire.link.counts import Counts
 from thinwire.link.deliveries import Delivery, Missed
@@ -270,7 +270,12 @@ class Subscriber:
     def _take_frames(self, message: bytes, frames: list[bytes], at: int, number: int, out: list[Delivery]) -> None:
         """The frames of a message from one of them on, which begins at byte `at`."""
         while number < len(frames):
-            if frames[number][:1] and frames[number][0] & PACKED:
+            head = frames[number][0] if frames[number] else 0
+            if head & 0x0F == FrameKind.JSON and (spelled_out := self._take_spelled(frames, number, out)):
+                at += sum(map(room_for, spelled_out))
+                number += len(spelled_out)
+                continue
+            if head & PACKED:
                 self._wait_for(_Stopped(message, at, number), frames[number])
             self._take(frames[number], out)
             at += room_for(frames[number])
@@ -289,6 +294,26 @@ class Subscriber:
         self.counts.data_bytes += size
         self.counts.events += len(out) - before
         return at, frames
+
+    def _take_spelled(self, frames: list[bytes], number: int, out: list[Delivery]) -> list[bytes]:
+        """The frames of JSON from this one on that were taken in the short way."""
+        replica = self.replica
+        if self.state is not State.READY or replica is None:
+            return []
+        before, sequence = len(out), replica.sequence
+        corrupt = False
+        try:
+            spelled.take(replica, frames, number, out)
+        except CorruptFrame:
+            corrupt = True
+        taken = frames[number : number + replica.sequence - sequence]
+        if taken:
+            replica.recent.add(sequence, join(taken), len(taken))
+            self.counts.add_all_data(taken)
+            self.counts.events += len(out) - before
+        if corrupt:
+            self._lose("corrupt", out)
+        return taken
 
     def _take(self, raw: bytes, out: list[Delivery]) -> None:
         self.counts.add(raw)

@@ -147,7 +147,10 @@ def _number(p: Property) -> Converter:
             raise NotFinite(property=p.name, value=value)
         if abs(value) > _INT64:
             raise TooLarge(property=p.name, value=value, limit="2^63")
-        ticks = round(value * up / down) if isinstance(value, float) else round(Fraction(value * up, down))
+        if isinstance(value, float):
+            ticks = round(value * up / down)
+        else:
+            ticks = value * up if down == 1 else round(Fraction(value * up, down))
         same = ticks * down == value if up == 1 else ticks * down / up == value
         if not same and p.kind is Kind.INTEGER and value != int(value):
             raise WrongType("an integer is expected", property=p.name, value=value)

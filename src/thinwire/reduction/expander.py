@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-from thinwire.errors import CorruptFrame, EventRejected
+from thinwire.errors import CorruptFrame
 from thinwire.events import Event
 from thinwire.events.event import About
 from thinwire.formats.lanes import Lane
-from thinwire.formats.partial import Given, Partial
+from thinwire.formats.partial import Partial
 from thinwire.frames.control import MAX_SKIP, Switch
 from thinwire.reduction import arrivals, exceptions, snapshots
 from thinwire.reduction.columns import Columns
-from thinwire.reduction.convert import converter
-from thinwire.reduction.first_values import first_value
 from thinwire.reduction.materialise import checked_dimensions, materialiser, value_of_exact
-from thinwire.reduction.rules import Rule, RuleSet
+from thinwire.reduction.rules import RuleSet
+from thinwire.reduction.spelled import Taker, taker
 
 Key = tuple[Any, ...]
 Exacts = tuple[tuple[int, Any], ...]
@@ -38,7 +38,6 @@ class Expander:
         self.silent_bounds = rules.silent_bounds
         self._no_bounds = dict.fromkeys(self.bounds)
         self.materialise = materialiser(rules, self.columns)
-        self._converters = [converter(p) for p in rules.schema.wire]
         self._told: dict[int, tuple[int, Exacts]] = {}
         """per row, the last event with values that the state cannot show, and those values"""
 
@@ -78,28 +77,23 @@ class Expander:
         events.append(self._told_event(row, told))
         return events
 
-    def expand_given(self, given: Given) -> list[Event]:
-        """The events of a partial whose values are spelled out."""
-        before = self.columns.ordinal(given.source)
-        try:
-            return self._expand_given(given)
-        except CorruptFrame:
-            self._take_back(given.source, before)
-            raise
-
-    def _expand_given(self, given: Given) -> list[Event]:
-        row = given.source
-        events = self.pass_over(row, given.skip)
+    def expand_given(self, row: int, values: Mapping[int, Any]) -> Event:
+        """The next event of a source, of which these values are spelled out."""
+        columns, takers = self.columns, self._takers
+        before = columns.ordinal(row)
         mask = 0
         told: Exacts = ()
-        for index, value in given.values.items():
-            mask |= 1 << index
-            exact = self._take_value(row, self.rules.rules[index], index, value)
-            if exact is not None:
-                told += ((index, exact),)
-        self.columns.advance(row, mask)
-        events.append(self._told_event(row, told))
-        return events
+        try:
+            for index, value in values.items():
+                mask |= 1 << index
+                exact = takers[index](row, value)
+                if exact is not None:
+                    told += ((index, exact),)
+            columns.advance(row, mask)
+            return self._told_event(row, told)
+        except CorruptFrame:
+            self._take_back(row, before)
+            raise
 
     def _take_back(self, row: int, ordinal: int) -> None:
         """Events that were made and not handed out have not been delivered: they must not count as such."""
@@ -232,17 +226,10 @@ class Expander:
             place = place[name]
         place[leaf] = value
 
-    def _take_value(self, row: int, rule: Rule, index: int, value: Any) -> Any:
-        """Settle a spelled-out value; the exact value comes back where the state cannot show it."""
-        if value is None:
-            arrivals.exact(self.columns, row, rule, index, None)
-            return None
-        try:
-            ticks = self._converters[index](value)
-        except EventRejected as problem:
-            raise CorruptFrame(f"spelled-out value: {problem}") from None
-        outside = rule.lane is not Lane.TICK and exceptions.outside(rule.property, value)
-        return first_value(self.columns, rule, row, index, ticks, value, outside)
+    @cached_property
+    def _takers(self) -> list[Taker]:
+        """What settles the spelled-out values of each property; made where there are any."""
+        return [taker(self.columns, rule, index) for index, rule in enumerate(self.rules.rules)]
 
 
 def _check_skip(skip: int) -> None:

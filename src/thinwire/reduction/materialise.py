@@ -17,16 +17,16 @@ from thinwire.reduction.limits import ABSENT
 from thinwire.reduction.rules import Rule, RuleSet
 
 
-def value_at(columns: Columns, rule: Rule, index: int, row: int) -> Any:
-    """The value of one property as both ends now have it."""
+def shower(columns: Columns, rule: Rule, index: int) -> Callable[[int], Any]:
+    """A function made for one property: row in, its value as both ends now have it out."""
+    slot, last = rule.first_slot, columns.last
     if not rule.slots:
-        return _object_value(rule, columns.objects[index][row])
-    ticks = columns.last(row, rule.first_slot)
-    if ticks == ABSENT:
-        return None
+        objects = columns.objects[index]
+        return lambda row: _object_value(rule, objects[row])
     if rule.lane is Lane.GEO:
-        return geo.from_ticks(ticks, columns.last(row, rule.first_slot + 1))
-    return restorer(rule.property)(ticks)
+        return lambda row: None if last(row, slot) == ABSENT else geo.from_ticks(last(row, slot), last(row, slot + 1))
+    show = restorer(rule.property)
+    return lambda row: None if (ticks := last(row, slot)) == ABSENT else show(ticks)
 
 
 def value_of_exact(rule: Rule, exact: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thinwire.errors import TooManySources
@@ -19,7 +20,7 @@ from thinwire.reduction.defining import define
 from thinwire.reduction.first_values import first_value
 from thinwire.reduction.gating import Flags, Gate
 from thinwire.reduction.limits import ABSENT, TICK_LIMIT
-from thinwire.reduction.materialise import value_at, value_of_exact
+from thinwire.reduction.materialise import shower, value_of_exact
 from thinwire.reduction.pacing import LatePolicy, Pacing
 from thinwire.reduction.picking import picker
 from thinwire.reduction.roster import Key, Roster
@@ -127,12 +128,16 @@ class Reducer:
         """The values of a partial spelled out, for formats that do so."""
         values: dict[int, Any] = {}
         for position, index in enumerate(indexes(partial.mask)):
-            rule = self.rules.rules[index]
             if partial.exceptions >> index & 1:
-                values[index] = value_of_exact(rule, partial.codes[position])
+                values[index] = value_of_exact(self.rules.rules[index], partial.codes[position])
             else:
-                values[index] = value_at(self.columns, rule, index, partial.source)
+                values[index] = self._showers[index](partial.source)
         return values
+
+    @cached_property
+    def _showers(self) -> list[Callable[[int], Any]]:
+        """What shows the value of each property; made where values are spelled out."""
+        return [shower(self.columns, rule, index) for index, rule in enumerate(self.rules.rules)]
 
     def take_over(self, old: Reducer) -> None:
         """Begin with the sources of another reducer of the same schema and roster, at the values it has told."""

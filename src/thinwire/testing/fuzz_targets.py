@@ -181,7 +181,7 @@ def _parse_exact(body: bytes, target: Target) -> None:
 _PARSERS: dict[int, Callable[[bytes, Target], Any]] = {
     FrameKind.DATA: _parse_compact,
     FrameKind.EXCEPTION: _parse_compact,
-    FrameKind.JSON: lambda body, target: plain.decode(body, target.schema, SOURCES),
+    FrameKind.JSON: lambda body, target: plain.Spelling(target.schema).decode(body, SOURCES),
     FrameKind.KEY: _parse_key,
     FrameKind.INTRODUCTION: _parse_introduction,
     FrameKind.SWITCH: lambda body, target: Switch.decode(body),

@@ -1,0 +1,201 @@
+"""Frames of JSON have a short way: whatever comes, it ends where a closer look at every frame ends."""
+
+import json
+from unittest.mock import patch
+
+from dictionary_sites import DICTIONARIES, publisher
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from thinwire.dictionaries import Dictionary
+from thinwire.errors import CorruptFrame, PeerFault
+from thinwire.events import Event, Property, Schema
+from thinwire.frames import FrameKind, join, read
+from thinwire.link import Subscriber, reading, spelled
+from thinwire.reduction import Demand, resolve, snapshots
+from thinwire.reduction import spelled as values
+from thinwire.reduction.columns import Columns
+
+READINGS = Schema(
+    "readings",
+    [
+        Property("time", "timestamp", "header", form="epoch", step=1),
+        Property("id", "string", "dimension"),
+        Property("t", "number", step="0.1", minimum=-50, maximum=200),
+        Property("far", "number", step="0.1"),
+        Property("third", "number", step="0.3"),
+        Property("count", "integer"),
+        Property("loud", "float", minimum=0, maximum=9),
+        Property("on", "boolean"),
+        Property("note", "string"),
+        Property("where", "geo"),
+    ],
+)
+WORDS = Dictionary(b'{"@":[0,0],"time":1000,"t":20.5,"third":0.9,"note":"', "zstd", level=3, largest=64)
+STORE = {d.hash: d for d in [*DICTIONARIES, WORDS]}
+
+numbers = st.one_of(
+    st.integers(-(2**70), 2**70),
+    st.integers(-500, 500),
+    st.integers(-3000, 3000).map(lambda n: n / 10),
+    st.floats(allow_nan=False),
+    st.sampled_from([2**53, 2**53 + 1, -(2**61), 2**61, 2.0**61, 1e300, -0.0, 0.3, 0.9, 200.1]),
+)
+anything = (
+    numbers | st.none() | st.booleans() | st.text(max_size=3) | st.just([52.5, 13.4]) | st.just({"$bytes": "AA=="})
+)
+bodies = st.builds(
+    lambda source, skip, told: json.dumps({"@": [source, skip], **told}).encode(),
+    st.integers(0, 2),
+    st.sampled_from([0, 0, 1, 3, 2**40]),
+    st.dictionaries(
+        st.sampled_from(["time", "t", "far", "third", "count", "loud", "on", "note", "where", "else"]), anything
+    ),
+)
+strange = st.sampled_from(
+    [b"", b"{", b'\xef\xbb\xbf{"@":[0,0]}', '{"@":[0,0],"count":7}'.encode("utf-16"), b' {"@":[0,0]} ']
+)
+steps = st.one_of(
+    st.tuples(st.just("event"), st.integers(0, 400), st.sampled_from("ab")),
+    st.tuples(st.just("event"), st.integers(0, 400), st.sampled_from("ab")),
+    st.tuples(st.just("body"), bodies | strange),
+    st.tuples(st.just("use"), st.sampled_from([WORDS, DICTIONARIES[1]]), st.integers(1, 2)),
+    st.tuples(st.just("payload"), st.binary(max_size=3)),
+    st.sampled_from([("send",), ("round",), ("lose",), ("twice",), ("unbound",)]),
+    st.tuples(st.just("spoil"), st.integers(0, 10**6), st.just(1) | st.integers(1, 255)),
+)
+
+
+class Site:
+    """A publisher of JSON, and two that read it: one as it is, and one that looks at every frame closely."""
+
+    def __init__(self, predictor, wide=False):
+        demand = Demand(default_tolerance=0, predictor=predictor)
+        self.publisher = publisher(READINGS, format="json", demand=demand, wide=wide)
+        self.frames = []
+        self.readers = [Subscriber([READINGS], publisher="p", compiled=False, dictionaries=STORE.get) for _ in range(2)]
+        self.round()
+        self.event(0, "a")
+        self.event(0, "b")
+        self.send()
+
+    def event(self, n, source):
+        reading = {"time": 1000 + n, "id": source, "t": n / 10, "far": n / 10, "third": n * 3 / 10, "count": n // 9}
+        said = {"loud": n / 64, "on": n % 2 == 0, "note": f"n{n % 5}", "where": [52.5, n / 100]}
+        self.frames += self.publisher.publish(reading | said, 0.0)
+
+    def body(self, body):
+        self.frames.append(self.publisher.encoder.frame(FrameKind.JSON, body))
+
+    def payload(self, body):
+        self.frames.append(self.publisher.encoder.frame(FrameKind.PAYLOAD, body))
+
+    def use(self, dictionary, slot):
+        self.frames += self.publisher.use(dictionary, slot)
+
+    def unbound(self):
+        self.publisher.encoder.packer.use(WORDS, 9)
+
+    def round(self):
+        self.frames += self.publisher.start(0.0)
+
+    def lose(self):
+        middle = len(self.frames) // 2
+        del self.frames[middle : middle + 1]
+
+    def twice(self):
+        self.frames += self.frames[-2:]
+
+    def spoil(self, at, by):
+        """A message with a byte that is another one: a digit another digit, which only the check tells, or any."""
+        self.event(at % 400, "a")
+        message = bytearray(join(self.frames))
+        digits = [place for place, byte in enumerate(message) if byte in b"0123456789"]
+        message[digits[at % len(digits)] if by == 1 and digits else at % len(message)] ^= by
+        self.hand(bytes(message))
+
+    def send(self):
+        if self.frames:
+            self.hand(join(self.frames))
+
+    def hand(self, message):
+        self.frames = []
+        short, long = self.readers
+        found = taken(short, message)
+        with patch.object(spelled, "take", lambda *given: None), patch.object(values, "_of_number", the_long_way):
+            assert taken(long, message) == found
+        assert seen(long) == seen(short)
+
+
+def the_long_way(columns, rule, take_any):
+    return take_any
+
+
+def taken(reader, message):
+    try:
+        return [(repr(thing), repr(getattr(thing, "_about", ""))) for thing in reader.receive(message, now=0.0)]
+    except PeerFault as fault:
+        return repr(fault)
+
+
+def seen(reader):
+    replica = reader.replica
+    if replica is None:
+        return reader.state, reader.counts
+    known = [(event.ordinal, repr(event)) for event in reader.present()]
+    return reader.state, reader.counts, known, list(replica.link.cells), replica.recent.hashes()
+
+
+@given(st.lists(steps, max_size=30), st.sampled_from(["last", "linear", "trend"]), st.booleans())
+@example(
+    [("event", 1, "a"), ("body", b'{"@":[0,3],"count":1e999}'), ("send",), ("event", 2, "a"), ("send",)], "last", True
+)
+@example(
+    [("event", 1, "a"), ("use", WORDS, 1), ("event", 2, "a"), ("unbound",), ("event", 3, "a"), ("send",)], "last", False
+)
+@example([("spoil", 30, 1), ("round",), ("use", WORDS, 1), ("spoil", 31, 1), ("spoil", 32, 1)], "last", False)
+@settings(max_examples=60, deadline=None)
+def test_both_ways_end_in_the_same_place(story, predictor, wide):
+    site = Site(predictor, wide)
+    for step, *given_ in story:
+        getattr(site, step)(*given_)
+    site.send()
+
+
+@given(st.lists(st.tuples(st.sampled_from(range(len(READINGS.wire))), numbers), max_size=8), st.booleans())
+@example([(1, 200.1), (1, 20.05), (2, 2**53 + 1), (2, 2.0**60), (3, 0.9), (3, 3), (4, 2**62), (2, 1e300)], True)
+@settings(max_examples=100, deadline=None)
+def test_a_number_settles_in_either_way(told, moving):
+    rules = resolve(READINGS, Demand(predictor="linear" if moving else "last"))
+    found = []
+    for way in (values._of_number, the_long_way):
+        columns = Columns(rules)
+        columns.add()
+        with patch.object(values, "_of_number", way):
+            takers = [values.taker(columns, rule, index) for index, rule in enumerate(rules.rules)]
+        answers = [settled(columns, takers[index], value) for index, value in told]
+        found.append((answers, snapshots.take(columns, 0), columns.near))
+    assert found[0] == found[1]
+
+
+def settled(columns, take, value):
+    try:
+        answer = take(0, value)
+    except CorruptFrame as problem:
+        return str(problem)
+    columns.advance(0)
+    return answer, type(answer)
+
+
+def test_packed_or_not_the_short_way_is_taken():
+    site = Site("last")
+    for n in range(1, 4):
+        site.event(n, "a")
+    site.use(WORDS, 1)
+    for n in range(4, 8):
+        site.event(n, "a")
+    assert {read(frame).slot for frame in site.frames if read(frame).kind == FrameKind.JSON} == {None, 1}
+    with patch.object(reading, "take", wraps=reading.take) as closely:
+        found = site.readers[0].receive(join(site.frames), now=0.0)
+    assert FrameKind.JSON not in [call.args[1].kind for call in closely.call_args_list]
+    assert [event["t"] for event in found if isinstance(event, Event)] == [n / 10 for n in range(1, 8)]
