@@ -71,7 +71,7 @@ class Preset:
         """Deflated by a copy of a machine that has read the shared bytes already, or stored."""
         if not message:
             return b""
-        machine = self._machine((self._room + len(message)).bit_length()).copy()
+        machine = self._machine(self._room + len(message)).copy()
         packed: bytes = machine.compress(message) + machine.flush()
         return packed if len(packed) <= len(message) else STORED + message
 
@@ -87,12 +87,12 @@ class Preset:
     def _reader(self) -> Any:
         return zlib.decompressobj(-15, zdict=self.content)
 
-    def _machine(self, bits: int) -> Any:
-        """One whose window has so many bits, as far as zlib's may, with tables to match."""
+    def _machine(self, room: int) -> Any:
+        """The smallest one that looks back so far, as far as any can, with tables to match."""
+        bits = min(max(room.bit_length(), _LEAST_BITS), _MOST_BITS)
         found = self._primed.get(bits)
         if found is None:
-            window = min(max(bits, _LEAST_BITS), _MOST_BITS)
-            found = zlib.compressobj(self.level, zlib.DEFLATED, -window, window - _BITS_TO_MEMORY, zdict=self.content)
+            found = zlib.compressobj(self.level, zlib.DEFLATED, -bits, bits - _BITS_TO_MEMORY, zdict=self.content)
             self._primed[bits] = found
         return found
 
