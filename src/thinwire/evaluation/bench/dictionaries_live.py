@@ -17,7 +17,7 @@ from thinwire.evaluation.bench.live_knee import CALLED, OURS, rate_row, ratio_ro
 from thinwire.evaluation.dictionaries.opening import available, messages_of
 from thinwire.evaluation.live.chaos import LATEST_WITH_CLASSES, PUBLISHERS, SUBSCRIBERS, Victim, havoc
 from thinwire.evaluation.live.knee import QUICK, SHAPES, Plan, knees
-from thinwire.evaluation.live.lingering import RATE, balance, courses
+from thinwire.evaluation.live.lingering import FEW, MESSAGES, QUICK_BATCHES, RATE, balance, courses
 from thinwire.evaluation.live.numbered import wrong
 from thinwire.evaluation.live.switching import Switched, switched
 
@@ -95,8 +95,8 @@ def batches(setting: Setting) -> Iterator[Row]:
     """Joined during a linger and deflated as one, against a dictionary and no linger; reported, no bar."""
     data = None if setting.data is None else str(setting.data)
     stream = next(one.name for one in available(data) if one.name in TAXIS)
-    messages = list(messages_of(stream, data, setting.size(10_000, 400)))
-    found = asyncio.run(courses(messages, (1, 5, 21) if setting.quick else BATCHES, progress=setting.progress))
+    messages = list(messages_of(stream, data, setting.size(MESSAGES, FEW)))
+    found = asyncio.run(courses(messages, QUICK_BATCHES if setting.quick else BATCHES, progress=setting.progress))
     equal, alone = balance(found), found[0]
     how = f"{len(messages):,} messages, {RATE:g} a second, embedded broker, every message compared; {equal}; "
     how += f"with a dictionary {alone.each:.1f} bytes a message"

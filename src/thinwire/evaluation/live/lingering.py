@@ -28,6 +28,9 @@ from thinwire.transports.proxy import Proxy
 
 RATE = 400.0
 """messages a second: one has arrived before the next is due, so that without a linger each travels alone"""
+MESSAGES, FEW = 10_000, 400
+"""of a stream, sent each way: in full, and where time presses"""
+QUICK_BATCHES = (1, 5, 21)
 TYPICAL = 21
 """messages that are joined where frames with a dictionary are joined too"""
 PATIENCE = 60.0

@@ -13,15 +13,12 @@ from thinwire.evaluation.analysis.cells import Cell, Run
 from thinwire.evaluation.dictionaries.balance import Points, between, equal_at, shown
 from thinwire.evaluation.dictionaries.cells import run_cell
 from thinwire.evaluation.dictionaries.opening import messages_of
-from thinwire.evaluation.live.lingering import balance, courses
+from thinwire.evaluation.live.lingering import FEW, MESSAGES, QUICK_BATCHES, balance, courses
 from thinwire.evaluation.reproduce import dictionaries_published as published
 from thinwire.evaluation.reproduce.dictionaries_sheet import Scale, Sheet, swept
 
 LIKE = ("DEBS json", "DEBS csv", "Gdax json")
 """the streams of the thesis for which one is measured, in full"""
-MESSAGES, FEW = 10_000, 400
-"""of a stream, sent each way"""
-QUICK_BATCHES = (1, 5, 21)
 COLUMNS = ("stream", "way", "linger ms", "joined", "bytes a message", "dictionary in it", "computed", "on sockets",
            "mean ms", "p99 ms")  # fmt: skip
 COUNTED = (
