@@ -13,7 +13,7 @@ from thinwire.evaluation.live.class_sweep import START as SWEPT
 from thinwire.evaluation.live.class_sweep import TOLERANCES, events_of, sweep_course, sweep_schema
 from thinwire.evaluation.live.class_truth import changes
 from thinwire.evaluation.live.feed import READINGS, Feed, feed_schema
-from thinwire.evaluation.live.measure import micros
+from thinwire.evaluation.live.processes import micros
 from thinwire.events import Event
 from thinwire.link import LinkConfig, Publisher, Subscriber
 from thinwire.reduction import Demand

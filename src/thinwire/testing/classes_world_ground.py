@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from thinwire.control.classes import DemandClass
 from thinwire.control.logs.inlet import Lookup
+from thinwire.control.logs.positions import Publishers
 from thinwire.control.names import channel_key_subject, channel_subjects, key_subject, publisher_in, publisher_subjects
 from thinwire.control.translating.documents import ChannelDocument
 from thinwire.control.translating.envelope import Position, unseal
-from thinwire.control.translating.recovering import STALE_KEYS, End, Publishers
+from thinwire.control.translating.recovering import STALE_KEYS, End
 from thinwire.testing.classes_world_logs import Log
 from thinwire.testing.classes_world_publishing import Tell
 

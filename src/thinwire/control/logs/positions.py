@@ -11,9 +11,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
 
+from thinwire.control.names import key_subject, log_of, publisher_in, publisher_subjects
 from thinwire.control.translating.envelope import Position
+from thinwire.transports.broker import Broker, Stored
+
+AT_ONCE = 64
+"""questions to the broker at the same time"""
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Positions:
@@ -54,3 +63,34 @@ class Positions:
     def by_publisher(self) -> dict[str, Position]:
         """What has been said of single publishers."""
         return dict(self._of)
+
+
+class Publishers:
+    """What the log of a topic has of each publisher: its last message, and its last round of key frames."""
+
+    def __init__(self, newest: Mapping[str, int], keys: Mapping[str, int]) -> None:
+        self.newest = newest
+        self.keys = keys
+
+    @classmethod
+    async def find(cls, broker: Broker, topic: str) -> Publishers:
+        log = log_of(topic)
+        names = sorted({publisher_in(subject) for subject in await broker.subjects(log, publisher_subjects(topic))})
+        newest = await several(lambda name: broker.last(log, publisher_subjects(topic, name)), names)
+        keys = await several(lambda name: broker.last(log, key_subject(topic, name)), names)
+        return cls(_offsets(names, newest), _offsets(names, keys))
+
+
+async def several(ask: Callable[[T], Awaitable[R]], things: Iterable[T]) -> list[R]:
+    """The answers to many questions, some at a time."""
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(thing: T) -> R:
+        async with places:
+            return await ask(thing)
+
+    return await asyncio.gather(*(one(thing) for thing in things))
+
+
+def _offsets(names: list[str], found: list[Stored | None]) -> dict[str, int]:
+    return {name: stored.offset for name, stored in zip(names, found, strict=True) if stored is not None}

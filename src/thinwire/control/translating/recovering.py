@@ -6,12 +6,12 @@ channel has not told: from the nearest checkpoint, or from key frames where ther
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.positions import Publishers, several
 from thinwire.control.logs.seeking import seek
 from thinwire.control.logs.starting import last_keys
 from thinwire.control.logs.track import Track
@@ -20,10 +20,7 @@ from thinwire.control.names import (
     channel_log_of,
     channel_subjects,
     class_in,
-    key_subject,
-    log_of,
     publisher_in,
-    publisher_subjects,
 )
 from thinwire.control.topics import Topic
 from thinwire.control.translating.documents import ChannelDocument
@@ -32,8 +29,6 @@ from thinwire.errors import PeerFault
 from thinwire.link import State
 from thinwire.transports.broker import Broker, Stored
 
-AT_ONCE = 64
-"""questions to the broker at the same time"""
 NEARBY = 65_536
 """messages to read for classes that begin now; beyond that publishers are asked for key frames"""
 MAX_STALE = 256
@@ -41,8 +36,6 @@ MAX_STALE = 256
 STALE_KEYS = 4
 """rounds of key frames that one who had slept may have written, at most"""
 
-T = TypeVar("T")
-R = TypeVar("R")
 
 _log = logging.getLogger("thinwire.translator")
 
@@ -109,22 +102,6 @@ async def _end(broker: Broker, topic: str, class_id: str, publisher: str, epoch:
     return _read(told or newest)._replace(offset=newest.offset)
 
 
-class Publishers:
-    """What the log of a topic has of each publisher: its last message, and its last round of key frames."""
-
-    def __init__(self, newest: Mapping[str, int], keys: Mapping[str, int]) -> None:
-        self.newest = newest
-        self.keys = keys
-
-    @classmethod
-    async def find(cls, broker: Broker, topic: str) -> Publishers:
-        log = log_of(topic)
-        names = sorted({publisher_in(subject) for subject in await broker.subjects(log, publisher_subjects(topic))})
-        newest = await several(lambda name: broker.last(log, publisher_subjects(topic, name)), names)
-        keys = await several(lambda name: broker.last(log, key_subject(topic, name)), names)
-        return cls(_offsets(names, newest), _offsets(names, keys))
-
-
 def first_untold(ends: Ends, documents: Mapping[str, ChannelDocument], publishers: Publishers, after_last: int) -> int:
     """The offset of the first message that some channel has not told, as far as that can be known from outside.
 
@@ -173,17 +150,6 @@ async def bring_decoders(
         place = begun
 
 
-async def several(ask: Callable[[T], Awaitable[R]], things: Iterable[T]) -> list[R]:
-    """The answers to many questions, some at a time."""
-    places = asyncio.Semaphore(AT_ONCE)
-
-    async def one(thing: T) -> R:
-        async with places:
-            return await ask(thing)
-
-    return await asyncio.gather(*(one(thing) for thing in things))
-
-
 def _read(stored: Stored) -> End:
     try:
         epoch, position, _ = unseal(stored.payload)
@@ -191,7 +157,3 @@ def _read(stored: Stored) -> End:
         _log.warning("%s: the last message cannot be read: %s", stored.subject, fault)
         return End(stored.offset, 0, None)
     return End(stored.offset, epoch, position)
-
-
-def _offsets(names: list[str], found: list[Stored | None]) -> dict[str, int]:
-    return {name: stored.offset for name, stored in zip(names, found, strict=True) if stored is not None}

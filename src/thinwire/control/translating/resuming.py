@@ -11,19 +11,13 @@ from thinwire.control.checkpoints import PIECE, CheckpointStore
 from thinwire.control.classes import DemandClass
 from thinwire.control.leases import Lease
 from thinwire.control.logs.inlet import Inlet
+from thinwire.control.logs.positions import Publishers
 from thinwire.control.names import CHANNELS, CHECKPOINTS, REGISTRY, channel_log_of, channel_subjects, log_of
 from thinwire.control.topics import Topic
 from thinwire.control.translating.core import Translation
 from thinwire.control.translating.documents import ChannelShelf
 from thinwire.control.translating.planning import Served
-from thinwire.control.translating.recovering import (
-    NEARBY,
-    Ends,
-    Publishers,
-    bring_decoders,
-    channel_ends,
-    first_untold,
-)
+from thinwire.control.translating.recovering import NEARBY, Ends, bring_decoders, channel_ends, first_untold
 from thinwire.control.translating.writer import ChannelWriter
 from thinwire.transports.broker import Broker, Span
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from thinwire.control.classes import DemandClass
 from thinwire.control.leases import Lease
+from thinwire.control.logs.positions import several
 from thinwire.control.translating.documents import ChannelDocument
 from thinwire.control.translating.planning import Plan, Served
-from thinwire.control.translating.recovering import Ends, channel_ends, several
+from thinwire.control.translating.recovering import Ends, channel_ends
 from thinwire.control.translating.resuming import Resumed
 from thinwire.errors import Superseded
 from thinwire.transports.broker import Broker

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from thinwire.conformance.composite import Feed, Position, WatchState
+from thinwire.control.logs.positions import Publishers
 from thinwire.control.names import log_of
-from thinwire.control.translating.recovering import Publishers
 from thinwire.control.watching.documents import WatchStart
 from thinwire.transports.broker import Broker
 

@@ -13,7 +13,7 @@ from thinwire.client import TopicPublisher
 from thinwire.evaluation.bench.references import compact_json
 from thinwire.evaluation.demo.phases import Phases
 from thinwire.evaluation.demo.plants import TOPIC, Pace, Plant, rehearse
-from thinwire.evaluation.live.measure import micros
+from thinwire.evaluation.live.processes import micros
 from thinwire.ledger import to_document
 
 MAX_SLEEP = 0.05

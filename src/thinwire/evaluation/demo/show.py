@@ -21,7 +21,7 @@ from thinwire.evaluation.demo.plants import TOPIC, Pace
 from thinwire.evaluation.demo.seats import Phase, Seat, phases_of
 from thinwire.evaluation.demo.stage import Stage
 from thinwire.evaluation.demo.views import View
-from thinwire.evaluation.live.measure import micros
+from thinwire.evaluation.live.processes import micros
 from thinwire.ledger import Row
 
 MAX_RATE = 1_000

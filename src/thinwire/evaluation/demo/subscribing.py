@@ -15,7 +15,7 @@ from thinwire.evaluation.bench.references import compact_json
 from thinwire.evaluation.demo.guests import GUESTS
 from thinwire.evaluation.demo.plants import TOPIC, Pace, rehearse
 from thinwire.evaluation.demo.witness import Witness
-from thinwire.evaluation.live.measure import micros
+from thinwire.evaluation.live.processes import micros
 from thinwire.ledger import Row, Tally, to_document
 from thinwire.link import Missed, Watermark
 from thinwire.transports.overhead import link_bytes

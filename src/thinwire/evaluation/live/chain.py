@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from thinwire.evaluation.live.class_serving import channels_open
 from thinwire.evaluation.live.class_subscribers import share_expectations
-from thinwire.evaluation.live.measure import micros
 from thinwire.evaluation.live.outcome import Outcome, outcome
-from thinwire.evaluation.live.processes import Crew, Worker
+from thinwire.evaluation.live.processes import Crew, Worker, micros
 from thinwire.evaluation.live.sampling import Sampler
 from thinwire.evaluation.live.stacks import route_to, stack
 from thinwire.events import Schema

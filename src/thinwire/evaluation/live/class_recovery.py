@@ -12,7 +12,7 @@ from thinwire.evaluation.live.class_judge import Findings
 from thinwire.evaluation.live.class_serving import translator_of
 from thinwire.evaluation.live.class_stage import ClassStage, Loaded, pause, resume
 from thinwire.evaluation.live.feed import TOPIC
-from thinwire.evaluation.live.measure import micros
+from thinwire.evaluation.live.processes import micros
 
 FLOWING = (2.0, 5.0)
 """seconds in which events flow before anything happens"""

@@ -17,7 +17,7 @@ from thinwire.evaluation.live.class_course import Course, feed_course
 from thinwire.evaluation.live.class_judge import by_promise
 from thinwire.evaluation.live.class_record import Record
 from thinwire.evaluation.live.feed import SOURCES, TOPIC, Feed
-from thinwire.evaluation.live.measure import micros
+from thinwire.evaluation.live.processes import micros
 from thinwire.evaluation.live.roles import NOTES, TICK
 from thinwire.link import Missed
 

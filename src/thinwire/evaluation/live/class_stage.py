@@ -19,16 +19,16 @@ from typing import Any
 
 import thinwire as tw
 from thinwire.control.checkpoints import CheckpointStore
+from thinwire.control.logs.positions import Publishers
 from thinwire.control.names import CHANNELS, CHECKPOINTS, channel_log_of, log_of
 from thinwire.control.translating.documents import channel_documents
 from thinwire.control.translating.envelope import unseal
-from thinwire.control.translating.recovering import Publishers, channel_ends, first_untold
+from thinwire.control.translating.recovering import channel_ends, first_untold
 from thinwire.evaluation.live.chain import IN_MEMORY
 from thinwire.evaluation.live.class_judge import Findings
 from thinwire.evaluation.live.class_serving import NotServed, translator_of, wait_for_channels
 from thinwire.evaluation.live.feed import TOPIC, feed_schema
-from thinwire.evaluation.live.measure import micros
-from thinwire.evaluation.live.processes import START, Crew, Worker
+from thinwire.evaluation.live.processes import START, Crew, Worker, micros
 from thinwire.transports.broker import Broker
 
 PUBLISHERS = 4

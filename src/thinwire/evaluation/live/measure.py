@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from time import time_ns
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,6 @@ LONGEST = 20_000
 _FOLD = 16_384
 
 Counts = NDArray[np.int64]
-
-
-def micros() -> int:
-    """Microseconds since the epoch, the same in all processes of a machine."""
-    return time_ns() // 1000
 
 
 class Taken:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from time import time_ns
 from types import TracebackType
 from typing import IO, Any
 
@@ -190,3 +191,8 @@ def environment() -> dict[str, str]:
     root = str(Path(thinwire.__file__).parents[1])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def micros() -> int:
+    """Microseconds since the epoch, the same in all processes of a machine."""
+    return time_ns() // 1000

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from thinwire.evaluation.live.building_feed import BuildingFeed
 from thinwire.evaluation.live.feed import Feed
-from thinwire.evaluation.live.measure import Taken, micros, sparse
+from thinwire.evaluation.live.measure import Taken, sparse
+from thinwire.evaluation.live.processes import micros
 from thinwire.evaluation.live.stacks import Receiver, Route, Sender, stack
 
 TICK = 0.005

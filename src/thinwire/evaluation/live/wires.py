@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from thinwire.evaluation.live.building_feed import BuildingFeed
-from thinwire.evaluation.live.measure import Taken, micros
-from thinwire.evaluation.live.processes import Crew, Worker
+from thinwire.evaluation.live.measure import Taken
+from thinwire.evaluation.live.processes import Crew, Worker, micros
 from thinwire.evaluation.live.roles import NOTES, publish, take_all
 from thinwire.evaluation.live.stacks import Sender, route_to, stack
 from thinwire.transports.embedded import LOOPBACK, EmbeddedServer
