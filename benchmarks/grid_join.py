@@ -2,9 +2,9 @@
 
 import sys
 
-from thinwire.evaluation.bench import Setting
-from thinwire.spark.bench.workload_matching import matching
-from thinwire.spark.bench.workload_references import usual_grid_join
+from thinwire_lab.bench.benchmark import Setting
+from thinwire_lab.bench.spark.grid_join_bench import matching
+from thinwire_lab.bench.spark.grid_join_bench_workload_references import usual_grid_join
 
 __all__ = ["usual_grid_join"]
 

@@ -3,10 +3,10 @@
     python benchmarks/json_messages.py [RATE [SECONDS]]
 
 Four publishers, twenty subscribers, a broker, two cores. The code is `JsonEvents` in
-`thinwire.evaluation.live.plain`, where `thinwire bench live` finds it too.
+`thinwire_lab.live.json_stack`, where `thinwire bench live` finds it too.
 """
 
-from thinwire.evaluation.live.once import main
+from thinwire_lab.live.saturation_rate_once import main
 
 if __name__ == "__main__":
     main("json")

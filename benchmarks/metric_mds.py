@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from thinwire.evaluation.bench import Setting
-from thinwire.evaluation.bench.metric_mds import metric_mds, smacof
-from thinwire.evaluation.bench.workload_embedding import embedding
+from thinwire_lab.bench.benchmark import Setting
+from thinwire_lab.bench.embedding_bench import metric_mds, smacof
+from thinwire_lab.bench.embedding_bench_workload_embedding import embedding
 
 __all__ = ["metric_mds", "smacof"]
 

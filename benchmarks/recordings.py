@@ -18,13 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from thinwire.frames import join
-from thinwire.link import LinkConfig, Publisher
-from thinwire.reduction import Demand
-from thinwire.transports.broker import Stored
-from thinwire.transports.recordings import RecordingWriter, open_recording
-from thinwire.transports.recordings.writer import BLOCK
-from thinwire.workload.samples import building
+from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.recording import RecordingWriter, open_recording
+from thinwire.brokers.recording.recording_writer_writer import BLOCK
+from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.demo import building
+from thinwire.wire import join
 
 LOG = "tw_log_plant"
 TOLERANCE, SOURCES = 0.5, 20

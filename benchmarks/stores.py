@@ -2,10 +2,11 @@
 
     python benchmarks/stores.py [--topics 1000] [--properties 10]
 
-Both hold one named graph a document, as `thinwire.control.registry.projection` does, and are given terms that are
-already made, so that nobody's parser is measured. The queries name what is rare first, which helps a store that does
-not look for the best order itself. Every answer must be the same from both. Times are the best of three (loading,
-replacing, and what takes longer than a second: of one), ratios are within this run. The documents and queries are ours.
+Both hold one named graph a document, as `thinwire.services.registry.rdf_projection_projection` does, and are given
+terms that are already made, so that nobody's parser is measured. The queries name what is rare first, which helps a
+store that does not look for the best order itself. Every answer must be the same from both. Times are the best of three
+(loading, replacing, and what takes longer than a second: of one), ratios are within this run. The documents and queries
+are ours.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from typing import Any
 
 import pyoxigraph
 
-from thinwire.control.registry import ConfigDocument, SubscriptionDocument, TopicDocument, schema_key
-from thinwire.control.registry.documents import Document
-from thinwire.control.registry.projection import QUERY_PREFIXES
-from thinwire.control.registry.triples import iri, triples_of
-from thinwire.events import Property, Schema
-from thinwire.reduction import Demand
+from thinwire.codec import Demand
+from thinwire.schema import Property, Schema
+from thinwire.services.registry.rdf_projection_projection import QUERY_PREFIXES
+from thinwire.services.registry.rdf_projection_triples import iri, triples_of
+from thinwire.topics.topic_documents import Document, SubscriptionDocument, TopicDocument
+from thinwire.topics.topic_settings import schema_key
+from thinwire.topics.topic_settings_settings import ConfigDocument
 
 UNITS = ("qudt:DEG_C", "qudt:W", "qudt:PERCENT", "qudt:PA", None)
 CHANGED = 20

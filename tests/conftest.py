@@ -11,16 +11,14 @@ from hypothesis import HealthCheck, settings
 # from. Tests keep theirs under a name made of all those files, so that they never run an old one.
 ROOT = Path(__file__).parents[1]
 PIECES = (
-    "conformance/kernels/*.py",
-    "formats/*.py",
-    "frames/*.py",
-    "matching/**/*.py",
-    "overlay/**/*.py",
-    "placement/*.py",
-    "reduction/**/*.py",
-    "workload/**/*.py",
+    "thinwire/brokers/nats/blocking/*.py",
+    "thinwire/codec/**/*.py",
+    "thinwire/filters/**/*.py",
+    "thinwire/placement/*.py",
+    "thinwire/wire/*.py",
+    "thinwire_lab/**/*.py",
 )
-_sources = sorted(path for piece in PIECES for path in (ROOT / "src" / "thinwire").glob(piece))
+_sources = sorted(path for piece in PIECES for path in (ROOT / "src").glob(piece))
 _digest = sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))
 
@@ -65,6 +63,6 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True, scope="session")
 def _compiled_kernels():
     """Tests with deadlines, in this process and in those they start, find the kernels compiled."""
-    from thinwire.link.warming import warm_up
+    from thinwire.codec.kernel_warmup import warm_up
 
     warm_up()

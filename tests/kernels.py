@@ -3,13 +3,13 @@
 import numpy as np
 
 import conftest  # says where tests keep their kernels
-from thinwire.conformance import IntervalIndex
-from thinwire.control.translating.holding import warm_up_holding
-from thinwire.evaluation.bench.stream import sensor_batch, sensor_schema
-from thinwire.evaluation.demo.plants import rehearse
-from thinwire.link import Publisher, Subscriber
-from thinwire.link.batches import publish_batch
-from thinwire.link.tables import TableReader
+from thinwire.codec import Publisher, Subscriber
+from thinwire.codec.batch_encoder import publish_batch
+from thinwire.codec.table_reader import TableReader
+from thinwire.demo.demo_scenario_plants import rehearse
+from thinwire.filters import IntervalIndex
+from thinwire.services.translator.hold_group import warm_up_holding
+from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
 
 assert conftest.ROOT
 

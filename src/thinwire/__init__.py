@@ -8,36 +8,51 @@
 
 from typing import TYPE_CHECKING
 
-from thinwire.contents import contents
+from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.client import (
-        Away,
-        Bus,
-        Coarser,
-        Gone,
-        Hit,
-        Hits,
-        Skewed,
-        Subscription,
-        TopicPublisher,
-        Unreadable,
-        Unserved,
-        connect,
-    )
+    from thinwire.client.bus import Bus, connect
+    from thinwire.client.notices import Away, Coarser, Gone, Skewed, Unreadable, Unserved
+    from thinwire.client.publisher import TopicPublisher
+    from thinwire.client.subscription import Subscription
+    from thinwire.client.watch_hit import Hit
+    from thinwire.client.watch_watches import Hits
+    from thinwire.codec.deliveries import Audit, Missed, Watermark
+    from thinwire.codec.demand import Demand
+    from thinwire.codec.stream_config import LinkConfig
+    from thinwire.codec.stream_decoder import Subscriber
+    from thinwire.codec.stream_encoder import Publisher
     from thinwire.errors import ThinwireError
-    from thinwire.events import Event, Property, Schema, from_class, from_turtle, infer, opaque, to_turtle
-    from thinwire.link import Audit, LinkConfig, Missed, Publisher, Subscriber, Watermark
-    from thinwire.reduction import Demand
+    from thinwire.schema.class_schema import from_class
+    from thinwire.schema.event import Event
+    from thinwire.schema.inference import infer
+    from thinwire.schema.property_properties import Property
+    from thinwire.schema.schema import Schema
+    from thinwire.schema.schema_payloads import opaque
+    from thinwire.schema.turtle import from_turtle, to_turtle
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "client": "Away Bus Coarser Gone Hit Hits Skewed Subscription TopicPublisher Unreadable Unserved connect",
+            "client.bus": "Bus connect",
+            "client.notices": "Away Coarser Gone Skewed Unreadable Unserved",
+            "client.publisher": "TopicPublisher",
+            "client.subscription": "Subscription",
+            "client.watch_hit": "Hit",
+            "client.watch_watches": "Hits",
+            "codec.deliveries": "Audit Missed Watermark",
+            "codec.demand": "Demand",
+            "codec.stream_config": "LinkConfig",
+            "codec.stream_decoder": "Subscriber",
+            "codec.stream_encoder": "Publisher",
             "errors": "ThinwireError",
-            "events": "Event Property Schema from_class from_turtle infer opaque to_turtle",
-            "link": "Audit LinkConfig Missed Publisher Subscriber Watermark",
-            "reduction": "Demand",
+            "schema.class_schema": "from_class",
+            "schema.event": "Event",
+            "schema.inference": "infer",
+            "schema.property_properties": "Property",
+            "schema.schema": "Schema",
+            "schema.schema_payloads": "opaque",
+            "schema.turtle": "from_turtle to_turtle",
         },
     )
 

@@ -89,7 +89,7 @@ class ConfigError(LocalFault):
 
 class UnknownPredictor(ConfigError):
     summary = "unknown predictor"
-    advice = "Choose one that `thinwire.reduction.predictors.names()` lists, or 'auto'."
+    advice = "Choose one that `thinwire.codec.predictors.names()` lists, or 'auto'."
 
 
 class MissingExtra(LocalFault):

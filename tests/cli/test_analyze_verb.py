@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from thinwire.cli.main import main
-from thinwire.control.plans import load_plan
 from thinwire.errors import SparkUnavailable
-from thinwire.evaluation.bench.stream import sensor_batch
+from thinwire.testing.sensor_stream import sensor_batch
+from thinwire.topics.topic_plan import load_plan
 
 BROKEN = [
     ([], "name files"),

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from thinwire.cli import bench as verb
 from thinwire.cli.main import main
-from thinwire.evaluation.bench import Bar, Row
+from thinwire_lab.bench.benchmark import Bar, Row
+from thinwire_lab.cli import bench as verb
 
 GOOD = Row("bytes: ours to theirs", "part", 1 / 17, high=1 / 14, how="10 events")
 BAD = Row("time: ours to theirs", "times", 0.9, high=0.5)

@@ -8,13 +8,13 @@ import pytest
 from verb_processes import start
 
 import thinwire as tw
-from thinwire.cli.dict_publishing import publish
-from thinwire.cli.live import Access
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.cli.connection_options_live import Access
+from thinwire.cli.dict_train_dict_publishing import publish
 from thinwire.cli.main import main
-from thinwire.control.names import DICTIONARIES
 from thinwire.dictionaries import Dictionary, train
 from thinwire.errors import SparkUnavailable
-from thinwire.transports.embedded import EmbeddedServer
+from thinwire.topics.names import DICTIONARIES
 
 TOPIC = "dict.rooms"
 ROOMS = [b'{"sensor":"T%d","room":"11.%d","said":"nothing to report","t":%d.5}' % (n % 9, n % 7, n % 31) for n in range(600)]  # fmt: skip  # noqa: E501

@@ -11,9 +11,9 @@ import pytest
 from verb_processes import running
 
 import thinwire as tw
-from thinwire.control.leases import LeaseDocument, lease_key
-from thinwire.control.names import SAMPLERS
-from thinwire.events import opaque
+from thinwire.schema import opaque
+from thinwire.topics.leases import LeaseDocument, lease_key
+from thinwire.topics.names import SAMPLERS
 
 pytestmark = [
     pytest.mark.slow,
@@ -84,7 +84,7 @@ async def heard(events: tw.Subscription, count: int) -> list[bytes]:
 
 
 def test_traffic_goes_on_without_the_service_and_the_next_one_goes_on_with_it() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     with EmbeddedServer() as server, running("up", "--to", server.url, "--only", "registry", "--json"):
         asyncio.run(_story(server.url))

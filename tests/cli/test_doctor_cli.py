@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from thinwire.cli import broker_checks, machine_checks
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.cli import doctor_broker_checks as broker_checks
+from thinwire.cli import doctor_machine_checks as machine_checks
 from thinwire.cli.main import main
-from thinwire.transports.embedded import EmbeddedServer
 
 TOKEN = "s3cret"
 

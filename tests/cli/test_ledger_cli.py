@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from thinwire.analysis.ledger_files import append
 from thinwire.cli.main import main
-from thinwire.evaluation.ledgers import append
 from thinwire.ledger import Tally
 
 

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from thinwire.analysis.placement_files import write_runs
 from thinwire.cli.main import main
 from thinwire.clock import VirtualClock
 from thinwire.errors import SparkUnavailable
-from thinwire.evaluation.placement.files import write_runs
 from thinwire.placement import Host, Topic, simulate
-from thinwire.placement.measured import MeasuredRun, Met
+from thinwire.placement.measured_runs import MeasuredRun, Met
 
 TOPICS = '[[topic]]\nname = "{name}"\nrate = {rate}\ninterval = 0.03\n'
 

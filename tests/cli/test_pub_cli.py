@@ -7,10 +7,10 @@ import subprocess
 import pytest
 from verb_processes import PATIENCE, start, wait_until
 
+from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.main import main
-from thinwire.events import Property, Schema, to_turtle
-from thinwire.events.turtle import from_turtle
-from thinwire.transports.embedded import EmbeddedServer
+from thinwire.schema import Property, Schema, to_turtle
+from thinwire.schema.turtle import from_turtle
 
 
 def rooms(topic):

@@ -7,12 +7,12 @@ import signal
 import pytest
 from verb_processes import PATIENCE, start, wait_until
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.protocol_broker import Retention
+from thinwire.brokers.recording import open_recording
 from thinwire.cli.main import main
 from thinwire.client import connect
-from thinwire.control.names import CHECKPOINTS, REGISTRY, log_of
-from thinwire.transports.broker import Retention
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.recordings import open_recording
+from thinwire.topics.names import CHECKPOINTS, REGISTRY, log_of
 
 TOPIC = "record.rooms"
 LOG = log_of(TOPIC)
@@ -164,7 +164,7 @@ def test_another_log_of_the_same_name_is_not_appended(broker, tmp_path, capsys):
 
 def test_checkpoints_come_along_where_wanted(filled, tmp_path, capsys):
     async def put():
-        from thinwire.control.checkpoints import CheckpointStore
+        from thinwire.topics.checkpoint_store import CheckpointStore
 
         async with connect(filled) as bus:
             store = CheckpointStore(await bus.broker.bucket(CHECKPOINTS), piece=10)

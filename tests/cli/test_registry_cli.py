@@ -5,8 +5,8 @@ import json
 import pytest
 from verb_processes import running
 
+from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.cli.main import main
-from thinwire.transports.embedded import EmbeddedServer
 
 TOPIC = "registry.rooms"
 NAMES = "SELECT ?name WHERE { ?schema a tw:EventSchema ; tw:name ?name }"

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from thinwire.cli.main import main
-from thinwire.events import Schema
-from thinwire.events.turtle import from_turtle
-from thinwire.workload.samples import building, market
+from thinwire.demo import building
+from thinwire.schema import Schema
+from thinwire.schema.turtle import from_turtle
+from thinwire_lab.workload.samples import market
 
 
 def run(capsys, *args, code=0):

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from thinwire.cli.main import main
-from thinwire.cli.promises import Promises
-from thinwire.link import Audit
+from thinwire.cli.sub_report_promises import Promises
+from thinwire.codec import Audit
 
 TOPIC = "audit.rooms"
 

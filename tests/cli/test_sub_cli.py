@@ -8,9 +8,9 @@ import pytest
 from verb_processes import PATIENCE, start
 
 from thinwire.cli.main import main
-from thinwire.cli.notices import in_words
+from thinwire.cli.sub_report import in_words
 from thinwire.client import Coarser, Skewed, Unreadable
-from thinwire.link import Missed, Watermark
+from thinwire.codec import Missed, Watermark
 
 TOPIC = "sub.rooms"
 EVENTS = [{"room": f"R{i % 2}", "floor": i % 2, "t": 20 + i / 10} for i in range(40)]

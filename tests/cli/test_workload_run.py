@@ -2,8 +2,8 @@
 
 import json
 
+from thinwire.analysis.ledger_files import read
 from thinwire.cli.main import main
-from thinwire.evaluation.ledgers import read
 
 SCENARIO = """
 name = "verb"

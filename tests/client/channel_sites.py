@@ -12,9 +12,9 @@ from client_sites import take
 
 import thinwire as tw
 from thinwire.clock import WallClock
-from thinwire.control.registry.server import RegistryService
-from thinwire.control.translating.service import TranslatorService
-from thinwire.events import Event
+from thinwire.schema import Event
+from thinwire.services.registry.registry_service import RegistryService
+from thinwire.services.translator.translator_service_service import TranslatorService
 
 ROOMS = ("11.1", "11.2", "11.3")
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import thinwire as tw
-from thinwire.client.opening import run_registry
+from thinwire.client.local_services_opening import run_registry
 from thinwire.clock import WallClock
-from thinwire.events import Event
+from thinwire.schema import Event
 
 _numbers = count()
 
@@ -44,7 +44,7 @@ def site(kind: str) -> Iterator[str]:
     if kind == "memory":
         yield f"memory://test{next(_numbers)}"
         return
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     with EmbeddedServer() as server:
         yield server.url

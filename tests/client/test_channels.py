@@ -11,7 +11,7 @@ from channel_sites import ROOMS, Truth, no_loss, system, until
 from client_sites import KINDS, reading, rooms, run, site, take
 
 import thinwire as tw
-from thinwire.link import Audit
+from thinwire.codec import Audit
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -10,8 +10,8 @@ import pytest
 from client_sites import KINDS, bus_on, reading, rooms, run, site, take
 
 import thinwire as tw
-from thinwire.control.names import DEAD_LOG, log_of
 from thinwire.errors import DurableTaken, EventRejected, IdentityTaken, UnknownTopic
+from thinwire.topics.names import DEAD_LOG, log_of
 
 
 @pytest.fixture(scope="module", params=KINDS)

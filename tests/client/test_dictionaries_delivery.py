@@ -9,10 +9,10 @@ import pytest
 from client_sites import run, take
 
 import thinwire as tw
-from thinwire.control.dictionaries import DictionaryStore
-from thinwire.control.names import DICTIONARIES
+from thinwire.codec import Missed
 from thinwire.dictionaries import Dictionary
-from thinwire.link import Missed
+from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.names import DICTIONARIES
 
 _numbers = count()
 SAID = "the door of the cold store was opened by somebody who left it open for an hour"

@@ -10,13 +10,13 @@ import pytest
 from client_sites import KINDS, run, site, take
 
 import thinwire as tw
-from thinwire.control.dictionaries import DictionaryStore, InUse, Said
-from thinwire.control.dictionaries.documents import in_use_key
-from thinwire.control.dictionaries.shelf import TopicShelf
-from thinwire.control.names import DICTIONARIES, dictionary_subject
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import BrokerUnavailable
-from thinwire.events import opaque
+from thinwire.schema import opaque
+from thinwire.topics.dictionary_documents import InUse, Said, in_use_key
+from thinwire.topics.dictionary_metadata import TopicShelf
+from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.names import DICTIONARIES, dictionary_subject
 
 _numbers = count()
 FAR = 1 << 33

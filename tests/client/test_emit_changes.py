@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.client.changes import Changes
-from thinwire.events import Event, Property, Schema
+from thinwire.client.subscription_filter import Changes
+from thinwire.schema import Event, Property, Schema
 
 ROOMS = Schema(
     "rooms",

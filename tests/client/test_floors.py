@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thinwire as tw
-from thinwire.client.cursors import ChannelPlace, Cursor, CursorKeeper
-from thinwire.client.floors import Floor, Last, meet
-from thinwire.control.classes import DemandClass
-from thinwire.control.logs.channels import ChannelInlet
-from thinwire.control.logs.inlet import Inlet
-from thinwire.control.names import CURSORS
-from thinwire.control.translating.core import Translation
-from thinwire.control.translating.envelope import Position
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.brokers.protocol_broker import Stored
+from thinwire.client.cursor import ChannelPlace, Cursor, CursorKeeper
+from thinwire.client.delivery_dedup import Floor, Last, meet
+from thinwire.codec import Missed, Publisher
 from thinwire.errors import RegistryError
-from thinwire.events import Event
-from thinwire.frames import join
-from thinwire.link import Missed, Publisher
-from thinwire.transports.broker import Stored
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.schema import Event
+from thinwire.services.translator.translation import Translation
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.log_decoder_channels import ChannelInlet
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_position_envelope import Position
+from thinwire.topics.names import CURSORS
+from thinwire.wire import join
 
 
 def event(ordinal: int, life: int = 1, source: str = "T1") -> Event:

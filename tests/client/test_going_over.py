@@ -13,9 +13,9 @@ from channel_sites import ROOMS, Truth, no_loss, read_until, system, until
 from client_sites import KINDS, rooms, run, site, take
 
 import thinwire as tw
-from thinwire.client import serving
-from thinwire.control.names import CURSORS, channel_log_of, log_of
+from thinwire.client import channel_status as serving
 from thinwire.errors import DurableTaken
+from thinwire.topics.names import CURSORS, channel_log_of, log_of
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(find_spec("nats") is None, reason="needs the ext
 
 
 def test_a_broker_killed_in_mid_stream_loses_and_doubles_nothing() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         chance = random.Random(7)
@@ -45,7 +45,7 @@ def test_a_broker_killed_in_mid_stream_loses_and_doubles_nothing() -> None:
 
 
 def test_a_broker_that_is_away_is_named_and_what_waits_is_kept() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         schema = rooms()
@@ -66,7 +66,7 @@ def test_a_broker_that_is_away_is_named_and_what_waits_is_kept() -> None:
 
 
 def test_a_publisher_waits_where_the_broker_does_not_keep_up() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         schema = rooms()
@@ -93,7 +93,7 @@ def test_no_broker_at_all() -> None:
 
 
 def test_wrong_credentials_are_refused_and_not_shown() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         async with EmbeddedServer(lines=['authorization { token: "s3cret" }']) as server:
@@ -108,7 +108,7 @@ def test_wrong_credentials_are_refused_and_not_shown() -> None:
 
 
 def test_a_full_store_is_named_and_nothing_acknowledged_is_lost() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         schema = tw.Schema("texts", [tw.Property("n", "integer"), tw.Property("text", "string")])
@@ -156,7 +156,7 @@ def test_a_value_no_message_can_hold_is_refused_before_it_does_harm() -> None:
 
 
 def test_data_flows_while_the_registry_is_down() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         schema = rooms()
@@ -182,7 +182,7 @@ def test_data_flows_while_the_registry_is_down() -> None:
 
 
 def test_a_slow_subscriber_costs_bounded_memory_and_gets_everything(caplog: pytest.LogCaptureFixture) -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         schema = rooms()
@@ -208,7 +208,7 @@ def test_a_slow_subscriber_costs_bounded_memory_and_gets_everything(caplog: pyte
 
 
 def test_a_publisher_earlier_than_the_registry_does_as_the_settings_say() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         schema = rooms()

@@ -6,10 +6,10 @@ import pytest
 from client_sites import bus_on, run, take
 
 import thinwire as tw
-from thinwire.client.sizes import SizeLimit
-from thinwire.client.watching import Absence
-from thinwire.control.names import FACTS
+from thinwire.client.event_rejection_sizes import SizeLimit
+from thinwire.client.notices_watching import Absence
 from thinwire.errors import BrokerRefused, PayloadTooLarge
+from thinwire.topics.names import FACTS
 
 NOTES = tw.Schema(
     "notes",

@@ -10,10 +10,10 @@ import pytest
 from client_sites import KINDS, bus_on, rooms, run, site, take
 
 import thinwire as tw
-from thinwire.control.names import DEAD_LOG
+from thinwire.codec import Missed
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import PayloadTooLarge, UnknownTopic, WrongType
-from thinwire.link import Missed
+from thinwire.topics.names import DEAD_LOG
 
 _numbers = count()
 SAID = b'{"sensor": "T1", "temperature": 20.5, "humidity": 40, "state": "running"}'

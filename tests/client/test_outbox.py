@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.brokers.protocol_broker import Broker
 from thinwire.client import outbox as sending
 from thinwire.client.outbox import Outbox
-from thinwire.control.names import log_of, publisher_subjects
 from thinwire.errors import IdentityTaken
-from thinwire.transports.broker import Broker
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.topics.names import log_of, publisher_subjects
 
 TOPIC, NAME = "rooms", "p1"
 FRAMES = [bytes((0x01, number, 0, number)) for number in range(4)]

@@ -12,9 +12,11 @@ from client_sites import bus_on, reading, rooms, run, take
 
 import thinwire as tw
 from thinwire.clock import VirtualClock
-from thinwire.control.names import log_of
-from thinwire.control.registry import ConfigDocument, encode, open_registry
 from thinwire.errors import ConfigError, DemandError
+from thinwire.topics.names import log_of
+from thinwire.topics.registry_client import open_registry
+from thinwire.topics.topic_documents import encode
+from thinwire.topics.topic_settings_settings import ConfigDocument
 
 
 def test_only_the_chosen_sources_and_properties_come() -> None:

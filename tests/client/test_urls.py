@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import thinwire as tw
-from thinwire.client.urls import read_url
+from thinwire.brokers.broker_url import read_url
 from thinwire.errors import BadUrl, ConfigError
 
 

@@ -11,18 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.client import lasts
-from thinwire.client.asking import Asked, asked
-from thinwire.client.floors import Floor
-from thinwire.client.intake import Intake
-from thinwire.control.classes import DemandClass
-from thinwire.control.logs.inlet import Inlet
-from thinwire.control.topics import Topic
-from thinwire.events import Event, Property, Schema
-from thinwire.frames import join
-from thinwire.link import LinkConfig, Publisher
-from thinwire.reduction import Demand
-from thinwire.transports.broker import Stored
+from thinwire.brokers.protocol_broker import Stored
+from thinwire.client import subscription_filter_lasts as lasts
+from thinwire.client.delivery_dedup import Floor
+from thinwire.client.event_pipeline import Intake
+from thinwire.client.subscription_request import Asked, asked
+from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.schema import Event, Property, Schema
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.topic import Topic
+from thinwire.wire import join
 
 ROOMS = Schema(
     "rooms",

@@ -17,8 +17,8 @@ from client_sites import KINDS, run, site
 from watch_sites import Market, collect, stocks, system
 
 import thinwire as tw
-from thinwire.control.names import data_subject, log_of, watch_log_of
-from thinwire.control.watching import vanishing
+from thinwire.topics.names import data_subject, log_of, watch_log_of
+from thinwire.topics.watches import watched_topic_vanishing as vanishing
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 CHANCE = (20.0, 20.5, 21.2, 19.0, 23.0)
@@ -164,7 +164,7 @@ def test_a_watch_reads_the_log_and_has_no_channel_made_for_it() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("nats") is None, reason="needs the extra nats")
 def test_broker_service_and_client_are_killed_with_the_ninth_signal() -> None:
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     async def story() -> None:
         chance = random.Random(5)

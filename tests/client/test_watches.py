@@ -13,9 +13,9 @@ import pytest
 from client_sites import run
 
 import thinwire as tw
-from thinwire.client.watch_asking import WatchAsking
-from thinwire.control.names import WATCHES
-from thinwire.control.watching.documents import MAX_WATCHES, WatchDocument, WatchOptions, watch_key
+from thinwire.client.served_watch import WatchAsking
+from thinwire.topics.names import WATCHES
+from thinwire.topics.watches.watch_documents import MAX_WATCHES, WatchDocument, WatchOptions, watch_key
 
 _numbers = count()
 

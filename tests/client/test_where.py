@@ -11,8 +11,8 @@ from client_sites import KINDS, reading, rooms, run, site, take
 
 import thinwire as tw
 from thinwire.errors import ConfigError, DemandError, ExpressionError, ExpressionTooLarge
-from thinwire.events import Event
-from thinwire.matching.where import parse
+from thinwire.filters.where import parse
+from thinwire.schema import Event
 
 WARM = "t > 20.5 and room in ('11.1', '11.2')"
 

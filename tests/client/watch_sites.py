@@ -12,10 +12,10 @@ from typing import Any
 
 import thinwire as tw
 from thinwire.clock import WallClock
-from thinwire.conformance.composite import Order, Watch, resolve, ticks_of
-from thinwire.control.registry.server import RegistryService
-from thinwire.control.watching.service import WatchService
-from thinwire.control.watching.working import Habits
+from thinwire.filters.composite import Order, Watch, resolve, ticks_of
+from thinwire.services.registry.registry_service import RegistryService
+from thinwire.services.watcher.watch_runner import Habits
+from thinwire.services.watcher.watch_service_service import WatchService
 
 _numbers = count()
 

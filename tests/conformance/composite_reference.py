@@ -7,7 +7,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from thinwire.conformance.composite import And, Condition, Or, Predicate, Quantity, Radius
+from thinwire.filters.composite import And, Condition, Or, Predicate, Quantity, Radius
 
 QUANTITIES = [Quantity(f"topic{n}", (n,), "x") for n in range(4)]
 

@@ -8,7 +8,8 @@ from composite_reference import QUANTITIES, Reference, condition_of, formulas, n
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.conformance.composite import (
+from thinwire.errors import CorruptWatchLog
+from thinwire.filters.composite import (
     Entry,
     Evaluator,
     Feed,
@@ -19,7 +20,6 @@ from thinwire.conformance.composite import (
     from_document,
     to_document,
 )
-from thinwire.errors import CorruptWatchLog
 
 FEEDS = [Feed(quantity.topic, "p") for quantity in QUANTITIES[:3]] + [Feed(QUANTITIES[0].topic, "q")]
 

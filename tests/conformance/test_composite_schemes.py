@@ -6,21 +6,19 @@ from composite_reference import QUANTITIES, Reference, condition_of, formulas, n
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.conformance.composite import (
+from thinwire.errors import ConfigError
+from thinwire.filters.composite import Order
+from thinwire_lab.overlay_sim.filters.conjunction_costs import composite_costs, conjunction_costs, draw, ranked, walks
+from thinwire_lab.overlay_sim.filters.conjunction_costs_schemes import (
     CARRIED,
     CHAINING,
     FANNING,
     HYBRID,
     SCHEMES,
     WATCHED,
-    ChangeRate,
     Dissemination,
-    Order,
-    composite_costs,
-    conjunction_costs,
 )
-from thinwire.conformance.composite.conjunctions import draw, ranked, walks
-from thinwire.errors import ConfigError
+from thinwire_lab.overlay_sim.filters.conjunction_costs_strength import ChangeRate
 
 A, B = 0, 1
 START = dict.fromkeys(QUANTITIES, 0)

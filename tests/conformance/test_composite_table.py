@@ -5,9 +5,10 @@ from composite_reference import QUANTITIES, condition_of, formulas, streams
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.conformance.composite import Condition, Order, Predicate, Radius, Watch, WatchTable
-from thinwire.conformance.composite.regions import Regions
 from thinwire.errors import ConfigError
+from thinwire.filters.composite import Condition, Order, Predicate, Radius, Watch
+from thinwire_lab.overlay_sim.filters.watch_table import Regions
+from thinwire_lab.overlay_sim.filters.watch_table_table import WatchTable
 
 
 @settings(max_examples=40)

@@ -7,7 +7,7 @@ from composite_reference import QUANTITIES, Reference, condition_of, formulas, n
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.conformance.composite import And, Condition, Or, Order, Predicate, Radius, Watch
+from thinwire.filters.composite import And, Condition, Or, Order, Predicate, Radius, Watch
 
 A, B, C, D = 0, 1, 2, 3
 START = {A: 0, B: 0, C: 0}

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.conformance.composite import And, Or, Radius, Term, Threshold, parse, resolve
-from thinwire.conformance.composite.expressions import written
 from thinwire.errors import BadThreshold, ExpressionError, ExpressionTooLarge, UnknownName
-from thinwire.events import Property, Schema
+from thinwire.filters.composite import And, Or, Radius, Term, Threshold, parse, resolve
+from thinwire.filters.composite.expression import written
+from thinwire.schema import Property, Schema
 
 MARKET = Schema(
     "market",

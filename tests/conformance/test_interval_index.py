@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.conformance import IntervalIndex, greedy
-from thinwire.conformance.limits import MAX_THRESHOLDS, TICK_LIMIT, checked_count
 from thinwire.errors import DemandError, WrongType
+from thinwire.filters import IntervalIndex, greedy
+from thinwire.filters.thresholds import MAX_THRESHOLDS, TICK_LIMIT, checked_count
 
 EDGES = [-TICK_LIMIT, -(1 << 61), -1, 0, 1, 1 << 61, TICK_LIMIT]
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.conformance.lines import ANYWHERE, NOWHERE, Desk, IntervalLine
+from thinwire.filters.interval_table import ANYWHERE, NOWHERE, Desk, IntervalLine
 
 TICKS = st.integers(-60, 60)
 INTERVALS = st.tuples(TICKS, st.integers(0, 40)).map(lambda pair: (pair[0], pair[0] + pair[1]))

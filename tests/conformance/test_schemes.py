@@ -6,10 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shared_readings import READINGS, delivered
 
-from thinwire.conformance import Clamped, Cooperative, Decomposed, IntervalIndex, SingleLevel, greedy, within
-from thinwire.conformance.assignment import chosen_chains, first_level
-from thinwire.conformance.decomposition import base_for, decompositions, digits, splits
 from thinwire.errors import ConfigError, DemandError
+from thinwire.filters import IntervalIndex, greedy, within
+from thinwire_lab.overlay_sim.filters.published_filters import Clamped
+from thinwire_lab.overlay_sim.filters.published_filters_mcf import Cooperative
+from thinwire_lab.overlay_sim.filters.published_filters_mfd import Decomposed
+from thinwire_lab.overlay_sim.filters.published_filters_single import SingleLevel
+from thinwire_lab.overlay_sim.filters.threshold_decomposition import chosen_chains, first_level
+from thinwire_lab.overlay_sim.filters.threshold_decomposition_decomposition import (
+    base_for,
+    decompositions,
+    digits,
+    splits,
+)
 
 UNIT = st.lists(st.sampled_from([-1, 1]), max_size=200)
 BOUNDED = st.lists(st.integers(-2, 2), max_size=200)

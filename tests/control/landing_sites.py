@@ -9,23 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.control.landing import Landing
-from thinwire.control.names import (
-    REGISTRY,
-    data_subject,
-    key_subject,
-    log_of,
-    publisher_in,
-)
-from thinwire.control.registry import TopicDocument, encode, schema_key, topic_key
+from thinwire.brokers.protocol_broker import Span, Stored
+from thinwire.brokers.protocol_source import Block
+from thinwire.brokers.subjects import matches
+from thinwire.codec import LinkConfig, Publisher, Subscriber
+from thinwire.codec.interned_values import source_text
 from thinwire.errors import PeerFault, UnknownLog
-from thinwire.events import Event, Property, Schema
-from thinwire.frames import Request, begins_round, join
-from thinwire.link import LinkConfig, Publisher, Subscriber
-from thinwire.link.table_codes import source_text
-from thinwire.transports.broker import Span, Stored
-from thinwire.transports.source import Block
-from thinwire.transports.subjects import matches
+from thinwire.schema import Event, Property, Schema
+from thinwire.topics.log_tables import Landing
+from thinwire.topics.names import REGISTRY, data_subject, key_subject, log_of, publisher_in
+from thinwire.topics.topic_documents import TopicDocument, encode
+from thinwire.topics.topic_settings import schema_key, topic_key
+from thinwire.wire import Request, begins_round, join
 
 TOPIC = "building.rooms"
 

@@ -3,17 +3,13 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from thinwire.control.names import alive_subject
-from thinwire.control.registry import (
-    RegistryService,
-    SubscriptionDocument,
-    config_key,
-    decode,
-    open_registry,
-    put_subscription,
-)
-from thinwire.events import Property, Schema
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.schema import Property, Schema
+from thinwire.services.registry import RegistryService
+from thinwire.topics.names import alive_subject
+from thinwire.topics.registry_client import open_registry, put_subscription
+from thinwire.topics.topic_documents import SubscriptionDocument, decode
+from thinwire.topics.topic_settings import config_key
 
 ROOMS = Schema(
     "building.rooms",

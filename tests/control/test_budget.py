@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.control.registry import Settings, SubscriptionDocument, budget, check_subscription
-from thinwire.control.registry.amounts import written
-from thinwire.control.registry.budget import between, of_demand
+from thinwire.codec import Demand, resolve
+from thinwire.codec.demand import tolerance_of
 from thinwire.errors import DemandError
-from thinwire.events import Property, Schema
-from thinwire.reduction import Demand, resolve
-from thinwire.reduction.demand import tolerance_of
+from thinwire.schema import Property, Schema
+from thinwire.topics.tolerance_budget_amounts import written
+from thinwire.topics.tolerance_budget_budget import between, budget, check_subscription, of_demand
+from thinwire.topics.topic_documents import SubscriptionDocument
+from thinwire.topics.topic_settings_settings import Settings
 
 SCHEMA = Schema(
     "plant",

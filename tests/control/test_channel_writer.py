@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from thinwire.control.names import channel_log_of, channel_subjects, class_in, publisher_in
-from thinwire.control.translating import writer as writing
-from thinwire.control.translating.core import Outgoing
-from thinwire.control.translating.writer import ChannelWriter
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.brokers.protocol_broker import Retention
 from thinwire.errors import Superseded, UnknownLog
-from thinwire.transports.broker import Retention
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.services.translator import channel_writer as writing
+from thinwire.services.translator.channel_writer import ChannelWriter
+from thinwire.services.translator.message_batcher import Outgoing
+from thinwire.topics.names import channel_log_of, channel_subjects, class_in, publisher_in
 
 TOPIC = "building.rooms"
 LOG = channel_log_of(TOPIC)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.control.checkpoints import KEEP, Checkpoint, CheckpointStore, thinned
+from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.errors import CorruptCheckpoint, RegistryError
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.topics.checkpoint_store import KEEP, Checkpoint, CheckpointStore, thinned
 
 TOPIC = "building.rooms"
 PARTS = {"log/p1": b"a" * 2_500, "log/p2": b"", "class/00ff/p1": bytes(range(256)) * 4}

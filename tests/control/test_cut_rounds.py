@@ -6,16 +6,16 @@ from types import SimpleNamespace
 import pytest
 from translating_sites import Channels, Log, Reader
 
-from thinwire.control.classes import DemandClass
-from thinwire.control.logs.inlet import Inlet
-from thinwire.control.names import log_of, publisher_subjects
-from thinwire.control.translating.envelope import unseal
-from thinwire.control.translating.recovering import bring_decoders
-from thinwire.events import Property, Schema
-from thinwire.frames import FrameKind, split
-from thinwire.link import State, publisher
-from thinwire.reduction import Demand
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.codec import Demand, State
+from thinwire.codec import stream_encoder as publisher
+from thinwire.schema import Property, Schema
+from thinwire.services.translator.translator_recovery import bring_decoders
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.names import log_of, publisher_subjects
+from thinwire.wire import FrameKind, split
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 COARSE = DemandClass({"t": 1.0})

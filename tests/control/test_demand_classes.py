@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.control.classes import DemandClass
-from thinwire.control.factoring import factored
-from thinwire.control.registry import SubscriptionDocument, check_subscription
+from thinwire.codec import Demand, resolve
+from thinwire.codec.demand import tick_size, tolerance_of
 from thinwire.errors import DemandError
-from thinwire.events import Property, Schema
-from thinwire.formats.lanes import Lane
-from thinwire.reduction import Demand, resolve
-from thinwire.reduction.demand import tick_size, tolerance_of
+from thinwire.schema import Property, Schema
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.static_properties import factored
+from thinwire.topics.tolerance_budget_budget import check_subscription
+from thinwire.topics.topic_documents import SubscriptionDocument
+from thinwire.wire.partial_event import Lane
 
 PLANT = Schema(
     "plant",

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from landing_sites import MemorySource
 
-from thinwire.control.dictionaries.store import pieces
-from thinwire.control.landing import Landing
-from thinwire.control.names import DICTIONARIES, data_subject, key_subject, log_of
+from thinwire.codec import LinkConfig, Publisher
 from thinwire.dictionaries import Dictionary
-from thinwire.dictionaries.travelling import pack
+from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import DataLoss
-from thinwire.events import Property, Schema, opaque
-from thinwire.frames import begins_round, join
-from thinwire.link import LinkConfig, Publisher
+from thinwire.schema import Property, Schema, opaque
+from thinwire.topics.dictionary_store_store import pieces
+from thinwire.topics.log_tables import Landing
+from thinwire.topics.names import DICTIONARIES, data_subject, key_subject, log_of
+from thinwire.wire import begins_round, join
 
 SAID = "the door of the cold store was opened by somebody who left it open for an hour"
 SHARED = [

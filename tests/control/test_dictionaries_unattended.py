@@ -2,14 +2,14 @@
 
 import asyncio
 
-from thinwire.control.dictionaries import DictionaryStore, Kept, Said
-from thinwire.control.dictionaries.documents import kept_key
-from thinwire.control.dictionaries.janitor import MARGIN
-from thinwire.control.dictionaries.unattended import Unattended
-from thinwire.control.names import DICTIONARIES, log_of, publisher_subjects
+from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.dictionaries import Dictionary
-from thinwire.dictionaries.travelling import pack
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.dictionaries.dictionary_transfer import pack
+from thinwire.topics.dictionary_documents import Kept, Said, kept_key
+from thinwire.topics.dictionary_retention import MARGIN
+from thinwire.topics.dictionary_retention_unattended import Unattended
+from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.names import DICTIONARIES, log_of, publisher_subjects
 
 TOPIC = "notes"
 

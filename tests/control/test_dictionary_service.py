@@ -9,14 +9,20 @@ import pytest
 from registry_sites import until
 from translator_sites import KINDS, site
 
-from thinwire.control.dictionaries import DictionaryStore, InUse, Kept, Said
-from thinwire.control.dictionaries.documents import in_use_key, kept_key
-from thinwire.control.dictionaries.sampling import Terms
-from thinwire.control.dictionaries.service import DictionaryService
-from thinwire.control.dictionaries.shelf import TopicShelf
-from thinwire.control.dictionaries.working import Habits
-from thinwire.control.leases import LeaseDocument, lease_key
-from thinwire.control.names import (
+from thinwire.brokers.protocol_broker import Retention
+from thinwire.codec import Publisher
+from thinwire.dictionaries import Dictionary
+from thinwire.errors import BrokerUnavailable, CorruptDictionary
+from thinwire.schema import opaque
+from thinwire.services.dictionary_trainer.dictionary_service_service import DictionaryService
+from thinwire.services.dictionary_trainer.topic_sampler import Habits
+from thinwire.services.leased_service_spreading import chosen
+from thinwire.topics.dictionary_documents import InUse, Kept, Said, in_use_key, kept_key
+from thinwire.topics.dictionary_metadata import TopicShelf
+from thinwire.topics.dictionary_sampler import Terms
+from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.leases import LeaseDocument, lease_key
+from thinwire.topics.names import (
     DICTIONARIES,
     SAMPLERS,
     data_subject,
@@ -25,14 +31,9 @@ from thinwire.control.names import (
     log_of,
     publisher_subjects,
 )
-from thinwire.control.registry import Settings, open_registry, register_schema
-from thinwire.control.translating.spreading import chosen
-from thinwire.dictionaries import Dictionary
-from thinwire.errors import BrokerUnavailable, CorruptDictionary
-from thinwire.events import opaque
-from thinwire.frames import begins_round, join
-from thinwire.link import Publisher
-from thinwire.transports.broker import Retention
+from thinwire.topics.registry_client import open_registry, register_schema
+from thinwire.topics.topic_settings_settings import Settings
+from thinwire.wire import begins_round, join
 
 TERM = 0.4
 HABITS = Habits(terms=Terms(latency=0.5, shortest=60.0, longest=600.0), pulse=0.02)

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.control.dictionaries.bodies import Bodies
-from thinwire.control.dictionaries.documents import (
+from thinwire.codec import Publisher
+from thinwire.dictionaries import Dictionary
+from thinwire.dictionaries.byte_account import Topology
+from thinwire.dictionaries.dictionary_transfer import unpack
+from thinwire.dictionaries.policies import Keep, Prolong, Replace
+from thinwire.dictionaries.policies.policy import OneByOne
+from thinwire.dictionaries.policies.policy_catalogue import NAMED, policy
+from thinwire.errors import ConfigError, RegistryError
+from thinwire.schema import opaque
+from thinwire.services.leased_service_spreading import chosen
+from thinwire.topics.dictionary_documents import (
     DECISIONS,
     MAX_SAID,
     Decision,
@@ -17,20 +26,11 @@ from thinwire.control.dictionaries.documents import (
     decode_decisions,
     encode_decisions,
 )
-from thinwire.control.dictionaries.janitor import MARGIN, dispensable
-from thinwire.control.dictionaries.policies import NAMED, policy
-from thinwire.control.dictionaries.sampling import Sampler, Terms
-from thinwire.control.dictionaries.store import MAX_CHAIN
-from thinwire.control.translating.spreading import chosen
-from thinwire.dictionaries import Dictionary
-from thinwire.dictionaries.accounting import Topology
-from thinwire.dictionaries.maintenance import Keep, Prolong, Replace
-from thinwire.dictionaries.maintenance.policy import OneByOne
-from thinwire.dictionaries.travelling import unpack
-from thinwire.errors import ConfigError, RegistryError
-from thinwire.events import opaque
-from thinwire.frames import join
-from thinwire.link import Publisher
+from thinwire.topics.dictionary_retention import MARGIN, dispensable
+from thinwire.topics.dictionary_sampler import Sampler, Terms
+from thinwire.topics.dictionary_store import Bodies
+from thinwire.topics.dictionary_store_store import MAX_CHAIN
+from thinwire.wire import join
 
 L = 10.0
 TERMS = Terms(latency=L, shortest=100.0, longest=1000.0)

@@ -5,13 +5,12 @@ import os
 
 import pytest
 
-from thinwire.control.dictionaries import DictionaryStore, Known, fetched
-from thinwire.control.dictionaries.store import MAX_CHAIN, PIECE, pieces
+from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.dictionaries import Dictionary, Facts
-from thinwire.dictionaries.travelling import pack
+from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import CorruptDictionary
-from thinwire.frames import varint
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.topics.dictionary_store_store import MAX_CHAIN, PIECE, DictionaryStore, Known, fetched, pieces
+from thinwire.wire import varint
 
 SMALL = Dictionary(b"small", "zlib", level=6, largest=64, facts=Facts(10, 1000, 80.5))
 LARGE = Dictionary(os.urandom(2 * PIECE + 100), "zstd", level=3, largest=4096)

@@ -8,21 +8,12 @@ from hypothesis import given
 from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
-from thinwire.control.registry import (
-    ConfigDocument,
-    PublisherDocument,
-    Settings,
-    SubscriptionDocument,
-    TopicDocument,
-    decode,
-    encode,
-    schema_key,
-)
-from thinwire.control.registry.keys import parse
+from thinwire.codec import Demand, LinkConfig
 from thinwire.errors import RegistryError
-from thinwire.events import Property, Schema
-from thinwire.link import LinkConfig
-from thinwire.reduction import Demand
+from thinwire.schema import Property, Schema
+from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode, encode
+from thinwire.topics.topic_settings import parse, schema_key
+from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
 
 ROOMS = Schema("building.rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 FINGERPRINT = ROOMS.fingerprint.hex()

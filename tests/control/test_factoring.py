@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.control import factoring as module
-from thinwire.control.factoring import Factoring, decode_facts, encode_facts, factored, facts_key, key_of
+from thinwire.codec import Publisher, Subscriber
 from thinwire.errors import EventRejected, RegistryError, SchemaError, UnknownFacts
-from thinwire.events import Event, Property, Schema, changes, compatible, flatten, from_turtle, to_turtle
-from thinwire.link import Publisher, Subscriber
+from thinwire.schema import Event, Property, Schema, changes, compatible, flatten, from_turtle, to_turtle
 from thinwire.testing.strategies import events_of
+from thinwire.topics import static_properties as module
+from thinwire.topics.static_properties import Factoring, decode_facts, encode_facts, factored, facts_key, key_of
 
 SCHEMA = Schema(
     "plant",

@@ -17,14 +17,16 @@ from copy import deepcopy
 import pytest
 from translating_sites import Log, Reader
 
-from thinwire.control.classes import DemandClass
-from thinwire.control.registry import Settings, SubscriptionDocument, budget
-from thinwire.control.translating.envelope import unseal
-from thinwire.events import Event, Property, Schema
-from thinwire.formats import compact
-from thinwire.formats.partial import indexes
-from thinwire.frames import FrameKind, read, split
-from thinwire.link import Subscriber
+from thinwire.codec import Subscriber
+from thinwire.schema import Event, Property, Schema
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.tolerance_budget_budget import budget
+from thinwire.topics.topic_documents import SubscriptionDocument
+from thinwire.topics.topic_settings_settings import Settings
+from thinwire.wire import FrameKind, read, split
+from thinwire.wire import compact_body as compact
+from thinwire.wire.partial_event_partial import indexes
 
 TEMPERATURES = Schema(
     "temperatures",

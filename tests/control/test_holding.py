@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from test_translating_promise import logs, subscriptions
 from translating_sites import Log, Reader
 
-from thinwire.conformance import greedy
-from thinwire.control.classes import DemandClass
-from thinwire.control.translating.channel import Channel
-from thinwire.events import Property, Schema
-from thinwire.frames.control import MAX_SKIP
+from thinwire.filters import greedy
+from thinwire.schema import Property, Schema
+from thinwire.services.translator.channel import Channel
+from thinwire.topics.demand_class import DemandClass
+from thinwire.wire.control_frames import MAX_SKIP
 
 PRICES = Schema(
     "prices",

@@ -3,10 +3,10 @@
 import pytest
 from translating_sites import Log
 
-from thinwire.control.logs.inlet import Inlet
+from thinwire.codec import Missed
 from thinwire.errors import UnknownSchema
-from thinwire.events import Property, Schema
-from thinwire.link import Missed
+from thinwire.schema import Property, Schema
+from thinwire.topics.log_decoder_inlet import Inlet
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 

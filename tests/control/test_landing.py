@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from landing_sites import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
 
-from thinwire.control.landing import Landing, Range, frames
-from thinwire.control.names import log_of
+from thinwire.codec import Demand, LinkConfig
 from thinwire.errors import CoarserThanAsked, DataLoss, UnknownTopic
-from thinwire.link import LinkConfig
-from thinwire.reduction import Demand
+from thinwire.topics.log_tables import Landing, Range, frames
+from thinwire.topics.names import log_of
 
 LOG = log_of(TOPIC)
 COARSE = LinkConfig(demand=Demand(tolerance={"t": 0.5, "time": 5_000}), max_silence=40.0)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from landing_sites import TOPIC, MemorySource, Writing, readings, rooms
 
-from thinwire.control.landing import Range, frames, messages
-from thinwire.control.landing.frames import split_at_once
-from thinwire.control.names import data_subject, log_of
 from thinwire.errors import DataLoss
-from thinwire.frames import join, split
+from thinwire.topics.log_tables import Range, frames, messages
+from thinwire.topics.log_tables.raw_tables import split_at_once
+from thinwire.topics.names import data_subject, log_of
+from thinwire.wire import join, split
 
 LOG = log_of(TOPIC)
 

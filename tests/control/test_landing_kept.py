@@ -7,16 +7,16 @@ import asyncio
 import pytest
 from landing_sites import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
 
-from thinwire.control.checkpoints import CheckpointStore
-from thinwire.control.factoring import Factoring, encode_facts, facts_key
-from thinwire.control.landing import Landing
-from thinwire.control.logs.track import Track
-from thinwire.control.names import CHECKPOINTS, FACTS, log_of, publisher_in
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.codec import Subscriber
+from thinwire.codec.stream_snapshot import of_subscriber
 from thinwire.errors import DataLoss
-from thinwire.events import Property, Schema
-from thinwire.link import Subscriber
-from thinwire.link.checkpoints import of_subscriber
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.schema import Property, Schema
+from thinwire.topics.checkpoint_store import CheckpointStore
+from thinwire.topics.log_position_track import Track
+from thinwire.topics.log_tables import Landing
+from thinwire.topics.names import CHECKPOINTS, FACTS, log_of, publisher_in
+from thinwire.topics.static_properties import Factoring, encode_facts, facts_key
 
 LOG = log_of(TOPIC)
 

@@ -7,19 +7,19 @@ import pytest
 from translating_sites import Log
 from translator_sites import Building, running, until
 
-from thinwire.control.checkpoints import CheckpointStore
-from thinwire.control.logs import starting
-from thinwire.control.logs.channels import ChannelInlet
-from thinwire.control.logs.inlet import Inlet
-from thinwire.control.logs.seeking import seek
-from thinwire.control.logs.track import Track
-from thinwire.control.names import CHECKPOINTS, channel_subjects, log_of, publisher_subjects
-from thinwire.control.registry import open_registry, register_schema
-from thinwire.control.topics import Topic
-from thinwire.events import Property, Schema
-from thinwire.frames import Request
-from thinwire.reduction import Demand
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.codec import Demand
+from thinwire.schema import Property, Schema
+from thinwire.topics import log_seek_starting as starting
+from thinwire.topics.checkpoint_store import CheckpointStore
+from thinwire.topics.log_decoder_channels import ChannelInlet
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_position_track import Track
+from thinwire.topics.log_seek_seeking import seek
+from thinwire.topics.names import CHECKPOINTS, channel_subjects, log_of, publisher_subjects
+from thinwire.topics.registry_client import open_registry, register_schema
+from thinwire.topics.topic import Topic
+from thinwire.wire import Request
 
 STATES = ("heating", "cooling", "off", "a state that nobody has declared, of some length")
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.control.translating.leaping import leap
-from thinwire.events import Event, Property, Schema
-from thinwire.link import LinkConfig, Publisher
-from thinwire.reduction import Demand, snapshots
+from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec import row_snapshot as snapshots
+from thinwire.schema import Event, Property, Schema
+from thinwire.services.translator.channel_encoder_leaping import leap
 
 SCHEMA = Schema(
     "s",

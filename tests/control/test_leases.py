@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.control.leases import LeaseDocument, Leases, lease_key, take, translator_key
-from thinwire.control.translating.spreading import Spreading, chosen
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.brokers.protocol_broker import Entry
 from thinwire.errors import Superseded
-from thinwire.transports.broker import Entry
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.services.leased_service_spreading import Spreading, chosen
+from thinwire.topics.leases import LeaseDocument, Leases, lease_key, take, translator_key
 
 TERM = 2.5
 

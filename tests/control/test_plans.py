@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.client import connect
-from thinwire.control.plans import Plan, TopicPlan, load_plan, read_plan, register_plan, write_plan
-from thinwire.control.registry import Settings, open_registry, topic_document
 from thinwire.errors import PlanError
-from thinwire.events import Property, Schema, to_turtle
+from thinwire.schema import Property, Schema, to_turtle
+from thinwire.topics.registry_client import open_registry, topic_document
+from thinwire.topics.topic_plan import Plan, TopicPlan, load_plan, read_plan, register_plan, write_plan
+from thinwire.topics.topic_settings_settings import Settings
 
 ROOMS = Schema(
     "building.rooms",

@@ -4,20 +4,15 @@ import asyncio
 
 import pytest
 
-from thinwire.control.registry import (
-    ConfigDocument,
-    Projection,
-    PublisherDocument,
-    Settings,
-    SubscriptionDocument,
-    TopicDocument,
-)
-from thinwire.control.registry.asking import ask_graph
-from thinwire.control.registry.keys import schema_key
-from thinwire.control.registry.sparql import MAX_QUERY, MAX_ROWS
+from thinwire.codec import Demand
 from thinwire.errors import RegistryError
-from thinwire.events import Property, Schema, from_turtle, to_turtle
-from thinwire.reduction import Demand
+from thinwire.schema import Property, Schema, from_turtle, to_turtle
+from thinwire.services.registry import Projection
+from thinwire.services.registry.rdf_projection import ask_graph
+from thinwire.services.registry.sparql_process import MAX_QUERY, MAX_ROWS
+from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument
+from thinwire.topics.topic_settings import schema_key
+from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
 
 ROOMS = Schema(
     "building.rooms",

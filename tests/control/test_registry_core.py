@@ -4,18 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.control.registry import (
-    ConfigDocument,
-    Registry,
-    Settings,
-    SubscriptionDocument,
-    TopicDocument,
-    decode,
-    encode,
-    schema_key,
-)
-from thinwire.events import Property, Schema
-from thinwire.transports.broker import NOTHING, Entry
+from thinwire.brokers.protocol_broker import NOTHING, Entry
+from thinwire.schema import Property, Schema
+from thinwire.services.registry import Registry
+from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument, decode, encode
+from thinwire.topics.topic_settings import schema_key
+from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
 
 ROOMS = Schema("rooms", [Property("t", "number", step="0.1", minimum=0, maximum=50), Property("h", "number", step=1)])
 

@@ -7,18 +7,18 @@ import sys
 import pytest
 from registry_sites import ROOMS, Site, running, until
 
-from thinwire.control.registry import ask, open_registry, ping, register_schema, remove_subscription
+from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.errors import NobodyAnswers
-from thinwire.events import from_turtle
-from thinwire.transports.embedded import EmbeddedServer
+from thinwire.schema import from_turtle
+from thinwire.topics.registry_client import ask, open_registry, ping, register_schema, remove_subscription
 
 pytest.importorskip("nats", reason="needs the extra nats")
-from thinwire.transports.nats import connect
+from thinwire.brokers.nats.broker import connect
 
 PROGRAM = """
 import asyncio, sys
-from thinwire.control.registry import RegistryService
-from thinwire.transports.nats import connect
+from thinwire.services.registry import RegistryService
+from thinwire.brokers.nats.broker import connect
 
 async def main():
     broker = await connect(sys.argv[1])

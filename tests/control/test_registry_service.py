@@ -7,14 +7,11 @@ from contextlib import nullcontext
 import pytest
 from registry_sites import ROOMS, Site, local, running, until
 
-from thinwire.control.factoring import factored
-from thinwire.control.registry import (
-    ConfigDocument,
-    PublisherDocument,
-    Settings,
-    SubscriptionDocument,
+from thinwire.brokers.memory import LocalBroker
+from thinwire.errors import Conflict, DemandError, NobodyAnswers, RegistryError, UnknownTopic
+from thinwire.schema import Property, Schema, from_turtle, to_turtle
+from thinwire.topics.registry_client import (
     ask,
-    encode,
     find_schema,
     open_registry,
     ping,
@@ -26,9 +23,9 @@ from thinwire.control.registry import (
     remove_subscription,
     topic_document,
 )
-from thinwire.errors import Conflict, DemandError, NobodyAnswers, RegistryError, UnknownTopic
-from thinwire.events import Property, Schema, from_turtle, to_turtle
-from thinwire.transports.local import LocalBroker
+from thinwire.topics.static_properties import factored
+from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, encode
+from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
 
 
 def test_a_topic_from_its_registration_to_its_configuration():

@@ -8,16 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from translating_sites import Channels, Log, Reader
 
-from thinwire.control.classes import DemandClass
-from thinwire.control.registry.budget import budget
-from thinwire.control.registry.documents import SubscriptionDocument
-from thinwire.control.registry.settings import Settings
+from thinwire.codec import Audit, Demand, Missed
 from thinwire.errors import DemandError, ExpressionError
-from thinwire.events import Property, Schema
-from thinwire.frames.control import MAX_SKIP
-from thinwire.link import Audit, Missed
-from thinwire.matching.where import parse
-from thinwire.reduction import Demand
+from thinwire.filters.where import parse
+from thinwire.schema import Property, Schema
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.tolerance_budget_budget import budget
+from thinwire.topics.topic_documents import SubscriptionDocument
+from thinwire.topics.topic_settings_settings import Settings
+from thinwire.wire.control_frames import MAX_SKIP
 
 PRICES = Schema(
     "prices",

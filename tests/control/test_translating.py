@@ -3,15 +3,14 @@
 import pytest
 from translating_sites import Channels, Log, Reader
 
-from thinwire.control.classes import MAX_CLASSES, DemandClass
-from thinwire.control.names import publisher_in
-from thinwire.control.translating.cutting import ENTRY_BYTES
-from thinwire.control.translating.envelope import Position, seal, unseal
+from thinwire.codec import Audit, Demand, Missed, State, Watermark
 from thinwire.errors import CorruptFrame, DemandError, TooManyClasses, UnknownSchema
-from thinwire.events import Property, Schema
-from thinwire.frames import FrameKind, begins_round, split
-from thinwire.link import Audit, Missed, State, Watermark
-from thinwire.reduction import Demand
+from thinwire.schema import Property, Schema
+from thinwire.services.translator.message_batcher import ENTRY_BYTES
+from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
+from thinwire.topics.log_position_envelope import Position, seal, unseal
+from thinwire.topics.names import publisher_in
+from thinwire.wire import FrameKind, begins_round, split
 
 ROOMS = Schema(
     "rooms",

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from translating_sites import Channels, Log, Reader
 
-from thinwire.control.classes import DemandClass
-from thinwire.control.registry import SubscriptionDocument
-from thinwire.control.translating.envelope import unseal
-from thinwire.events import Kind, Property, Role, Schema
-from thinwire.events.kinds import TOLERANT_KINDS
-from thinwire.reduction import Demand
-from thinwire.reduction.demand import tolerance_of
+from thinwire.codec import Demand
+from thinwire.codec.demand import tolerance_of
+from thinwire.schema import Kind, Property, Role, Schema
+from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.topic_documents import SubscriptionDocument
 
 PLANT = Schema(
     "plant",

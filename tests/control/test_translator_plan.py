@@ -1,11 +1,12 @@
 """Which classes have a channel: at once where one is needed, a while longer than it is, and not too many."""
 
-from thinwire.control.classes import MAX_CLASSES
-from thinwire.control.registry import ConfigDocument, Settings, SubscriptionDocument, TopicDocument
-from thinwire.control.registry.shelf import Topic
-from thinwire.control.translating.planning import Judge, Plan
-from thinwire.events import Property, Schema
-from thinwire.reduction import Demand
+from thinwire.codec import Demand
+from thinwire.schema import Property, Schema
+from thinwire.services.registry.document_cache import Topic
+from thinwire.services.translator.subscription_groups_planning import Judge, Plan
+from thinwire.topics.demand_class import MAX_CLASSES
+from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument
+from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 FINGERPRINT = ROOMS.fingerprint.hex()

@@ -9,25 +9,19 @@ from random import Random
 import pytest
 from translator_sites import KINDS, TERM, Building, running, site, until
 
-from thinwire.control.checkpoints import CheckpointStore
-from thinwire.control.leases import LeaseDocument, lease_key
-from thinwire.control.names import (
-    CHECKPOINTS,
-    LEASES,
-    channel_ask_subject,
-    channel_log_of,
-    log_of,
-    translator_subject,
-)
-from thinwire.control.registry import remove_subscription, topic_key
-from thinwire.control.sharing import Held
-from thinwire.control.translating import working
-from thinwire.control.translating.documents import channel_documents
-from thinwire.control.translating.envelope import unseal
-from thinwire.control.translating.service import TranslatorService
-from thinwire.control.translating.spreading import chosen
+from thinwire.codec import Demand
 from thinwire.errors import Superseded
-from thinwire.reduction import Demand
+from thinwire.services.leased_service import Held
+from thinwire.services.leased_service_spreading import chosen
+from thinwire.services.translator import topic_translation as working
+from thinwire.services.translator.translator_service_service import TranslatorService
+from thinwire.topics.channel_documents import channel_documents
+from thinwire.topics.checkpoint_store import CheckpointStore
+from thinwire.topics.leases import LeaseDocument, lease_key
+from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.names import CHECKPOINTS, LEASES, channel_ask_subject, channel_log_of, log_of, translator_subject
+from thinwire.topics.registry_client import remove_subscription
+from thinwire.topics.topic_settings import topic_key
 
 
 def run(tell, kind, patience=60.0):

@@ -6,7 +6,11 @@ import math
 
 import pytest
 
-from thinwire.conformance.composite import (
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.brokers.protocol_broker import Retention, Stored
+from thinwire.codec import Missed, Watermark
+from thinwire.errors import CorruptWatchLog, RegistryError, Superseded, ThinwireError, WatchFailed
+from thinwire.filters.composite import (
     Condition,
     Entry,
     Evaluator,
@@ -19,19 +23,15 @@ from thinwire.conformance.composite import (
     Reading,
     WatchState,
 )
-from thinwire.control.names import log_of, publisher_subjects, watch_log_of, watch_subject
-from thinwire.control.watching.documents import WatchDocument, WatcherDocument, WatchOptions
-from thinwire.control.watching.evaluation import Step
-from thinwire.control.watching.notices import WatchNotice
-from thinwire.control.watching.output import WatchLog
-from thinwire.control.watching.places import Progress, first_place, next_place
-from thinwire.control.watching.quantities import TopicQuantities
-from thinwire.control.watching.records import read_record, read_state, records, write_record, write_state
-from thinwire.errors import CorruptWatchLog, RegistryError, Superseded, ThinwireError, WatchFailed
-from thinwire.events import Event, Property, Schema
-from thinwire.link import Missed, Watermark
-from thinwire.transports.broker import Retention, Stored
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.schema import Event, Property, Schema
+from thinwire.topics.names import log_of, publisher_subjects, watch_log_of, watch_subject
+from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, WatchOptions
+from thinwire.topics.watches.watch_documents_notices import WatchNotice
+from thinwire.topics.watches.watch_evaluation_evaluation import Step
+from thinwire.topics.watches.watch_log import WatchLog
+from thinwire.topics.watches.watch_quantities import TopicQuantities
+from thinwire.topics.watches.watch_records import Progress, first_place, next_place
+from thinwire.topics.watches.watch_records_records import read_record, read_state, records, write_record, write_state
 
 WATCH = "00ff00ff00ff00ff"
 ROOMS = Schema(

@@ -7,13 +7,14 @@ import pytest
 from registry_sites import until
 from translator_sites import KINDS, TERM, Building, running, site
 
-from thinwire.control.checkpoints import CheckpointStore
-from thinwire.control.classes import DemandClass
-from thinwire.control.names import CHECKPOINTS
-from thinwire.control.registry import SubscriptionDocument, put_subscription
-from thinwire.control.translating.service import TranslatorService
-from thinwire.link import Missed
-from thinwire.matching.where import parse
+from thinwire.codec import Missed
+from thinwire.filters.where import parse
+from thinwire.services.translator.translator_service_service import TranslatorService
+from thinwire.topics.checkpoint_store import CheckpointStore
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.names import CHECKPOINTS
+from thinwire.topics.registry_client import put_subscription
+from thinwire.topics.topic_documents import SubscriptionDocument
 
 WHERE = "t > 21.2 and room != 'r1'"
 

@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 
-from thinwire.control.logs.inlet import Inlet
-from thinwire.control.names import data_subject, key_subject
-from thinwire.control.translating.core import Translation
-from thinwire.control.translating.envelope import Position, unseal
-from thinwire.events import Event, flatten
-from thinwire.frames import begins_round, join
-from thinwire.link import LinkConfig, Missed, Publisher, Subscriber
-from thinwire.transports.broker import Stored
+from thinwire.brokers.protocol_broker import Stored
+from thinwire.codec import LinkConfig, Missed, Publisher, Subscriber
+from thinwire.schema import Event, flatten
+from thinwire.services.translator.translation import Translation
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_position_envelope import Position, unseal
+from thinwire.topics.names import data_subject, key_subject
+from thinwire.wire import begins_round, join
 
 
 class Log:

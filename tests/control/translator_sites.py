@@ -8,8 +8,14 @@ from itertools import count
 import pytest
 from registry_sites import until
 
-from thinwire.control.classes import DemandClass
-from thinwire.control.names import (
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.schema import Event, Property, Schema
+from thinwire.services.translator.translator_service_service import TranslatorService
+from thinwire.topics.channel_documents import channel_documents
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.names import (
     CHANNELS,
     channel_log_of,
     channel_subjects,
@@ -19,22 +25,10 @@ from thinwire.control.names import (
     publisher_in,
     publisher_subjects,
 )
-from thinwire.control.registry import (
-    ConfigDocument,
-    SubscriptionDocument,
-    open_registry,
-    put_subscription,
-    register_schema,
-)
-from thinwire.control.registry.documents import encode
-from thinwire.control.translating.documents import channel_documents
-from thinwire.control.translating.envelope import unseal
-from thinwire.control.translating.service import TranslatorService
-from thinwire.events import Event, Property, Schema
-from thinwire.frames import begins_round, join
-from thinwire.link import LinkConfig, Publisher, Subscriber
-from thinwire.reduction import Demand
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.topics.registry_client import open_registry, put_subscription, register_schema
+from thinwire.topics.topic_documents import SubscriptionDocument, encode
+from thinwire.topics.topic_settings_settings import ConfigDocument
+from thinwire.wire import begins_round, join
 
 KINDS = ["memory", pytest.param("nats", marks=pytest.mark.skipif(find_spec("nats") is None, reason="extra nats"))]
 TERM = 0.4
@@ -52,8 +46,9 @@ def site(kind):
 
         yield local
         return
-    from thinwire.transports.embedded import EmbeddedServer
-    from thinwire.transports.nats import Options, connect
+    from thinwire.brokers.embedded import EmbeddedServer
+    from thinwire.brokers.nats.broker import connect
+    from thinwire.brokers.nats.options import Options
 
     with EmbeddedServer() as server:
 

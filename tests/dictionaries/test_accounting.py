@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.dictionaries.accounting import ALONE, BATCHES, TOPOLOGIES, Account, Topology
+from thinwire.dictionaries.byte_account import ALONE, BATCHES, TOPOLOGIES, Account, Topology
 
 counts = st.integers(0, 10**6)
 

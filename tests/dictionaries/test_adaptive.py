@@ -9,7 +9,7 @@ import pytest
 
 from thinwire.clock import VirtualClock
 from thinwire.dictionaries.dictionary import Dictionary, Facts
-from thinwire.dictionaries.maintenance import Adaptive, Keep, Prolong, Proposal, Replace
+from thinwire.dictionaries.policies import Adaptive, Keep, Prolong, Proposal, Replace
 
 MESSAGE = b'{"room": "11.1", "temperature": 21.5, "state": "ok"}'
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.dictionaries.accounting import ALONE, Topology
+from thinwire.dictionaries.byte_account import ALONE, Topology
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
-from thinwire.dictionaries.maintenance import CostBased, Keep, Proposal, Replace
-from thinwire.dictionaries.maintenance import trial as trials
-from thinwire.dictionaries.maintenance.decay import Decay
-from thinwire.dictionaries.maintenance.epochs import ENOUGH, Epochs, Kind
-from thinwire.dictionaries.maintenance.estimating import DEFLATE
-from thinwire.dictionaries.maintenance.pace import Pace
-from thinwire.dictionaries.maintenance.sizing import GROWING, LADDER, NEAR, climbed
-from thinwire.dictionaries.maintenance.trial import FORMS, Outcome, Trial
+from thinwire.dictionaries.policies import CostBased, Keep, Proposal, Replace
+from thinwire.dictionaries.policies import candidate_trial_trial as trials
+from thinwire.dictionaries.policies.candidate_trial import GROWING, LADDER, NEAR, climbed
+from thinwire.dictionaries.policies.candidate_trial_trial import FORMS, Outcome, Trial
+from thinwire.dictionaries.policies.lifetime_estimate import Decay
+from thinwire.dictionaries.policies.lifetime_estimate_epochs import ENOUGH, Epochs, Kind
+from thinwire.dictionaries.policies.policy_estimating import DEFLATE
+from thinwire.dictionaries.policies.policy_pace import Pace
 from thinwire.dictionaries.training import train
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from thinwire.dictionaries.accounting import Topology
+from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.codecs import codec_of
-from thinwire.dictionaries.maintenance import (
+from thinwire.dictionaries.policies import (
     Adaptive,
     CostBased,
     FixedRate,
@@ -21,7 +21,7 @@ from thinwire.dictionaries.maintenance import (
     Replace,
     SingleDict,
 )
-from thinwire.dictionaries.maintenance.history import LIMIT
+from thinwire.dictionaries.policies.policy_history import LIMIT
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "adaptive": lambda: Adaptive(gain=1),

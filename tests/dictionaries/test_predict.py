@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from thinwire.dictionaries import travelling
-from thinwire.dictionaries.accounting import Topology
+from thinwire.dictionaries import dictionary_transfer as travelling
+from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.codecs import codec_of
-from thinwire.dictionaries.maintenance import Keep, Predict, Prolong, Replace
-from thinwire.dictionaries.maintenance.estimating import latest, reduction
-from thinwire.dictionaries.maintenance.least_squares import Lives
-from thinwire.dictionaries.maintenance.polynomial import fitted, multiplier
-from thinwire.dictionaries.maintenance.substrings import Repository, substrings
+from thinwire.dictionaries.policies import Keep, Predict, Prolong, Replace
+from thinwire.dictionaries.policies.adaptive_polynomial import fitted, multiplier
+from thinwire.dictionaries.policies.policy_estimating import latest, reduction
+from thinwire.dictionaries.policies.predict_least_squares import Lives
+from thinwire.dictionaries.policies.predict_substrings import Repository, substrings
 
 
 def said(count: int, words: list[bytes], seed: int = 1) -> list[bytes]:

@@ -9,11 +9,11 @@ from random import Random
 import pytest
 
 from thinwire.dictionaries import Dictionary, choose, codec_of, train, without_confidential
-from thinwire.dictionaries.building import LATEST, SEARCHED, Way, build
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.dictionaries.training import COSTS, ratio
-from thinwire.evaluation.stream_generators import taxi_csv
-from thinwire.events import Property, Schema
+from thinwire.dictionaries.training_building import LATEST, SEARCHED, Way, build
+from thinwire.schema import Property, Schema
+from thinwire_lab.streams.generated_streams_stream_generators import taxi_csv
 
 
 def _rooms(count: int, seed: int = 1) -> list[bytes]:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.dictionaries import Dictionary, Facts, train, travelling
+from thinwire.dictionaries import Dictionary, Facts, train
+from thinwire.dictionaries import dictionary_transfer as travelling
 from thinwire.errors import CorruptDictionary, PeerFault, UnknownDictionary
 
 ROOMS = [b'{"sensor":"T%d","room":"11.%d","temperature":%d.5}' % (n % 17, n * 7 % 13, n * n % 31) for n in range(900)]

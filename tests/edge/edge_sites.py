@@ -5,9 +5,9 @@ import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.broker import connect
 from thinwire.edge import EdgeHost, EdgeHostDocument, EdgePublisher, EdgeTopic, read_edge
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats import connect
 
 FUNCTIONS = str(Path(__file__).parent / "functions")
 TERM = 1.0

@@ -7,11 +7,11 @@ from functools import cache
 import pytest
 from edge_sites import TERM, ended, told, until
 
+from thinwire.analysis.placement_files import read_model
 from thinwire.edge import Controller, EdgePublisher, EdgeTopic, apply
-from thinwire.edge.applying import change
-from thinwire.edge.documents import Assignment
-from thinwire.edge.names import ASSIGNMENT, EDGE
-from thinwire.evaluation.placement.files import read_model
+from thinwire.edge.assignment import change
+from thinwire.edge.edge_documents import Assignment
+from thinwire.edge.edge_documents_names import ASSIGNMENT, EDGE
 
 
 @cache

@@ -5,8 +5,8 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.edge.deciding import Decider, View
-from thinwire.evaluation.placement.files import read_model
+from thinwire.analysis.placement_files import read_model
+from thinwire.edge.move_decision import Decider, View
 from thinwire.placement import Host, Topic
 
 HOSTS = {name: Host(name, cores=2, count=1) for name in ("h1", "h2", "h3")}

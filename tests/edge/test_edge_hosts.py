@@ -6,10 +6,10 @@ import json
 import pytest
 from edge_sites import told, topic, until
 
-from thinwire.control.names import DEAD_LOG, dead_subject
 from thinwire.edge import apply, withdraw
-from thinwire.edge.documents import Report
-from thinwire.edge.names import EDGE_REPORTS, edge_log, edge_subject
+from thinwire.edge.edge_documents import Report
+from thinwire.edge.edge_documents_names import EDGE_REPORTS, edge_log, edge_subject
+from thinwire.topics.names import DEAD_LOG, dead_subject
 
 
 def bodies(count, start=0):

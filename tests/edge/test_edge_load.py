@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.edge import EdgeReporter, Report, read_edge
-from thinwire.edge.emulation import TimedWorker, VirtualCores
-from thinwire.edge.messages import Carried
-from thinwire.edge.names import EDGE_REPORTS
+from thinwire.edge.edge_documents_names import EDGE_REPORTS
+from thinwire.edge.edge_messages import Carried
+from thinwire.edge.topic_worker import TimedWorker, VirtualCores
 from thinwire.errors import ConfigError, CorruptFrame
-from thinwire.evaluation.edge.figures import FIGURES, configurations
-from thinwire.evaluation.edge.harness import Configuration, Measuring, run_once
-from thinwire.evaluation.edge.live import restored_after
-from thinwire.evaluation.edge.load import Late, Stream, schedule, send
 from thinwire.placement import Host, Topic
-from thinwire.placement.measured import runs_document, runs_of
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.placement.measured_runs import runs_document, runs_of
+from thinwire_lab.live.edge.edge_failover import restored_after
+from thinwire_lab.live.edge.edge_load import Late, Stream, schedule, send
+from thinwire_lab.live.edge.load_harness import FIGURES, configurations
+from thinwire_lab.live.edge.load_harness_harness import Configuration, Measuring, run_once
 
 
 @given(st.floats(0.5, 50), st.floats(1, 20), st.sampled_from(["periodic", "poisson"]), st.integers(0, 99))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from edge_sites import FUNCTIONS, Site, told, topic, until
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.broker import connect
 from thinwire.edge import EdgeHostDocument, EdgePublisher, apply
-from thinwire.edge.node import edge_node, edge_server
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats import connect
+from thinwire.edge.leaf_broker import edge_node, edge_server
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from edge_sites import TERM, told, topic
 
+from thinwire.analysis.placement_files import read_edge_topics, read_model, read_topics
 from thinwire.edge import EdgeHostDocument
-from thinwire.edge.proposing import present, proposed
+from thinwire.edge.assignment_proposing import present, proposed
 from thinwire.errors import ConfigError, NotEnoughHosts
-from thinwire.evaluation.placement.files import read_edge_topics, read_model, read_topics
 
 ALIKE = {name: EdgeHostDocument(name, cores=4, contention=0.03) for name in ("h1", "h2", "h3")}
 

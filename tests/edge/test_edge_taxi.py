@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from thinwire.evaluation.edge.taxi import taxi_city
+from thinwire_lab.live.edge.taxi_city import taxi_city
 
 
 @pytest.mark.slow

@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from thinwire.analysis import EXACT, Level, Strategy, evaluate, evaluate_together, merge, ranges_of, weigh
+from thinwire.analysis.json_baseline import merge_baselines
+from thinwire.analysis.json_baseline_references import compact_json
+from thinwire.analysis.message_batches import ROUND_TRIP, Joiner
+from thinwire.analysis.promise_check import Checker
+from thinwire.analysis.socket_bytes import Sockets
+from thinwire.codec import Publisher, Subscriber
 from thinwire.errors import ConfigError
-from thinwire.evaluation.analysis import EXACT, Level, Strategy, evaluate, evaluate_together, merge, ranges_of, weigh
-from thinwire.evaluation.analysis.baseline import merge_baselines
-from thinwire.evaluation.analysis.joining import ROUND_TRIP, Joiner
-from thinwire.evaluation.analysis.sockets import Sockets
-from thinwire.evaluation.bench.references import compact_json
-from thinwire.evaluation.bench.stream import sensor_batch, sensor_schema
-from thinwire.evaluation.checking import Checker
-from thinwire.events import Event, Property, Schema
-from thinwire.frames import begins_round
 from thinwire.ledger import Tally
-from thinwire.link import Publisher, Subscriber
+from thinwire.schema import Event, Property, Schema
+from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
+from thinwire.wire import begins_round
 
 SCHEMA = sensor_schema()
 WHOLE = sensor_batch(1_200, sources=6)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinwire.analysis.message_batches import Joiner
+from thinwire.analysis.socket_bytes import FENCE_AFTER, Sockets
 from thinwire.client.outbox import Outbox
+from thinwire.codec import Publisher
 from thinwire.errors import ConfigError
-from thinwire.evaluation.analysis.joining import Joiner
-from thinwire.evaluation.analysis.sockets import FENCE_AFTER, Sockets
-from thinwire.events import Property, Schema
-from thinwire.frames import split
-from thinwire.link import Publisher
+from thinwire.schema import Property, Schema
+from thinwire.wire import split
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 KEY = Publisher(ROOMS, compiled=False).start(0.0)[0]

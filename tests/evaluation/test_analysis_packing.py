@@ -5,15 +5,15 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from thinwire.evaluation.analysis import EXACT, EventClock, Strategy, Wanted, evaluate_together, grid, plan_of
-from thinwire.evaluation.analysis.packing import EXPIRES, SLOT, Packing, learn
-from thinwire.evaluation.analysis.report import Report
-from thinwire.evaluation.analysis.running import Pace
-from thinwire.evaluation.analysis.sorted_events import Stood, write_sorted
-from thinwire.evaluation.analysis.staged import one_by_one, staged
-from thinwire.events import Property, Schema
-from thinwire.frames import FrameKind
-from thinwire.link import Publisher, Subscriber
+from thinwire.analysis import EXACT, EventClock, Strategy, Wanted, evaluate_together, grid, plan_of
+from thinwire.analysis.analysis_run_staged import one_by_one, staged
+from thinwire.analysis.packed_frames import EXPIRES, SLOT, Packing, learn
+from thinwire.analysis.publisher_run_running import Pace
+from thinwire.analysis.report import Report
+from thinwire.analysis.work_folder import Stood, write_sorted
+from thinwire.codec import Publisher, Subscriber
+from thinwire.schema import Property, Schema
+from thinwire.wire import FrameKind
 
 SCHEMA = Schema(
     "doors",

@@ -15,9 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.control.plans import read_plan, write_plan
-from thinwire.errors import ConfigError
-from thinwire.evaluation.analysis import (
+from thinwire.analysis import (
     EXACT,
     EventClock,
     Goal,
@@ -39,8 +37,10 @@ from thinwire.evaluation.analysis import (
     render,
     study,
 )
-from thinwire.evaluation.analysis.sorted_events import SortedEvents, Stood, write_sorted
-from thinwire.events import Property, Schema
+from thinwire.analysis.work_folder import SortedEvents, Stood, write_sorted
+from thinwire.errors import ConfigError
+from thinwire.schema import Property, Schema
+from thinwire.topics.topic_plan import read_plan, write_plan
 
 HALF = Level("0.5 %", 0.005)
 

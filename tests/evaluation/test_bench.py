@@ -6,24 +6,17 @@ from itertools import pairwise
 
 import pytest
 
+from thinwire.analysis import json_baseline_references as references
+from thinwire.analysis.machine import this_machine
+from thinwire.codec import Publisher, Subscriber
 from thinwire.errors import ConfigError
-from thinwire.evaluation.bench import (
-    AREAS,
-    Bar,
-    Row,
-    Setting,
-    bars,
-    memory,
-    references,
-    run,
-    speed,
-    stream,
-    this_machine,
-    unmeasured,
-)
-from thinwire.evaluation.bench import building as building_bars
-from thinwire.events import Event
-from thinwire.link import Publisher, Subscriber
+from thinwire.schema import Event
+from thinwire.testing import sensor_stream as stream
+from thinwire_lab.bench import AREAS, bars
+from thinwire_lab.bench import building_bench as building_bars
+from thinwire_lab.bench import stream_speed as memory
+from thinwire_lab.bench import stream_speed_speed as speed
+from thinwire_lab.bench.benchmark import Bar, Row, Setting, run, unmeasured
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.evaluation.bench import Setting, run
-from thinwire.evaluation.bench import dictionaries_codecs as codecs
-from thinwire.evaluation.bench import dictionaries_time as time
-from thinwire.evaluation.bench.dictionaries_streams import Cut, cuts
+from thinwire_lab.bench import codec_sizes_dictionaries_codecs as codecs
+from thinwire_lab.bench import codec_times as time
+from thinwire_lab.bench.benchmark import Setting, run
+from thinwire_lab.bench.codec_sizes_dictionaries_streams import Cut, cuts
 
 
 class Lossy:

@@ -2,13 +2,12 @@
 
 import pytest
 
+from thinwire.analysis.promise_check import Checker
+from thinwire.codec import Demand, LinkConfig
 from thinwire.errors import BrokenPromise
-from thinwire.evaluation.checking import Checker
-from thinwire.evaluation.replaying import CheckedLink, seconds_of
-from thinwire.events import Event, Property, Schema
 from thinwire.ledger import Tally
-from thinwire.link import LinkConfig
-from thinwire.reduction import Demand
+from thinwire.schema import Event, Property, Schema
+from thinwire_lab.streams.checked_stream import CheckedLink, seconds_of
 
 ROOMS = Schema(
     "rooms",

@@ -5,18 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.evaluation.live.class_course import Course, feed_course, in_ticks
-from thinwire.evaluation.live.class_judge import by_promise, strictly
-from thinwire.evaluation.live.class_record import Record
-from thinwire.evaluation.live.class_subscribers import Auditor
-from thinwire.evaluation.live.class_sweep import START as SWEPT
-from thinwire.evaluation.live.class_sweep import TOLERANCES, events_of, sweep_course, sweep_schema
-from thinwire.evaluation.live.class_truth import changes
-from thinwire.evaluation.live.feed import READINGS, Feed, feed_schema
-from thinwire.evaluation.live.processes import micros
-from thinwire.events import Event
-from thinwire.link import LinkConfig, Publisher, Subscriber
-from thinwire.reduction import Demand
+from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.demo.process_group_processes import micros
+from thinwire.schema import Event
+from thinwire_lab.live.delivery_audit import by_promise, strictly
+from thinwire_lab.live.delivery_audit_class_record import Record
+from thinwire_lab.live.live_feed import Course, feed_course, in_ticks
+from thinwire_lab.live.live_feed_class_truth import changes
+from thinwire_lab.live.live_feed_feed import READINGS, Feed, feed_schema
+from thinwire_lab.live.load_roles import Auditor
+from thinwire_lab.live.many_sources_class_sweep import START as SWEPT
+from thinwire_lab.live.many_sources_class_sweep import TOLERANCES, events_of, sweep_course, sweep_schema
 
 START = 1_700_000_000_000_000
 PUBLISHERS, RATE, SECONDS = 2, 1_000.0, 3.0

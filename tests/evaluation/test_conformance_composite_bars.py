@@ -1,7 +1,8 @@
 """The bars of composite subscriptions: every dimension has its rows, and schemes that differ spoil them."""
 
-from thinwire.evaluation.bench import AREAS, Setting, bars
-from thinwire.evaluation.conformance_composite import DIMENSIONS, FEWER, composite_rows
+from thinwire_lab.bench import AREAS, bars
+from thinwire_lab.bench.benchmark import Setting
+from thinwire_lab.bench.conformance_bench_conformance_composite import DIMENSIONS, FEWER, composite_rows
 
 
 def test_the_watched_predicate_has_a_bar_where_one_was_set():

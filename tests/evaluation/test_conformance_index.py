@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from thinwire.conformance import costs
-from thinwire.evaluation import conformance_index
-from thinwire.evaluation.bench import AREAS, Setting
-from thinwire.evaluation.conformance_index import CASES, Case, rates
-from thinwire.evaluation.conformance_streams import attack, jumping
+from thinwire_lab.bench import AREAS
+from thinwire_lab.bench import threshold_index_bench as conformance_index
+from thinwire_lab.bench.benchmark import Setting
+from thinwire_lab.bench.threshold_index_bench import CASES, Case, rates
+from thinwire_lab.overlay_sim.filters.published_filters_costs import costs
+from thinwire_lab.streams.threshold_streams import attack, jumping
 
 SMALL = [Case(300, case.spread, case.stream) for case in CASES[-4:]]
 
@@ -50,4 +51,4 @@ def test_schemes_cost_what_they_are_known_to(stream, mfd, mcf):
 
 
 def test_the_area_knows_them():
-    assert "thinwire.evaluation.conformance_index:BARS" in AREAS["conformance"]
+    assert "thinwire_lab.bench.threshold_index_bench:BARS" in AREAS["conformance"]

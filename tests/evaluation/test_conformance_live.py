@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from thinwire.evaluation.live.conformance_crowd import walked
-from thinwire.evaluation.live.conformance_walk import WIDEST, tolerances
+from thinwire_lab.live.tolerance_groups import walked
+from thinwire_lab.live.tolerance_groups_conformance_walk import WIDEST, tolerances
 
 
 @pytest.mark.slow

@@ -12,12 +12,12 @@ import pytest
 
 from thinwire.cli.main import main
 from thinwire.errors import ConfigError, MissingData, SparkUnavailable
-from thinwire.evaluation.bench.bar import Setting
-from thinwire.evaluation.conformance_overlay import overlay_rows
-from thinwire.evaluation.conformance_streams import attack, bars, jumping, recorded_bars, sample_bars, scaled, walk
-from thinwire.evaluation.reproduce import conformance_cells as cells
-from thinwire.evaluation.reproduce.conformance import FIGURES
-from thinwire.evaluation.reproduce.conformance_figure import Scale, grown
+from thinwire_lab.bench.benchmark import Setting
+from thinwire_lab.bench.conformance_bench_conformance_overlay import overlay_rows
+from thinwire_lab.reproduce.conformance import conformance_cells as cells
+from thinwire_lab.reproduce.conformance.conformance_cells_conformance_figure import Scale, grown
+from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES
+from thinwire_lab.streams.threshold_streams import attack, bars, jumping, recorded_bars, sample_bars, scaled, walk
 
 
 def no_spark(monkeypatch):

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
+from thinwire.analysis.promise_check import Checker
 from thinwire.errors import MissingData
-from thinwire.evaluation import datasets
-from thinwire.evaluation.bench import gate
-from thinwire.evaluation.bench.bar import NEEDS_DATA, Setting
-from thinwire.evaluation.checking import Checker
+from thinwire_lab.bench import recording_requirements as gate
+from thinwire_lab.bench.benchmark import NEEDS_DATA, Setting
+from thinwire_lab.streams import datasets
 
 
 def write(path, text, encoding="utf-8"):

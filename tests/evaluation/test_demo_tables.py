@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import thinwire as tw
-from thinwire.evaluation.demo.auditing import COLUMNS, as_rows, differing, heard_of
-from thinwire.evaluation.demo.guests import GUESTS
-from thinwire.evaluation.demo.ingesting import STARTS, Ingest
-from thinwire.evaluation.demo.landed import SINK_LOG, LandedTable
-from thinwire.evaluation.demo.plants import TOPIC, Plant
-from thinwire.workload.samples import building
+from thinwire.demo import building
+from thinwire.demo.demo_scenario import GUESTS
+from thinwire.demo.demo_scenario_plants import TOPIC, Plant
+from thinwire.demo.spark_table import COLUMNS, as_rows, differing, heard_of
+from thinwire.demo.spark_table_ingesting import STARTS, Ingest
+from thinwire.demo.spark_table_landed import SINK_LOG, LandedTable
 
 PUBLISHED = 40
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thinwire as tw
-from thinwire.control.classes import DemandClass
-from thinwire.control.registry.documents import SubscriptionDocument
-from thinwire.evaluation.demo.channels import channel_of, translator_row
-from thinwire.evaluation.demo.guests import GUESTS, TANKS, Guest
-from thinwire.evaluation.demo.phases import Phases
-from thinwire.evaluation.demo.plants import PLANTS, TOPIC, Pace, Plant
-from thinwire.evaluation.demo.seats import Seat, phases_of
-from thinwire.evaluation.demo.witness import Witness
+from thinwire.demo import building
+from thinwire.demo.demo_publisher import Phases
+from thinwire.demo.demo_scenario import GUESTS, TANKS, Guest
+from thinwire.demo.demo_scenario_plants import PLANTS, TOPIC, Pace, Plant
+from thinwire.demo.demo_subscriber_witness import Witness
+from thinwire.demo.view_model import channel_of, translator_row
+from thinwire.demo.view_model_seats import Seat, phases_of
 from thinwire.ledger import Row, Tally, to_document
-from thinwire.workload.samples import building
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.topic_documents import SubscriptionDocument
 
 NUMBERS = {p.name for p in building.schema().wire if p.kind == "number"}
 
@@ -256,11 +256,11 @@ def test_phases_of_several_publishers_are_one():
 STORY = """
 import gc
 from numba.core.dispatcher import Dispatcher
-from thinwire.evaluation.demo.plants import Plant, rehearse
-from thinwire.evaluation.replaying import CheckedLink
-from thinwire.link import LinkConfig
-from thinwire.reduction import Demand
-from thinwire.workload.samples import building
+from thinwire.demo.demo_scenario_plants import Plant, rehearse
+from thinwire_lab.streams.checked_stream import CheckedLink
+from thinwire.codec import LinkConfig
+from thinwire.codec import Demand
+from thinwire.demo import building
 
 def compiled():
     found = (thing for thing in gc.get_objects() if isinstance(thing, Dispatcher))

@@ -5,13 +5,14 @@ import importlib.util
 
 import pytest
 
-from thinwire.evaluation.bench import Setting, bars
-from thinwire.evaluation.live.chain import Chain, Shape
-from thinwire.evaluation.live.chaos import havoc
-from thinwire.evaluation.live.feed import feed_schema
-from thinwire.evaluation.live.stacks import STACKS
-from thinwire.evaluation.live.wires import Wire, weigh
-from thinwire.evaluation.reproduce import chain as experiment
+from thinwire_lab.bench import bars
+from thinwire_lab.bench.benchmark import Setting
+from thinwire_lab.live.kill_test import havoc
+from thinwire_lab.live.live_feed_feed import feed_schema
+from thinwire_lab.live.load_chain import Chain, Shape
+from thinwire_lab.live.stacks import STACKS
+from thinwire_lab.live.wire_bytes import Wire, weigh
+from thinwire_lab.reproduce.virtual_events import virtual_event_figures as experiment
 
 pytestmark = [
     pytest.mark.slow,

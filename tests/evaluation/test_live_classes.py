@@ -5,13 +5,13 @@ import importlib.util
 
 import pytest
 
-from thinwire.evaluation.bench import bars
-from thinwire.evaluation.live.chain import Chain, Shape
-from thinwire.evaluation.live.chaos import THREE_CLASSES, havoc
-from thinwire.evaluation.live.class_many import crowd
-from thinwire.evaluation.live.class_recovery import recover, stand_still
-from thinwire.evaluation.live.feed import feed_schema
-from thinwire.evaluation.reproduce.stages import figure_6_live
+from thinwire_lab.bench import bars
+from thinwire_lab.live.kill_test import THREE_CLASSES, havoc
+from thinwire_lab.live.live_feed_feed import feed_schema
+from thinwire_lab.live.load_chain import Chain, Shape
+from thinwire_lab.live.many_sources import crowd
+from thinwire_lab.live.translator_failover import recover, stand_still
+from thinwire_lab.reproduce.virtual_events.live_figures import figure_6_live
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from thinwire.evaluation.bench import bars
-from thinwire.evaluation.bench.dictionaries_live import rows_of_switching
-from thinwire.evaluation.live.chaos import havoc
-from thinwire.evaluation.live.dictionary_switching import InOrder, cut
-from thinwire.evaluation.live.knee import SHAPES
-from thinwire.evaluation.live.outcome import Outcome
-from thinwire.evaluation.live.switching import Switched, switched
+from thinwire_lab.bench import bars
+from thinwire_lab.bench.dictionary_bench import rows_of_switching
+from thinwire_lab.live.dictionary_switch import InOrder, cut
+from thinwire_lab.live.dictionary_switch_switching import Switched, switched
+from thinwire_lab.live.kill_test import havoc
+from thinwire_lab.live.load_chain_outcome import Outcome
+from thinwire_lab.live.saturation_rate import SHAPES
 
 needs_a_broker = pytest.mark.skipif(importlib.util.find_spec("nats") is None, reason="needs the extra nats")
 

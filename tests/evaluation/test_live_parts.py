@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.evaluation.live.building_feed import BuildingFeed
-from thinwire.evaluation.live.feed import READINGS, TOLERANCE, Feed, feed_schema
-from thinwire.evaluation.live.measure import Taken, dense, quantile, sparse
-from thinwire.evaluation.live.numbered import judge, numbered, numbered_schema, reading, wrong
-from thinwire.evaluation.live.outcome import Outcome, outcome
-from thinwire.evaluation.live.sampling import Sample, Sampler
-from thinwire.evaluation.live.search import climb, confirm
-from thinwire.events import Event
-from thinwire.link import LinkConfig, Publisher, Subscriber
-from thinwire.reduction import Demand
+from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.schema import Event
+from thinwire_lab.live.building_feed import BuildingFeed
+from thinwire_lab.live.delivery_audit_numbered import judge, numbered, numbered_schema, reading, wrong
+from thinwire_lab.live.live_feed_feed import READINGS, TOLERANCE, Feed, feed_schema
+from thinwire_lab.live.load_chain_outcome import Outcome, outcome
+from thinwire_lab.live.process_measurement import Taken, dense, quantile, sparse
+from thinwire_lab.live.process_measurement_sampling import Sample, Sampler
+from thinwire_lab.live.saturation_rate_search import climb, confirm
 
 START = 1_700_000_000_000_000
 

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
+from thinwire.analysis.model_training import gathered
+from thinwire.analysis.model_training_training import store, store_published
+from thinwire.analysis.placement_files import RUNS, read_model, write_runs
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
-from thinwire.evaluation.bench import Setting, run
-from thinwire.evaluation.bench.placement import BARS
-from thinwire.evaluation.placement import cells
-from thinwire.evaluation.placement.accuracy import unknown_host
-from thinwire.evaluation.placement.files import RUNS, read_model, write_runs
-from thinwire.evaluation.placement.requests import CLASSES, request
-from thinwire.evaluation.placement.sweeps import gathered
-from thinwire.evaluation.placement.training import store, store_published
-from thinwire.evaluation.reproduce import find
-from thinwire.evaluation.reproduce.placement import FIGURES, TABLES, chosen
-from thinwire.evaluation.reproduce.placement_measured import measured
-from thinwire.evaluation.reproduce.placement_occasion import Occasion, Scale
-from thinwire.evaluation.reproduce.placement_sensitivity import sensitivity
 from thinwire.placement import Host, Topic, random_runs, simulate
-from thinwire.placement.measured import MeasuredRun, Met
-from thinwire.placement.published import Published
+from thinwire.placement.measured_runs import MeasuredRun, Met
+from thinwire.placement.published_model import Published
+from thinwire_lab.bench.benchmark import Setting, run
+from thinwire_lab.bench.placement_bench import BARS
+from thinwire_lab.reproduce import find
+from thinwire_lab.reproduce.placement import placement_cells_cells as cells
+from thinwire_lab.reproduce.placement.placement_cells import unknown_host
+from thinwire_lab.reproduce.placement.placement_cells_placement_occasion import Occasion, Scale
+from thinwire_lab.reproduce.placement.placement_cells_requests import CLASSES, request
+from thinwire_lab.reproduce.placement.placement_figures import FIGURES, TABLES, chosen
+from thinwire_lab.reproduce.placement.placement_figures_placement_measured import measured
+from thinwire_lab.reproduce.placement.placement_figures_placement_sensitivity import sensitivity
 
 SMALL = Scale(runs=10, fresh=5, reruns=1, requests=1, sizes=(6,))
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.evaluation.reproduce import find
-from thinwire.evaluation.reproduce import virtual_events as experiment
-from thinwire.evaluation.reproduce.changes import Changes
-from thinwire.events import Property, Schema
-from thinwire.workload.samples.building import calibration
+from thinwire.schema import Property, Schema
+from thinwire_lab.bench.building_bench_building_calibration import calibration
+from thinwire_lab.reproduce import find
+from thinwire_lab.reproduce.virtual_events import virtual_event_figures_virtual_events as experiment
+from thinwire_lab.reproduce.virtual_events.virtual_event_figures_changes import Changes
 
 ROOMS = Schema("rooms", [Property("at", "integer", "header"), Property("t", "number", step="0.1")])
 
@@ -50,7 +50,7 @@ def test_figure_6_has_four_stages_in_each_format():
 
 
 def test_pictures_can_be_opened(tmp_path):
-    plots = pytest.importorskip("thinwire.evaluation.reproduce.plots")
+    plots = pytest.importorskip("thinwire_lab.reproduce.figure_plots")
     pytest.importorskip("matplotlib")
     stages = [experiment.Stages("JSON", 10, [8850, 700, 500, 8850])]
     pictures = [*plots.figure_5({"JSON": 885.0, "Avro": 380.0}, tmp_path), *plots.figure_6(stages, tmp_path)]

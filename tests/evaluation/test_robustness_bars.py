@@ -2,9 +2,9 @@
 
 import pytest
 
-from thinwire.evaluation.bench import Setting
-from thinwire.testing import bars
-from thinwire.testing.world_runs import Summary
+from thinwire.testing.worlds.stream_world_world_runs import Summary
+from thinwire_lab.bench import robustness_bench as bars
+from thinwire_lab.bench.benchmark import Setting
 
 
 class Small(Setting):
@@ -23,7 +23,7 @@ def test_a_broken_seed_is_named(monkeypatch):
     (row,) = bars.worlds(Small())
     assert row.value == 1
     assert row.holds is False
-    assert row.note == "replay: python -m thinwire.testing.world 2"
+    assert row.note == "replay: python -m thinwire.testing.worlds.stream_world 2"
 
 
 @pytest.mark.slow

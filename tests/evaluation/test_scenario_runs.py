@@ -6,8 +6,9 @@ import asyncio
 import itertools
 
 import thinwire as tw
-from thinwire.evaluation.scenarios import ScenarioOutcome, run_scenario
-from thinwire.workload.scenarios import read_scenario
+from thinwire_lab.workload.scenarios import read_scenario
+from thinwire_lab.workload.scenarios.scenario_outcome import ScenarioOutcome
+from thinwire_lab.workload.scenarios.scenario_run_running import run_scenario
 
 SMALL = """
 name = "small"

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from thinwire.evaluation.bench import Setting
-from thinwire.evaluation.bench.metric_mds import usual_mds
-from thinwire.evaluation.bench.workload_embedding import MEASURED, embedding, network
-from thinwire.workload.places.latencies import distances
+from thinwire_lab.bench.benchmark import Setting
+from thinwire_lab.bench.embedding_bench import usual_mds
+from thinwire_lab.bench.embedding_bench_workload_embedding import MEASURED, embedding, network
+from thinwire_lab.workload.places.latency_matrix import distances
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -1,8 +1,8 @@
 """The bars of content matching: small, and right."""
 
-from thinwire.evaluation.bench.bar import Setting
-from thinwire.evaluation.bench.workload_matching import BARS, NOISE, WAYS, rectangles
-from thinwire.matching import RectangleIndex
+from thinwire.filters import RectangleIndex
+from thinwire_lab.bench.benchmark import Setting
+from thinwire_lab.bench.matching_bench import BARS, NOISE, WAYS, rectangles
 
 
 def test_every_way_finds_what_is_there():

@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NewType, NotRequire
 import pytest
 
 from thinwire.errors import SchemaError
-from thinwire.events import Kind, Property, Role, Schema
-from thinwire.events.classes import (
+from thinwire.schema import Kind, Property, Role, Schema
+from thinwire.schema.class_schema import from_class
+from thinwire.schema.class_schema_hints import (
     Array,
     Confidential,
     Dimension,
@@ -21,7 +22,6 @@ from thinwire.events.classes import (
     Number,
     Opaque,
     Timestamp,
-    from_class,
 )
 
 

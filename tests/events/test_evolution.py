@@ -9,8 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from thinwire.errors import SchemaError
-from thinwire.events import Event, Property, Schema
-from thinwire.events.evolution import Projection, changes, compatible
+from thinwire.schema import Event, Property, Schema
+from thinwire.schema.evolution import Projection, compatible
+from thinwire.schema.evolution_differences import changes
 from thinwire.testing.strategies import events_of, schemas
 
 TIME = Property("time", "timestamp", "header", form="iso:T0")

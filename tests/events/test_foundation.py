@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import thinwire.events
+import thinwire.schema
 from thinwire.errors import SchemaError, UnknownProperty
-from thinwire.events import Property, Schema
-from thinwire.events.timestamps import form_of, from_ticks, to_ticks
+from thinwire.schema import Property, Schema
+from thinwire.schema.timestamps import form_of, from_ticks, to_ticks
 from thinwire.testing.strategies import schemas
 
 
@@ -140,5 +140,5 @@ def test_any_text_is_judged_without_complaint(text: str) -> None:
 
 
 def test_the_table_of_contents_tells_the_truth() -> None:
-    assert all(hasattr(thinwire.events, name) for name in thinwire.events.__all__)
-    assert thinwire.events.__all__ == sorted(thinwire.events.__all__)
+    assert all(hasattr(thinwire.schema, name) for name in thinwire.schema.__all__)
+    assert thinwire.schema.__all__ == sorted(thinwire.schema.__all__)

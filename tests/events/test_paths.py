@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import UnknownProperty, WrongType
-from thinwire.events import Property, Schema
-from thinwire.events.paths import flatten, nest
+from thinwire.schema import Property, Schema
+from thinwire.schema.event_paths import flatten, nest
 from thinwire.testing.strategies import events_of, schemas
 
 FLAT = Schema("flat", [Property("a", "integer"), Property("b", "opaque")])

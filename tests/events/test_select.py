@@ -3,7 +3,7 @@
 import pytest
 
 from thinwire.errors import SchemaError, UnknownProperty
-from thinwire.events import Property, Schema, flatten, nest
+from thinwire.schema import Property, Schema, flatten, nest
 
 ENGINE = Schema(
     "plant.engine",

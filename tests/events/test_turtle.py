@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import SchemaError
-from thinwire.events import Kind, Property, Role, Schema
-from thinwire.events.graph import MAX_TEXT
-from thinwire.events.turtle import from_turtle, to_turtle
-from thinwire.events.vocabulary import DOMAINS, UNITS
+from thinwire.schema import Kind, Property, Role, Schema
+from thinwire.schema.rdf_graph import MAX_TEXT
+from thinwire.schema.rdf_graph_vocabulary import DOMAINS, UNITS
+from thinwire.schema.turtle import from_turtle, to_turtle
 from thinwire.testing.strategies import schemas, texts
 
 HEAD = """

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
-from thinwire.events import Property, Schema
-from thinwire.formats import Lane, LinkState, Partial, compact
-from thinwire.formats.link_state import FIRST, LAST_ALIAS
-from thinwire.formats.partial import indexes
+from thinwire.schema import Property, Schema
 from thinwire.testing.strategies import texts
+from thinwire.wire import Lane, LinkState, Partial
+from thinwire.wire import compact_body as compact
+from thinwire.wire.partial_event_partial import indexes
+from thinwire.wire.stream_state import FIRST, LAST_ALIAS
 
 KINDS = {
     Lane.FLAG: "boolean",

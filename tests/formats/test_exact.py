@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
-from thinwire.formats import exact
-from thinwire.formats.exact import MAX_EXACT
-from thinwire.frames import varint
 from thinwire.testing.strategies import texts
+from thinwire.wire import exact_value as exact
+from thinwire.wire import varint
+from thinwire.wire.exact_value import MAX_EXACT
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | finite | texts | st.binary(max_size=9)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.formats import masks
+from thinwire.wire import compact_body_masks as masks
 
 cases = st.integers(1, 70).flatmap(lambda count: st.tuples(st.just(count), st.integers(0, (1 << count) - 1)))
 single = st.integers(0, 1_023).map(lambda place: 1 << place)

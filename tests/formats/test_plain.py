@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
-from thinwire.events import Property, Schema
-from thinwire.formats import Given
-from thinwire.formats.plain import Spelling
+from thinwire.schema import Property, Schema
 from thinwire.testing.strategies import texts
+from thinwire.wire import Given
+from thinwire.wire.json_body import Spelling
 
 names = st.lists(st.sampled_from(["t", "@", "@@", "$", "$bytes", "ü", "a b"]), min_size=1, max_size=5, unique=True)
 marks = st.sampled_from(["$", "$bytes", "$time", "$else", "a"])

@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thinwire.demo import building
 from thinwire.errors import FullEventsOnly, MissingExtra, NotFinite, UnknownProperty, WrongType
-from thinwire.events import Property, Schema
-from thinwire.formats.sizes import FORMATS, avro
-from thinwire.workload.samples import building
+from thinwire.schema import Property, Schema
+from thinwire_lab.streams import binary_formats as avro
+from thinwire_lab.streams.formats import FORMATS
 
 ALL_KINDS = Schema(
     "everything",

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
-from thinwire.events.properties import MAX_ARRAY
-from thinwire.formats import tails
-from thinwire.formats.exact import MAX_EXACT
-from thinwire.frames import varint
+from thinwire.schema.property_properties import MAX_ARRAY
 from thinwire.testing.strategies import texts
+from thinwire.wire import compact_body_tails as tails
+from thinwire.wire import varint
+from thinwire.wire.exact_value import MAX_EXACT
 
 residuals = st.integers(0, 2**64 - 1)
 places = st.lists(st.integers(0, MAX_ARRAY - 1), min_size=1, max_size=6, unique=True).map(sorted)

@@ -2,10 +2,10 @@
 
 import pytest
 
+from thinwire.codec import LinkConfig, Publisher
 from thinwire.errors import CorruptFrame
-from thinwire.events import Property, Schema
-from thinwire.frames import KeyFrame, Request, RoundPlace, begins_round, place_in_round, read
-from thinwire.link import LinkConfig, Publisher
+from thinwire.schema import Property, Schema
+from thinwire.wire import KeyFrame, Request, RoundPlace, begins_round, place_in_round, read
 
 SCHEMA = Schema("notes", [Property("room", "string", "dimension"), Property("note", "string")])
 

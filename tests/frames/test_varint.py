@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
-from thinwire.frames import varint
+from thinwire.wire import varint
 
 numbers = st.one_of(st.integers(0, 300), st.integers(0, varint.MAX_VALUE))
 signed = st.integers(-(2**63), 2**63 - 1)

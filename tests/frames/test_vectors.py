@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_decoder import Decoder
 
+from thinwire.codec import Subscriber
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptFrame, PeerFault
-from thinwire.events import Schema
-from thinwire.frames import FrameKind, join, read, split
-from thinwire.link import Subscriber
+from thinwire.schema import Schema
+from thinwire.wire import FrameKind, join, read, split
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 sys.path.append(str(VECTORS))

@@ -4,15 +4,15 @@ from random import Random
 
 import pytest
 
+from thinwire.codec import Publisher, Subscriber
 from thinwire.errors import CorruptFrame
-from thinwire.events import Event, Property, Schema
-from thinwire.formats import compact
-from thinwire.frames import FrameKind, KeyFrame, read, seal
-from thinwire.link import Publisher, Subscriber
+from thinwire.schema import Event, Property, Schema
 from thinwire.testing import fuzz
 from thinwire.testing.fuzz import run_fuzz
-from thinwire.testing.fuzz_mutations import BOMBS, MUTATIONS, spoil
-from thinwire.testing.fuzz_targets import MAX_SOURCES, Target
+from thinwire.testing.fuzz_fuzz_mutations import BOMBS, MUTATIONS, spoil
+from thinwire.testing.fuzz_fuzz_targets import MAX_SOURCES, Target
+from thinwire.wire import FrameKind, KeyFrame, read, seal
+from thinwire.wire import compact_body as compact
 
 
 @pytest.mark.parametrize(("seed", "compiled"), [(1, True), (2, False)])

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from thinwire.analysis.ledger_files import MAX_LINE, append, read
 from thinwire.errors import LedgerError
-from thinwire.evaluation.ledgers import MAX_LINE, append, read
 from thinwire.ledger import Deviation, Row, to_document
 
 ROWS = [Row("r", "räume\n", events=1), Row("r", "tanks", class_="strict")]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from thinwire.codec import Delivery, LinkConfig, Publisher, Subscriber
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import UnknownDictionary
-from thinwire.events import Event, Property, Schema
-from thinwire.link import Delivery, LinkConfig, Publisher, Subscriber
+from thinwire.schema import Event, Property, Schema
 
 LOGS = Schema(
     "machine.logs",

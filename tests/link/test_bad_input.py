@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pytest
 
+from thinwire.codec import Demand, LinkConfig, Publisher, resolve
 from thinwire.errors import (
     ConfigError,
     DemandError,
@@ -18,10 +19,8 @@ from thinwire.errors import (
     UnknownProperty,
     WrongType,
 )
-from thinwire.events import Property, Schema
-from thinwire.link import LinkConfig, Publisher
-from thinwire.reduction import Demand, resolve
-from thinwire.testing.loop import Loop
+from thinwire.schema import Property, Schema
+from thinwire.testing.loopback import Loop
 
 ROOMS = Schema(
     "rooms",

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec.batch_encoder import publish_batch
+from thinwire.demo import building
 from thinwire.errors import EventRejected
-from thinwire.events import Property, Schema
-from thinwire.link import LinkConfig, Publisher
-from thinwire.link.batches import publish_batch
-from thinwire.reduction import Demand
-from thinwire.workload.samples import building
+from thinwire.schema import Property, Schema
 
 SCHEMA = Schema(
     "machines",

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinwire.codec import Audit, Demand, LinkConfig, Missed, Publisher, State, Subscriber
 from thinwire.errors import UnknownSchema
-from thinwire.events import Event, Projection, Property, Schema, flatten
-from thinwire.frames import Request, read
-from thinwire.link import Audit, LinkConfig, Missed, Publisher, State, Subscriber
-from thinwire.reduction import Demand
-from thinwire.testing.histories import histories, small
-from thinwire.testing.loop import Loop
+from thinwire.schema import Event, Projection, Property, Schema, flatten
+from thinwire.testing.loopback import Loop
+from thinwire.testing.strategies_histories import histories, small
+from thinwire.wire import Request, read
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 ROOMS = Schema(

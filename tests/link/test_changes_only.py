@@ -6,16 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_promise import EXAMPLES, LOOSE, SCHEMAS, WAYS, described, distance, is_the_reference
 
+from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.codec.batch_encoder import publish_batch
 from thinwire.errors import DemandError
-from thinwire.events import Event, Property, Role, Schema, flatten
-from thinwire.frames import Request
-from thinwire.frames.control import MAX_SKIP
-from thinwire.link import LinkConfig, Publisher, Subscriber
-from thinwire.link.batches import publish_batch
-from thinwire.reduction import Demand
-from thinwire.testing.histories import histories
-from thinwire.testing.loop import Loop
+from thinwire.schema import Event, Property, Role, Schema, flatten
+from thinwire.testing.loopback import Loop
 from thinwire.testing.reference import tolerance_of
+from thinwire.testing.strategies_histories import histories
+from thinwire.wire import Request
+from thinwire.wire.control_frames import MAX_SKIP
 
 BOTH = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 ROOMS = Schema(

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import row_snapshot as snapshots
+from thinwire.codec.predictors import predictor_steps as steps
+from thinwire.codec.snapshot_sections import seal, unpack, unseal
+from thinwire.codec.source_table_columns import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TOLD, TREND, X1, X2
+from thinwire.codec.stream_snapshot import into_subscriber, of_publisher, of_subscriber
+from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, UnknownSchema
-from thinwire.events import Event, Property, Schema
-from thinwire.formats.link_state import LAST_ALIAS, SEQUENCE, SOURCES, WIDE, LinkState
-from thinwire.formats.texts import CAPACITY, LONGEST, TextTable
-from thinwire.frames import Request, join
-from thinwire.link import LinkConfig, Missed, Publisher, State, Subscriber
-from thinwire.link.checkpoints import into_subscriber, of_publisher, of_subscriber
-from thinwire.link.sealed import seal, unpack, unseal
-from thinwire.reduction import Demand, snapshots
-from thinwire.reduction.columns import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TOLD, TREND, X1, X2
-from thinwire.reduction.limits import ABSENT, TICK_LIMIT
-from thinwire.reduction.predictors import steps
-from thinwire.testing.histories import histories
+from thinwire.schema import Event, Property, Schema
+from thinwire.testing.strategies_histories import histories
+from thinwire.wire import Request, join
+from thinwire.wire.stream_state import LAST_ALIAS, SEQUENCE, SOURCES, WIDE, LinkState
+from thinwire.wire.stream_state_texts import CAPACITY, LONGEST, TextTable
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 SIMPLE = Schema(
@@ -477,7 +477,7 @@ def test_a_bomb_is_defused():
 
 
 def test_a_state_too_large_is_not_written(monkeypatch):
-    monkeypatch.setattr("thinwire.link.sealed.MAX_SECTION", 10)
+    monkeypatch.setattr("thinwire.codec.snapshot_sections.MAX_SECTION", 10)
     _, reader, _ = simple_pair()
     with pytest.raises(ValueError, match="too large"):
         of_subscriber(reader)

@@ -5,12 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_promise import PLAIN, RICH, distance
 
+from thinwire.codec import Audit, Demand, LinkConfig, Missed, Publisher, Subscriber, Watermark, resolve
 from thinwire.errors import DemandError, TooManySources
-from thinwire.events import Event, Property, Role, Schema, flatten
-from thinwire.link import Audit, LinkConfig, Missed, Publisher, Subscriber, Watermark
-from thinwire.reduction import Demand, resolve
-from thinwire.testing.histories import histories
+from thinwire.schema import Event, Property, Role, Schema, flatten
 from thinwire.testing.reference import tolerance_of
+from thinwire.testing.strategies_histories import histories
 
 P = {
     "plain": {"temperature": 0.2, "count": 1, "thirds": 1, "tons": 5, "level": 0.1},

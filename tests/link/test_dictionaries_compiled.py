@@ -4,13 +4,12 @@ import random
 
 import pytest
 
+from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec.frame_encoder_packer import WORTH_TRYING
 from thinwire.dictionaries import choose
-from thinwire.evaluation.live.feed import READINGS, Feed, feed_schema
-from thinwire.events import Property, Schema
-from thinwire.frames import read
-from thinwire.link import LinkConfig, Publisher
-from thinwire.link.packer import WORTH_TRYING
-from thinwire.reduction import Demand
+from thinwire.schema import Property, Schema
+from thinwire.wire import read
+from thinwire_lab.live.live_feed_feed import READINGS, Feed, feed_schema
 
 SIZES = (512, 1024, 2048, 4096)
 

@@ -3,12 +3,13 @@
 import pytest
 from dictionary_sites import DICTIONARIES, LOGS, Reader, entry, publisher
 
+from thinwire.codec import Missed, State
+from thinwire.codec import stream_snapshot as checkpoints
+from thinwire.codec.frame_encoder_packer import Packer
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, CorruptFrame, UnknownDictionary
-from thinwire.events import Property, Schema
-from thinwire.frames import Binding, FrameKind, join, read
-from thinwire.link import Missed, State, checkpoints
-from thinwire.link.packer import Packer
+from thinwire.schema import Property, Schema
+from thinwire.wire import Binding, FrameKind, join, read
 
 STORE = {d.hash: d for d in DICTIONARIES}
 

@@ -7,11 +7,12 @@ from dictionary_sites import DICTIONARIES, Reader, publisher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinwire.codec import Missed, Watermark
+from thinwire.codec import stream_snapshot as checkpoints
+from thinwire.codec.stream_encoder import MAX_PAYLOAD
 from thinwire.errors import CorruptFrame, TooLarge, WrongType
-from thinwire.events import opaque
-from thinwire.frames import FrameKind, join, read
-from thinwire.link import Missed, Watermark, checkpoints
-from thinwire.link.publisher import MAX_PAYLOAD
+from thinwire.schema import opaque
+from thinwire.wire import FrameKind, join, read
 
 RAW = opaque("machine.raw")
 STORE = {d.hash: d for d in DICTIONARIES}
@@ -123,7 +124,7 @@ def test_a_topic_with_a_schema_takes_no_bytes():
 
 
 def test_payloads_are_never_passed_over_in_silence():
-    from thinwire.frames import Heartbeat, Silence
+    from thinwire.wire import Heartbeat, Silence
 
     out, reader = site()
     reader.hand(join(out.start(0.0) + out.send(b"one", 0.0)))

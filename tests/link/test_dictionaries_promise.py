@@ -4,9 +4,10 @@ from dictionary_sites import DICTIONARIES, Reader, entry, publisher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.events import Event
-from thinwire.frames import join
-from thinwire.link import Missed, State, checkpoints
+from thinwire.codec import Missed, State
+from thinwire.codec import stream_snapshot as checkpoints
+from thinwire.schema import Event
+from thinwire.wire import join
 
 STEPS = st.one_of(
     st.tuples(st.just("publish"), st.integers(1, 4), st.sampled_from("ab")),

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from thinwire.events import Property, Schema
-from thinwire.link import LinkConfig
-from thinwire.reduction import Demand, geo
-from thinwire.testing.loop import Loop
+from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import geo_distance as geo
+from thinwire.schema import Property, Schema
+from thinwire.testing.loopback import Loop
 
 TRACKS = Schema("tracks", [Property("ship", "string", "dimension"), Property("at", "geo")])
 A, F = 6_378_137.0, 1 / 298.257223563

@@ -4,17 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec.compiled_decoder import FastDecoder
+from thinwire.codec.decoder_state_recent import RECENT, Recent
 from thinwire.errors import PeerFault, UnknownSchema
-from thinwire.events import Event, Property, Schema
-from thinwire.formats.link_state import CHAIN
-from thinwire.frames import FrameKind, Request, join, read, split
-from thinwire.frames.batch import room_for
-from thinwire.link import LinkConfig, Missed, Publisher, State, Subscriber
-from thinwire.link.recent import RECENT, Recent
-from thinwire.reduction import Demand
-from thinwire.reduction.fast_decoder import FastDecoder
-from thinwire.testing.histories import histories, small
-from thinwire.testing.world_truth import chain_after
+from thinwire.schema import Event, Property, Schema
+from thinwire.testing.strategies_histories import histories, small
+from thinwire.testing.worlds.world_observer_world_truth import chain_after
+from thinwire.wire import FrameKind, Request, join, read, split
+from thinwire.wire.frame_batch import room_for
+from thinwire.wire.stream_state import CHAIN
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 SCHEMA = Schema(

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.events import Kind, Property, Schema
-from thinwire.events.paths import flatten
-from thinwire.events.timestamps import ticks_per_second, to_ticks
-from thinwire.link import LinkConfig
-from thinwire.reduction import Demand
-from thinwire.reduction.predictors import names
-from thinwire.testing.histories import histories
-from thinwire.testing.loop import Loop
+from thinwire.codec import Demand, LinkConfig
+from thinwire.codec.predictors import names
+from thinwire.schema import Kind, Property, Schema
+from thinwire.schema.event_paths import flatten
+from thinwire.schema.timestamps import ticks_per_second, to_ticks
+from thinwire.testing.loopback import Loop
 from thinwire.testing.reference import Reference, tolerance_of
+from thinwire.testing.strategies_histories import histories
 
 PLAIN = Schema(
     "plain",

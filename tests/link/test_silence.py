@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.events import Property, Schema
-from thinwire.frames import FrameKind, read
-from thinwire.frames.control import MAX_SKIP
-from thinwire.link import LinkConfig, Watermark
-from thinwire.reduction import Demand
-from thinwire.testing.histories import histories
-from thinwire.testing.loop import Loop
+from thinwire.codec import Demand, LinkConfig, Watermark
+from thinwire.schema import Property, Schema
+from thinwire.testing.loopback import Loop
+from thinwire.testing.strategies_histories import histories
+from thinwire.wire import FrameKind, read
+from thinwire.wire.control_frames import MAX_SKIP
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 ROOMS = Schema(

@@ -7,14 +7,16 @@ from dictionary_sites import DICTIONARIES, publisher
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from thinwire.codec import Demand, Subscriber, resolve
+from thinwire.codec import frame_handlers_reading as reading
+from thinwire.codec import frame_handlers_spelled as spelled
+from thinwire.codec import row_snapshot as snapshots
+from thinwire.codec import value_decoder_spelled as values
+from thinwire.codec.source_table_columns import Columns
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptFrame, PeerFault
-from thinwire.events import Event, Property, Schema
-from thinwire.frames import FrameKind, join, read
-from thinwire.link import Subscriber, reading, spelled
-from thinwire.reduction import Demand, resolve, snapshots
-from thinwire.reduction import spelled as values
-from thinwire.reduction.columns import Columns
+from thinwire.schema import Event, Property, Schema
+from thinwire.wire import FrameKind, join, read
 
 READINGS = Schema(
     "readings",

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.events import Event, Property, Schema
-from thinwire.frames import FrameKind
-from thinwire.link import LinkConfig, Missed, Publisher, State, Subscriber
-from thinwire.reduction import Demand, snapshots
-from thinwire.testing.histories import histories, moves, small
+from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import row_snapshot as snapshots
+from thinwire.schema import Event, Property, Schema
+from thinwire.testing.strategies_histories import histories, moves, small
+from thinwire.wire import FrameKind
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 SCHEMA = Schema(
@@ -47,7 +47,7 @@ def event_of(name="a", n=0, **values):
 def beginning(publisher):
     """What readers of a link need first, in chunks of one source each."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("thinwire.link.publisher.CHUNK_BYTES", 1)
+        patch.setattr("thinwire.codec.stream_encoder.CHUNK_BYTES", 1)
         return publisher.start(0)
 
 
@@ -239,7 +239,7 @@ def test_events_told_before_the_round_is_complete_end_it(compiled):
     pass_on(reader, first.start(0) + [frame for event in events[:2] for frame in first.publish(event, 0)])
     reader.succeed()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("thinwire.link.publisher.CHUNK_BYTES", 1)
+        patch.setattr("thinwire.codec.stream_encoder.CHUNK_BYTES", 1)
         assert numbers(pass_on(reader, second.poll(1e9))) == [("a", 2)]
         assert pass_on(reader, second.publish(event_of("b", n=9), 1e9)) == []
         missed, current = pass_on(reader, second.poll(2e9))

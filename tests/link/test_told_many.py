@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_class_links import SCHEMAS, C, Chain, P
 
+from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec.decoded_event_encoder import publish_told
 from thinwire.errors import TooManySources
-from thinwire.events import Event, Property, Schema
-from thinwire.link import LinkConfig, Publisher
-from thinwire.link.many import publish_told
-from thinwire.reduction import Demand
-from thinwire.testing.histories import histories
+from thinwire.schema import Event, Property, Schema
+from thinwire.testing.strategies_histories import histories
 
 EXAMPLES = 25
 WAYS = {

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.events import Event, Property, Schema
-from thinwire.link import LinkConfig, Missed, Publisher, State, Subscriber
-from thinwire.reduction import Demand, snapshots
-from thinwire.testing.histories import histories
+from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import row_snapshot as snapshots
+from thinwire.schema import Event, Property, Schema
+from thinwire.testing.strategies_histories import histories
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 SCHEMA = Schema(

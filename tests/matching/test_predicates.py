@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import DemandError, ExpressionError, ExpressionTooLarge, UnknownName
-from thinwire.events import Property, Schema
-from thinwire.matching.where import PredicateIndex, parse
-from thinwire.matching.where.parsing import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH
+from thinwire.filters.where import PredicateIndex, parse
+from thinwire.filters.where.parser import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH
+from thinwire.schema import Property, Schema
 
 NUMBERS = [-2.5, -1, 0, 0.1, 1, 3, 1e20]
 TEXTS = ["", "EU", "E", "US", "it's", "a or b", "Ω", "a\ud7ff", "a\U0010ffff", "\U0010ffff"]

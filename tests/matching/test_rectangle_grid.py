@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.matching import grids
-from thinwire.matching.grids import RectangleGrid, quickest, suits
-from thinwire.matching.rectangles import RectangleIndex
+from thinwire.filters.rectangle_index_rectangles import RectangleIndex
+from thinwire_lab.workload import rectangle_grid as grids
+from thinwire_lab.workload.rectangle_grid import RectangleGrid, quickest, suits
 
 
 def pairs(grid: RectangleGrid | RectangleIndex, points: np.ndarray) -> list[tuple[int, int]]:

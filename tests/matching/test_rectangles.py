@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from thinwire.errors import ConfigError
-from thinwire.matching import RectangleIndex, distinct
-from thinwire.workload.builtin import builtin
-from thinwire.workload.drawing.plan import Plan
-from thinwire.workload.drawing.recipe import Recipe
+from thinwire.filters import RectangleIndex, distinct
+from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.recipe import Recipe
+from thinwire_lab.workload.recipe_plan import Plan
 
 ENDS = st.integers(-5, 5).map(float) | st.sampled_from([-np.inf, np.inf, 0.5])
 

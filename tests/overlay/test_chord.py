@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.overlay.chord import Ring, hops, key_of, multicast, owners, range_multicast, route, routes
+from thinwire_lab.overlay_sim.chord import Ring, hops, key_of, multicast, owners, range_multicast, route, routes
 
 BITS = 8
 rings = st.sets(st.integers(0, (1 << BITS) - 1), min_size=1, max_size=60).map(lambda ids: Ring(ids, BITS))

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.conformance import greedy
 from thinwire.errors import ConfigError
-from thinwire.overlay.chord import Ring, multicast
-from thinwire.overlay.dissemination import SCHEMES, ChurnCosts, Demands, Model, Site, churn, simulate, sites
-from thinwire.overlay.dissemination.contacts import grouped, joined, repeated, spread
-from thinwire.overlay.dissemination.delivering import delivering
+from thinwire.filters import greedy
+from thinwire_lab.overlay_sim.chord import Ring, multicast
+from thinwire_lab.overlay_sim.dissemination import SCHEMES, ChurnCosts, Demands, Model, Site, churn, simulate, sites
+from thinwire_lab.overlay_sim.dissemination.site_traffic import grouped, joined, repeated, spread
+from thinwire_lab.overlay_sim.dissemination.site_traffic_delivering import delivering
 
 EXACT = sorted(set(SCHEMES) - {"MFD"})
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.conformance import greedy
 from thinwire.errors import ConfigError
-from thinwire.overlay.chord import Keeper, Numbering
+from thinwire.filters import greedy
+from thinwire_lab.overlay_sim.chord import Keeper, Numbering
 
 THRESHOLDS = [0, 2, 5, 9]
 walks = st.lists(st.integers(-12, 12), min_size=1, max_size=30)

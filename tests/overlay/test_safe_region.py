@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.conformance import greedy
 from thinwire.errors import ConfigError
-from thinwire.overlay.safe_region import Node, Tree
+from thinwire.filters import greedy
+from thinwire_lab.overlay_sim.safe_region import Node, Tree
 
 thresholds = st.sets(st.integers(0, 40), min_size=1, max_size=20)
 walks = st.lists(st.integers(-60, 60), min_size=1, max_size=25)

@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CORE, EXTRAS = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
 DEV = PROJECT["dependency-groups"]["dev"]
 LAYERS, PURE = PROJECT["tool"]["importlinter"]["contracts"]
-PURE_FROM = "link"
+PURE_FROM = "codec"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 

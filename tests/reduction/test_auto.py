@@ -5,15 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from thinwire.events import Property, Schema
-from thinwire.frames import FrameKind, Switch, read
-from thinwire.link import LinkConfig, Publisher
-from thinwire.reduction import Demand
-from thinwire.reduction.columns import MODE, TRIAL
-from thinwire.reduction.predictors import names
-from thinwire.reduction.predictors.steps import SEASONAL
-from thinwire.reduction.trials import POOL
-from thinwire.testing.loop import Loop
+from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec.predictor_trials import POOL
+from thinwire.codec.predictors import names
+from thinwire.codec.predictors.predictor_steps import SEASONAL
+from thinwire.codec.source_table_columns import MODE, TRIAL
+from thinwire.schema import Property, Schema
+from thinwire.testing.loopback import Loop
+from thinwire.wire import FrameKind, Switch, read
 
 EVENTS = 3_000
 TENTHS = Schema("s", [Property("id", "string", "dimension"), Property("x", "number", step="0.1", period=48)])

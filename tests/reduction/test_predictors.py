@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thinwire.codec import Demand, resolve
+from thinwire.codec import row_snapshot as snapshots
+from thinwire.codec import ticks_residual as residual
+from thinwire.codec.predictors import Seasonal, Trend, by_name, find_period, names
+from thinwire.codec.source_table_columns import Columns
+from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.errors import ConfigError, CorruptFrame
-from thinwire.events import Property, Schema
-from thinwire.frames.control import Change
-from thinwire.reduction import Demand, residual, resolve, snapshots
-from thinwire.reduction.columns import Columns
-from thinwire.reduction.limits import ABSENT, TICK_LIMIT
-from thinwire.reduction.predictors import Seasonal, Trend, by_name, find_period, names
+from thinwire.schema import Property, Schema
+from thinwire.wire.control_frames import Change
 
 ticks = st.one_of(st.integers(-1000, 1000), st.integers(-TICK_LIMIT, TICK_LIMIT))
 

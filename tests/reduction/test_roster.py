@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thinwire.codec import Demand, Introduction, Reducer, resolve
+from thinwire.codec.source_table_roster import Roster
 from thinwire.errors import TooManySources
-from thinwire.events import Event, Property, Schema
-from thinwire.reduction import Demand, Introduction, Reducer, resolve
-from thinwire.reduction.roster import Roster
+from thinwire.schema import Event, Property, Schema
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 RULES = resolve(ROOMS, Demand({"t": 0.5}, mode="hold"))

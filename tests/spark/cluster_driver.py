@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import feather
 
+from thinwire.spark.parameter_sweep import grid, sweep
 from thinwire.spark.session import session
-from thinwire.spark.sweep import grid, sweep
 
 SETTINGS = {
     "spark.executor.memory": "512m",
@@ -32,7 +32,7 @@ SETTINGS = {
 def where(n: int) -> Mapping[str, Any]:
     """Which executor runs the cell, and from where it has the package."""
     import thinwire
-    from thinwire.reduction import kernels
+    from thinwire.codec import kernels
 
     time.sleep(0.05)  # long enough for the other executor to get its share
     return {"square": n * n, "executor": os.getcwd(), "from": [thinwire.__file__, kernels.__file__]}

@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyarrow import feather
 from pyspark.sql import SparkSession
 
+from thinwire.spark.parameter_sweep import grid, sweep
 from thinwire.spark.reconstruction import reconstruct
 from thinwire.spark.session import session
-from thinwire.spark.sweep import grid, sweep
 
 PARTIALS = {"room": ["a", "b", "a", "b", "a"], "_ordinal": [1, 1, 2, 2, 3], "t": [20.5, 7.0, None, None, 21.0]}
 

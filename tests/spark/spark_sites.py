@@ -13,13 +13,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import thinwire as tw
-from thinwire.client.opening import run_registry
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.blocking import open_source
+from thinwire.brokers.recording import RecordingWriter
+from thinwire.client.local_services_opening import run_registry
 from thinwire.clock import WallClock
-from thinwire.control.names import CHECKPOINTS, REGISTRY, log_of
-from thinwire.events import Event
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats.blocking import open_source
-from thinwire.transports.recordings import RecordingWriter
+from thinwire.schema import Event
+from thinwire.topics.names import CHECKPOINTS, REGISTRY, log_of
 
 TOLERANCE = {"t": 0.5}
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from thinwire.analysis import EXACT, Level, Wanted, grid, in_process
+from thinwire.analysis.work_folder_workplace import Chunk, Task, Workplace
 from thinwire.errors import ConfigError, ThinwireError
-from thinwire.evaluation.analysis import EXACT, Level, Wanted, grid, in_process
-from thinwire.evaluation.analysis.workplace import Chunk, Task, Workplace
-from thinwire.evaluation.bench.stream import sensor_batch, sensor_schema
 from thinwire.spark.jobs.analyze import analyze
+from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
 
 EVENTS = sensor_batch(2_400, sources=4).to_pylist()
 FEW = grid((EXACT, Level("1 %", 0.01)), (("compact", "auto"),), (0.005, 0.5))

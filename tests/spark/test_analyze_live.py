@@ -7,15 +7,15 @@ from datetime import datetime
 
 import pytest
 
+from thinwire.analysis import EXACT, Level, Wanted, grid, plan_of
+from thinwire.analysis.promise_check import Checker
+from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
+from thinwire.brokers.proxy import Proxy
 from thinwire.client import connect
-from thinwire.control.plans import load_plan, write_plan
-from thinwire.evaluation.analysis import EXACT, Level, Wanted, grid, plan_of
-from thinwire.evaluation.checking import Checker
+from thinwire.demo import building
 from thinwire.ledger import Tally
 from thinwire.spark.jobs.analyze import analyze
-from thinwire.transports.embedded import LOOPBACK, EmbeddedServer
-from thinwire.transports.proxy import Proxy
-from thinwire.workload.samples import building
+from thinwire.topics.topic_plan import load_plan, write_plan
 
 TOPIC = "plant.rooms"
 PLANTS, SECONDS = 25, 20

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_sites import broker, publish, rooms
 
+from thinwire.analysis import EXACT, Level, Wanted, grid, in_process
 from thinwire.cli.main import main
-from thinwire.control.plans import load_plan
-from thinwire.evaluation.analysis import EXACT, Level, Wanted, grid, in_process
+from thinwire.topics.topic_plan import load_plan
 
 TOPIC = "building.rooms"
 COUNT = 800

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from thinwire.cli import deliver as verb
 from thinwire.cli.output import Output
-from thinwire.conformance import greedy
 from thinwire.errors import ConfigError, DemandError, NotFinite
+from thinwire.filters import greedy
 from thinwire.spark.jobs.deliver import deliver, totals
-from thinwire.spark.jobs.deliver_reading import table_at
-from thinwire.spark.jobs.deliver_sources import counted, kept
+from thinwire.spark.jobs.deliver_deliver_reading import table_at
+from thinwire.spark.jobs.deliver_deliver_sources import counted, kept
 
 SYMBOLS = ("aaa", "bbb", None)
 

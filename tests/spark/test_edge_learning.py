@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.brokers.protocol_broker import Broker
 from thinwire.edge import EdgePublisher, EdgeTopic, apply, teach
-from thinwire.edge.names import EDGE, model_key
+from thinwire.edge.edge_documents_names import EDGE, model_key
 from thinwire.errors import ConfigError
-from thinwire.evaluation.edge.harness import FUNCTIONS
-from thinwire.spark.jobs.edge_learning import land, landed, model_of
-from thinwire.transports.broker import Broker
-from thinwire.transports.local import LocalBroker, LocalServer
+from thinwire.spark.jobs.edge_training import land, landed, model_of
+from thinwire_lab.live.edge.load_harness_harness import FUNCTIONS
 
-GPS = EdgeTopic("r1.gps", "edge_taxi:aggregated", 10.0, 0.001, output="r1.update")
+GPS = EdgeTopic("r1.gps", "taxi_regions:aggregated", 10.0, 0.001, output="r1.update")
 
 
 async def _said(broker: Broker, speeds: list[float]) -> None:
@@ -31,7 +31,7 @@ def test_a_model_is_made_of_the_landed_stream_and_pushed_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [FUNCTIONS, *sys.path])
-    from taxi_learning import usual
+    from taxi_training import usual
 
     async def tell() -> None:
         broker = LocalBroker(LocalServer())

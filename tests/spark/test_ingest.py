@@ -16,14 +16,15 @@ from spark_sites import as_events, as_rows, broker, publish, rooms
 from spark_sites import table as read
 
 import thinwire as tw
-from thinwire.control.names import REGISTRY
-from thinwire.control.registry import SubscriptionDocument, decode, subscription_key
+from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, DemandError, TableMismatch, UnknownTopic
-from thinwire.spark.jobs.asking import forget, identity_of
 from thinwire.spark.jobs.ingest import ingest
-from thinwire.spark.jobs.instants import date_of, seconds_of
-from thinwire.spark.jobs.watching import Progress
-from thinwire.transports.nats.blocking import open_source
+from thinwire.spark.jobs.ingest_asking import forget, identity_of
+from thinwire.spark.jobs.stream_progress import Progress
+from thinwire.spark.jobs.time_columns import date_of, seconds_of
+from thinwire.topics.names import REGISTRY
+from thinwire.topics.topic_documents import SubscriptionDocument, decode
+from thinwire.topics.topic_settings import subscription_key
 
 TOPIC = "building.rooms"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import thinwire
+from thinwire.spark.executor_package import package
 from thinwire.spark.session import is_local
-from thinwire.spark.shipping import package
 
 HERE = Path(thinwire.__file__).parent
 
@@ -35,7 +35,7 @@ def test_a_shipped_package_is_used_and_keeps_its_kernels_by_its_name(tmp_path: P
         import sys
         sys.path.insert(0, sys.argv[1])
         import thinwire.spark
-        from thinwire.transports.nats.blocking import kernel
+        from thinwire.brokers.nats.blocking import delivery_scanner as kernel
         found = [thing for thing in vars(kernel).values() if getattr(thing, "_cache", None)]
         print(thinwire.__file__, *filter(None, (thing._cache.cache_path for thing in found)), sep="\\n")
     """
@@ -45,7 +45,7 @@ def test_a_shipped_package_is_used_and_keeps_its_kernels_by_its_name(tmp_path: P
     package_file, *kernels = done.stdout.split()
     assert package_file == f"{shipped}/thinwire/__init__.py"
     assert kernels
-    assert all(path.endswith(f"/{shipped.stem}/thinwire/transports/nats/blocking") for path in kernels)
+    assert all(path.endswith(f"/{shipped.stem}/thinwire/brokers/nats/blocking") for path in kernels)
     assert not any(str(tmp_path) in path for path in kernels)
 
 

@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from thinwire.control.names import publisher_in
-from thinwire.evaluation.live.feed import READINGS, TOLERANCE, feed_schema
-from thinwire.events import Event
-from thinwire.frames import split
-from thinwire.link import Subscriber
-from thinwire.spark.bench import counting
-from thinwire.spark.bench.batches import LATE, TRIES, _run
-from thinwire.spark.bench.counting import race, spent
-from thinwire.spark.bench.partials import write_partials
-from thinwire.spark.bench.references import KEY, ORDER, VALUES, forward_filled
-from thinwire.spark.bench.stream import A_CYCLE, FRAMES, Told, as_json, every, thin
+from thinwire.codec import Subscriber
+from thinwire.schema import Event
 from thinwire.spark.reconstruction import filled_in
+from thinwire.topics.names import publisher_in
+from thinwire.wire import split
+from thinwire_lab.bench.spark import process_usage as counting
+from thinwire_lab.bench.spark.bench_site_stream import A_CYCLE, FRAMES, Told, as_json, every, thin
+from thinwire_lab.bench.spark.process_usage import race, spent
+from thinwire_lab.bench.spark.reconstruction_bench import write_partials
+from thinwire_lab.bench.spark.reconstruction_bench_references import KEY, ORDER, VALUES, forward_filled
+from thinwire_lab.bench.spark.source_bench import LATE, TRIES, _run
+from thinwire_lab.live.live_feed_feed import READINGS, TOLERANCE, feed_schema
 
 
 def test_our_log_tells_of_every_event_with_half_a_frame() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from thinwire.errors import ConfigError, SparkUnavailable
 from thinwire.spark.session import check_java, check_spark
-from thinwire.spark.source.admission import admitted
-from thinwire.spark.source.options import Options
+from thinwire.spark.source.offset_plan import admitted
+from thinwire.spark.source.source_options_options import Options
 
 GIVEN = {"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms"}
 

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_sites import as_events, as_rows, broker, delete, publish, purge, record, rooms, table
 
 import thinwire as tw
-from thinwire.events import Event
-from thinwire.frames import split
+from thinwire.schema import Event
+from thinwire.wire import split
 
 TOPIC = "building.rooms"
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire.spark.sweep import MAX_CELLS, dealt, grid, sweep, table
-from thinwire.spark.watched import watched
+from thinwire.spark.action_progress import watched
+from thinwire.spark.parameter_sweep import MAX_CELLS, dealt, grid, sweep, table
 
 
 def squared(n: int, unit: str = "m") -> Mapping[str, Any]:

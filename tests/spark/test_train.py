@@ -14,15 +14,15 @@ from pyspark.sql import SparkSession
 from spark_sites import broker
 
 import thinwire as tw
-from thinwire.control.dictionaries.bodies import Bodies
-from thinwire.control.names import log_of, publisher_in
+from thinwire.brokers.nats.blocking import open_source
 from thinwire.dictionaries import choose, codec_of
 from thinwire.dictionaries import train as train_alone
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.spark.jobs.train import Trial, train, train_topic
-from thinwire.spark.jobs.train_frames import Bound, Slots, bindings_of, bodies_of, known_of
-from thinwire.spark.jobs.train_reading import messages_in, sampled
-from thinwire.transports.nats.blocking import open_source
+from thinwire.spark.jobs.training_messages import Bound, Slots, bindings_of, bodies_of, known_of
+from thinwire.spark.jobs.training_messages_train_reading import messages_in, sampled
+from thinwire.topics.dictionary_store import Bodies
+from thinwire.topics.names import log_of, publisher_in
 
 LINES = [
     json.dumps({"sensor": f"T{n % 9}", "room": f"11.{n % 7}", "said": "nothing to report", "t": n * 7 % 31, "n": n})

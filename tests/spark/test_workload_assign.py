@@ -15,11 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire.spark.jobs import workload_assign as job
-from thinwire.spark.jobs.workload_folder import generate, read_manifest
-from thinwire.workload.assigning import Population, costs, demands, policies
-from thinwire.workload.builtin import builtin
-from thinwire.workload.drawing.recipe import Recipe
+from thinwire_lab.workload.assignment import Population, costs, demands, policies
+from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.recipe import Recipe
+from thinwire_lab.workload.spark import assignment_job as job
+from thinwire_lab.workload.spark.workload_folder import generate, read_manifest
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 RECIPE = Recipe(subscriptions=3_000, events=400, brokers=8, seed=5)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from thinwire.evaluation.bench import Row, Setting
-from thinwire.spark.bench import workload_matching
-from thinwire.spark.bench.counting import Spent
-from thinwire.spark.bench.workload import FULL, QUICK, Grown, Sizes, assigned, gains, generated, growth
-from thinwire.spark.bench.workload_matching import CORNER, CROWD, SIDE, matched, spread
-from thinwire.workload.assigning import Costs
+from thinwire_lab.bench.benchmark import Row, Setting
+from thinwire_lab.bench.spark import grid_join_bench as workload_matching
+from thinwire_lab.bench.spark.grid_join_bench import CORNER, CROWD, SIDE, matched, spread
+from thinwire_lab.bench.spark.process_usage import Spent
+from thinwire_lab.bench.spark.workload_bench import FULL, QUICK, Grown, Sizes, assigned, gains, generated, growth
+from thinwire_lab.workload.assignment import Costs
 
 TINY = Sizes((300, 600), 100, 1_000, 6)
 COSTS = {
@@ -26,7 +26,7 @@ def sound(row: Row) -> bool:
 
 
 def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thinwire.spark.bench.counting.EVERY", 0.05)
+    monkeypatch.setattr("thinwire_lab.bench.spark.process_usage.EVERY", 0.05)
     found = generated(spark, TINY)
     assert [one.rows for one in found] == [300, 600]
     rows = list(growth(found))

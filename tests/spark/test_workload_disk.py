@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from thinwire.errors import JobFailed
-from thinwire.spark.jobs.workload_folder import generate
-from thinwire.workload.builtin import builtin
-from thinwire.workload.drawing.recipe import Recipe
+from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.recipe import Recipe
+from thinwire_lab.workload.spark.workload_folder import generate
 
 RECIPE = Recipe(subscriptions=20_000, events=100, brokers=3, seed=1)
 

@@ -13,16 +13,16 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from thinwire.cli.workload_describing import describe_folder, draw_pictures
 from thinwire.errors import ConfigError, JobFailed
-from thinwire.spark.jobs import workload as job
-from thinwire.spark.jobs.workload_folder import MANIFEST, generate, translated
-from thinwire.spark.jobs.workload_match import match_folder
-from thinwire.workload.builtin import builtin
-from thinwire.workload.drawing.plan import Plan
-from thinwire.workload.drawing.recipe import Recipe
-from thinwire.workload.interests.diffusion import diffuse
-from thinwire.workload.interests.interests import Interests
+from thinwire_lab.cli.workload_reports_workload_describing import describe_folder, draw_pictures
+from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.interests.interests import Interests
+from thinwire_lab.workload.interests.transformations import diffuse
+from thinwire_lab.workload.recipe import Recipe
+from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.spark import workload_folder_workload as job
+from thinwire_lab.workload.spark.rectangle_match_workload_match import match_folder
+from thinwire_lab.workload.spark.workload_folder import MANIFEST, generate, translated
 
 RECIPE = Recipe(subscriptions=2_500, events=1_700, brokers=12, seed=7, noise=0.2)
 
@@ -95,7 +95,7 @@ def test_what_fails_in_mid_job_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("thinwire.spark.jobs.workload_folder._write", full)
+    monkeypatch.setattr("thinwire_lab.workload.spark.workload_folder._write", full)
     with pytest.raises(OSError, match="No space left"):
         generate(spark, builtin(), RECIPE, tmp_path / "wide")
     assert list(tmp_path.iterdir()) == []

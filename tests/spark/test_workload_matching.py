@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire.spark.jobs import match_grid
-from thinwire.spark.jobs.match import match
-from thinwire.workload.builtin import builtin
-from thinwire.workload.drawing.plan import Plan
-from thinwire.workload.drawing.recipe import Recipe
+from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.recipe import Recipe
+from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.spark import rectangle_match_match_grid as match_grid
+from thinwire_lab.workload.spark.rectangle_match import match
 
 AXES = ("topic", "language")
 

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_sites import broker, table
 
 import thinwire as tw
-from thinwire.control.names import DEAD_LOG, log_of, publisher_subjects
+from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError
-from thinwire.spark.source.publishing import publish_part
-from thinwire.spark.source.rows import Events
-from thinwire.spark.source.write_options import WriteOptions
-from thinwire.transports.nats.blocking import open_source
+from thinwire.spark.source.sink import publish_part
+from thinwire.spark.source.sink_rows import Events
+from thinwire.spark.source.sink_write_options import WriteOptions
+from thinwire.topics.names import DEAD_LOG, log_of, publisher_subjects
 
 TOPIC = "plant.engines"
 SCHEMA = tw.Schema(

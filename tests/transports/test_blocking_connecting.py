@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("nats")
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import BadUrl, BrokerRefused, BrokerUnavailable, ConfigError, ThinwireError
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats.blocking import open_source
 
 SECRET = "s3cr3t/word"
 IN_URL = "s3cr3t%2Fword"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("nats")
 
-from thinwire.transports.nats.blocking.gathering import Scanner
-from thinwire.transports.nats.blocking.kernel import FULL, MORE, ODD
-from thinwire.transports.nats.blocking.parsing import Garbled, Message, parse
+from thinwire.brokers.nats.blocking.delivery_scanner import FULL, MORE, ODD
+from thinwire.brokers.nats.blocking.log_range import Scanner
+from thinwire.brokers.nats.blocking.socket_connection_parsing import Garbled, Message, parse
 
 SID = 7
 

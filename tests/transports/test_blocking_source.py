@@ -9,13 +9,14 @@ import pytest
 
 pytest.importorskip("nats")
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.blocking import log_range_stretches as stretches_module
+from thinwire.brokers.nats.blocking import open_source
+from thinwire.brokers.nats.blocking.nats_log_source import NatsSource
+from thinwire.brokers.nats.broker import NatsBroker, connect
+from thinwire.brokers.protocol_broker import Retention, Stored
+from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BadSubject, BrokerUnavailable, ThinwireError, TransportClosed, UnknownLog
-from thinwire.transports.broker import Retention, Stored
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats import NatsBroker, connect
-from thinwire.transports.nats.blocking import NatsSource, open_source
-from thinwire.transports.nats.blocking import stretches as stretches_module
-from thinwire.transports.proxy import Proxy
 
 LOG = "tw_log_rooms"
 SUBJECTS = ["tw.log.rooms.*.*"]

@@ -1,4 +1,4 @@
-"""Every broker keeps the promises of `thinwire.transports.broker`, faults included."""
+"""Every broker keeps the promises of `thinwire.brokers.protocol_broker`, faults included."""
 
 import asyncio
 import re
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.testing.broker_checks import CHECKS, LocalSite, run
+from thinwire.testing.broker_checks import CHECKS, run
+from thinwire.testing.broker_checks.check_site import LocalSite
 
 ROOT = Path(__file__).parents[2]
 each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -17,7 +18,7 @@ each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__
 def nats_server():
     if find_spec("nats") is None:
         pytest.skip("the extra nats is not installed")
-    from thinwire.transports.embedded import EmbeddedServer
+    from thinwire.brokers.embedded import EmbeddedServer
 
     with EmbeddedServer() as server:
         yield server

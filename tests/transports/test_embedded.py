@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from thinwire.brokers.embedded import EmbeddedServer, find_binary
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ConfigError, MissingExtra
-from thinwire.transports.embedded import EmbeddedServer, find_binary
 
 pytest.importorskip("nats")
 
@@ -114,7 +114,7 @@ def test_a_missing_program_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_
 
 _PARENT = """
 import time
-from thinwire.transports.embedded import EmbeddedServer
+from thinwire.brokers.embedded import EmbeddedServer
 server = EmbeddedServer(DIRECTORY).start_now()
 print(server.pid, flush=True)
 time.sleep(60)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
-from thinwire.transports import Faults, MemoryBroker
+from thinwire.testing.worlds.lossy_transport_memory import MemoryBroker
+from thinwire.testing.worlds.transport_faults import Faults
 
 FOREVER = 10_000.0
 chances = st.sampled_from([0.0, 0.1, 0.5, 1.0])

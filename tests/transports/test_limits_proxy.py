@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 import thinwire as tw
+from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
+from thinwire.brokers.link_limits_limits import Limits, read_limits
+from thinwire.brokers.nats.broker import connect
+from thinwire.brokers.proxy import Proxy
+from thinwire.brokers.proxy_limits import EARLY, QUEUE, capacity
 from thinwire.errors import ConfigError
-from thinwire.simulation import Limits, read_limits
-from thinwire.transports.embedded import LOOPBACK, EmbeddedServer
-from thinwire.transports.limits import EARLY, QUEUE, capacity
-from thinwire.transports.nats import connect
-from thinwire.transports.proxy import Proxy
 
 SOME = bytes(range(256)) * 200
 HOP = EARLY + 1e-4

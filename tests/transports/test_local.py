@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+from thinwire.brokers.memory import LocalBroker, LocalServer
+from thinwire.brokers.protocol_broker import Broker, Retention
 from thinwire.clock import VirtualClock
 from thinwire.errors import (
     BadSubject,
@@ -15,8 +17,6 @@ from thinwire.errors import (
     TransportError,
     UnknownLog,
 )
-from thinwire.transports.broker import Broker, Retention
-from thinwire.transports.local import LocalBroker, LocalServer
 
 
 def run(story, **settings):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thinwire.brokers import Inbox, Message, Transport, matches
 from thinwire.clock import VirtualClock
 from thinwire.errors import (
     Backpressure,
@@ -14,7 +15,8 @@ from thinwire.errors import (
     TransportClosed,
     TransportError,
 )
-from thinwire.transports import Faults, Inbox, MemoryBroker, Message, Transport, matches
+from thinwire.testing.worlds.lossy_transport_memory import MemoryBroker
+from thinwire.testing.worlds.transport_faults import Faults
 
 SUBJECTS = ["a", "a.b", "a.c", "b.c.d"]
 PATTERNS = [*SUBJECTS, "*", "a.*", "a.>", ">", "*.c.>", "nobody"]

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("nats")
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.broker import NatsBroker, connect
+from thinwire.brokers.protocol_broker import NOTHING, Entry
 from thinwire.errors import BadSubject, Conflict, NobodyAnswers
-from thinwire.transports.broker import NOTHING, Entry
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats import NatsBroker, connect
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("nats")
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.broker import connect
+from thinwire.brokers.nats.options import Options, Tls, read_servers
 from thinwire.errors import BadUrl, BrokerRefused, BrokerUnavailable, ConfigError, ThinwireError
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats import Options, Tls, connect
-from thinwire.transports.nats.options import read_servers
 
 SECRET = "s3cr3t/word"
 IN_URL = "s3cr3t%2Fword"

@@ -8,12 +8,15 @@ import pytest
 
 pytest.importorskip("nats")
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats import connection
+from thinwire.brokers.nats import log_reader as reading
+from thinwire.brokers.nats.broker import NatsBroker, connect
+from thinwire.brokers.nats.client import Client
+from thinwire.brokers.nats.options import Options
+from thinwire.brokers.protocol_broker import ANY, NOTHING, Entry, LogReader
+from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed
-from thinwire.transports.broker import ANY, NOTHING, Entry, LogReader
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats import NatsBroker, Options, connect, connection, reading
-from thinwire.transports.nats.client import Client
-from thinwire.transports.proxy import Proxy
 
 LOG, SUBJECT = "tw_log_rooms", "tw.log.rooms.p1.d"
 

@@ -8,6 +8,9 @@ import pytest
 
 pytest.importorskip("nats")
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.broker import NatsBroker, connect
+from thinwire.brokers.protocol_broker import NOTHING, Retention
 from thinwire.errors import (
     BadSubject,
     BrokerRefused,
@@ -17,9 +20,6 @@ from thinwire.errors import (
     TransportClosed,
     UnknownLog,
 )
-from thinwire.transports.broker import NOTHING, Retention
-from thinwire.transports.embedded import EmbeddedServer
-from thinwire.transports.nats import NatsBroker, connect
 
 SUBJECTS = ["tw.log.rooms.*.*"]
 DATA, KEY = "tw.log.rooms.p1.d", "tw.log.rooms.p1.k"

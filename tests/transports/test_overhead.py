@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thinwire.brokers.protocol_overhead import JetStream, link_bytes
 from thinwire.errors import ConfigError
-from thinwire.transports.overhead import JetStream, link_bytes
 
 # As seen between nats-server 2.15 and nats-py 2.16 with a push consumer; the body is twelve bytes.
 PLAIN = (

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from thinwire.simulation import Limit, Limits
-from thinwire.transports.proxy import Proxy
+from thinwire.brokers.link_limits_limits import Limit, Limits
+from thinwire.brokers.proxy import Proxy
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

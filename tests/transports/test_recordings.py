@@ -6,6 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from thinwire.brokers.protocol_broker import Span, Stored
+from thinwire.brokers.recording import RecordingWriter, open_recording
+from thinwire.brokers.recording.block_format import encode
+from thinwire.brokers.subjects import matches
 from thinwire.errors import (
     ConfigError,
     CorruptRecording,
@@ -16,10 +20,6 @@ from thinwire.errors import (
     UnknownLog,
     UnsupportedVersion,
 )
-from thinwire.transports.broker import Span, Stored
-from thinwire.transports.recordings import RecordingWriter, open_recording
-from thinwire.transports.recordings.blocks import encode
-from thinwire.transports.subjects import matches
 
 LOG = "tw_log_building~rooms"
 SUBJECTS = ["tw.log.rooms.p1.d", "tw.log.rooms.p1.k", "tw.log.rooms.p2.d", "tw.log.rooms.p2.k"]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thinwire.brokers import matches
+from thinwire.brokers.subjects import check_pattern, check_subject, is_literal
 from thinwire.errors import BadSubject
-from thinwire.transports import matches
-from thinwire.transports.subjects import check_pattern, check_subject, is_literal
 
 words = st.sampled_from(["a", "b", "room", "*x", "x>"])
 subjects = st.lists(words, min_size=1, max_size=5).map(".".join)

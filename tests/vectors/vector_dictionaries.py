@@ -5,9 +5,9 @@ from __future__ import annotations
 from vector_recording import ROOM, Example, example
 
 from thinwire.dictionaries import Dictionary
-from thinwire.events import Property
-from thinwire.frames import FrameKind, seal
-from thinwire.frames.control import Binding
+from thinwire.schema import Property
+from thinwire.wire import FrameKind, seal
+from thinwire.wire.control_frames import Binding
 
 SAID = b"the door of the cold store was opened by somebody who left it open for a quarter of an hour "
 PRESET = Dictionary(SAID, "zlib", level=6, largest=256)

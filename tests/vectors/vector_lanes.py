@@ -6,8 +6,8 @@ from typing import Any
 
 from vector_recording import ROOM, Example, example, temperature
 
-from thinwire.events import Property
-from thinwire.frames import join
+from thinwire.schema import Property
+from thinwire.wire import join
 
 
 @example

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from vector_recording import QUIET, ROOM, Example, example, temperature
 
-from thinwire.events import Property
-from thinwire.frames import FrameKind, KeyFrame, Request, join, read, seal
-from thinwire.link import LinkConfig
-from thinwire.reduction import Demand
+from thinwire.codec import Demand, LinkConfig
+from thinwire.schema import Property
+from thinwire.wire import FrameKind, KeyFrame, Request, join, read, seal
 
 
 @example

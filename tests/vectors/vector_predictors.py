@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vector_recording import ROOM, Example, example, temperature
 
-from thinwire.events import Property
+from thinwire.schema import Property
 
 
 @example

@@ -6,13 +6,12 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from thinwire.codec import Audit, Delivery, Demand, LinkConfig, Missed, Publisher, Subscriber, Watermark, resolve
+from thinwire.codec.predictors import by_name
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import PeerFault
-from thinwire.events import Event, Property, Schema
-from thinwire.frames import Change, FrameKind, Request, Switch
-from thinwire.link import Audit, Delivery, LinkConfig, Missed, Publisher, Subscriber, Watermark
-from thinwire.reduction import Demand, resolve
-from thinwire.reduction.predictors import by_name
+from thinwire.schema import Event, Property, Schema
+from thinwire.wire import Change, FrameKind, Request, Switch
 
 QUIET = {"max_silence": 1e6, "key_frame_interval": 1e6}
 ROOM = Property("room", "string", "dimension")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.workload.assigning import (
+from thinwire_lab.workload.assignment import (
     Policy,
     Population,
     by_interest,
@@ -19,11 +19,11 @@ from thinwire.workload.assigning import (
     names_of,
     policies,
 )
-from thinwire.workload.assigning.deliveries import MOST_EVENTS, Deliveries
-from thinwire.workload.assigning.kernels import held
-from thinwire.workload.builtin import builtin
-from thinwire.workload.drawing.plan import Plan
-from thinwire.workload.drawing.recipe import Recipe
+from thinwire_lab.workload.assignment.assignment_costs_deliveries import MOST_EVENTS, Deliveries
+from thinwire_lab.workload.assignment.assignment_kernels import held
+from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.recipe import Recipe
+from thinwire_lab.workload.recipe_plan import Plan
 
 
 def two_towns() -> Population:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from thinwire.cli.main import main
-from thinwire.cli.workload_real import TAXONOMY, is_real
-from thinwire.cli.workload_tables import read_summary
 from thinwire.errors import SummaryError
-from thinwire.workload.composing import Country, Group, Ping, Records, compose
-from thinwire.workload.groups import from_groups
-from thinwire.workload.interests.correlation import correlations
+from thinwire_lab.cli.summary_files import TAXONOMY, is_real
+from thinwire_lab.cli.summary_files_workload_tables import read_summary
+from thinwire_lab.workload.interests.interests_correlation import correlations
+from thinwire_lab.workload.summary_composing import Country, Group, Ping, Records, compose
+from thinwire_lab.workload.summary_groups import from_groups
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "hierarchy"
 SMALL = Records(

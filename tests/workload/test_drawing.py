@@ -9,22 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError, SummaryError
-from thinwire.workload.builtin import builtin
-from thinwire.workload.drawing.events import EventSource
-from thinwire.workload.drawing.plan import Plan
-from thinwire.workload.drawing.quotas import quotas
-from thinwire.workload.drawing.randomness import chosen, normals, uniforms
-from thinwire.workload.drawing.recipe import Recipe
-from thinwire.workload.drawing.sampling import Sampler, missed, tallied
-from thinwire.workload.groups import from_groups
-from thinwire.workload.interests.correlation import correlations
-from thinwire.workload.interests.hierarchy import Hierarchy
-from thinwire.workload.interests.intervals import intervals
-from thinwire.workload.interests.removal import remove_hot
-from thinwire.workload.places.brokers import place_brokers
-from thinwire.workload.places.locations import Locations
-from thinwire.workload.places.nodes import Nodes
-from thinwire.workload.summary import Summary
+from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.interests.hierarchy import Hierarchy
+from thinwire_lab.workload.interests.interests_correlation import correlations
+from thinwire_lab.workload.interests.transformations_intervals import intervals
+from thinwire_lab.workload.interests.transformations_removal import remove_hot
+from thinwire_lab.workload.places.network_nodes import place_brokers
+from thinwire_lab.workload.places.network_nodes_locations import Locations
+from thinwire_lab.workload.places.network_nodes_nodes import Nodes
+from thinwire_lab.workload.random_rows import quotas
+from thinwire_lab.workload.random_rows_randomness import chosen, normals, uniforms
+from thinwire_lab.workload.recipe import Recipe
+from thinwire_lab.workload.recipe_events import EventSource
+from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.subscription_sample import Sampler, missed, tallied
+from thinwire_lab.workload.summary import Summary
+from thinwire_lab.workload.summary_groups import from_groups
 
 WAYS = [
     Recipe(subscriptions=3_000, events=3_000, brokers=9, seed=1),

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError, SummaryError
-from thinwire.workload.interests.correlation import correlations, mutual_information
-from thinwire.workload.interests.diffusion import diffuse
-from thinwire.workload.interests.generalisation import raise_share, raise_shared
-from thinwire.workload.interests.hierarchy import Hierarchy
-from thinwire.workload.interests.interests import Interests
-from thinwire.workload.interests.intervals import intervals, with_noise
-from thinwire.workload.interests.removal import remove_hot
+from thinwire_lab.workload.interests.hierarchy import Hierarchy
+from thinwire_lab.workload.interests.interests import Interests
+from thinwire_lab.workload.interests.interests_correlation import correlations, mutual_information
+from thinwire_lab.workload.interests.transformations import diffuse
+from thinwire_lab.workload.interests.transformations_generalisation import raise_share, raise_shared
+from thinwire_lab.workload.interests.transformations_intervals import intervals, with_noise
+from thinwire_lab.workload.interests.transformations_removal import remove_hot
 
 
 @st.composite

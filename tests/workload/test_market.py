@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 from thinwire.errors import ConfigError
-from thinwire.events.timestamps import to_ticks
-from thinwire.workload.samples import market
+from thinwire.schema.timestamps import to_ticks
+from thinwire_lab.workload.samples import market
 
 DAY = market.DAY_MINUTES
 

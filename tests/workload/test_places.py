@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from thinwire.errors import ConfigError, SummaryError
-from thinwire.evaluation.bench.metric_mds import metric_mds
-from thinwire.workload.places.embedding import embed
-from thinwire.workload.places.latencies import accuracy, completed, distances, symmetric
-from thinwire.workload.places.vivaldi import vivaldi
+from thinwire_lab.bench.embedding_bench import metric_mds
+from thinwire_lab.workload.places.latency_embedding import embed
+from thinwire_lab.workload.places.latency_embedding_vivaldi import vivaldi
+from thinwire_lab.workload.places.latency_matrix import accuracy, completed, distances, symmetric
 
 PLANETLAB = Path(__file__).parents[3] / "shared" / "data" / "netlatency" / "PlanetLabData_1.txt.gz"
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from thinwire.errors import ScenarioError
-from thinwire.matching.where import parse
-from thinwire.workload.scenarios import Curve, TopicScene, read_scenario
-from thinwire.workload.scenarios.streams import events_of, interests_of, schema_of, shape_at
+from thinwire.filters.where import parse
+from thinwire_lab.workload.scenarios import Curve, TopicScene, read_scenario
+from thinwire_lab.workload.scenarios.scenario_events import events_of, interests_of, schema_of, shape_at
 
 SCENARIO = """
 name = "morning"

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from thinwire.errors import ConfigError
-from thinwire.workload.samples import taxi
+from thinwire_lab.workload.samples import taxi
 
 
 def table(events=3000, seed=1, sources=30):

@@ -4,22 +4,24 @@ import math
 
 import pytest
 
-from thinwire.control.classes import DemandClass
-from thinwire.control.logs.channels import ChannelInlet
-from thinwire.control.logs.inlet import Inlet
-from thinwire.control.names import key_subject, publisher_in
-from thinwire.control.translating.channel import Channel
-from thinwire.control.translating.core import Translation
-from thinwire.control.translating.envelope import Position, unseal
-from thinwire.evaluation.bench import Setting
-from thinwire.events import Property, Schema
-from thinwire.frames import Request, join
-from thinwire.link import Missed, Publisher, Subscriber, Watermark
-from thinwire.testing import bars, classes_world_runs, classes_world_translating
-from thinwire.testing.classes_world import World, main
-from thinwire.testing.classes_world_ground import Ground
-from thinwire.testing.classes_world_runs import Summary, run_seeds
-from thinwire.transports.broker import Stored
+from thinwire.brokers.protocol_broker import Stored
+from thinwire.codec import Missed, Publisher, Subscriber, Watermark
+from thinwire.schema import Property, Schema
+from thinwire.services.translator.channel import Channel
+from thinwire.services.translator.translation import Translation
+from thinwire.testing.worlds import channel_world_classes_world_runs as classes_world_runs
+from thinwire.testing.worlds import channel_world_translator_classes_world_translating as classes_world_translating
+from thinwire.testing.worlds.channel_world import World, main
+from thinwire.testing.worlds.channel_world_classes_world_runs import Summary, run_seeds
+from thinwire.testing.worlds.channel_world_publisher import Ground
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.log_decoder_channels import ChannelInlet
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_position_envelope import Position, unseal
+from thinwire.topics.names import key_subject, publisher_in
+from thinwire.wire import Request, join
+from thinwire_lab.bench import robustness_bench as bars
+from thinwire_lab.bench.benchmark import Setting
 
 PORTION = 25
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
@@ -57,7 +59,7 @@ def test_the_bar_points_at_a_broken_seed(monkeypatch):
     monkeypatch.setattr(classes_world_runs, "run_seeds", lambda *_, **__: Summary(3, failed={2: ["t off by 3"]}))
     (row,) = bars.CLASSES[0].measure(Setting(quick=True))
     assert (row.value, row.holds) == (1, False)
-    assert row.note == "replay: python -m thinwire.testing.classes_world 2"
+    assert row.note == "replay: python -m thinwire.testing.worlds.channel_world 2"
 
 
 def violations(seeds=range(60)):

@@ -2,13 +2,15 @@
 
 import pytest
 
-from thinwire.evaluation.bench import Setting, bars
-from thinwire.frames import Binding
-from thinwire.link.bindings import Bindings
-from thinwire.link.packer import Packer
-from thinwire.testing import dictionary_world_runs, dictionary_world_sampling
-from thinwire.testing.dictionary_world import World, main
-from thinwire.testing.dictionary_world_runs import Summary, run_seeds
+from thinwire.codec.decoder_state import Bindings
+from thinwire.codec.frame_encoder_packer import Packer
+from thinwire.testing.worlds import dictionary_world_dictionary_world_runs as dictionary_world_runs
+from thinwire.testing.worlds import dictionary_world_sampler as dictionary_world_sampling
+from thinwire.testing.worlds.dictionary_world import World, main
+from thinwire.testing.worlds.dictionary_world_dictionary_world_runs import Summary, run_seeds
+from thinwire.wire import Binding
+from thinwire_lab.bench import bars
+from thinwire_lab.bench.benchmark import Setting
 
 PORTION = 20
 
@@ -44,7 +46,7 @@ def test_the_bar_points_at_a_broken_seed(monkeypatch):
     [bar] = [bar for bar in bars("dictionaries") if bar.name == "world of dictionaries"]
     (row,) = bar.measure(Setting(quick=True))
     assert (row.value, row.holds) == (1, False)
-    assert row.note == "replay: python -m thinwire.testing.dictionary_world 2"
+    assert row.note == "replay: python -m thinwire.testing.worlds.dictionary_world 2"
 
 
 def violations(seeds=range(60)):

@@ -2,13 +2,12 @@
 
 import pytest
 
+from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber, Watermark
 from thinwire.errors import UnknownSchema
-from thinwire.events import Event, Property, Schema
-from thinwire.frames import FrameKind, Request, join, read
-from thinwire.link import LinkConfig, Missed, Publisher, State, Subscriber, Watermark
-from thinwire.reduction import Demand
-from thinwire.testing.world_observer import chain_state
-from thinwire.testing.world_truth import chain_after
+from thinwire.schema import Event, Property, Schema
+from thinwire.testing.worlds.world_observer import chain_state
+from thinwire.testing.worlds.world_observer_world_truth import chain_after
+from thinwire.wire import FrameKind, Request, join, read
 
 ROOM = Property("room", "string", "dimension")
 ROOMS = Schema("rooms", [ROOM, Property("t", "number", step="0.1")])

@@ -2,12 +2,12 @@
 
 import pytest
 
-from thinwire.control.classes import DemandClass
-from thinwire.control.translating.channel import Channel
-from thinwire.control.translating.linking import Linking
-from thinwire.control.translating.selecting import Selecting
-from thinwire.testing.classes_world import World, main
-from thinwire.testing.classes_world_runs import run_seeds
+from thinwire.services.translator.channel import Channel
+from thinwire.services.translator.channel_encoder_linking import Linking
+from thinwire.services.translator.where_group import Selecting
+from thinwire.testing.worlds.channel_world import World, main
+from thinwire.testing.worlds.channel_world_classes_world_runs import run_seeds
+from thinwire.topics.demand_class import DemandClass
 
 PORTION = 20
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from thinwire.events import Event
-from thinwire.link import Missed, Subscriber
-from thinwire.testing.world import World, main
-from thinwire.testing.world_runs import run_seeds
+from thinwire.codec import Missed, Subscriber
+from thinwire.schema import Event
+from thinwire.testing.worlds.stream_world import World, main
+from thinwire.testing.worlds.stream_world_world_runs import run_seeds
 
 PORTION = 25
 

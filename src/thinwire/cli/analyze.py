@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinwire.cli.analyzed import show, write
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import Access, SchemaFileOption, TolerancesOption, names, read_schema, tolerances
+from thinwire.cli.analyze_analyzed import show, write
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import (
+    Access,
+    SchemaFileOption,
+    TolerancesOption,
+    names,
+    read_schema,
+    tolerances,
+)
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.sparks import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.cli.version import installed_version
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
-    from thinwire.evaluation.analysis import Report, Strategy, Wanted
-    from thinwire.evaluation.analysis.strategy import Packed
+    from thinwire.analysis import Report, Strategy, Wanted
+    from thinwire.analysis.strategies_strategy import Packed
 
 PathsArgument = Annotated[
     list[str] | None,
@@ -105,7 +112,7 @@ def analyze(
     thinwire analyze lake/rooms --time ts --source room --linger 0.005,0.1,1
     thinwire analyze --subscribe building.rooms --servers nats://broker:4222
     """
-    from thinwire.evaluation.analysis import Goal, Wanted
+    from thinwire.analysis import Goal, Wanted
 
     output = Output(json)
     _check(paths, subscribe, master, work)
@@ -161,7 +168,7 @@ def _strategies(
     asked: dict[str, float | str], percents: list[float], lingers: list[float], packings: list[Packed]
 ) -> list[Strategy]:
     """The grid: a level for each percentage, and one for what was asked for by name."""
-    from thinwire.evaluation.analysis import EXACT, Level, grid
+    from thinwire.analysis import EXACT, Level, grid
 
     levels = [Level(f"{p:g} %", p / 100) if p else EXACT for p in percents]
     if asked:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.live import names
+from thinwire.cli.connection_options_live import names
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.sparks import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar
 
 SHOWN = 20
 """thresholds in the table for people; the JSON document has all"""
@@ -56,7 +56,7 @@ def deliver(
     thinwire deliver trades.parquet --property price --thresholds 0.01..10 --step 0.01 --source symbol --time ts
     thinwire deliver lake/rooms --property temperature --thresholds 0.5,1,2 --step 0.1 --rows told
     """
-    from thinwire.conformance.steps import ranged
+    from thinwire.filters.thresholds_steps import ranged
     from thinwire.spark.session import session
 
     output = Output(json)
@@ -74,10 +74,10 @@ def deliver(
 def _run(
     spark: Any, path: str, what: tuple[str, str], asked: dict[str, Any], to: str | None, rows: str | None, progress: Any
 ) -> list[dict[str, Any]]:
+    from thinwire.spark.action_progress import watched
     from thinwire.spark.jobs.deliver import deliver as filtered
     from thinwire.spark.jobs.deliver import totals
-    from thinwire.spark.jobs.deliver_reading import table_at
-    from thinwire.spark.watched import watched
+    from thinwire.spark.jobs.deliver_deliver_reading import table_at
 
     frame = table_at(spark, path)
     counts = filtered(frame, *what, **asked)

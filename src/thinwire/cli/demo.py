@@ -13,14 +13,14 @@ from typing import Annotated
 import typer
 from rich.live import Live
 
+from thinwire.analysis.ledger_files import append
 from thinwire.cli import demo_view
-from thinwire.cli.demo_facts import facts
+from thinwire.cli.demo_view_demo_facts import facts
 from thinwire.cli.output import JsonOption, Output
-from thinwire.control.translating.holding import warm_up_holding
+from thinwire.demo import MAX_RATE, PLANTS, Show, View, rehearse
+from thinwire.demo.process_group_processes import WorkerFailed
 from thinwire.errors import MissingExtra, SparkUnavailable
-from thinwire.evaluation.demo import MAX_RATE, PLANTS, Show, View, rehearse
-from thinwire.evaluation.ledgers import append
-from thinwire.evaluation.live.processes import WorkerFailed
+from thinwire.services.translator.hold_group import warm_up_holding
 from thinwire.spark.session import check
 
 PLAIN_PULSE = 5.0

@@ -6,8 +6,8 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from thinwire.cli.demo_cells import amount, hundredth, milliseconds, percent, size, tenths
-from thinwire.evaluation.demo import Channel, Landing, Seat, View
+from thinwire.cli.demo_view_demo_cells import amount, hundredth, milliseconds, percent, size, tenths
+from thinwire.demo import Channel, Landing, Seat, View
 
 SEAT_COLUMNS = (
     "within",

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.dict_checks import check
-from thinwire.cli.dict_reading import described, listed, told
-from thinwire.cli.dict_showing import show_checked, show_decisions, show_listed, show_one
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import DEFAULT_URL, Access, UrlOption
+from thinwire.cli.dict_output import show_checked, show_decisions, show_listed, show_one
+from thinwire.cli.dict_store import check
+from thinwire.cli.dict_store_dict_reading import described, listed, told
 from thinwire.cli.dict_train import train
-from thinwire.cli.ending import run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.terminal import run
 
 dictionaries = typer.Typer(add_completion=False, no_args_is_help=True, help="What is shared about a topic's bytes.")
 dictionaries.command()(train)

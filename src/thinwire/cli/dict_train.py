@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinwire.cli.dict_publishing import publish, registered
-from thinwire.cli.dict_showing import facts_of, instant, percent
-from thinwire.cli.ending import run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import DEFAULT_URL, Access, SchemaFileOption, read_schema
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import DEFAULT_URL, Access, SchemaFileOption, read_schema
+from thinwire.cli.dict_output import facts_of, instant, percent
+from thinwire.cli.dict_train_dict_publishing import publish, registered
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.sparks import MasterOption, progress_bar
-from thinwire.control.dictionaries.giving import Told
-from thinwire.control.names import check_topic
+from thinwire.cli.spark_options import MasterOption, progress_bar
+from thinwire.cli.terminal import run
 from thinwire.dictionaries.dictionary import MAX_CONTENT
 from thinwire.errors import ConfigError
+from thinwire.services.dictionary_trainer.dictionary_upload import Told
+from thinwire.topics.names import check_topic
 
 if TYPE_CHECKING:
     from thinwire.spark.jobs.train import Trained, Trial

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.broker_checks import broker
-from thinwire.cli.ending import run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import Access
-from thinwire.cli.machine_checks import Check, embedded_broker, machine
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import Access
+from thinwire.cli.doctor_broker_checks import broker
+from thinwire.cli.doctor_machine_checks import Check, embedded_broker, machine
 from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.terminal import run
 
 COLUMNS = ("check", "verdict", "found", "remedy")
 

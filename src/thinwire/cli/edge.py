@@ -11,17 +11,17 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import DEFAULT_URL, Access
+from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import DEFAULT_URL, Access
 from thinwire.cli.output import Output
+from thinwire.cli.terminal import Interruptible, run
 from thinwire.cli.up import PULSE, STOPPING, JsonLineOption
-from thinwire.client.opening import open_broker
-from thinwire.client.urls import read_url
+from thinwire.client.local_services_opening import open_broker
 from thinwire.edge import EdgeHostDocument
-from thinwire.edge.node import edge_node, edge_server
+from thinwire.edge.leaf_broker import edge_node, edge_server
 from thinwire.errors import BrokerUnavailable, ConfigError
-from thinwire.transports.embedded import EmbeddedServer
 
 NameOption = Annotated[str, typer.Option("--name", help="The host's own name, as placements know it.")]
 HubOption = Annotated[str, typer.Option("--hub", metavar="URL", envvar="THINWIRE_URL", help="The hub's broker.")]

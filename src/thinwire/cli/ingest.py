@@ -12,17 +12,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import DEFAULT_URL, Access, DefaultToleranceOption, TolerancesOption, names, tolerances
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import (
+    DEFAULT_URL,
+    Access,
+    DefaultToleranceOption,
+    TolerancesOption,
+    names,
+    tolerances,
+)
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.record import ServersOption
-from thinwire.cli.sparks import MasterOption
+from thinwire.cli.spark_options import MasterOption
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from thinwire.spark.jobs.ingest import Ingested
-    from thinwire.spark.jobs.watching import Progress, Tell
+    from thinwire.spark.jobs.stream_progress import Progress, Tell
 
 TopicsArgument = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Such as building.rooms.")]
 TableOption = Annotated[str, typer.Option("--to", metavar="TABLE", help="A folder, or a place such as s3a://...")]
@@ -129,7 +136,7 @@ def _run(master: str, url: str, topics: list[str], table: str, wanted: dict[str,
 
 
 def _forget(access: Access, topics: list[str], table: str) -> None:
-    from thinwire.spark.jobs.asking import forget
+    from thinwire.spark.jobs.ingest_asking import forget
 
     forget(access.url, topics, table, **access.options())
 

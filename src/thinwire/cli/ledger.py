@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from thinwire.analysis.ledger_files import read
 from thinwire.cli.output import JsonOption, Output
-from thinwire.evaluation.ledgers import read
 from thinwire.ledger import Row, merge, to_document
 
 ledger = typer.Typer(add_completion=False, no_args_is_help=True)

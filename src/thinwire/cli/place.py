@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
+from thinwire.analysis.placement_files import named, read_hosts, read_model, read_topics
 from thinwire.cli.ingest import read_duration
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.place_apply import apply_, run_
-from thinwire.cli.place_learn import calibrate_, train_
-from thinwire.cli.place_teach import teach_
+from thinwire.cli.place_place_apply import apply_, run_
+from thinwire.cli.place_place_learn import calibrate_, train_
+from thinwire.cli.place_place_teach import teach_
 from thinwire.errors import ConfigError
-from thinwire.evaluation.placement.files import named, read_hosts, read_model, read_topics
 from thinwire.placement import Host, Plan, Rising, Seat, Topic, propose, tightened
-from thinwire.placement.explaining import explain
+from thinwire.placement.explanation import explain
 
 COLUMNS = ("host", "topic", "messages/s", "ms a message", "expected p90 ms", "with margin ms", "promised ms")
 

@@ -12,9 +12,8 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import (
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import (
     DEFAULT_URL,
     Access,
     DefaultToleranceOption,
@@ -27,11 +26,12 @@ from thinwire.cli.live import (
 )
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.publishing import Feed, Intake, Summary, settle_schema
-from thinwire.cli.status import status
-from thinwire.client.publication import TopicPublisher
-from thinwire.control.plans import load_plan
+from thinwire.cli.pub_input_publishing import Feed, Intake, Summary, settle_schema
+from thinwire.cli.terminal import Interruptible, run
+from thinwire.cli.terminal_status import status
+from thinwire.client.publisher import TopicPublisher
 from thinwire.errors import ConfigError
+from thinwire.topics.topic_plan import load_plan
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Such as building.rooms.")]
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object a line; - for stdin.")]

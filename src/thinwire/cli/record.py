@@ -12,17 +12,19 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import typer
 
-from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import DEFAULT_URL, Access
+from thinwire.brokers.recording import RecordingWriter
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import DEFAULT_URL, Access
+from thinwire.cli.connection_options_places import read_start
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.places import read_start
-from thinwire.cli.recorded import show_info
-from thinwire.cli.status import status
-from thinwire.control.recording import Copied, Recorder, Start, open_logs
+from thinwire.cli.record_recorded import show_info
+from thinwire.cli.terminal import Interruptible, run
+from thinwire.cli.terminal_status import status
 from thinwire.errors import ConfigError
-from thinwire.transports.recordings import RecordingWriter
+from thinwire.topics.recorder import Recorder, open_logs
+from thinwire.topics.recorder_copied import Copied
+from thinwire.topics.recorder_places import Start
 
 TopicsArgument = Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", help="Such as building.rooms.")]
 FolderOption = Annotated[

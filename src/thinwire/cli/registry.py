@@ -10,14 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.ending import run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
+from thinwire.brokers.protocol_broker import Broker
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import DEFAULT_URL, Access, UrlOption
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output, plain
-from thinwire.control.registry import Registry, ask, keys, open_registry, verbs
+from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError, NobodyAnswers
-from thinwire.transports.broker import Broker
+from thinwire.services.registry import Registry
+from thinwire.services.registry import registry_state_verbs as verbs
+from thinwire.topics import topic_settings as keys
+from thinwire.topics.registry_client import ask, open_registry
 
 KINDS = (keys.TOPIC, keys.SCHEMA, keys.CONFIG, keys.SUBSCRIPTION, keys.PUBLISHER)
 COLUMNS = ("topic", "version", "properties", "subscriptions", "publishers", "wanted")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import DEFAULT_URL, Access, names
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import DEFAULT_URL, Access, names
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.record import ServersOption
-from thinwire.cli.sparks import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import (
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import (
     DEFAULT_URL,
     Access,
     DefaultToleranceOption,
@@ -26,15 +25,16 @@ from thinwire.cli.live import (
     read_schema,
     tolerances,
 )
+from thinwire.cli.connection_options_places import chosen_sources, read_start, schema_of
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.notices import in_words
-from thinwire.cli.places import chosen_sources, read_start, schema_of
-from thinwire.cli.promises import Promises
+from thinwire.cli.sub_report import in_words
+from thinwire.cli.sub_report_promises import Promises
+from thinwire.cli.terminal import Interruptible, run
 from thinwire.client.notices import Notice
 from thinwire.client.subscription import Subscription
+from thinwire.codec import Audit
 from thinwire.errors import ConfigError
-from thinwire.events import Event, Schema
-from thinwire.link import Audit
+from thinwire.schema import Event, Schema
 
 
 class Emit(StrEnum):

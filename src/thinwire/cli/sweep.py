@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.sparks import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.errors import ConfigError
 
 FunctionArgument = Annotated[str, typer.Argument(help="What to run, as module:function.")]
@@ -38,9 +38,9 @@ def sweep(
     output = Output(json)
     called = find(function)
     cells = _cells(set_ or [], grid)
+    from thinwire.spark.parameter_sweep import sweep as run
+    from thinwire.spark.parameter_sweep import table
     from thinwire.spark.session import session
-    from thinwire.spark.sweep import sweep as run
-    from thinwire.spark.sweep import table
 
     spark = session(master)
     try:
@@ -76,7 +76,7 @@ def find(name: str) -> Any:
 
 
 def _cells(settings: list[str], path: Path | None) -> list[dict[str, Any]]:
-    from thinwire.spark.sweep import grid
+    from thinwire.spark.parameter_sweep import grid
 
     choices = _read(path) if path is not None else {}
     choices |= dict(map(_parsed, settings))

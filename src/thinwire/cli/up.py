@@ -14,17 +14,23 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import Access
+from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import Access
 from thinwire.cli.output import Output
-from thinwire.client.opening import open_broker, run_dictionaries, run_registry, run_translator, run_watches
-from thinwire.client.urls import read_url
+from thinwire.cli.terminal import Interruptible, run
+from thinwire.client.local_services_opening import (
+    open_broker,
+    run_dictionaries,
+    run_registry,
+    run_translator,
+    run_watches,
+)
 from thinwire.clock import WallClock
-from thinwire.control.plans import Plan, load_plan, register_plan
-from thinwire.control.registry import open_registry
 from thinwire.errors import BrokerUnavailable, ConfigError
-from thinwire.transports.embedded import EmbeddedServer
+from thinwire.topics.registry_client import open_registry
+from thinwire.topics.topic_plan import Plan, load_plan, register_plan
 
 PULSE = 0.5
 """seconds between two looks at whether the broker still runs"""

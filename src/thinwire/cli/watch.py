@@ -10,17 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.ending import Interruptible, run
-from thinwire.cli.identity import NOBODY, Identity, identified
-from thinwire.cli.live import DEFAULT_URL, Access, UrlOption
+from thinwire.cli.connection_options import NOBODY, Identity, identified
+from thinwire.cli.connection_options_live import DEFAULT_URL, Access, UrlOption
+from thinwire.cli.connection_options_places import read_start
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.notices import in_words
-from thinwire.cli.places import read_start
+from thinwire.cli.sub_report import in_words
+from thinwire.cli.terminal import Interruptible, run
 from thinwire.client.notices import Notice
-from thinwire.client.watch_hits import Hit
-from thinwire.client.watches import Hits
-from thinwire.conformance.composite import parse
+from thinwire.client.watch_hit import Hit
+from thinwire.client.watch_watches import Hits
 from thinwire.errors import ConfigError
+from thinwire.filters.composite import parse
 
 
 class Late(StrEnum):

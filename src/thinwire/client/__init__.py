@@ -1,11 +1,28 @@
 """What users call: `connect`, publishers, subscriptions."""
 
-from thinwire.client.bus import Bus, connect
-from thinwire.client.notices import Away, Coarser, Gone, Notice, Skewed, Unreadable, Unserved
-from thinwire.client.publication import TopicPublisher
-from thinwire.client.subscription import Subscription
-from thinwire.client.watch_hits import Hit
-from thinwire.client.watches import Hits
+from typing import TYPE_CHECKING
+
+from thinwire.lazy import contents
+
+if TYPE_CHECKING:
+    from thinwire.client.bus import Bus, connect
+    from thinwire.client.notices import Away, Coarser, Gone, Notice, Skewed, Unreadable, Unserved
+    from thinwire.client.publisher import TopicPublisher
+    from thinwire.client.subscription import Subscription
+    from thinwire.client.watch_hit import Hit
+    from thinwire.client.watch_watches import Hits
+else:
+    __getattr__, __dir__ = contents(
+        __name__,
+        {
+            "bus": "Bus connect",
+            "notices": "Away Coarser Gone Notice Skewed Unreadable Unserved",
+            "publisher": "TopicPublisher",
+            "subscription": "Subscription",
+            "watch_hit": "Hit",
+            "watch_watches": "Hits",
+        },
+    )
 
 __all__ = [
     "Away",

@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from thinwire.client.asking import Start, asked
-from thinwire.client.connection import Connection
-from thinwire.client.finding import TopicFinder
-from thinwire.client.publication import MAX_PENDING, TopicPublisher
+from thinwire.client.bus_connection import Connection
+from thinwire.client.bus_finding import TopicFinder
+from thinwire.client.publisher import MAX_PENDING, TopicPublisher
+from thinwire.client.served_watch import forget_watcher, watch_options
+from thinwire.client.served_watch_watch_served import CURSOR
 from thinwire.client.subscription import OnNotice, Subscription
-from thinwire.client.watch_asking import forget_watcher, watch_options
-from thinwire.client.watch_served import CURSOR
-from thinwire.client.watches import Hits
+from thinwire.client.subscription_request import Start, asked
+from thinwire.client.watch_watches import Hits
 from thinwire.clock import Clock, WallClock
-from thinwire.conformance.composite.sequencing import LatePolicy
-from thinwire.control.names import CURSORS, WATCHES, check_topic, check_word
-from thinwire.control.registry import TopicDocument, remove_subscription
-from thinwire.events import Schema
-from thinwire.link import LinkConfig
-from thinwire.reduction import Demand
-from thinwire.reduction.demand import Tolerance
+from thinwire.codec import Demand, LinkConfig
+from thinwire.codec.demand import Tolerance
+from thinwire.filters.composite.feed_sequencer_sequencing import LatePolicy
+from thinwire.schema import Schema
+from thinwire.topics.names import CURSORS, WATCHES, check_topic, check_word
+from thinwire.topics.registry_client import remove_subscription
+from thinwire.topics.topic_documents import TopicDocument
 
 
 def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | None = None, **options: Any) -> Bus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from thinwire.link import Audit, Missed, Watermark
+from thinwire.codec import Audit, Missed, Watermark
 
 
 class Coarser(NamedTuple):

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 
-from thinwire.control.names import data_subject, key_subject, log_of, publisher_subjects
+from thinwire.brokers.protocol_broker import ANY, Broker
 from thinwire.errors import (
     BrokerRefused,
     BrokerUnavailable,
@@ -20,8 +20,8 @@ from thinwire.errors import (
     ThinwireError,
     TransportClosed,
 )
-from thinwire.frames import begins_round, join
-from thinwire.transports.broker import ANY, Broker
+from thinwire.topics.names import data_subject, key_subject, log_of, publisher_subjects
+from thinwire.wire import begins_round, join
 
 FENCE_AFTER = 1.0
 """seconds since the last message that was stored was sent, after which somebody else may have taken the name"""

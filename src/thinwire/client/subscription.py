@@ -14,21 +14,21 @@ from datetime import datetime
 from types import TracebackType
 from typing import Literal
 
-from thinwire.client.asking import Asked
-from thinwire.client.cursors import Cursor, CursorKeeper
+from thinwire.brokers.protocol_broker import Broker, Listener
+from thinwire.client.cursor import Cursor, CursorKeeper
+from thinwire.client.feed_reader import Place, Reading
 from thinwire.client.notices import Notice
-from thinwire.client.reading import Place, Reading
-from thinwire.client.watching import Absence
+from thinwire.client.notices_watching import Absence
+from thinwire.client.subscription_request import Asked
 from thinwire.clock import Clock
-from thinwire.control.classes import DemandClass
-from thinwire.control.names import alive_subject, log_of
-from thinwire.control.registry import SubscriptionDocument
-from thinwire.control.topics import Topic
+from thinwire.codec import Counts, Missed, Watermark
+from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import TransportClosed
-from thinwire.events import Event, Schema
-from thinwire.link import Counts, Missed, Watermark
-from thinwire.link.warming import warm_up
-from thinwire.transports.broker import Broker, Listener
+from thinwire.schema import Event, Schema
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.names import alive_subject, log_of
+from thinwire.topics.topic import Topic
+from thinwire.topics.topic_documents import SubscriptionDocument
 
 MAX_NOTICES = 1024
 REGISTRY_PATIENCE = 2.0

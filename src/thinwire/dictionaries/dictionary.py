@@ -16,7 +16,7 @@ from functools import cached_property
 from hashlib import blake2b
 
 from thinwire.errors import CorruptDictionary, CorruptFrame
-from thinwire.frames import varint
+from thinwire.wire import varint
 
 VERSION = 1
 HASH_BYTES = 16

@@ -22,7 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from thinwire.dictionaries.building import (
+from thinwire.dictionaries.codecs import codec_of
+from thinwire.dictionaries.dictionary import Dictionary, Facts
+from thinwire.dictionaries.training_building import (
     LATEST,
     LONG_SEGMENT,
     MORE_SEGMENTS,
@@ -34,9 +36,7 @@ from thinwire.dictionaries.building import (
     Way,
     build,
 )
-from thinwire.dictionaries.codecs import codec_of
-from thinwire.dictionaries.dictionary import Dictionary, Facts
-from thinwire.events import Schema
+from thinwire.schema import Schema
 
 LEARNING = 0.7
 """share of the messages, from the earliest on, that train while the rest judges"""

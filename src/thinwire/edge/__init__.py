@@ -1,12 +1,30 @@
 """Processing next to the broker: hosts that run the functions of topics, and what decides which runs where."""
 
-from thinwire.edge.applying import apply, teach, withdraw
-from thinwire.edge.controller import Controller
-from thinwire.edge.documents import Assignment, EdgeHostDocument, EdgeTopic, Report, Seen
-from thinwire.edge.host import EdgeHost
-from thinwire.edge.messages import Carried
-from thinwire.edge.publishing import EdgePublisher, read_edge
-from thinwire.edge.reporting import EdgeReporter
+from typing import TYPE_CHECKING
+
+from thinwire.lazy import contents
+
+if TYPE_CHECKING:
+    from thinwire.edge.assignment import apply, teach, withdraw
+    from thinwire.edge.controller import Controller
+    from thinwire.edge.edge_documents import Assignment, EdgeHostDocument, EdgeTopic, Report, Seen
+    from thinwire.edge.edge_host_host import EdgeHost
+    from thinwire.edge.edge_messages import Carried
+    from thinwire.edge.edge_messages_publishing import EdgePublisher, read_edge
+    from thinwire.edge.latency_report import EdgeReporter
+else:
+    __getattr__, __dir__ = contents(
+        __name__,
+        {
+            "assignment": "apply teach withdraw",
+            "controller": "Controller",
+            "edge_documents": "Assignment EdgeHostDocument EdgeTopic Report Seen",
+            "edge_host_host": "EdgeHost",
+            "edge_messages": "Carried",
+            "edge_messages_publishing": "EdgePublisher read_edge",
+            "latency_report": "EdgeReporter",
+        },
+    )
 
 __all__ = [
     "Assignment",

@@ -11,19 +11,19 @@ import logging
 import secrets
 from contextlib import suppress
 
-from thinwire.control.along import leased
-from thinwire.control.leases import BEATS, Lease, Leases, take
-from thinwire.control.names import check_word
-from thinwire.edge.deciding import Decider, View
-from thinwire.edge.documents import Assignment
-from thinwire.edge.host import TERM
-from thinwire.edge.knowing import EdgeKnowledge
-from thinwire.edge.names import ASSIGNMENT, EDGE, EDGE_LEADER
-from thinwire.edge.seeing import Sight
+from thinwire.brokers.protocol_broker import Broker
+from thinwire.edge.edge_documents import Assignment
+from thinwire.edge.edge_documents_names import ASSIGNMENT, EDGE, EDGE_LEADER
+from thinwire.edge.edge_host_host import TERM
+from thinwire.edge.edge_state import EdgeKnowledge
+from thinwire.edge.move_decision import Decider, View
+from thinwire.edge.move_decision_seeing import Sight
 from thinwire.errors import Conflict, Superseded, TransportClosed, TransportError
 from thinwire.placement import Rising
-from thinwire.placement.adapting import Learner
-from thinwire.transports.broker import Broker
+from thinwire.placement.calibration import Learner
+from thinwire.topics.bucket_follower import leased
+from thinwire.topics.leases import BEATS, Lease, Leases, take
+from thinwire.topics.names import check_word
 
 LEADER = "edge"
 GONE = 2.0

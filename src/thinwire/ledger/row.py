@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from thinwire.errors import LedgerError
-from thinwire.ledger import deviation, histogram
-from thinwire.ledger.deviation import Deviation
+from thinwire.ledger import histogram
+from thinwire.ledger import row_deviation as deviation
 from thinwire.ledger.histogram import Histogram
+from thinwire.ledger.row_deviation import Deviation
 
 KEYS = ("run", "topic", "link", "class_", "role")
 """what a row is about"""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.placement.topics import Vector
+from thinwire.placement.hosts_topics import Vector
 
 SLACK = 1e-9
 RENEW = 64

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from thinwire.errors import MissingExtra, SparkUnavailable
-from thinwire.spark.java import JAVA, how_to_install, java_version
-from thinwire.spark.shipping import package
+from thinwire.spark.executor_package import package
+from thinwire.spark.session_java import JAVA, how_to_install, java_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ def is_local(master: str) -> bool:
 
 def register(spark: SparkSession) -> None:
     """Let a session know the source: `spark.read.format("thinwire")`."""
-    from thinwire.spark.source.datasource import ThinwireDataSource
+    from thinwire.spark.source.data_source import ThinwireDataSource
 
     spark.dataSource.register(ThinwireDataSource)
 

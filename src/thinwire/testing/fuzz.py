@@ -19,8 +19,8 @@ from pathlib import Path
 from random import Random
 
 from thinwire.errors import PeerFault
-from thinwire.frames.control import MAX_SKIP
-from thinwire.testing.fuzz_targets import MAX_SOURCES, Target, parse_message
+from thinwire.testing.fuzz_fuzz_targets import MAX_SOURCES, Target, parse_message
+from thinwire.wire.control_frames import MAX_SKIP
 
 TARGETS = 6
 RENEW_EVERY = 20_000

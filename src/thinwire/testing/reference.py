@@ -2,7 +2,7 @@
 
 No bits, no columns, no kernels, no frames. Fixed predictors only: what `auto` chooses is a matter of bytes.
 
->>> from thinwire.events import Property, Schema
+>>> from thinwire.schema import Property, Schema
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 >>> reference = Reference(rooms, Demand(tolerance={"t": 0.5}, predictor="last"))
 >>> [reference.publish({"room": "11.1", "t": t}).values["t"] for t in (20.0, 20.4, 21.2)]
@@ -16,9 +16,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from thinwire.events import Role, Schema
-from thinwire.events.paths import flatten, nest
-from thinwire.reduction import Demand
+from thinwire.codec import Demand
+from thinwire.schema import Role, Schema
+from thinwire.schema.event_paths import flatten, nest
 from thinwire.testing.reference_rules import Memory, Told, memory_of, outside, tolerance_of
 
 __all__ = ["Expected", "Reference", "tolerance_of"]

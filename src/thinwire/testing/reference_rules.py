@@ -6,10 +6,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
-from thinwire.events import Kind, Property, Role
-from thinwire.events.timestamps import from_ticks, ticks_per_second, to_ticks
-from thinwire.reduction import Demand, geo
-from thinwire.testing.reference_guesses import LARGEST, guess_of
+from thinwire.codec import Demand
+from thinwire.codec import geo_distance as geo
+from thinwire.schema import Kind, Property, Role
+from thinwire.schema.timestamps import from_ticks, ticks_per_second, to_ticks
+from thinwire.testing.reference_rules_reference_guesses import LARGEST, guess_of
 
 NOTHING = object()
 """before the first value"""

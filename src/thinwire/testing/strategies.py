@@ -15,9 +15,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from thinwire.events import Kind, Property, Role, Schema
-from thinwire.events.paths import nest
-from thinwire.events.timestamps import from_ticks
+from thinwire.schema import Kind, Property, Role, Schema
+from thinwire.schema.event_paths import nest
+from thinwire.schema.timestamps import from_ticks
 
 SAFE_TICKS = 2**40
 """counts of a step beyond which a double may no longer tell neighbours apart for every step drawn here"""

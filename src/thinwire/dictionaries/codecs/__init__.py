@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from thinwire.dictionaries.codecs.brief import Brief
 from thinwire.dictionaries.codecs.codec import Codec
 from thinwire.dictionaries.codecs.deflate import Deflate, Preset
-from thinwire.dictionaries.codecs.dense import Dense
-from thinwire.dictionaries.codecs.gzip import Gzip
-from thinwire.dictionaries.codecs.previous import Previous
+from thinwire.dictionaries.codecs.deflate_brief import Brief
 from thinwire.dictionaries.codecs.zstd import Zstd
+from thinwire.dictionaries.codecs.zstd_dense import Dense
 from thinwire.dictionaries.dictionary import Dictionary
 
-__all__ = ["Brief", "Codec", "Deflate", "Dense", "Gzip", "Preset", "Previous", "Zstd", "codec_of"]
+__all__ = ["Brief", "Codec", "Deflate", "Dense", "Preset", "Zstd", "codec_of"]
 
 
 def codec_of(dictionary: Dictionary) -> Codec:

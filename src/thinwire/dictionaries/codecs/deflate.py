@@ -14,8 +14,8 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from thinwire.dictionaries.codecs.stored import unstored
-from thinwire.frames.packing import inflate
+from thinwire.dictionaries.codecs.codec_stored import unstored
+from thinwire.wire.frame_packing import inflate
 
 STORED = b"\x07"
 _RESERVED_TYPE = 6

@@ -17,7 +17,7 @@ from functools import cache, cached_property
 
 import zstandard
 
-from thinwire.dictionaries.codecs.stored import unstored
+from thinwire.dictionaries.codecs.codec_stored import unstored
 from thinwire.errors import CorruptDictionary, CorruptFrame
 
 TABLES = b"\x37\xa4\x30\xec"

@@ -16,18 +16,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from thinwire.control.landing import TopicSchemas
+from thinwire.analysis import Reject, Rejects, Report, TopicReport, Wanted, in_process, staged
+from thinwire.analysis.analysis_cells import Cell
+from thinwire.analysis.analysis_run import stamper_for, working
+from thinwire.analysis.event_files_reading import SAMPLED
+from thinwire.analysis.event_times import Stamper
+from thinwire.analysis.work_folder_workplace import Workplace
+from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, JobFailed
-from thinwire.evaluation.analysis import Reject, Rejects, Report, TopicReport, Wanted, in_process, staged
-from thinwire.evaluation.analysis.cells import Cell
-from thinwire.evaluation.analysis.in_process import stamper_for, working
-from thinwire.evaluation.analysis.reading import SAMPLED
-from thinwire.evaluation.analysis.stamping import Stamper
-from thinwire.evaluation.analysis.workplace import Workplace
-from thinwire.spark.jobs.analyze_reading import head_of, landed, naming_damage, numbered, parsed
-from thinwire.spark.sweep import sweep
-from thinwire.spark.watched import Progress, watched
-from thinwire.transports.nats.blocking import open_source
+from thinwire.spark.action_progress import Progress, watched
+from thinwire.spark.jobs.analyze_input_analyze_reading import head_of, landed, naming_damage, numbered, parsed
+from thinwire.spark.parameter_sweep import sweep
+from thinwire.topics.log_tables import TopicSchemas
 
 __all__ = ["analyze", "analyze_topic", "in_process"]
 

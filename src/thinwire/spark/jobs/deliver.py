@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, StructType
 
-from thinwire.conformance.limits import checked_thresholds
-from thinwire.conformance.steps import ranged, ticks_of
 from thinwire.errors import ConfigError
-from thinwire.spark.jobs.deliver_sources import counted, kept
-from thinwire.spark.jobs.instants import named
+from thinwire.filters.thresholds import checked_thresholds
+from thinwire.filters.thresholds_steps import ranged, ticks_of
+from thinwire.spark.jobs.deliver_deliver_sources import counted, kept
 from thinwire.spark.jobs.replay import ORDER, SOURCE
+from thinwire.spark.jobs.time_columns import named
 
 THRESHOLD = "threshold"
 COUNTS = [

@@ -20,16 +20,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from thinwire.control.landing import TopicSchemas
-from thinwire.control.names import check_topic
+from thinwire.brokers.nats.blocking import open_source
+from thinwire.codec.demand import Tolerance
 from thinwire.errors import ConfigError, JobFailed
-from thinwire.events import Schema
-from thinwire.reduction.demand import Tolerance
-from thinwire.spark.jobs.asking import identity_of, subscribe
-from thinwire.spark.jobs.instants import date_of, named, seconds_of
-from thinwire.spark.jobs.tables import Table
-from thinwire.spark.jobs.watching import Tell, Watch
-from thinwire.transports.nats.blocking import open_source
+from thinwire.schema import Schema
+from thinwire.spark.jobs.ingest_asking import identity_of, subscribe
+from thinwire.spark.jobs.ingest_tables import Table
+from thinwire.spark.jobs.stream_progress import Tell, Watch
+from thinwire.spark.jobs.time_columns import date_of, named, seconds_of
+from thinwire.topics.log_tables import TopicSchemas
+from thinwire.topics.names import check_topic
 
 CHECKPOINT = "_checkpoint"
 BY = ("topic", "date")

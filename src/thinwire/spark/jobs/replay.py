@@ -20,15 +20,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thinwire.errors import ConfigError, MissingData
-from thinwire.events import Schema
+from thinwire.schema import Schema
+from thinwire.spark.action_progress import Progress, watched
 from thinwire.spark.jobs.ingest import BY
-from thinwire.spark.jobs.instants import named, seconds_of
-from thinwire.spark.jobs.replay_schemas import settle_schema
-from thinwire.spark.source.publishing import publish_part
-from thinwire.spark.source.rows import DUE, check_columns, event_columns
-from thinwire.spark.source.schemas import arrow_of
-from thinwire.spark.source.write_options import WriteOptions
-from thinwire.spark.watched import Progress, watched
+from thinwire.spark.jobs.replay_replay_schemas import settle_schema
+from thinwire.spark.jobs.time_columns import named, seconds_of
+from thinwire.spark.source.sink import publish_part
+from thinwire.spark.source.sink_rows import DUE, check_columns, event_columns
+from thinwire.spark.source.sink_write_options import WriteOptions
+from thinwire.spark.source.source_schema_schemas import arrow_of
 
 LEAD = 2.0
 """seconds until the first event is due, in which tasks start"""

@@ -14,17 +14,17 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from thinwire.control.names import check_topic, log_of
+from thinwire.brokers.nats.blocking import open_source
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.training import ENOUGH, FEWEST, SIZES
 from thinwire.errors import ConfigError, JobFailed, UnknownTopic
-from thinwire.events import Schema
-from thinwire.spark.jobs.train_frames import bindings_of, bodies_of, known_of
-from thinwire.spark.jobs.train_reading import Sample, messages_in, placed, sampled, without
-from thinwire.spark.jobs.train_trials import Candidate, best_of, built, cells_of, trial
-from thinwire.spark.sweep import sweep
-from thinwire.spark.watched import Progress, watched
-from thinwire.transports.nats.blocking import open_source
+from thinwire.schema import Schema
+from thinwire.spark.action_progress import Progress, watched
+from thinwire.spark.jobs.train_train_trials import Candidate, best_of, built, cells_of, trial
+from thinwire.spark.jobs.training_messages import bindings_of, bodies_of, known_of
+from thinwire.spark.jobs.training_messages_train_reading import Sample, messages_in, placed, sampled, without
+from thinwire.spark.parameter_sweep import sweep
+from thinwire.topics.names import check_topic, log_of
 
 MESSAGES, BYTES = 20_000, 4 << 20
 """of a sample, at most: more of both changes a dictionary of 64 kB by less than a hundredth"""

@@ -11,8 +11,13 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable
 
-from thinwire.testing.broker_checks import breaking, closing, documents, reading, seeking, words
-from thinwire.testing.broker_checks.site import LocalSite, Site
+from thinwire.testing.broker_checks import bucket_checks as documents
+from thinwire.testing.broker_checks import connection_checks as breaking
+from thinwire.testing.broker_checks import connection_checks_closing as closing
+from thinwire.testing.broker_checks import listener_checks as words
+from thinwire.testing.broker_checks import log_checks as reading
+from thinwire.testing.broker_checks import log_checks_seeking as seeking
+from thinwire.testing.broker_checks.check_site import LocalSite, Site
 
 __all__ = ["CHECKS", "LocalSite", "Site", "run"]
 

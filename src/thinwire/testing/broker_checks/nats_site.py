@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from thinwire.simulation import Limit, Limits
-from thinwire.testing.broker_checks.site import Site
-from thinwire.transports.broker import Broker
-from thinwire.transports.embedded import LOOPBACK, EmbeddedServer
-from thinwire.transports.nats import Options, connect
-from thinwire.transports.proxy import Proxy
+from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
+from thinwire.brokers.link_limits_limits import Limit, Limits
+from thinwire.brokers.nats.broker import connect
+from thinwire.brokers.nats.options import Options
+from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.proxy import Proxy
+from thinwire.testing.broker_checks.check_site import Site
 
 
 class NatsSite(Site):

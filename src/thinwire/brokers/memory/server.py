@@ -1,0 +1,169 @@
+"""One broker in memory: what it keeps, who is connected, and how it misbehaves when told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from thinwire.brokers.memory.connection import Line
+from thinwire.brokers.memory.storage_documents import Documents
+from thinwire.brokers.memory.storage_messages import MessageLog
+from thinwire.brokers.protocol import Capabilities
+from thinwire.brokers.protocol_broker import Retention
+from thinwire.clock import Clock, WallClock
+from thinwire.errors import ConfigError, TransportError, UnknownLog
+
+if TYPE_CHECKING:
+    from thinwire.brokers.memory.broker import LocalBroker
+    from thinwire.brokers.memory.connection_reader import LocalReader
+    from thinwire.brokers.memory.server_words import LocalListener
+
+_named: dict[tuple[asyncio.AbstractEventLoop, str], LocalServer] = {}
+
+
+class LocalServer:
+    """Logs, buckets and listeners, shared by the clients of one event loop.
+
+    name: as in memory://name; clock: what messages are dated with and grow old by; max_payload: bytes in a message;
+    delay: seconds a message or an answer is on its way; log_size: bytes kept by a log that was given no size of its
+    own, since memory is not a disk
+
+    What it keeps outlives `stop` and `start`, as a disk would. In between, and while a client is cut off, calls wait.
+
+    >>> from thinwire.brokers.memory import LocalBroker
+    >>> async def story():
+    ...     server = LocalServer()
+    ...     async with LocalBroker(server) as broker:
+    ...         await broker.open_log("rooms", ["rooms.>"])
+    ...         server.lose_acknowledgements(1)
+    ...         offset = await broker.append("rooms", "rooms.a", b"21.5")
+    ...         return offset, (await broker.span("rooms")).messages
+    >>> asyncio.run(story())
+    (1, 1)
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        clock: Clock | None = None,
+        max_payload: int = 1 << 20,
+        delay: float = 0.0,
+        log_size: int = 1 << 28,
+    ) -> None:
+        for setting, value in {"max_payload": max_payload, "log_size": log_size}.items():
+            if value < 1:
+                raise ConfigError("must be 1 or more", **{setting: value})
+        self.name = name
+        self.clock = clock or WallClock()
+        self.max_payload = max_payload
+        self.delay = delay
+        self.log_size = log_size
+        self.logs: dict[str, MessageLog] = {}
+        self.buckets: dict[str, Documents] = {}
+        self.listeners: list[LocalListener] = []
+        self.clients: list[LocalBroker] = []
+        self.running = True
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._acknowledgements_to_lose = 0
+
+    @staticmethod
+    def named(name: str) -> LocalServer:
+        """The server of this name in the running event loop, made where there is none.
+
+        The last client to close takes it along.
+        """
+        loop = asyncio.get_running_loop()
+        for key in [key for key in _named if key[0].is_closed()]:
+            del _named[key]  # its clients never closed
+        return _named.setdefault((loop, name), LocalServer(name))
+
+    @property
+    def url(self) -> str:
+        return f"memory://{self.name}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(gapless=True, headers=False, max_payload=self.max_payload)
+
+    def stop(self) -> None:
+        """Everybody is disconnected; what is kept stays."""
+        self._switch(running=False)
+
+    def start(self) -> None:
+        """Everybody comes back by themselves."""
+        self._switch(running=True)
+
+    def cut(self, client: LocalBroker | None = None) -> None:
+        """Cut off one client, or all of those there are now, until `restore`."""
+        for line in self._lines(client):
+            line.change(cut=True)
+
+    def restore(self, client: LocalBroker | None = None) -> None:
+        """Let one client, or all, come back."""
+        for line in self._lines(client):
+            line.change(cut=False)
+
+    def lose_acknowledgements(self, count: int) -> None:
+        """The next so many appends are stored and their connection breaks before they hear of it."""
+        self._acknowledgements_to_lose += count
+
+    def redeliver(self, count: int = 1, client: LocalBroker | None = None) -> None:
+        """Give readers their last so many messages of the log again, as brokers do when they are not sure."""
+        for reader in self._readers(client):
+            reader.rewind(count)
+
+    def open_log(self, name: str, patterns: Sequence[str], retention: Retention | None) -> None:
+        if name not in self.logs:
+            kept = retention or Retention()
+            size = self.log_size if kept.size is None else kept.size
+            self.logs[name] = MessageLog(name, patterns, replace(kept, size=size), self.clock)
+
+    def delete_log(self, name: str) -> None:
+        log = self.logs.pop(name, None)
+        if log is not None:
+            log.deleted = True
+            log.ring()
+
+    def log(self, name: str) -> MessageLog:
+        if name not in self.logs:
+            raise UnknownLog(log=name)
+        return self.logs[name]
+
+    def bucket(self, name: str) -> Documents:
+        return self.buckets.setdefault(name, Documents(name))
+
+    def acknowledge(self, line: Line) -> None:
+        """Break the line that an acknowledgement travels on, if it is one of those to lose."""
+        if self._acknowledgements_to_lose:
+            self._acknowledgements_to_lose -= 1
+            line.change()
+
+    def enter(self, client: LocalBroker) -> Line:
+        """A line for a client."""
+        loop = asyncio.get_running_loop()
+        if self.clients and loop is not self._loop:
+            raise TransportError("a broker in memory serves one event loop at a time", url=self.url)
+        self._loop = loop
+        self.clients.append(client)
+        line = Line(self.url, self.delay, client.timeout)
+        line.stopped = not self.running
+        return line
+
+    def leave(self, client: LocalBroker) -> None:
+        self.clients.remove(client)
+        if not self.clients and self._loop is not None and _named.get((self._loop, self.name)) is self:
+            del _named[self._loop, self.name]
+
+    def _switch(self, *, running: bool) -> None:
+        self.running = running
+        for line in self._lines():
+            line.change(stopped=not running)
+
+    def _lines(self, client: LocalBroker | None = None) -> list[Line]:
+        return [one.line for one in self.clients if client in (None, one)]
+
+    def _readers(self, client: LocalBroker | None) -> Iterator[LocalReader]:
+        return (reader for one in self.clients if client in (None, one) for reader in one.readers)

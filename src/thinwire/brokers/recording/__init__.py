@@ -1,0 +1,23 @@
+"""Logs on disk: what a broker had, message by message, with an index, to be read without any broker."""
+
+from typing import TYPE_CHECKING
+
+from thinwire.lazy import contents
+
+if TYPE_CHECKING:
+    from thinwire.brokers.recording.recording_reader_recording import Recording, open_recording
+    from thinwire.brokers.recording.recording_writer_writer import RecordingWriter
+else:
+    __getattr__, __dir__ = contents(
+        __name__,
+        {
+            "recording_reader_recording": "Recording open_recording",
+            "recording_writer_writer": "RecordingWriter",
+        },
+    )
+
+__all__ = [
+    "Recording",
+    "RecordingWriter",
+    "open_recording",
+]

@@ -1,0 +1,142 @@
+"""What a subscription reads from: the log of a topic, or the channel of its class. Both give the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from thinwire.brokers.protocol_broker import Broker, LogReader, Stored
+from thinwire.client.cursor import ChannelPlace, Cursor
+from thinwire.client.delivery_dedup import Floor, Told
+from thinwire.topics.log_decoder import ChannelRequests
+from thinwire.topics.log_decoder_asking import Requests
+from thinwire.topics.log_decoder_channels import ChannelInlet
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_position import Positions
+from thinwire.topics.log_position_track import Track
+from thinwire.topics.log_seek_seeking import rewind
+from thinwire.topics.topic import Topic
+
+MAX_KEPT = 1_000
+"""sources whose last event is kept in a cursor, where they were told further than its place"""
+
+
+class Asker(Protocol):
+    """Asks for key frames."""
+
+    async def call(self) -> None: ...
+
+    async def ask(self, inlet: Inlet, now: float) -> None: ...
+
+
+class Feed:
+    """A place in a log, the links that know what came before it, and the reader of what comes after.
+
+    offset: of the last message received, or the one before the place; fresh: has none been received yet?
+    """
+
+    def __init__(self, broker: Broker, track: Track, inlet: Inlet, requests: Asker) -> None:
+        self.track = track
+        self.inlet = inlet
+        self.requests = requests
+        self.offset = 0
+        self.fresh = True
+        self._broker = broker
+        self._reader: LogReader | None = None
+
+    @property
+    def log_offset(self) -> int | None:
+        """The place in the log of the topic that the events received last came from; None before the first."""
+        return None if self.fresh else self.offset
+
+    async def seek(self, place: int, learn: Callable[[bytes], Awaitable[bool]], furthest: int | None) -> None:
+        """Bring the links to a place, reading at most so many messages."""
+        self.inlet = await rewind(self._broker, self.track, place, self.inlet, learn=learn, furthest=furthest)
+        self.inlet.offset = self.offset = place - 1
+
+    async def open(self, limit: int) -> None:
+        """Read what comes after the place, at most so many messages ahead."""
+        subjects = [self.track.subjects()]
+        self._reader = await self._broker.read(self.track.log, first=self.offset + 1, subjects=subjects, limit=limit)
+
+    async def next(self, timeout: float) -> Stored | None:
+        """The next message; None when none came within so many seconds."""
+        assert self._reader is not None
+        return await self._reader.next(timeout)
+
+    def took(self, stored: Stored) -> None:
+        """A message was received, and what it brings counts."""
+        self.offset, self.fresh = stored.offset, False
+
+    def done(self) -> None:
+        """Everything received is worked off."""
+        assert self._reader is not None
+        self._reader.done(self.offset)
+
+    async def close(self) -> None:
+        if self._reader is not None:
+            await self._reader.close()
+
+    def cursor(self, floor: Floor, within: int | None = None) -> Cursor:
+        """Where to go on after the end: behind the last message, or behind so many of its events."""
+        if within is None:
+            return Cursor(self.offset, 0, None, _kept(floor))
+        return Cursor(self.offset - 1, within, None, _kept(floor.before(self.offset)))
+
+
+class ChannelFeed(Feed):
+    """The channel of a class.
+
+    since: the input offset after which its translator tells everything; another one means that it began anew
+    """
+
+    inlet: ChannelInlet
+    requests: ChannelRequests
+
+    def __init__(self, broker: Broker, track: Track, inlet: ChannelInlet, since: int) -> None:
+        super().__init__(broker, track, inlet, ChannelRequests(broker, track.topic, track.class_id))
+        self.since = since
+        self._began = inlet.positions.since
+
+    @property
+    def log_offset(self) -> int | None:
+        """The place in the log that the channel has told up to."""
+        told, complete = self.inlet.told, self.inlet.positions.since
+        if told is None or self.fresh:
+            return complete if complete > self._began else None
+        return max(told.offset, complete)
+
+    def cursor(self, floor: Floor, within: int | None = None) -> Cursor:
+        """Where to go on after the end. Events that were handed out from the log may lie behind the place; while they
+        are too many to be named, the place is still the one in the log where the channel began."""
+        positions, offset = self.inlet.positions, self.offset
+        if within is not None:
+            floor, offset = floor.before(offset), offset - 1
+            positions = positions.instead(*self.inlet.before) if self.inlet.before is not None else positions
+        if len(floor) > MAX_KEPT:
+            return Cursor(self._began)
+        told = positions.since, positions.by_publisher
+        place = ChannelPlace(self.track.class_id, self.since, offset, within or 0, *told)
+        return Cursor(positions.lowest, 0, place, _kept(floor))
+
+
+def log_feed(broker: Broker, view: Topic, *, only_changes: bool) -> Feed:
+    """The log of a topic."""
+    inlet = Inlet(view.lookup, dictionaries=view.dictionary, only_changes=only_changes)
+    return Feed(broker, Track(view.name), inlet, Requests(broker, view.name))
+
+
+def channel_feed(
+    broker: Broker, view: Topic, class_id: str, positions: Positions, since: int, *, only_changes: bool
+) -> ChannelFeed:
+    """The channel of a class; positions: how far each publisher was told before it."""
+    known = view.dictionary
+    inlet = ChannelInlet(view.lookup, dictionaries=known, only_changes=only_changes, positions=positions)
+    return ChannelFeed(broker, Track(view.name, class_id), inlet, since)
+
+
+def _kept(floor: Floor) -> Told | None:
+    """What of a floor goes into a cursor; where it is too much, events may come again."""
+    if not floor.told or len(floor) > MAX_KEPT:
+        return None
+    return {publisher: dict(sources) for publisher, sources in floor.told.items()}

@@ -1,0 +1,140 @@
+"""What a subscriber asks for, checked against the topic's schema before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+from thinwire.codec import Demand
+from thinwire.codec.demand import Tolerance, check_names, tolerance_of
+from thinwire.errors import ConfigError, DemandError
+from thinwire.filters.where import Where, parse
+from thinwire.schema import Role, Schema
+
+Start = Literal["latest", "earliest"] | int | datetime
+"""now, the first event still kept, an offset of the log, or a time"""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A subscription in one frozen value; see `Bus.subscribe` for what each part means."""
+
+    tolerance: Mapping[str, Tolerance] = field(default_factory=lambda: MappingProxyType({}))
+    default_tolerance: float = 0
+    properties: tuple[str, ...] | None = None
+    sources: Mapping[str, frozenset[Any]] = field(default_factory=lambda: MappingProxyType({}))
+    emit: Literal["all", "changes"] = "all"
+    cadence: Literal["event", "tick"] = "event"
+    tick: float = 1.0
+    durable: str | None = None
+    start: Start = "latest"
+    exact: bool | tuple[str, ...] = False
+    where: Where | None = None
+
+    def __post_init__(self) -> None:
+        if self.emit not in ("all", "changes"):
+            raise ConfigError("emit is 'all' or 'changes'", emit=self.emit)
+        if self.cadence not in ("event", "tick"):
+            raise ConfigError("cadence is 'event' or 'tick'", cadence=self.cadence)
+        if self.where is not None and self.cadence == "tick":
+            raise ConfigError(
+                "with `where`, silence says nothing of a source: use cadence='event'", cadence=self.cadence
+            )
+        if not 0.01 <= self.tick <= 3600:
+            raise ConfigError("tick is 0.01 to 3600 seconds", tick=self.tick)
+        if isinstance(self.start, bool) or not (
+            self.start in ("latest", "earliest") or isinstance(self.start, int | datetime)
+        ):
+            raise ConfigError("start is 'latest', 'earliest', an offset or a datetime", start=self.start)
+        if isinstance(self.start, int) and self.start < 1:
+            raise ConfigError("offsets count from 1", start=self.start)
+        if isinstance(self.start, datetime) and self.start.tzinfo is None:
+            raise ConfigError("give the start a time zone, such as timezone.utc", start=self.start)
+
+    def demand(self) -> Demand:
+        """The demand as a publisher's rules know it."""
+        exact = (*(self.exact if isinstance(self.exact, tuple) else ()), *self.deciding)
+        tolerance = {**self.tolerance, **dict.fromkeys(exact, 0)} if self.exact is not True else {}
+        return Demand(
+            tolerance=tolerance,
+            default_tolerance=0 if self.exact is True else self.default_tolerance,
+            mode="hold" if self.emit == "changes" else "predict",
+        )
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The properties that decide which events are delivered; they are exact, whether they are delivered or not."""
+        return self.where.names if self.where is not None else ()
+
+    def tolerances(self, schema: Schema, *, deciding: bool = False) -> dict[str, float]:
+        """The tolerance of every property that is delivered and travels; `deciding`: those that decide as well."""
+        demand, too = self.demand(), self.deciding if deciding else ()
+        return {
+            p.name: float(tolerance_of(schema, p, demand)) for p in schema.wire if self.wants(p.name) or p.name in too
+        }
+
+    def wants(self, name: str) -> bool:
+        """Is this property delivered? Dimensions and the time always are."""
+        return self.properties is None or name in self.properties
+
+    def check(self, schema: Schema) -> None:
+        """Refuse what this schema cannot give, by name."""
+        if self.where is not None:
+            self.where.check(schema)
+            self.where.check_tolerances(self.tolerance)
+        _check_known(schema, self.properties or (), "properties")
+        _check_known(schema, self.exact if isinstance(self.exact, tuple) else (), "exact")
+        dimensions = {p.name for p in schema.dimensions}
+        for name in self.sources:
+            if name not in dimensions:
+                raise DemandError("sources are chosen by dimensions", property=name, choose_from=sorted(dimensions))
+        check_names(schema, replace(self, where=None).demand())
+        self.tolerances(schema)
+
+
+def asked(
+    *,
+    properties: Sequence[str] | None,
+    sources: Mapping[str, Any] | None,
+    exact: bool | Sequence[str],
+    tolerance: Mapping[str, Tolerance] | None,
+    where: str | None = None,
+    **others: Any,
+) -> Asked:
+    """What a caller asks, in frozen form."""
+    if isinstance(properties, str):
+        raise ConfigError("properties is a list of names", properties=properties)
+    return Asked(
+        properties=tuple(properties) if properties is not None else None,
+        sources={name: _choice(value) for name, value in (sources or {}).items()},
+        exact=exact if isinstance(exact, bool) else tuple(exact),
+        tolerance=dict(tolerance or {}),
+        where=_predicate(where),
+        **others,
+    )
+
+
+def _predicate(where: str | None) -> Where | None:
+    if where is not None and not isinstance(where, str):
+        raise ConfigError("where is a text such as \"price > 10 and region = 'EU'\"", where=where)
+    return parse(where) if where is not None else None
+
+
+def _choice(value: Any) -> frozenset[Any]:
+    many = isinstance(value, Collection) and not isinstance(value, str | bytes)
+    return frozenset(value) if many else frozenset({value})
+
+
+def _check_known(schema: Schema, names: Sequence[str], what: str) -> None:
+    known = {p.name for p in schema if not p.confidential}
+    for name in names:
+        if name not in known:
+            raise DemandError(f"{what} names a property that does not travel", property=name, choose_from=sorted(known))
+
+
+def always_delivered(schema: Schema) -> frozenset[str]:
+    """What every event keeps whatever is chosen: its dimensions and its time."""
+    return frozenset(p.name for p in schema if p.role in (Role.DIMENSION, Role.HEADER))

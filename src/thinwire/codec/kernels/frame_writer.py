@@ -1,0 +1,124 @@
+"""DATA frames in `compact`, written by kernels: the same bytes as `thinwire.wire.compact_body` and `seal` give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.codec.kernels.bit_codes import bit_length, crc, finish, put, put_code, put_long
+from thinwire.codec.kernels.jit import lean_part, woven
+from thinwire.codec.kernels.rule_table import LANE
+from thinwire.wire.frame_kinds import FrameKind
+from thinwire.wire.partial_event import Lane
+from thinwire.wire.stream_state import ALIAS, CHAIN, FIRST, INCARNATION, LAST_ALIAS, SEQUENCE, SKIP, SOURCES, WIDE
+from thinwire.wire.stream_state_scales import adapt
+
+_TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
+_DATA = int(FrameKind.DATA)
+_WIDE_BIT = 0x10
+_FLOAT_FIELD = 6
+_NARROW = 48
+"""properties whose mask fits one number"""
+
+
+@woven
+def put_mask(
+    bits: int, sent: Any, many: int, total: int, out: Any, at: int, held: int, count: int
+) -> tuple[int, int, int]:
+    """One bit a property, in groups of eight where there are more than eight. `bits` are they, where they fit."""
+    if total <= _NARROW:
+        return put_narrow(bits, total, out, at, held, count)
+    groups = (total + 7) >> 3
+    used = 0
+    for k in range(many):
+        used |= 1 << (groups - 1 - (sent[k] >> 3))
+    at, held, count = put(out, at, held, count, used, groups)
+    k = 0
+    while k < many:
+        group = sent[k] >> 3
+        end = min(8 * group + 8, total)
+        bits = 0
+        while k < many and sent[k] < end:
+            bits |= 1 << (end - 1 - sent[k])
+            k += 1
+        at, held, count = put(out, at, held, count, bits, end - 8 * group)
+    return at, held, count
+
+
+@woven
+def put_narrow(bits: int, total: int, out: Any, at: int, held: int, count: int) -> tuple[int, int, int]:
+    """A mask that fits one number."""
+    if total <= 8:
+        return put(out, at, held, count, bits, total)
+    groups = (total + 7) >> 3
+    used = 0
+    for group in range(groups):
+        after = max(0, total - 8 * group - 8)
+        size = total - 8 * group - after
+        used = used << 1 | (1 if (bits >> after) & ((1 << size) - 1) else 0)
+    at, held, count = put(out, at, held, count, used, groups)
+    for group in range(groups):
+        after = max(0, total - 8 * group - 8)
+        size = total - 8 * group - after
+        part = (bits >> after) & ((1 << size) - 1)
+        if part:
+            at, held, count = put(out, at, held, count, part, size)
+    return at, held, count
+
+
+@lean_part
+def put_float(out: Any, at: int, held: int, count: int, code: int) -> tuple[int, int, int]:
+    """The XOR of two bit patterns without the zeros at its ends."""
+    zeros = 0
+    while not (code >> zeros) & 1:
+        zeros += 1
+    digits = (code >> zeros) & ((1 << (64 - zeros)) - 1) if zeros else code
+    width = 64 if digits < 0 else bit_length(digits)
+    at, held, count = put(out, at, held, count, zeros << _FLOAT_FIELD | (width - 1), 2 * _FLOAT_FIELD)
+    return put_long(out, at, held, count, digits, width)
+
+
+@woven
+def put_body(
+    plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, many: int, bits: int, out: Any, at: int
+) -> int:
+    """The body of a DATA frame in `compact`; answers with the byte after it."""
+    held, count = 0, 0
+    if cells[SOURCES] > 1:
+        away = row - cells[LAST_ALIAS] - 1
+        code = away << 1 if away >= 0 else ((-away) << 1) - 1
+        at, held, count = put_code(out, at, held, count, code, cells[ALIAS])
+        cells[ALIAS] = adapt(cells[ALIAS], code)
+        cells[LAST_ALIAS] = row
+    at, held, count = put_code(out, at, held, count, skip, cells[SKIP])
+    cells[SKIP] = adapt(cells[SKIP], skip)
+    at, held, count = put_mask(bits, sent, many, plan.shape[1], out, at, held, count)
+    for k in range(many):
+        j = sent[k]
+        lane = plan[LANE, j]
+        if lane == _TICK:
+            level = cells[FIRST + j]
+            at, held, count = put_code(out, at, held, count, codes[j], level)
+            cells[FIRST + j] = adapt(level, codes[j])
+        elif lane == _FLOAT:
+            at, held, count = put_float(out, at, held, count, codes[j])
+    return finish(out, at, held, count)
+
+
+@woven
+def put_frame(
+    plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, many: int, bits: int, out: Any, start: int
+) -> int:
+    """A whole frame from byte `start` on; answers with the byte after it."""
+    wide = cells[WIDE]
+    out[start] = _DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)
+    sequence = cells[SEQUENCE]
+    if wide:
+        out[start + 1] = (sequence >> 8) & 0xFF
+    out[start + 1 + wide] = sequence & 0xFF
+    body = start + 3 + wide
+    end = put_body(plan, cells, row, skip, codes, sent, many, bits, out, body)
+    chain = crc(crc(cells[CHAIN], out, start, body - 1), out, body, end)
+    out[body - 1] = chain & 0xFF
+    cells[CHAIN] = chain
+    cells[SEQUENCE] = sequence + 1
+    return end

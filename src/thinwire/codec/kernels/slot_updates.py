@@ -1,0 +1,83 @@
+"""Events passed over in silence, many at once: where each of them would have left the state of its source.
+
+It is what `advance_at` does event by event. What moves although nothing is said of it, the time that follows its
+cadence, mostly goes on in equal steps: then all of them are one. A slot with a season keeps the values of its last
+period, whatever predicts it now, and so takes every one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.codec.kernels.jit import lean, lean_part
+from thinwire.codec.kernels.rule_table import LANE, PERIOD, SLOT
+from thinwire.codec.kernels.slot_updates_slots import expected_at, settle_at
+from thinwire.codec.source_table_columns import FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
+from thinwire.codec.ticks import ABSENT, TICK_LIMIT
+from thinwire.wire.partial_event import Lane
+
+_TICK = int(Lane.TICK)
+_NEAR = TICK_LIMIT // 4
+"""ticks up to which steps may be added up: none of them comes to a limit where it would be cut off"""
+
+
+@lean_part
+def pass_season(plan: Any, table: Any, start: int, j: int, count: int) -> None:
+    """The same where each value has its own place in the period, which the number of the event tells."""
+    ordinal = table[start + ORDINAL]
+    for passed in range(count):
+        table[start + ORDINAL] = ordinal + passed
+        settle_at(plan, table, start, j, expected_at(plan, table, start, j))
+    table[start + ORDINAL] = ordinal
+
+
+@lean_part
+def pass_slot(plan: Any, table: Any, start: int, j: int, count: int) -> None:
+    """A slot goes on by so many events that are as expected."""
+    i = start + HEAD + plan[SLOT, j] * FIELDS
+    if table[i] == ABSENT:
+        return
+    if plan[PERIOD, j]:
+        pass_season(plan, table, start, j, count)
+        return
+    if not table[i + MODE] & 15:
+        return
+    while count:
+        offset, trend = table[i + OFFSET], table[i + TREND]
+        before = table[i]
+        settle_at(plan, table, start, j, expected_at(plan, table, start, j))
+        count -= 1
+        step = table[i] - before
+        settled = table[i + OFFSET] == offset and table[i + TREND] == trend
+        if settled and count and abs(step) < _NEAR // count and abs(table[i]) < _NEAR:
+            table[i] += step * count
+            table[i + X2] = table[i] - step
+            return
+
+
+@lean_part
+def pass_row(plan: Any, table: Any, start: int, seen: int) -> int:
+    """A source goes on to the event `seen`; how many were passed over."""
+    count = seen - table[start + ORDINAL]
+    if count <= 0:
+        return 0
+    for j in range(plan.shape[1]):
+        if plan[LANE, j] == _TICK:
+            pass_slot(plan, table, start, j, count)
+    table[start + ORDINAL] = seen
+    return count
+
+
+@lean
+def pass_one(plan: Any, table: Any, width: int, row: int, seen: int) -> int:
+    """One source goes on; how many events were passed over."""
+    return pass_row(plan, table, row * width, seen)
+
+
+@lean
+def pass_all(plan: Any, table: Any, width: int, places: Any, seen: Any) -> int:
+    """Every source goes on to the event that `seen` has at its place; how many were passed over."""
+    count = 0
+    for row in range(len(table) // width):
+        count += pass_row(plan, table, row * width, seen[places[row]])
+    return count

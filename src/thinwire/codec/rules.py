@@ -1,0 +1,191 @@
+"""Rules: how each property that travels is reduced, and what of that a receiver is told."""
+
+from __future__ import annotations
+
+import math
+import struct
+from builtins import property as computed
+from dataclasses import dataclass
+from fractions import Fraction
+
+from thinwire.codec import geo_distance as geo
+from thinwire.codec.demand import tick_size
+from thinwire.codec.predictors.predictor_steps import LAST
+from thinwire.codec.ticks import TICK_LIMIT
+from thinwire.errors import CorruptFrame
+from thinwire.schema import Kind, Property, Role, Schema
+from thinwire.wire import varint
+from thinwire.wire.partial_event import SLOTS, Lane, lane_of
+
+MAX_TOLERANCE = 1 << 60
+MAX_UPSTREAM = 1 << 62
+
+_HOLD, _CHANGES, _UPSTREAM = 1, 2, 4
+_DOUBLE, _INTEGER = 1 << 53, 1 << 62
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one property is reduced.
+
+    tolerance: in ticks; half: half the width of a bin in which its residuals travel
+    band: ticks around zero that count as zero; lowest, highest: the declared range in ticks
+    mode, coefficients: the predictor a new source starts with; auto: may it change?
+    distance: the tolerance of a float, in its own unit
+    upstream: how far off the values already are that come in, in ticks; of a float in its own unit
+    """
+
+    property: Property
+    lane: Lane
+    first_slot: int
+    tolerance: int = 0
+    half: int = 0
+    band: int = 0
+    lowest: int = -TICK_LIMIT
+    highest: int = TICK_LIMIT
+    mode: int = LAST
+    coefficients: int = 0
+    auto: bool = False
+    distance: float = 0.0
+    upstream: int | float = 0
+
+    @computed
+    def slots(self) -> int:
+        return SLOTS.get(self.lane, 0)
+
+    @computed
+    def bound(self) -> float:
+        """How far a value sent under this rule can be from the truth, in the property's unit."""
+        if self.lane is Lane.FLOAT:
+            return _sum_above(self.distance, self.upstream) if self.upstream else self.distance
+        if self.lane is Lane.GEO:
+            return (self.tolerance + self.upstream) * geo.METRES_PER_TICK
+        return float((self.tolerance + self.band + int(self.upstream)) * tick_size(self.property))
+
+    @computed
+    def ranged(self) -> bool:
+        """Is a range declared, outside of which values always travel?"""
+        return self.property.minimum is not None or self.property.maximum is not None
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """The rules of all wire properties, in order.
+
+    hold: values are held until they fire, and then told exactly
+    min_interval: ticks of the event's time between two events of a source that travel
+    changes: an event travels only where something beside its headers fires
+    """
+
+    schema: Schema
+    rules: tuple[Rule, ...]
+    hold: bool = False
+    min_interval: int = 0
+    changes: bool = False
+
+    @property
+    def slots(self) -> int:
+        return sum(rule.slots for rule in self.rules)
+
+    @property
+    def bounds(self) -> dict[str, float | None]:
+        """The bound of every property that travels."""
+        return {rule.property.name: rule.bound for rule in self.rules}
+
+    @property
+    def silent_bounds(self) -> dict[str, float | None]:
+        """The same for events that were passed over in silence: nothing is claimed of what did not make them travel."""
+        waits = bool(self.min_interval)
+        return {rule.property.name: None if waits or not self.fires(rule) else rule.bound for rule in self.rules}
+
+    @property
+    def upstream(self) -> bool:
+        """Are any of the values that come in already off?"""
+        return any(rule.upstream for rule in self.rules)
+
+    def fires(self, rule: Rule) -> bool:
+        """May this property make an event travel?"""
+        return not self.changes or rule.property.role is not Role.HEADER
+
+    def encode(self) -> bytes:
+        """What a receiver must know of the rules, as it travels in key frames."""
+        upstream = self.upstream
+        flags = _HOLD * self.hold | _CHANGES * self.changes | _UPSTREAM * upstream
+        parts = [varint.write(flags), varint.write(self.min_interval)]
+        for rule in self.rules:
+            if rule.lane is Lane.FLOAT:
+                parts.append(struct.pack(">d", rule.distance))
+                parts += [struct.pack(">d", rule.upstream)] * upstream
+            elif rule.lane in (Lane.TICK, Lane.GEO, Lane.ARRAY):
+                parts += (varint.write(rule.tolerance), varint.write(rule.half), varint.write(rule.band))
+                parts += [varint.write(int(rule.upstream))] * upstream
+        return b"".join(parts)
+
+
+def decode(body: bytes, schema: Schema) -> RuleSet:
+    """The rules as a key frame tells them: all that expanding needs."""
+    flags, at = varint.read(body, 0)
+    if flags & ~(_HOLD | _CHANGES | _UPSTREAM):
+        raise CorruptFrame("rules of a kind this version does not know", flags=flags)
+    interval, at = varint.read(body, at)
+    rules: list[Rule] = []
+    slot = 0
+    for p in schema.wire:
+        rule, at = _read_rule(body, at, p, slot, bool(flags & _UPSTREAM))
+        rules.append(rule)
+        slot += rule.slots
+    if at != len(body):
+        raise CorruptFrame("rules do not fit the schema", length=len(body), read=at)
+    return RuleSet(schema, tuple(rules), bool(flags & _HOLD), interval, bool(flags & _CHANGES))
+
+
+def range_of(p: Property, tolerance: int, *, declared: bool = True) -> tuple[int, int]:
+    """The ticks that take their lane, as far as both ends can count and show them.
+
+    declared: those of the declared range only
+    """
+    step = p.step or Fraction(1)
+    reach = max(0, _reach(step) - tolerance)
+    if not declared or p.kind not in (Kind.INTEGER, Kind.NUMBER):
+        return -reach, reach
+    low = -reach if p.minimum is None else -int(-Fraction(str(p.minimum)) // step)
+    high = reach if p.maximum is None else int(Fraction(str(p.maximum)) // step)
+    return max(low, -reach), min(high, reach)
+
+
+def _reach(step: Fraction) -> int:
+    """The largest tick whose value can be told from its neighbours': a double has 53 bits, an integer 63."""
+    largest = _DOUBLE if step.denominator != 1 else _INTEGER
+    return min(largest // step.numerator, TICK_LIMIT)
+
+
+def _read_rule(body: bytes, at: int, p: Property, slot: int, upstream: bool) -> tuple[Rule, int]:
+    lane = lane_of(p.kind)
+    if lane is Lane.FLOAT:
+        (distance, *before), at = _doubles(body, at, p, 1 + upstream)
+        return Rule(p, lane, slot, distance=distance, upstream=before[0] if before else 0), at
+    if lane not in (Lane.TICK, Lane.GEO, Lane.ARRAY):
+        return Rule(p, lane, slot), at
+    numbers = [0, 0, 0, 0]
+    for k in range(3 + upstream):
+        numbers[k], at = varint.read(body, at)
+    tolerance, half, band, already = numbers
+    if max(tolerance, half, band) > MAX_TOLERANCE or half > tolerance or already > MAX_UPSTREAM:
+        raise CorruptFrame("a tolerance above its limit", tolerance=tolerance, half=half, band=band, upstream=already)
+    return Rule(p, lane, slot, tolerance, half, band, *range_of(p, tolerance), upstream=already), at
+
+
+def _doubles(body: bytes, at: int, p: Property, count: int) -> tuple[tuple[float, ...], int]:
+    if at + 8 * count > len(body):
+        raise CorruptFrame("rules cut off", property=p.name)
+    numbers = struct.unpack_from(f">{count}d", body, at)
+    if count > 1 and not all(0 <= number < math.inf for number in numbers):
+        raise CorruptFrame("a tolerance that is no number", property=p.name)
+    return numbers, at + 8 * count
+
+
+def _sum_above(a: float, b: float) -> float:
+    """The sum of two doubles, rounded up where it must be: a bound may not be too small."""
+    total = a + b
+    exact = math.isinf(total) or Fraction(total) >= Fraction(a) + Fraction(b)
+    return total if exact else math.nextafter(total, math.inf)

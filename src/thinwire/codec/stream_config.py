@@ -1,0 +1,59 @@
+"""How a link behaves: one frozen value, versioned."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from thinwire.codec import Demand
+from thinwire.codec.event_admission_pacing import LatePolicy
+from thinwire.codec.reducer import MAX_SOURCES
+from thinwire.errors import ConfigError
+
+MAX_VERSION = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class LinkConfig:
+    """What a publisher is told to do.
+
+    version: grows with every change; key frames carry it
+    demand: tolerances, predictors, mode
+    format: "compact" or "json"
+    key_frame_interval: seconds in which the state of every source is told once
+    max_silence: seconds between two heartbeats, at most
+    audit_every: one event in so many travels exactly as well, to measure the promise; 0 for never
+    late_policy: "accept" or "reject" events older than their source's latest
+    max_sources: how many sources a link takes before it refuses new ones
+
+    >>> LinkConfig(demand=Demand(default_tolerance=0.5), max_silence=5).format
+    'compact'
+    """
+
+    version: int = 1
+    demand: Demand = field(default_factory=Demand)
+    format: Literal["compact", "json"] = "compact"
+    key_frame_interval: float = 3600.0
+    max_silence: float = 30.0
+    audit_every: int = 0
+    late_policy: LatePolicy = "accept"
+    max_sources: int = MAX_SOURCES
+
+    def __post_init__(self) -> None:
+        for name in ("key_frame_interval", "max_silence"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise ConfigError(f"{name} must be a number of seconds above zero", value=value)
+        if self.format not in ("compact", "json"):
+            raise ConfigError("format is 'compact' or 'json'", format=self.format)
+        if self.late_policy not in ("accept", "reject"):
+            raise ConfigError("late_policy is 'accept' or 'reject'", late_policy=self.late_policy)
+        for name, lowest, highest in (
+            ("version", 0, MAX_VERSION),
+            ("audit_every", 0, MAX_VERSION),
+            ("max_sources", 1, MAX_SOURCES),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+                raise ConfigError(f"{name} must be a whole number from {lowest} to {highest}", value=value)

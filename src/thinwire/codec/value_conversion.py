@@ -1,0 +1,256 @@
+"""From a value as users write it to the integer both sides count with, and back.
+
+A converter answers with ticks, with ABSENT for None, or with OFF_GRID where the value is fine but no multiple of its
+step. What cannot be a value of the property at all is refused with an error that names it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from thinwire.codec import geo_distance as geo
+from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT
+from thinwire.errors import CorruptFrame, NotFinite, TooLarge, WrongType
+from thinwire.schema import Kind, Property, timestamps
+from thinwire.schema.property_properties import MAX_ARRAY
+from thinwire.wire.exact_value import MAX_EXACT
+
+MAX_TEXT = 65_536
+MAX_DEPTH = 64
+"""lists and objects within each other in an opaque value, at most"""
+
+_INT64 = (1 << 63) - 1
+
+Converter = Callable[[Any], Any]
+T = TypeVar("T")
+
+
+def converter(p: Property) -> Converter:
+    """The function from a property's value to what the kernels take."""
+    if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
+        return _written_time(p)
+    return _MAKERS[p.kind](p)
+
+
+def restorer(p: Property) -> Callable[[int], Any]:
+    """The function from ticks to the property's value."""
+    if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
+        return timestamps.writer(p.form or "")
+    if p.kind is Kind.BOOLEAN:
+        return bool
+    if p.kind is Kind.FLOAT:
+        return float_of
+    step = step_of(p)
+    if step.denominator == 1:
+        return lambda ticks: ticks * step.numerator
+    return lambda ticks: ticks * step.numerator / step.denominator
+
+
+def step_of(p: Property) -> Fraction:
+    """The step as a fraction; what has none counts in ones."""
+    return p.step or Fraction(1)
+
+
+def nearest(p: Property, value: Any) -> int | None:
+    """The tick next to a value off the grid, where there is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    ticks = round(Fraction(value) / step_of(p))
+    return max(-TICK_LIMIT, min(TICK_LIMIT, ticks))
+
+
+def bits_of(value: float) -> int:
+    """A double's bit pattern; the two zeros are one."""
+    pattern: int = struct.unpack(">q", struct.pack(">d", value + 0.0))[0]
+    return pattern
+
+
+def float_of(bits: int) -> float:
+    """The double of a bit pattern."""
+    value: float = struct.unpack(">d", struct.pack(">q", bits))[0]
+    return value
+
+
+def opaque_bytes(p: Property, value: Any) -> bytes:
+    """An opaque value as bytes: a mark, then the bytes themselves or canonical JSON."""
+    if isinstance(value, bytes):
+        blob = b"\x00" + value
+    else:
+        _check_json(p, value, MAX_DEPTH)
+        try:
+            text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+            blob = b"\x01" + text.encode()
+        except (TypeError, ValueError) as problem:
+            raise WrongType(f"neither bytes nor JSON: {problem}", property=p.name) from None
+    return _limited(p, blob, len(blob), MAX_EXACT - 16)
+
+
+def _check_json(p: Property, value: Any, depth: int) -> None:
+    """Refuse what would come back as something else (a key that is no text), or what a reader could not take apart."""
+    if not depth:
+        raise TooLarge("objects within objects", property=p.name, limit=MAX_DEPTH)
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise WrongType("neither bytes nor JSON: a key is a text", property=p.name)
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for inner in value:
+        _check_json(p, inner, depth - 1)
+
+
+def opaque_value(blob: bytes) -> Any:
+    """The opaque value again."""
+    if blob[:1] == b"\x00":
+        return blob[1:]
+    try:
+        return json.loads(blob[1:])
+    except (ValueError, RecursionError) as problem:
+        raise CorruptFrame(f"opaque value is not JSON: {problem}") from None
+
+
+def array_of(p: Property, value: Any) -> tuple[tuple[int, ...], bool]:
+    """The elements as ticks, and whether they are exactly that."""
+    if not isinstance(value, list | tuple):
+        raise WrongType("an array is a list of numbers", property=p.name, value=value)
+    if p.length is not None and len(value) != p.length:
+        raise WrongType("array of another length", property=p.name, length=len(value), declared=p.length)
+    if len(value) > MAX_ARRAY:
+        raise TooLarge(property=p.name, length=len(value), limit=MAX_ARRAY)
+    convert = _number(p)
+    ticks = [convert(item) for item in value]
+    if ABSENT in ticks:
+        raise WrongType("an element is missing", property=p.name)
+    if any(abs(t) > TICK_LIMIT for t in ticks if t != OFF_GRID):
+        raise TooLarge("an element counts too many steps", property=p.name, limit="2^61 steps")
+    exact = OFF_GRID not in ticks
+    if not exact:
+        ticks = [nearest(p, item) for item in value]
+    return tuple(ticks), exact
+
+
+def _number(p: Property) -> Converter:
+    step = step_of(p)
+    up, down = step.denominator, step.numerator
+
+    def convert(value: Any) -> int:
+        if value is None:
+            return ABSENT
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise WrongType(f"a {p.kind.value} is expected", property=p.name, value=value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise NotFinite(property=p.name, value=value)
+        if abs(value) > _INT64:
+            raise TooLarge(property=p.name, value=value, limit="2^63")
+        if isinstance(value, float):
+            ticks = round(value * up / down)
+        else:
+            ticks = value * up if down == 1 else round(Fraction(value * up, down))
+        same = ticks * down == value if up == 1 else ticks * down / up == value
+        if not same and p.kind is Kind.INTEGER and value != int(value):
+            raise WrongType("an integer is expected", property=p.name, value=value)
+        if same and abs(ticks) <= _INT64:
+            return ticks
+        if float(value) != value:
+            raise TooLarge("off the grid, and a double cannot hold it", property=p.name, value=value, limit="2^53")
+        return OFF_GRID
+
+    return convert
+
+
+def _boolean(p: Property) -> Converter:
+    def convert(value: Any) -> int:
+        if value is None:
+            return ABSENT
+        if value is True or value is False:
+            return int(value)
+        raise WrongType("true or false is expected", property=p.name, value=value)
+
+    return convert
+
+
+def _float(p: Property) -> Converter:
+    def convert(value: Any) -> int:
+        if value is None:
+            return ABSENT
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise WrongType("a number is expected", property=p.name, value=value)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise NotFinite(property=p.name, value=value)
+        if isinstance(value, int) and abs(value) > 1 << 53:
+            raise TooLarge("a double cannot hold it", property=p.name, value=value, limit="2^53")
+        return bits_of(float(value))
+
+    return convert
+
+
+def _text(p: Property) -> Converter:
+    members = frozenset(p.members)
+
+    def convert(value: Any) -> str | None:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise WrongType("a text is expected", property=p.name, value=value)
+        if p.closed and value not in members:
+            raise WrongType("no member of a closed enum", property=p.name, value=value, members=sorted(members))
+        try:
+            size = len(value) if value.isascii() else len(value.encode())
+        except UnicodeEncodeError:
+            raise WrongType("text that UTF-8 cannot hold", property=p.name, value=value) from None
+        return _limited(p, value, size, MAX_TEXT)
+
+    return convert
+
+
+def _written_time(p: Property) -> Converter:
+    read = timestamps.reader(p.form or "")
+
+    def convert(value: Any) -> int:
+        if value is None:
+            return ABSENT
+        ticks = read(value)
+        if ticks is not None:
+            return ticks
+        if isinstance(value, str) and p.form != "datetime" and len(value) < MAX_TEXT:
+            return OFF_GRID
+        raise WrongType(f"a timestamp of form {p.form} is expected", property=p.name, value=value)
+
+    return convert
+
+
+def _geo(p: Property) -> Converter:
+    return lambda value: None if value is None else geo.to_ticks(value, p.name)
+
+
+def _array(p: Property) -> Converter:
+    return lambda value: None if value is None else array_of(p, value)
+
+
+def _opaque(p: Property) -> Converter:
+    return lambda value: None if value is None else opaque_bytes(p, value)
+
+
+def _limited(p: Property, value: T, size: int, limit: int) -> T:
+    if size > limit:
+        raise TooLarge(property=p.name, size=size, limit=limit)
+    return value
+
+
+_MAKERS: dict[Kind, Callable[[Property], Converter]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INTEGER: _number,
+    Kind.NUMBER: _number,
+    Kind.TIMESTAMP: _number,
+    Kind.FLOAT: _float,
+    Kind.ENUM: _text,
+    Kind.STRING: _text,
+    Kind.GEO: _geo,
+    Kind.ARRAY: _array,
+    Kind.OPAQUE: _opaque,
+}

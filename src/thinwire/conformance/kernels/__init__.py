@@ -1,1 +1,0 @@
-"""Compiled kernels: values against thresholds, one threshold or a million."""

@@ -1,0 +1,106 @@
+"""Who comes to the demonstration: five subscribers that each ask for something else, so each is a class of its own.
+
+They join in this order, the loosest first. Whoever asks for more makes the log finer, and those before, who read the
+log, go over to channels of their own.
+
+>>> [guest.name for guest in GUESTS]
+['1', '1 changes', '0.5 tanks', '0.5', '0']
+>>> [asked_of(GUESTS[: 1 + joined]) for joined in range(len(GUESTS))]
+['1', '1', '0.5 to 1', '0.5', '0']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from thinwire.codec import Demand
+from thinwire.demo import building
+from thinwire.demo.demo_scenario_plants import TOPIC
+from thinwire.schema import Kind, Role
+from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.tolerance_budget_budget import budget, of_demand
+from thinwire.topics.topic_documents import SubscriptionDocument
+
+SCHEMA = building.schema()
+ALWAYS = frozenset(p.name for p in SCHEMA if p.role in (Role.DIMENSION, Role.HEADER))
+"""what every event has, whatever is asked for"""
+NUMBERS = tuple(p.name for p in SCHEMA.wire if p.kind is Kind.NUMBER)
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A subscriber, by what it asks for.
+
+    name: its tolerance, and what else is special about it; tolerance: of every number it looks at
+    time: seconds by which timestamps may be off
+    emit: "all" events or only "changes"; properties: the ones it looks at, None for all
+    """
+
+    name: str
+    tolerance: float
+    time: float = 0.0
+    emit: Literal["all", "changes"] = "all"
+    properties: tuple[str, ...] | None = None
+
+    @property
+    def asks(self) -> dict[str, Any]:
+        """As it is said to `Bus.subscribe`."""
+        tolerance = {"timestamp": self.time} if self.time else {}
+        return {
+            "tolerance": tolerance,
+            "default_tolerance": self.tolerance,
+            "emit": self.emit,
+            "properties": self.properties,
+        }
+
+    @property
+    def document(self) -> SubscriptionDocument:
+        """As the registry has it."""
+        return SubscriptionDocument(TOPIC, "guest", **self.asks)
+
+    @property
+    def class_id(self) -> str:
+        """What its class is called at the broker."""
+        return DemandClass.of(self.document).id
+
+    def wants(self, name: str) -> bool:
+        return self.properties is None or name in self.properties or name in ALWAYS
+
+    def share_of(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """What is for it in an event."""
+        return {name: value for name, value in event.items() if self.wants(name)}
+
+
+TANKS = ("hot_tank_1", "hot_tank_2", "hot_tank_3", "hot_tank_4")
+TIME = 0.05
+"""seconds by which timestamps may be off, for all but the strictest: their milliseconds are jitter, a second apart"""
+
+GUESTS = (
+    Guest("1", 1.0, TIME),
+    Guest("1 changes", 1.0, TIME, emit="changes"),
+    Guest("0.5 tanks", 0.5, TIME, properties=("timestamp", *TANKS)),
+    Guest("0.5", 0.5, TIME),
+    Guest("0", 0.0),
+)
+
+
+def asked_of(guests: Iterable[Guest]) -> str:
+    """What publishers are asked for while these listen."""
+    return _in_words(budget(SCHEMA, [guest.document for guest in guests]).amounts)
+
+
+def told(demand: Demand) -> str:
+    """What publishers have been asked for, in the same words.
+
+    >>> told(Demand({"hot_tank_1": 0.5}, default_tolerance=1))
+    '0.5 to 1'
+    """
+    return _in_words(of_demand(SCHEMA, demand, wanted=True).amounts)
+
+
+def _in_words(amounts: Mapping[str, Fraction]) -> str:
+    finest, loosest = (float(pick(amounts[name] for name in NUMBERS)) for pick in (min, max))
+    return f"{finest:g}" if finest == loosest else f"{finest:g} to {loosest:g}"

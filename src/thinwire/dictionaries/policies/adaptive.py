@@ -1,0 +1,143 @@
+"""Adaptive: look at the dictionary whenever it has paid for itself often enough, and try harder while it does not gain.
+
+Algorithms 4.1 to 4.3 of the thesis. The constants:
+
+    first dictionary       after 100 messages, to live 2000 times its time to amortise
+    time to amortise       |D| / (R BR): R the rate of the stream in bytes, BR the share saved on the later 30 %
+    a new one lives        10 times its time to amortise, times the number of gains in a row cubed
+    it replaces            where it saves more by `gain` (1 to 5) points than the one in use
+    where it does not      the gains in a row are forgotten, the next look comes after twice the last wait, and history
+                           {50, 100, 200, ... 5500} and size {0.3, 0.5, 1, ... 21} of the mean message go one up, in
+                           turn, four times at most
+
+Algorithm 4.1 prints the share saved upside down; here it is 1 - packed/plain. What is waited for on no gain is called
+the time to pay off and never defined; it is read as the wait that has just ended, so that a dictionary that holds is
+looked at ever more rarely. Nothing here knows how many publishers and subscribers a dictionary has to reach.
+
+Without a clock everything counts in messages: the rate is then the mean size of a message.
+"""
+
+from __future__ import annotations
+
+from thinwire.clock import Clock
+from thinwire.dictionaries.codecs import codec_of
+from thinwire.dictionaries.dictionary import Dictionary
+from thinwire.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS, steps
+from thinwire.dictionaries.policies.policy import KEEP, OneByOne, Prolong, Proposal, Replace, Trainer, zstd_3
+from thinwire.dictionaries.policies.policy_estimating import latest, reduction
+from thinwire.dictionaries.policies.policy_history import History
+
+FIRST = 100
+FIRST_TIMES = 2000
+TIMES = 10
+MOST_GROWTHS = 4
+LEAST_SAVED = 0.01
+"""share; below it a dictionary would never amortise, and what it costs is divided by this instead"""
+
+
+class Adaptive(OneByOne):
+    """Replaces a dictionary where a new one would gain enough, looking less often the longer nothing changes.
+
+    gain: points of BR that a new dictionary must gain
+    clock: with it, lives are seconds and the rate is bytes a second; without, both are in messages
+    train: what makes dictionaries
+
+    >>> policy = Adaptive(gain=2)
+    >>> for n in range(100):
+    ...     policy.offer(b'{"room": "11.%d", "temperature": %d.5}' % (n % 7, n % 31))
+    >>> proposal = policy.propose()
+    >>> type(proposal).__name__, proposal.why["gains in a row"], proposal.life > 2000
+    ('Replace', 0, True)
+    """
+
+    name = "adaptive"
+
+    def __init__(self, gain: float = 1.0, clock: Clock | None = None, train: Trainer = zstd_3) -> None:
+        self.gain = gain
+        self.clock = clock
+        self.train = train
+        self._history = History(FIRST)
+        self._seen = 0
+        self._since = self._now()
+        self._started = self._since
+        self._wait = 0.0
+        self._gains = 0
+        self._growths = 0
+        self._dictionary: Dictionary | None = None
+
+    def offer(self, message: bytes) -> None:
+        self._seen += 1
+        self._history.add(message)
+
+    def propose(self) -> Proposal:
+        if self._seen < FIRST or self._now() - self._since < self._wait:
+            return KEEP
+        return self._first() if self._dictionary is None else self._look()
+
+    def _first(self) -> Proposal:
+        made = self._made()
+        if made is None:
+            self._rest(max(2 * self._wait, float(FIRST)))
+            return KEEP
+        return self._adopt(made, FIRST_TIMES * self._amortised(made), {})
+
+    def _look(self) -> Proposal:
+        assert self._dictionary is not None
+        made = self._made()
+        now = reduction(latest(self._history.last(self._length)), codec_of(self._dictionary))
+        new = made.facts.ratio if made is not None and made.facts is not None else 0.0
+        numbers = {"saved now": now, "saved by a new one": new, "needed gain": self.gain}
+        if made is not None and new - now > self.gain:
+            self._gains += 1
+            return self._adopt(made, TIMES * self._gains**3 * self._amortised(made), numbers)
+        self._gains = 0
+        self._rest(2 * self._wait)
+        if self._growths < MOST_GROWTHS:
+            self._grow()
+        return Prolong(self._messages(self._wait), {**numbers, **self._settings()})
+
+    def _made(self) -> Dictionary | None:
+        return self.train(self._history.last(self._length), round(self._multiplier * self._history.mean))
+
+    def _adopt(self, made: Dictionary, wait: float, numbers: dict[str, float]) -> Replace:
+        self._dictionary = made
+        self._rest(wait)
+        facts = {**numbers, "time to amortise": self._amortised(made), **self._settings()}
+        return Replace(made, self._messages(wait), facts)
+
+    def _rest(self, wait: float) -> None:
+        self._wait = wait
+        self._since = self._now()
+
+    def _grow(self) -> None:
+        self._growths += 1
+        self._history.messages = max(FIRST, self._length)
+
+    @property
+    def _length(self) -> int:
+        """Messages looked back on; the first dictionary comes after 100, so there are never fewer."""
+        return max(FIRST, HISTORIES[steps(self._growths)[0]])
+
+    @property
+    def _multiplier(self) -> float:
+        return MULTIPLIERS[steps(self._growths)[1]]
+
+    def _settings(self) -> dict[str, float]:
+        return {"gains in a row": self._gains, "history": self._length, "multiplier": self._multiplier}
+
+    def _amortised(self, made: Dictionary) -> float:
+        saved = max((made.facts.ratio if made.facts else 0.0) / 100, LEAST_SAVED)
+        return len(made.content) / max(self._rate * saved, 1e-9)
+
+    @property
+    def _rate(self) -> float:
+        """Bytes a second, or bytes a message."""
+        elapsed = self._now() - self._started
+        return self._history.mean * (self._seen / elapsed if elapsed > 0 else 1.0)
+
+    def _messages(self, wait: float) -> int:
+        """A wait in messages, at the present rate."""
+        return max(1, round(wait * self._rate / max(self._history.mean, 1e-9)))
+
+    def _now(self) -> float:
+        return float(self._seen) if self.clock is None else self.clock.now()

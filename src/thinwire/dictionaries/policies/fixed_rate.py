@@ -1,0 +1,80 @@
+"""FixedRate: a new dictionary every so many messages, whatever they look like.
+
+Equation 5.4.2 of the thesis: multipliers {0.3, 0.5, 1, 2, 3, 5, 8, 13, 21} of the mean message, history {50, 100, 200,
+300, 500, 800, 1300, 2100, 3400, 5500} messages, a life of {1500, 7500, 15000, 30000} messages. It begins with the first
+of both, and every 10 dictionaries the history or the size goes one up, in turn.
+
+With one multiplier and one history it is the fixed configuration of equations 4.3.1 and 4.3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from thinwire.dictionaries.policies.policy import KEEP, OneByOne, Proposal, Replace, Trainer, zstd_3
+from thinwire.dictionaries.policies.policy_history import History
+
+MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21)
+HISTORIES = (50, 100, 200, 300, 500, 800, 1300, 2100, 3400, 5500)
+LIVES = (1500, 7500, 15_000, 30_000)
+GROW_AFTER = 10
+
+Number = TypeVar("Number", int, float)
+
+
+class FixedRate(OneByOne):
+    """A new dictionary every `every` messages.
+
+    multipliers: sizes it goes through, as multiples of the mean message
+    histories: how many messages it is made from, likewise
+    train: what makes dictionaries
+    """
+
+    name = "fixed rate"
+
+    def __init__(
+        self,
+        every: int = 7500,
+        multipliers: Sequence[float] = MULTIPLIERS,
+        histories: Sequence[int] = HISTORIES,
+        train: Trainer = zstd_3,
+    ) -> None:
+        self.every = every
+        self.multipliers = multipliers
+        self.histories = histories
+        self.train = train
+        self._history = History(max(histories))
+        self._seen = 0
+        self._due = min(every, histories[0])
+        self._made = 0
+
+    def offer(self, message: bytes) -> None:
+        self._seen += 1
+        self._history.add(message)
+
+    def propose(self) -> Proposal:
+        if self._seen < self._due:
+            return KEEP
+        self._due = self._seen + self.every
+        longer, larger = steps(self._made // GROW_AFTER)
+        history = _at(self.histories, longer)
+        multiplier = _at(self.multipliers, larger)
+        made = self.train(self._history.last(history), round(multiplier * self._history.mean))
+        if made is None:
+            return KEEP
+        self._made += 1
+        return Replace(made, self.every, {"seen": self._seen, "history": history, "multiplier": multiplier})
+
+
+def steps(growths: int) -> tuple[int, int]:
+    """How often the history and the size have grown, when they do so in turn.
+
+    >>> [steps(growths) for growths in range(4)]
+    [(0, 0), (1, 0), (1, 1), (2, 1)]
+    """
+    return (growths + 1) // 2, growths // 2
+
+
+def _at(values: Sequence[Number], place: int) -> Number:
+    return values[min(place, len(values) - 1)]

@@ -1,0 +1,56 @@
+"""SingleDict: one dictionary, made once and never again.
+
+Equation 5.4.1 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018): multipliers {0.3, 0.5, 1,
+2, 3, 5, 8, 13, 21, 35, 56, 91} of the mean message, sampled from the first 10,000 messages. Its simplest benchmark:
+what is gained without any upkeep.
+"""
+
+from __future__ import annotations
+
+from thinwire.dictionaries.policies.policy import KEEP, OneByOne, Proposal, Replace, Trainer, zstd_3
+from thinwire.dictionaries.policies.policy_history import History
+
+MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21, 35, 56, 91)
+FIRST = 10_000
+
+
+class SingleDict(OneByOne):
+    """One dictionary for the whole life of a topic.
+
+    multiplier: its size, as a multiple of the mean message
+    first: messages it is made from
+    train: what makes dictionaries
+
+    >>> policy = SingleDict(multiplier=8, first=200)
+    >>> for n in range(200):
+    ...     policy.offer(b'{"room": "11.%d", "temperature": %d.5}' % (n % 7, n % 31))
+    >>> proposal = policy.propose()
+    >>> type(proposal).__name__, proposal.life, type(policy.propose()).__name__
+    ('Replace', None, 'Keep')
+    """
+
+    name = "single"
+
+    def __init__(self, multiplier: float = 21, first: int = FIRST, train: Trainer = zstd_3) -> None:
+        self.multiplier = multiplier
+        self.first = first
+        self.train = train
+        self._history = History(first)
+        self._seen = 0
+        self._done = False
+
+    def offer(self, message: bytes) -> None:
+        if not self._done:
+            self._seen += 1
+            self._history.add(message)
+
+    def propose(self) -> Proposal:
+        if self._done or self._seen < self.first:
+            return KEEP
+        self._done = True
+        messages, mean = self._history.last(self.first), self._history.mean
+        self._history = History(0)
+        made = self.train(messages, round(self.multiplier * mean))
+        if made is None:
+            return KEEP
+        return Replace(made, None, {"seen": self._seen, "mean size": mean, "multiplier": self.multiplier})

@@ -1,1 +1,0 @@
-"""Experiments, and the ledgers they write."""

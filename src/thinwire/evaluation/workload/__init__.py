@@ -1,1 +1,0 @@
-"""Pictures of workloads: what is in one, and what it costs to assign its subscribers to brokers."""

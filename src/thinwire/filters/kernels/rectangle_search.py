@@ -1,0 +1,74 @@
+"""Walking down a tree of boxes to the rectangles that hold a point.
+
+Boxes of a level stand side by side, sixteen to a box of the level above. `low` and `high` hold all levels, rectangles
+first; `starts` says where each level begins, and ends with where the last one does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from thinwire.codec.kernels.jit import compiled, part
+
+FANOUT = 16
+DEPTH = 16
+"""levels of a tree of 2**63 rectangles"""
+
+
+@compiled
+def sum_up(low: Any, high: Any, starts: Any) -> None:
+    """The boxes above the rectangles: each holds those below it."""
+    for level in range(1, starts.size - 1):
+        begin, end = starts[level - 1], starts[level]
+        for box in range(end, starts[level + 1]):
+            first = begin + FANOUT * (box - end)
+            last = min(first + FANOUT, end)
+            for axis in range(low.shape[1]):
+                low[box, axis] = low[first:last, axis].min()
+                high[box, axis] = high[first:last, axis].max()
+
+
+@part
+def holds(low: Any, high: Any, box: int, points: Any, point: int) -> bool:
+    """Is the point in the box? One that is no number is in none."""
+    for axis in range(points.shape[1]):
+        value = points[point, axis]
+        if not (low[box, axis] <= value <= high[box, axis]):
+            return False
+    return True
+
+
+@compiled
+def stab(points: Any, low: Any, high: Any, starts: Any, next_point: Any, events: Any, found: Any) -> int:
+    """Writes pairs of points and rectangles from point `next_point[0]` on, until a point might not fit any more.
+
+    Returns how many there are; `next_point` then says which point comes next. Room for a point is room for all
+    rectangles.
+    """
+    count, rectangles, levels = 0, starts[1], starts.size - 1
+    boxes = np.empty(FANOUT * DEPTH, dtype=np.int64)
+    on = np.empty(FANOUT * DEPTH, dtype=np.int64)
+    point = next_point[0]
+    while point < points.shape[0] and count + rectangles <= events.size:
+        top = 0
+        for box in range(starts[levels - 1], starts[levels]):
+            boxes[top], on[top] = box, levels - 1
+            top += 1
+        while top > 0:
+            top -= 1
+            box, level = boxes[top], on[top]
+            if not holds(low, high, box, points, point):
+                continue
+            if level == 0:
+                events[count], found[count] = point, box
+                count += 1
+                continue
+            first = starts[level - 1] + FANOUT * (box - starts[level])
+            for child in range(min(first + FANOUT, starts[level]) - 1, first - 1, -1):
+                boxes[top], on[top] = child, level - 1
+                top += 1
+        point += 1
+    next_point[0] = point
+    return count

@@ -1,0 +1,158 @@
+"""The published latency model, for comparison: what it predicts and how it is fitted.
+
+Features of a topic: its interval, its rate, their product, and the sums of the three over the others. A polynomial of
+degree four for a topic alone; two layers of 40 rectified units, 100 where six share a host, for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thinwire.errors import ConfigError
+from thinwire.placement.hosts_topics import MAX_TOGETHER, Host, Vector, columns
+from thinwire.placement.latency_model_models import VERSION, Sizes, head_of, part_of
+from thinwire.placement.neural_network_networks import Network, fit
+from thinwire.placement.queue_simulator_samples import Run, logs
+
+PENALTY = 0.1
+ROUNDS = 200
+TERMS = 15
+"""of a polynomial of degree four in two inputs"""
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """Degree four in two inputs, by least squares."""
+
+    shift: Vector
+    scale: Vector
+    weights: Vector
+
+    def predict(self, inputs: Vector) -> Vector:
+        """What it expects for every row."""
+        return np.asarray(_powers((inputs - self.shift) / self.scale) @ self.weights)
+
+    def to_document(self) -> dict[str, Any]:
+        """Plain numbers."""
+        return {name: getattr(self, name).tolist() for name in ("shift", "scale", "weights")}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Polynomial:
+        """The polynomial of a document."""
+        try:
+            parts = [np.array(document[name], np.float64) for name in ("shift", "scale", "weights")]
+        except (KeyError, TypeError, ValueError) as problem:
+            raise ConfigError(f"not a polynomial: {problem}", field="alone") from None
+        if [part.shape for part in parts] != [(2,), (2,), (TERMS,)] or not all(np.isfinite(p).all() for p in parts):
+            raise ConfigError("not a polynomial of degree four in two inputs", field="alone", weights=TERMS)
+        return cls(*parts)
+
+
+@dataclass(frozen=True)
+class Published:
+    """The model as it was described.
+
+    accept: share of the promise up to which a prediction is accepted; 1 as written, 0.9 as released
+    origin: how it came to be: simulated or measured, machine, date, runs, error
+    """
+
+    alone: Polynomial
+    together: Mapping[int, Network]
+    accept: float = 1.0
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    def logs(self, rates: Vector, seconds: Vector, sizes: Sizes, host: Host) -> Vector:
+        """The expected p90 of every topic of every set, as a logarithm."""
+        found = np.full(rates.shape, np.nan)
+        for size in np.unique(sizes).tolist():
+            rows = sizes == size
+            inputs = features(rates[rows, :size], seconds[rows, :size]).reshape(-1, 6)
+            predicted = self.alone.predict(inputs[:, :2]) if size == 1 else self.together[size].predict(inputs)
+            found[np.ix_(rows, np.arange(size))] = predicted.reshape(-1, size)
+        return found
+
+    def bounds(self, logs: Vector) -> Vector:
+        """The same, a little higher where less than the promise is accepted."""
+        return np.asarray(logs - np.log(self.accept))
+
+    def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
+        """Of sets of one size: is every logarithm within its limit?"""
+        sizes = np.full(len(rates), rates.shape[1], np.int64)
+        return np.asarray((self.logs(rates, seconds, sizes, host) <= limits).all(axis=1))
+
+    def to_document(self) -> dict[str, Any]:
+        """Everything about it in plain numbers and words."""
+        networks = {str(size): network.to_document() for size, network in self.together.items()}
+        rest = {"accept": self.accept, "origin": dict(self.origin)}
+        return {
+            "kind": "published",
+            "version": VERSION,
+            "alone": self.alone.to_document(),
+            "together": networks,
+            **rest,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Published:
+        """The model of a document; what does not fit together is refused."""
+        head_of(document, "published")
+        networks = {_size(size): Network.from_document(part) for size, part in part_of(document, "together").items()}
+        if any(network.rising or len(network.shift) != 6 for network in networks.values()):
+            raise ConfigError("not networks on six features", field="together")
+        accept = document.get("accept")
+        if isinstance(accept, bool) or not isinstance(accept, int | float) or not 0 < accept <= 1:
+            raise ConfigError("a share of the promise", field="accept", value=accept, above=0, at_most=1)
+        alone = Polynomial.from_document(part_of(document, "alone"))
+        return cls(alone, networks, float(accept), part_of(document, "origin"))
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal() or not 2 <= int(text) <= MAX_TOGETHER:
+        raise ConfigError("how many topics share a host", field="together", value=text, limit=f"2 to {MAX_TOGETHER}")
+    return int(text)
+
+
+def features(rates: Vector, seconds: Vector) -> Vector:
+    """Six numbers a topic: its own interval, rate and load, and their sums over the others."""
+    own = np.stack((seconds, rates, seconds * rates), axis=-1)
+    return np.concatenate((own, own.sum(axis=1, keepdims=True) - own), axis=-1)
+
+
+def fit_published(runs: Mapping[int, Sequence[Run]], *, accept: float = 1.0, rounds: int = ROUNDS) -> Published:
+    """The published model, fitted to runs by how many topics shared the host."""
+    networks = {size: fit_network(found, size, rounds) for size, found in runs.items() if size > 1}
+    return Published(fit_polynomial(runs[1]), networks, accept)
+
+
+def fit_network(runs: Sequence[Run], size: int, rounds: int = ROUNDS) -> Network:
+    """The network for so many topics together."""
+    width = 100 if size >= 6 else 40
+    return fit(inputs_of(runs), logs(runs), hidden=(width, width), rising=False, penalty=PENALTY, rounds=rounds)
+
+
+def fit_polynomial(runs: Sequence[Run]) -> Polynomial:
+    """The polynomial for a topic alone."""
+    inputs = inputs_of(runs)[:, :2]
+    shift, scale = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-9)
+    weights = np.linalg.lstsq(_powers((inputs - shift) / scale), logs(runs), rcond=None)[0]
+    return Polynomial(shift, scale, np.asarray(weights, np.float64))
+
+
+def inputs_of(runs: Sequence[Run]) -> Vector:
+    """The features of every topic of every run, all of the same size."""
+    rates, seconds, _ = columns([run.topics for run in runs], runs[0].host)
+    return features(rates, seconds).reshape(-1, 6)
+
+
+def _powers(inputs: Vector) -> Vector:
+    terms = [np.ones(len(inputs))]
+    for degree in range(1, 5):
+        for chosen in combinations_with_replacement(range(inputs.shape[1]), degree):
+            terms.append(np.prod(inputs[:, list(chosen)], axis=1))
+    return np.stack(terms, axis=1)

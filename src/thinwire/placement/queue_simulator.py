@@ -1,0 +1,156 @@
+"""A host in virtual time: one queue a topic, first come first served, all sharing the cores.
+
+What one machine cannot show is simulated: every topic has one worker; busy workers share the cores evenly, and every
+busy core slows the others a little. The schedule of messages is drawn in advance from a seed, and latency counts from
+the instant at which a message was meant to be sent.
+
+>>> alone = simulate([Topic("gps", rate=20, interval=0.01)], Host(), seed=1)
+>>> alone[0].messages > 2000, 0.01 < alone[0].p90 < 0.03
+(True, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from thinwire.errors import ConfigError
+from thinwire.placement.hosts_topics import Host, Topic, Vector
+
+Arrivals = Literal["poisson", "periodic"]
+
+SECONDS = 120.0
+"""of a run, as long as the published ones"""
+WARM_UP = 5.0
+MAX_MESSAGES = 20_000_000
+"""of a run; more would not fit into memory"""
+
+
+class Latency(NamedTuple):
+    """What the messages of one topic met.
+
+    p50, p90: seconds within which half of them and nine in ten were done
+    late: share of messages later than the topic's promise
+    busy: share of one core that it used
+    """
+
+    messages: int
+    p50: float
+    p90: float
+    late: float
+    busy: float
+
+
+def simulate(
+    topics: Sequence[Topic],
+    host: Host,
+    seed: int | Sequence[int],
+    *,
+    seconds: float = SECONDS,
+    warm_up: float = WARM_UP,
+    arrivals: Arrivals = "poisson",
+) -> list[Latency]:
+    """Let the topics share a host for some time; what was sent is served to the end."""
+    _check(sum(topic.rate for topic in topics) * seconds)
+    dice = np.random.Generator(np.random.PCG64(seed))
+    sent = [_schedule(topic.rate, seconds, arrivals, dice) for topic in topics]
+    work = [
+        _work(host.seconds(topic), host.spread, len(times), dice) for topic, times in zip(topics, sent, strict=True)
+    ]
+    offsets = np.concatenate(([0], np.cumsum([len(times) for times in sent]))).astype(np.int64)
+    times, done = np.concatenate([np.zeros(0), *sent]), np.zeros(offsets[-1])
+    order = np.argsort(times, kind="stable")
+    _serve(times, order, np.concatenate([np.zeros(0), *work]), offsets, host.cores, host.contention, done)
+    lasted = max(seconds, float(done.max(initial=0.0)))
+    return [
+        _summary(topic, times[a:b], done[a:b] + host.overhead, float(done_work.sum()) / lasted, warm_up)
+        for topic, a, b, done_work in zip(topics, offsets[:-1], offsets[1:], work, strict=True)
+    ]
+
+
+def _check(messages: float) -> None:
+    if messages > MAX_MESSAGES:
+        raise ConfigError("a run too long", field="seconds", messages=round(messages), limit=MAX_MESSAGES)
+
+
+def _schedule(rate: float, seconds: float, arrivals: Arrivals, dice: np.random.Generator) -> Vector:
+    """Instants of sending; at least one, so that there is something to measure."""
+    if arrivals == "poisson":
+        count = max(1, int(dice.poisson(rate * seconds)))
+        return np.sort(dice.random(count) * seconds)
+    # every publisher sends once a second, each with a phase of its own
+    publishers = max(1, round(rate))
+    phases = dice.random(publishers)
+    step = publishers / rate
+    rounds = np.arange(max(1, int(seconds / step)))
+    return np.sort((rounds[:, None] * step + phases[None, :] * step).ravel())
+
+
+def _work(mean: float, spread: float, count: int, dice: np.random.Generator) -> Vector:
+    """Gamma: never negative, with the spread that was asked for."""
+    shape = 1.0 / spread**2
+    return np.asarray(dice.gamma(shape, mean / shape, count))
+
+
+def _summary(topic: Topic, sent: Vector, done: Vector, busy: float, warm_up: float) -> Latency:
+    late = done - sent
+    kept = late[sent >= warm_up] if (sent >= warm_up).any() else late
+    half, most = np.quantile(kept, (0.5, 0.9)).tolist()
+    return Latency(len(kept), half, most, float(np.mean(kept > topic.promise)), busy)
+
+
+@njit(cache=True)
+def _serve(
+    times: Vector,
+    order: NDArray[np.int64],
+    work: Vector,
+    offsets: NDArray[np.int64],
+    cores: int,
+    contention: float,
+    done: Vector,
+) -> None:
+    """When each message is done.
+
+    All busy workers advance at the same pace, so one count of work done (`passed`) serves them all: a message that is
+    begun ends when the count has grown by its work.
+    """
+    queues = len(offsets) - 1
+    head, tail = offsets[:-1].copy(), offsets[:-1].copy()
+    ends = np.full(queues, np.inf)
+    now, passed, busy, following = 0.0, 0.0, 0, 0
+    for _ in range(2 * len(times)):
+        first = int(np.argmin(ends))
+        pace = min(1.0, cores / max(1, busy)) / (1.0 + contention * (min(max(1, busy), cores) - 1))
+        ready = now + (ends[first] - passed) / pace
+        if following < len(times) and times[order[following]] < ready:
+            message = order[following]
+            following += 1
+            passed += (times[message] - now) * pace if busy else 0.0
+            now = times[message]
+            queue = _queue(offsets, message)
+            if head[queue] == tail[queue]:
+                ends[queue] = passed + work[message]
+                busy += 1
+            tail[queue] += 1
+        else:
+            now, passed = ready, ends[first]
+            done[head[first]] = now
+            head[first] += 1
+            if head[first] < tail[first]:
+                ends[first] = passed + work[head[first]]
+            else:
+                ends[first] = np.inf
+                busy -= 1
+
+
+@njit()
+def _queue(offsets: NDArray[np.int64], message: int) -> int:
+    """The queue that a message belongs to."""
+    queue = 0
+    while offsets[queue + 1] <= message:
+        queue += 1
+    return queue

@@ -1,0 +1,221 @@
+"""Many channels of changes fed as one: an event costs as much as there are who must be told, not as there are.
+
+Each says within which ticks the next event of a source says nothing new to it, and is shown only events that leave
+them. All others it passes over unseen, and catches up when it is next asked anything: so whatever it says is, bit for
+bit, what it would have said had it looked at every event. Whoever may have to look is shown too much rather than too
+little: its own gate decides.
+
+    who must look at an event                           why
+    those whose interval a measurement leaves           a change
+    all, where anything else has changed or is odd      texts and flags have no intervals
+    newcomers, and those who were told an odd value     the next event is due in any case
+    those not told of any event for very long           a link counts only so many silent ones
+    those who owe the next part of their key frames     it follows on an event
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from thinwire.codec import Audit, Watermark
+from thinwire.codec.decoder_state_replica import Replica
+from thinwire.codec.kernels.slot_updates import pass_all, pass_one
+from thinwire.codec.source_table_columns import FIELDS, HEAD
+from thinwire.errors import DemandError, EventRejected
+from thinwire.filters.interval_table import Desk, IntervalLine
+from thinwire.schema import Event, Schema
+from thinwire.services.translator.channel import Channel
+from thinwire.services.translator.channel_encoder_told import Told
+from thinwire.services.translator.hold_group_rosters import Rosters
+from thinwire.services.translator.hold_member import Gauge
+from thinwire.services.translator.hold_member_holder import Holder
+from thinwire.services.translator.hold_member_lines import Line
+from thinwire.services.translator.key_frame_schedule import Dues
+
+Refused = Callable[[Channel, DemandError | EventRejected, float], None]
+
+_GONE = 64
+"""holders that are gone, at least, before they are cleared away"""
+
+
+class Holding:
+    """The channels of one publisher that are fed as one.
+
+    refused: is told of a channel that cannot take an event in; it is out by then
+    """
+
+    def __init__(self, refused: Refused) -> None:
+        self._refused = refused
+        self._desk = Desk()
+        self._holders: dict[str, Holder] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Nobody is in step any more."""
+        for holder in self._holders.values():
+            holder.channel.keeper = None
+        self._holders.clear()
+        self._joined: list[Holder] = []
+        self._gauge: Gauge | None = None
+        self._rosters = Rosters()
+        self._lines: dict[int, Line] = {}
+        self._dues = Dues[Holder]()
+        self._owing: dict[str, Channel] = {}
+        self._messages = self._offset = self._within = 0
+
+    def join(self, channel: Channel, schema: Schema) -> None:
+        """Between two messages: feed this one too. schema: the publisher's"""
+        watched = {p.name for p in channel.asked.schema(schema).wire}
+        if self._gauge is None or not watched <= self._gauge.watched:
+            self._gauge = Gauge(schema, watched | (self._gauge.watched if self._gauge is not None else set()))
+            self._start_over()
+        holder = self._holders[channel.asked.id] = Holder(channel, self._gauge.names, self._messages)
+        self._joined.append(holder)
+        channel.keeper = self
+        if channel.owes:
+            self.owes(channel)
+        self._dues.remind(holder)
+
+    def leave(self, channel: Channel) -> None:
+        """Feed this one no more, if it was fed: it has seen everything then."""
+        holder = self._holders.get(channel.asked.id)
+        if holder is None or holder.channel is not channel:
+            return
+        self.catch_up(channel)
+        del self._holders[channel.asked.id]
+        self._owing.pop(channel.asked.id, None)
+        holder.gone, channel.keeper = True, None
+
+    def catch_up(self, channel: Channel) -> None:
+        """Let a channel stand where it would, had it looked at every event."""
+        holder = self._holders[channel.asked.id]
+        self._place(holder)
+        holder.pass_all(self._rosters.places(holder), self._rosters.seen)
+
+    def catch_up_all(self) -> None:
+        """The same for all."""
+        for holder in self._holders.values():
+            self.catch_up(holder.channel)
+
+    def owes(self, channel: Channel) -> None:
+        """A channel has to answer at the end of the next message."""
+        self._owing[channel.asked.id] = channel
+
+    def take_in(self, told: Told) -> None:
+        """What a message brings."""
+        if len(self._joined) - len(self._holders) > max(_GONE, len(self._holders)):
+            self._start_over()
+        if not self._holders:
+            return
+        self._within = 0
+        self._dues.press(told.time)
+        for step in told.steps:
+            if isinstance(step, list):
+                for event in step:
+                    self._show(event, told)
+                    self._within += 1
+            else:
+                self._pass_on(step, told)
+        if told.whole:
+            self._end(told)
+
+    def _show(self, event: Event, told: Told) -> None:
+        """An event, to those who must look at it."""
+        assert self._gauge is not None
+        row = self._rosters.row(event.source, event.ordinal - 1)
+        line = self._line(row, event)
+        reading = self._gauge.read(event)
+        whom = line.who(reading, bool(event.flags), event.ordinal - 1)
+        whom += self._those_pressing(event, told.time, whom)
+        for place, holder in whom:
+            if not holder.gone:
+                self._tell(holder, event, told)
+            if place >= 0:
+                line.moved(place, holder)
+        self._rosters.seen[row] = event.ordinal
+        line.settle(self._desk, len(self._gauge.names))
+
+    def _line(self, row: int, event: Event) -> Line:
+        line = self._lines.get(row)
+        if line is None:
+            line = self._lines[row] = Line(event.source)
+        if line.met < len(self._joined):
+            line.meet([h for h in self._joined[line.met :] if not h.gone and h.channel.takes(event.source)])
+            line.met = len(self._joined)
+        return line
+
+    def _those_pressing(self, event: Event, now: float, whom: list[tuple[int, Holder]]) -> list[tuple[int, Holder]]:
+        """Those who owe key frames, tell of this source, and do not look at the event anyway."""
+        pressing = self._dues.pressing(now)
+        others = {id(holder) for _, holder in whom} if pressing else set()
+        return [(-1, h) for h in pressing if id(h) not in others and h.channel.takes(event.source)]
+
+    def _tell(self, holder: Holder, event: Event, told: Told) -> None:
+        due = holder.link.is_due(told.time)
+        if due:
+            self.catch_up(holder.channel)
+        else:
+            self._place(holder)
+            row = holder.row_of(event.source)
+            if row is not None:
+                holder.pass_to(row, event.ordinal - 1)
+        try:
+            holder.channel.tell(event, told)
+        except (DemandError, EventRejected) as problem:
+            self._lose(holder, problem, told.time)
+            return
+        if due:
+            self._dues.paid(holder)
+
+    def _place(self, holder: Holder) -> None:
+        """A channel learns how far it has told, unless it has told nothing of a message to its end yet."""
+        offset = self._offset if holder.joined != self._messages else None
+        holder.channel.stand_at(self._within, offset)
+
+    def _pass_on(self, step: Watermark | Audit | Replica, told: Told) -> None:
+        for holder in list(self._holders.values()):
+            self.catch_up(holder.channel)
+            try:
+                holder.channel.hear(step, told)
+            except (DemandError, EventRejected) as problem:
+                self._lose(holder, problem, told.time)
+        if isinstance(step, Replica):  # everybody holds everything by other rules now
+            self._start_over()
+
+    def _lose(self, holder: Holder, problem: DemandError | EventRejected, now: float) -> None:
+        self.leave(holder.channel)
+        self._refused(holder.channel, problem, now)
+
+    def _start_over(self) -> None:
+        """Place everybody anew, those who are gone left out."""
+        self._joined = [self._again(holder) for holder in self._holders.values()]
+        self._holders = {holder.channel.asked.id: holder for holder in self._joined}
+        self._lines.clear()
+        self._dues = Dues[Holder]()
+        for holder in self._joined:
+            self._dues.remind(holder)
+
+    def _again(self, holder: Holder) -> Holder:
+        assert self._gauge is not None
+        return Holder(holder.channel, self._gauge.names, holder.joined)
+
+    def _end(self, told: Told) -> None:
+        """The message is told to its end."""
+        self._offset, self._within = told.offset, 0
+        self._messages += 1
+        owing, self._owing = self._owing, {}
+        for channel in owing.values():
+            channel.answer(told.time)
+
+
+@cache
+def warm_up_holding() -> None:
+    """Have the kernels compiled before anybody waits for them; once per process."""
+    line = IntervalLine(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    line.put(int(line.outside(1)[0]), 0, 0)
+    plan, cells = np.zeros((1, 1), dtype=np.int64), np.zeros(HEAD + FIELDS, dtype=np.int64)
+    pass_one(plan, cells, len(cells), 0, 0)
+    pass_all(plan, cells, len(cells), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))

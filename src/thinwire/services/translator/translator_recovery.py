@@ -1,0 +1,153 @@
+"""Where a translator goes on: after what its channels tell already, with decoders that know what came before.
+
+The last message of every channel says how far it has told. The decoders are brought to the first message that some
+channel has not told: from the nearest checkpoint, or from key frames where there is none or key frames are nearer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from thinwire.brokers.protocol_broker import Broker, Stored
+from thinwire.codec import State
+from thinwire.errors import PeerFault
+from thinwire.topics.channel_documents import ChannelDocument
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_position import Publishers, several
+from thinwire.topics.log_position_envelope import Position, unseal
+from thinwire.topics.log_position_track import Track
+from thinwire.topics.log_seek_seeking import seek
+from thinwire.topics.log_seek_starting import last_keys
+from thinwire.topics.names import channel_key_subject, channel_log_of, channel_subjects, class_in, publisher_in
+from thinwire.topics.topic import Topic
+
+NEARBY = 65_536
+"""messages to read for classes that begin now; beyond that publishers are asked for key frames"""
+MAX_STALE = 256
+"""messages of an earlier epoch to look behind, at most"""
+STALE_KEYS = 4
+"""rounds of key frames that one who had slept may have written, at most"""
+
+
+_log = logging.getLogger("thinwire.translator")
+
+
+class End(NamedTuple):
+    """The end of a channel: the offset of its last message, and of the last that counts who wrote it and how far it
+    tells; None where nobody can read it."""
+
+    offset: int
+    epoch: int
+    position: Position | None
+
+
+Ends = Mapping[str, Mapping[str, End]]
+"""where channels end, by class and publisher"""
+
+
+async def channel_ends(
+    broker: Broker, topic: str, classes: Collection[str], epochs: Mapping[str, int] | None = None
+) -> dict[str, dict[str, End]]:
+    """Where the channels of these classes end; a class that was never told anything has none.
+
+    epochs: in which each class was last served, as far as that is known
+    """
+    log = channel_log_of(topic)
+    pattern = channel_subjects(topic, next(iter(classes))) if len(classes) == 1 else channel_subjects(topic)
+    subjects = await broker.subjects(log, pattern) if classes else {}
+    channels = sorted({(class_in(one), publisher_in(one)) for one in subjects if class_in(one) in classes})
+
+    async def end(channel: tuple[str, str]) -> End | None:
+        return await _end(broker, topic, *channel, (epochs or {}).get(channel[0], 0))
+
+    found: dict[str, dict[str, End]] = {name: {} for name in classes}
+    for (class_id, publisher), last in zip(channels, await several(end, channels), strict=True):
+        if last is not None:
+            found[class_id][publisher] = last
+    return found
+
+
+async def _end(broker: Broker, topic: str, class_id: str, publisher: str, epoch: int) -> End | None:
+    """Where a channel ends: what one that had slept wrote behind its successor's key frames tells nothing.
+
+    epoch: one that has served the class; where the last key frames are older, those before them are looked at as well,
+    for they may have been written by one that had slept
+    """
+    log, subjects = channel_log_of(topic), channel_subjects(topic, class_id, publisher)
+    newest = await broker.last(log, subjects)
+    if newest is None:
+        return None
+    begun = 0
+    before: int | None = None
+    for _ in range(1 + STALE_KEYS):
+        key = await broker.last(log, channel_key_subject(topic, class_id, publisher), up_to=before)
+        if key is None:
+            break
+        begun, before = max(begun, _read(key).epoch), key.offset - 1
+        if begun >= epoch:
+            break
+    told: Stored | None = newest
+    for _ in range(MAX_STALE):
+        if told is None or _read(told).epoch >= begun:
+            break
+        told = await broker.last(log, subjects, up_to=told.offset - 1)
+    return _read(told or newest)._replace(offset=newest.offset)
+
+
+def first_untold(ends: Ends, documents: Mapping[str, ChannelDocument], publishers: Publishers, after_last: int) -> int:
+    """The offset of the first message that some channel has not told, as far as that can be known from outside.
+
+    A publisher that appeared in the last moment of the translator before has no channel yet: it begins at its key
+    frames, if they are newer than the class.
+    """
+    first = after_last
+    for class_id, by_publisher in ends.items():
+        since = documents[class_id].since if class_id in documents else after_last
+        for publisher, newest in publishers.newest.items():
+            end = by_publisher.get(publisher)
+            key = publishers.keys.get(publisher, 0)
+            if end is not None and end.position is not None:
+                first = min(first, end.position.offset + 1) if newest > end.position.offset else first
+            elif key > since:
+                first = min(first, key)
+    return first
+
+
+class Decoders(NamedTuple):
+    """Links that know what came before `first`, the offset to read from; `how` says where from, in words."""
+
+    inlet: Inlet
+    first: int
+    how: str
+
+
+async def bring_decoders(
+    broker: Broker, view: Topic, inlet: Inlet, place: int, *, furthest: int | None = None
+) -> Decoders:
+    """Fresh links, brought to a place of the log, or before it where channels could not go on from there.
+
+    That is so where a publisher was telling its whole state anew, in several messages. Who tells of it goes along from
+    before the first of them.
+
+    furthest: messages to read at most, where no channel goes on; where it would take more, the links know nothing
+    """
+    track = Track(view.name)
+    while True:
+        found = await seek(broker, track, place, inlet, learn=view.learn, furthest=furthest)
+        within = [name for name, link in found.inlet.links.items() if link.state is State.PARTIAL]
+        begun = await last_keys(broker, track, within, place) if furthest is None else place
+        if begun == place:
+            found.inlet.offset = place - 1
+            return Decoders(found.inlet, place, found.how)
+        place = begun
+
+
+def _read(stored: Stored) -> End:
+    try:
+        epoch, position, _ = unseal(stored.payload)
+    except PeerFault as fault:
+        _log.warning("%s: the last message cannot be read: %s", stored.subject, fault)
+        return End(stored.offset, 0, None)
+    return End(stored.offset, epoch, position)

@@ -1,0 +1,116 @@
+"""Connections that are cut and servers that are killed, in the middle of everything: nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from thinwire.brokers.protocol_broker import NOTHING, Broker, LogReader
+from thinwire.errors import BrokerUnavailable, Conflict
+from thinwire.testing.broker_checks.check_site import Site, open_log, raises, take, write
+
+INSTANTS = (0.0, 0.0004, 0.001, 0.0015, 0.002, 0.003)
+"""seconds after the beginning of an append at which the way is cut: before, in the middle of and after storing it"""
+
+
+async def check_cut_writer(site: Site) -> None:
+    """An append whose connection breaks is stored once, and says where."""
+    async with site.client() as writer, site.client() as other:
+        log = await open_log(writer)
+        offsets = []
+        for instant in INSTANTS:
+            appending = asyncio.create_task(writer.append(log, f"{log}.a", f"at {instant}".encode(), timeout=10))
+            await asyncio.sleep(instant)
+            async with site.interrupted(writer):
+                offsets.append(await appending)
+            offsets += await write(writer, log, ["between"])
+        assert offsets == list(range(1, 2 * len(INSTANTS) + 1))
+        messages = await take(await other.read(log, first=1), len(offsets))
+        assert [message.payload for message in messages[::2]] == [f"at {instant}".encode() for instant in INSTANTS]
+        assert (await other.span(log)).messages == len(offsets)
+
+
+async def check_cut_insisting_writer(site: Site) -> None:
+    """The same for appends that insist on the one before: their own message is no conflict, another's is."""
+    async with site.client() as writer, site.client() as other:
+        log = await open_log(writer)
+        last = NOTHING
+        for instant in INSTANTS:
+            own = writer.append(log, f"{log}.a", b"", after=last, within=f"{log}.*", timeout=10)
+            appending = asyncio.create_task(own)
+            await asyncio.sleep(instant)
+            async with site.interrupted(writer):
+                assert await appending == last + 1
+            last += 1
+        await write(other, log, ["b"])
+        await raises(Conflict, writer.append(log, f"{log}.a", b"", after=last, within=f"{log}.*"))
+        assert (await other.span(log)).messages == last + 1
+
+
+async def check_cut_reader(site: Site) -> None:
+    """A reader whose connection breaks goes on where it was, with what was written meanwhile."""
+    async with site.client() as writer, site.client() as other:
+        log = await open_log(writer)
+        reader = await other.read(log, first=1, limit=16)
+        script = [f"w{number}" for number in range(60)]
+        got = []
+        for place in range(0, 60, 20):
+            await write(writer, log, script[place : place + 10])
+            got += await take(reader, 3)
+            async with site.interrupted(other):
+                await write(writer, log, script[place + 10 : place + 20])
+                got += await take(reader, 14)
+        got += await take(reader, 60 - len(got))
+        assert [message.offset for message in got] == list(range(1, 61))
+        assert [message.payload.decode() for message in got] == script
+
+
+async def check_killed_server(site: Site) -> None:
+    """What was acknowledged before the server was killed is there afterwards, and all go on by themselves."""
+    async with site.client() as writer, site.client() as other:
+        log = await open_log(writer)
+        bucket = await writer.bucket(f"{log}-documents")
+        reader = await other.read(log, first=1, limit=64)
+        offsets = await write(writer, log, [f"before{number}" for number in range(20)])
+        revision = await bucket.put("key", b"before")
+        got = await take(reader, 5)
+        async with _stopped(site):
+            appending = asyncio.create_task(write(writer, log, ["during"]))
+            await asyncio.sleep(0.05)
+        offsets += await appending
+        offsets += await write(writer, log, [f"after{number}" for number in range(20)])
+        got += await take(reader, 36)
+        assert [message.offset for message in got] == offsets == list(range(1, 42))
+        assert await bucket.put("key", b"after", revision=revision) > revision
+        await _check_alive(writer, reader, log)
+
+
+async def check_unavailable(site: Site) -> None:
+    """While the server is away calls wait as long as they were told to, say so, and work again afterwards."""
+    async with site.client() as broker:
+        log = await open_log(broker)
+        reader = await broker.read(log, first=1)
+        async with _stopped(site):
+            await raises(BrokerUnavailable, broker.append(log, f"{log}.a", b"lost", timeout=0.3))
+            await raises(BrokerUnavailable, broker.request("nobody", b"", timeout=0.3))
+            assert not broker.connected
+            assert await reader.next(timeout=0.1) is None
+        await _check_alive(broker, reader, log)
+        assert broker.connected
+
+
+async def _check_alive(broker: Broker, reader: LogReader, log: str) -> None:
+    """What is written now is read; an append that was given up may stand before it."""
+    (offset,) = await write(broker, log, ["alive"])
+    while (await take(reader, 1))[0].offset < offset:
+        pass
+
+
+@asynccontextmanager
+async def _stopped(site: Site) -> AsyncIterator[None]:
+    await site.stop()
+    try:
+        yield
+    finally:
+        await site.start()

@@ -1,0 +1,79 @@
+"""A publisher and a subscriber back to back, so that a test is a list of events and a list of what arrives.
+
+>>> from thinwire.schema import Property, Schema
+>>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+>>> loop = Loop(rooms, LinkConfig(demand=Demand(tolerance={"t": 0.5}, predictor="last")), compiled=False)
+>>> [dict(event) for event in loop.run([{"room": "11.1", "t": t} for t in (20.0, 20.4, 21.2)])]
+[{'room': '11.1', 't': 20.0}, {'room': '11.1', 't': 20.0}, {'room': '11.1', 't': 21.1}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from thinwire.codec import Delivery, Demand, LinkConfig, Publisher, Subscriber
+from thinwire.codec import row_snapshot as snapshots
+from thinwire.schema import Event, Schema
+
+__all__ = ["Demand", "Loop"]
+
+
+class Loop:
+    """One link without a transport: every frame arrives, at once and in order.
+
+    compiled: use compiled kernels at both ends; or a pair, for the publisher and for the subscriber
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        config: LinkConfig | None = None,
+        *,
+        compiled: bool | tuple[bool, bool] = True,
+        wide: bool = False,
+    ) -> None:
+        ends = compiled if isinstance(compiled, tuple) else (compiled, compiled)
+        self.schema = schema
+        self.publisher = Publisher(schema, config, name="p", wide=wide, compiled=ends[0])
+        self.subscriber = Subscriber([schema], publisher="p", compiled=ends[1])
+        self.frames: list[bytes] = []
+        self.deliveries: list[Delivery] = []
+        self.now = 0.0
+        self.pass_on(self.publisher.start(self.now))
+
+    @property
+    def events(self) -> list[Event]:
+        """The events delivered so far."""
+        return [item for item in self.deliveries if isinstance(item, Event)]
+
+    def run(self, events: Iterable[Mapping[str, Any]]) -> list[Event]:
+        """Publish events, then have the silent ones told; what was delivered of them."""
+        before = len(self.deliveries)
+        for event in events:
+            self.publish(event)
+        self.pass_on(self.publisher.heartbeat(self.now))
+        return [item for item in self.deliveries[before:] if isinstance(item, Event)]
+
+    def publish(self, event: Mapping[str, Any]) -> list[bytes]:
+        """Publish one event; the frames it took, which have arrived."""
+        frames = self.publisher.publish(event, self.now)
+        self.pass_on(frames)
+        return frames
+
+    def pass_on(self, frames: Iterable[bytes]) -> list[Delivery]:
+        """Let frames arrive; what they bring."""
+        brought: list[Delivery] = []
+        for frame in frames:
+            self.frames.append(frame)
+            brought += self.subscriber.receive(frame, now=self.now)
+        self.deliveries += brought
+        return brought
+
+    def differences(self) -> list[tuple[Any, ...]]:
+        """The sources whose state is not the same at both ends, once the silent events have been told."""
+        self.pass_on(self.publisher.heartbeat(self.now))
+        told, replica = self.publisher.encoder.reducer, self.subscriber.replica
+        assert replica is not None
+        here, there = told.columns, replica.expander.columns
+        return [key for row, key in enumerate(told.keys) if snapshots.take(here, row) != snapshots.take(there, row)]

@@ -1,0 +1,88 @@
+"""The fixed stream that times are measured on: ten properties that travel, like those of a machine with nine sensors.
+
+`time` is epoch milliseconds, one event a second and source with up to 20 ms of jitter; `machine` is the dimension; the
+nine numbers wander around a level, each by its own share of a step an event, so that about half of all values change.
+A seed gives the same stream everywhere.
+
+>>> schema, events = sensor_events(3, sources=2)
+>>> [p.name for p in schema][:3], len(schema.wire), [event["machine"] for event in events]
+(['time', 'machine', 'flow'], 10, ['m0', 'm1', 'm0'])
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from thinwire.schema import Property, Schema
+
+_START = 1_700_000_000_000
+
+
+class Wander(NamedTuple):
+    """A sensor: name, decimals of its step, level in steps, and how many steps it moves an event."""
+
+    name: str
+    decimals: int
+    level: int
+    steps: float
+
+
+SENSORS = (
+    Wander("flow", 2, 1250, 0.1),
+    Wander("inlet", 1, 215, 0.2),
+    Wander("outlet", 1, 436, 0.3),
+    Wander("pressure", 3, 2100, 0.5),
+    Wander("level", 1, 700, 0.7),
+    Wander("power", 2, 730, 1.0),
+    Wander("speed", 0, 1450, 1.5),
+    Wander("current", 3, 5320, 2.5),
+    Wander("vibration", 4, 312, 4.0),
+)
+
+
+def sensor_schema() -> Schema:
+    """The schema of the fixed stream."""
+    numbers = [Property(s.name, "number", step=f"1e-{s.decimals}") for s in SENSORS]
+    stamp = Property("time", "timestamp", "header", form="epoch", step=1)
+    return Schema("bench.machines", [stamp, Property("machine", "string", "dimension"), *numbers])
+
+
+def sensor_batch(events: int, sources: int = 10, seed: int = 7) -> pa.RecordBatch:
+    """`events` events, the sources taking turns."""
+    rng = np.random.default_rng(seed)
+    rounds = -(-events // sources)
+    seconds = np.repeat(np.arange(rounds), sources)
+    columns: dict[str, Any] = {
+        "time": _START + seconds * 1000 + rng.integers(0, 20, rounds * sources),
+        "machine": np.tile([f"m{k}" for k in range(sources)], rounds),
+    }
+    columns |= {s.name: _readings(s, rng, rounds, sources) for s in SENSORS}
+    return pa.RecordBatch.from_pydict({name: column[:events] for name, column in columns.items()})
+
+
+def sensor_events(events: int, sources: int = 10, seed: int = 7) -> tuple[Schema, list[dict[str, Any]]]:
+    """The same as dicts, with the schema."""
+    return sensor_schema(), sensor_batch(events, sources, seed).to_pylist()
+
+
+def changed_share(events: list[dict[str, Any]], sources: int) -> float:
+    """The share of numbers that differ from those of their source's event before."""
+    names = [s.name for s in SENSORS]
+    pairs = list(zip(events, events[sources:], strict=False))
+    return sum(bool(a[n] != b[n]) for a, b in pairs for n in names) / (len(pairs) * len(names))
+
+
+def _readings(sensor: Wander, rng: np.random.Generator, rounds: int, sources: int) -> NDArray[np.float64]:
+    moves = rng.normal(0.0, sensor.steps, (rounds, sources))
+    paths = np.cumsum(moves, axis=0)
+    # a slow pull back to the level: the mean of the last minutes is taken off
+    window = min(rounds, 300)
+    drift = np.cumsum(paths, axis=0)
+    drift[window:] = drift[window:] - drift[:-window]
+    mean = drift / np.minimum(np.arange(1, rounds + 1), window)[:, None]
+    ticks = np.rint(sensor.level + paths - mean)
+    return np.asarray((ticks / 10**sensor.decimals).ravel(), dtype=np.float64)

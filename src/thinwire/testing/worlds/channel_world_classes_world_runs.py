@@ -1,0 +1,44 @@
+"""Many worlds of classes at once, on several processes.
+
+>>> summary = run_seeds(1, 4, processes=1)
+>>> summary.seeds, summary.failed
+(4, {})
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from thinwire.testing.worlds.channel_world import Report, World
+from thinwire.testing.worlds.stream_world_world_runs import Progress, Sums, portions, summed
+
+
+@dataclass
+class Summary(Sums):
+    """What many worlds came to; `python -m thinwire.testing.worlds.channel_world SEED` tells the story of a seed."""
+
+    events: int = 0
+    delivered: int = 0
+    missed: int = 0
+    stored: int = 0
+    successions: int = 0
+    stale: int = 0
+    refused: int = 0
+
+
+def run_seeds(
+    first: int, count: int, progress: Progress | None = None, processes: int = 2, *, where: bool = False
+) -> Summary:
+    """Run the worlds of seeds `first`, `first + 1`, ...
+
+    progress: told how many are done; where: worlds in which classes choose events by their values
+    """
+    return summed(Summary(), portions(first, count, processes, partial(_run, where=where)), progress)
+
+
+def _run(start: int, end: int, *, where: bool) -> list[Report]:
+    reports = [World(seed, where=where).run() for seed in range(start, end)]
+    for report in reports:
+        report.story.clear()  # it is told again by its seed, and costs more to send than to make
+    return reports

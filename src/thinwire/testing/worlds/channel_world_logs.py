@@ -1,0 +1,130 @@
+"""What is asked in a world of classes: seeded subscriptions, and the registry's budget of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+from thinwire.codec import LinkConfig
+from thinwire.codec.demand import tolerance_of
+from thinwire.filters.where import parse
+from thinwire.schema import Kind, Property, Schema
+from thinwire.schema.property import TOLERANT_KINDS
+from thinwire.testing.worlds.world_observer_world_truth import decimal
+from thinwire.topics.tolerance_budget_budget import budget
+from thinwire.topics.topic_documents import SubscriptionDocument
+from thinwire.topics.topic_settings_settings import Settings
+
+_TOLERANCES: tuple[float | str, ...] = (0, 0.25, 0.5, 1, 2, "0.3", 5)
+_PREDICTORS = ("auto", "last", "last", "linear", "trend", "cadence")
+_CONDITIONS: dict[Kind, tuple[str, ...]] = {
+    Kind.NUMBER: ("{} > 0", "{} between -5 and 8", "not {} < 2", "{} != 0"),
+    Kind.INTEGER: ("{} >= 1", "{} in (0, 1, 3)", "{} < 4"),
+    Kind.FLOAT: ("{} > 20", "{} not between 0 and 15.5"),
+    Kind.BOOLEAN: ("{} = true", "{} != true"),
+    Kind.ENUM: ("{} in ('on', 'auto')", "{} != 'fault 7'"),
+    Kind.STRING: ("{} < 'note 5'",),
+}
+"""what may be asked of the values of properties"""
+
+
+class Registry:
+    """Everything asked of a topic, as one configuration of its publishers; its version counts up with every change."""
+
+    def __init__(self, schema: Schema, settings: Settings) -> None:
+        self.schema = schema
+        self._settings = settings
+        self._asked: dict[str, SubscriptionDocument] = {}
+        self.config = LinkConfig(1, budget(schema, (), settings).demand(schema, settings), **settings.link)
+
+    def ask(self, asked: SubscriptionDocument) -> None:
+        """A subscription comes, or asks for something else from now on."""
+        self._asked[asked.identity] = asked
+        self._conclude()
+
+    def leave(self, identity: str) -> None:
+        """A subscription goes."""
+        del self._asked[identity]
+        self._conclude()
+
+    def _conclude(self) -> None:
+        settings = self._settings
+        demand = budget(self.schema, self._asked.values(), settings).demand(self.schema, settings)
+        if self._asked and demand != self.config.demand:  # nobody asks: publishers stay as they are for a while
+            self.config = LinkConfig(self.config.version + 1, demand, **settings.link)
+
+
+def draw_settings(chance: Random) -> Settings:
+    """Any way of publishing that a topic with classes can have."""
+    return Settings(
+        retain=True,
+        format=chance.choice(("compact", "compact", "json")),
+        key_frame_interval=chance.choice((3.0, 10.0, 60.0)),
+        max_silence=chance.choice((1.5, 4.0)),
+        audit_every=chance.choice((0, 0, 5)),
+        mode=chance.choice(("predict", "hold")),
+        predictor=chance.choice(_PREDICTORS),
+    )
+
+
+def draw_subscription(schema: Schema, chance: Random, identity: str) -> SubscriptionDocument:
+    """Any subscription that the schema can honour."""
+    measured = [p for p in schema.wire if p is not schema.time]
+    properties = None
+    if chance.random() < 0.4:
+        properties = tuple(p.name for p in chance.sample(measured, chance.randint(1, len(measured))))
+    seen = [p for p in measured if properties is None or p.name in properties]
+    tolerant = [p for p in seen if p.kind in TOLERANT_KINDS]
+    named = {p.name: _tolerance(p, chance) for p in tolerant if chance.random() < 0.6}
+    exact = tuple(p.name for p in seen if p.name not in named) if chance.random() < 0.1 else False
+    sources: dict[str, Any] | None = None
+    if chance.random() < 0.3:
+        sources = {"sensor": chance.choice(("s0", ["s0", "s1"], ["s1", "s5"]))}
+    return SubscriptionDocument(
+        schema.name,
+        identity,
+        named,
+        default_tolerance=chance.choice((0, 0.5, 2, 5)),
+        exact=exact,
+        properties=properties,
+        sources=sources,
+        emit=chance.choice(("all", "all", "changes")),
+    )
+
+
+def choosing(asked: SubscriptionDocument, schema: Schema, chance: Random) -> SubscriptionDocument:
+    """The same subscription, of the events that match one or two conditions; as it is where nothing can be compared."""
+    able = [p for p in schema.wire if p.kind in _CONDITIONS and p is not schema.time]
+    if not able:
+        return asked
+    named = chance.sample(able, chance.randint(1, min(2, len(able))))
+    conditions = [chance.choice(_CONDITIONS[p.kind]).format(p.name) for p in named]
+    if chance.random() < 0.3:
+        conditions.append(chance.choice(("sensor != 's0'", "sensor in ('s0', 's2')")))
+    where = chance.choice((" and ", " or ")).join(conditions)
+    names = parse(where).names
+    tolerance = {name: amount for name, amount in asked.tolerance.items() if name not in names}
+    return replace(asked, tolerance=tolerance, where=where)
+
+
+def tightened(asked: SubscriptionDocument, schema: Schema, chance: Random, identity: str) -> SubscriptionDocument:
+    """Somebody who asks for less error of one property, and so makes publishers tell more."""
+    tolerant = [p for p in schema.wire if p.kind in TOLERANT_KINDS and p is not schema.time]
+    named: dict[str, Any] = {p.name: 0 for p in tolerant if chance.random() < 0.5}
+    return SubscriptionDocument(schema.name, identity, named, default_tolerance=asked.default_tolerance)
+
+
+def allowed(schema: Schema, p: Property, asked: SubscriptionDocument) -> Fraction:
+    """How far off a subscription lets a property be; an idle band is part of it where it did not name the property."""
+    deciding = parse(asked.where).names if asked.where is not None else ()
+    if p.name in deciding or (not isinstance(asked.exact, bool) and p.name in asked.exact):
+        return Fraction(0)
+    amount = tolerance_of(schema, p, asked.demand)
+    idle = p.idle_band is not None and p.name not in asked.tolerance
+    return amount + decimal(p.idle_band) if idle and p.idle_band else amount
+
+
+def _tolerance(p: Property, chance: Random) -> float | str:
+    return chance.choice((0, 10, 500)) if p.kind is Kind.GEO else chance.choice(_TOLERANCES)

@@ -1,0 +1,198 @@
+"""One deterministic world: a virtual clock, a broker in memory, seeded faults, and publishers and subscribers that die.
+
+Everything that happens follows from one number. A world that went wrong goes wrong again:
+
+    python -m thinwire.testing.worlds.stream_world SEED
+
+tells the story of a seed and what it broke.
+
+>>> report = World(7).run()
+>>> report.violations, World(7).run() == report
+([], True)
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from random import Random
+
+from thinwire.clock import VirtualClock
+from thinwire.schema import Schema
+from thinwire.testing.worlds.lossy_transport_memory import MemoryBroker
+from thinwire.testing.worlds.transport_faults import Faults
+from thinwire.testing.worlds.world_incidents import INCIDENTS, draw_faults
+from thinwire.testing.worlds.world_observer import Observer
+from thinwire.testing.worlds.world_sensors_world_readings import Sensors, draw_schema
+from thinwire.testing.worlds.world_sites import PublishingSite
+from thinwire.testing.worlds.world_sites_world_subscribing import SubscribingSite
+
+_TICK = 0.5
+_PATIENCE = 10.0
+"""seconds in which a reader that asks must be ready once the faults are over"""
+
+
+@dataclass
+class Report:
+    """What happened under a seed.
+
+    let_through: wrong frames that met the one-byte check by chance and were taken; what they did until the next key
+    frame is not counted as a violation, see `docs/testing.md`
+    """
+
+    seed: int
+    events: int = 0
+    delivered: int = 0
+    frames: int = 0
+    restarts: int = 0
+    resyncs: int = 0
+    let_through: int = 0
+    violations: list[str] = field(default_factory=list)
+    story: list[str] = field(default_factory=list)
+
+
+class World:
+    """Everything of one seed."""
+
+    def __init__(self, seed: int, *, compiled: bool | None = None) -> None:
+        self.seed = seed
+        chance = self.chance = Random(seed)
+        self.clock = VirtualClock(100.0)
+        self.report = Report(seed)
+        served = chance.random() < 0.25
+        self.compiled = served if compiled is None else compiled
+        self._gapless = chance.random() < 0.5
+        self._wide = not self._gapless or chance.random() < 0.2
+        self.calm = chance.random() < 0.15
+        self.broker = MemoryBroker(self.clock, draw_faults(chance, calm=self.calm), seed, gapless=self._gapless)
+        self._schemas: dict[bytes, Schema] = {}
+        self.announced: list[tuple[float, Schema]] = []
+        self.publishers = [self._publisher(number) for number in range(chance.choice((1, 1, 2)))]
+        self.subscribers = [self._subscriber(number) for number in range(chance.choice((1, 2, 3)))]
+        self._steps = chance.choice((20, 60, 150))
+        self._busy = chance.choice((1, 2, 6))
+
+    def run(self) -> Report:
+        """Let it all happen, then let it come to rest, and say what went wrong."""
+        for site in self.publishers:
+            site.start(self.clock.now())
+        for _ in range(self._steps):
+            self._step()
+        self._come_to_rest()
+        return self._conclude()
+
+    def _step(self) -> None:
+        chance = self.chance
+        self.clock.advance(_TICK)
+        if chance.random() < 0.15:
+            chance.choice(INCIDENTS)(self, chance.choice(self.publishers), chance.choice(self.subscribers))
+        self._everybody_works(chance.randint(0, self._busy))
+
+    def _everybody_works(self, events: int) -> None:
+        now = self.clock.now()
+        while self.announced and self.announced[0][0] <= now:
+            schema = self.announced.pop(0)[1]
+            self._schemas[schema.fingerprint] = schema
+        for site in self.publishers:
+            site.work(now, events)
+        for reader in self.subscribers:
+            reader.work(now)
+
+    def _come_to_rest(self) -> None:
+        """No more faults; all are up again; what is on its way arrives; then readers must find back by themselves."""
+        self.tell("everything comes to rest")
+        self.broker.inject(Faults())
+        for site in self.publishers:
+            site.paused = False
+            if not site.alive:
+                site.start(self.clock.now())
+        for reader in self.subscribers:
+            reader.paused, reader.unlucky = False, 0.0
+            if reader.subscriber is None:
+                reader.start()
+        self.broker.step()
+        while (due := self.broker.next_due()) is not None:
+            self._quiet_until(due)
+            self.broker.step()
+        self._quiet_until(self.clock.now() + _PATIENCE)
+        for reader in self.subscribers:
+            if reader.resync == "request" and not reader.settled:
+                self.report.violations.append(f"{reader.name} asked for key frames and is not ready in time")
+        for site in self.publishers:
+            site.round(self.clock.now())
+        self._everybody_works(events=0)
+
+    def _quiet_until(self, time: float) -> None:
+        while self.clock.now() < time:
+            self.clock.advance(1.0)
+            self._everybody_works(self.chance.randint(0, 1))
+
+    def _conclude(self) -> Report:
+        report = self.report
+        for reader in self.subscribers:
+            assert reader.observer is not None
+            assert reader.subscriber is not None
+            reader.observer.finish(reader.subscriber.state)
+            for life, observer in enumerate([*reader.finished, reader.observer], 1):
+                self._account(f"{reader.name}, life {life}", observer)
+            report.let_through += reader.let_through
+            report.resyncs += reader.subscriber.counts.resyncs
+        report.events = sum(len(site.truth.events) for site in self.publishers)
+        report.frames = sum(site.frames for site in self.publishers)
+        return report
+
+    def _account(self, name: str, observer: Observer) -> None:
+        self.report.delivered += observer.events
+        self.report.violations += [f"{name}: {what}" for what in observer.violations]
+
+    def _publisher(self, number: int) -> PublishingSite:
+        chance = self.chance
+        large = chance.random() < 0.1
+        schema = draw_schema(chance, odd=not self.compiled, noted=large)
+        self._schemas[schema.fingerprint] = schema
+        chatter = 0.2 if large else chance.choice((0.1, 0.5, 1))
+        sensors = Sensors(chance, sources=6 if large else chance.choice((1, 3, 4)), chatter=chatter, large=large)
+        return PublishingSite(
+            f"p{number}",
+            schema,
+            sensors,
+            chance,
+            self.broker,
+            wide=self._wide,
+            compiled=self.compiled,
+            linger=chance.random() < 0.6,
+            tell=self.tell,
+        )
+
+    def _subscriber(self, number: int) -> SubscribingSite:
+        chance = self.chance
+        reader = SubscribingSite(
+            f"r{number}",
+            chance.choice(self.publishers),
+            self._schemas.get,
+            self.broker,
+            resync=chance.choice(("request", "request", "wait")),
+            compiled=self.compiled,
+            tell=self.tell,
+            chance=Random(f"{self.seed}:{number}"),
+            unlucky=0.02 if not self.calm and chance.random() < 0.1 else 0.0,
+        )
+        if chance.random() < 0.7:
+            reader.start()
+        return reader
+
+    def tell(self, what: str) -> None:
+        self.report.story.append(f"{self.clock.now():9.2f}  {what}")
+
+
+def main(arguments: list[str]) -> int:
+    """Tell the story of a seed."""
+    report = World(int(arguments[0])).run()
+    lines = [*report.story, f"{report.events} events, {report.frames} frames, {report.delivered} deliveries"]
+    lines += [f"VIOLATION {what}" for what in report.violations] or ["nothing was violated"]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 1 if report.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,170 @@
+"""What one life of a subscriber was told, held against the truth.
+
+An event is *owed* to a subscriber's life if it was published after that life first knew every source. An owed event is
+*covered* when it was delivered, or when
+
+- a `Missed` with its source names its ordinal; or
+- it lies before the first event of its source delivered in this life of the publisher, or after the last one of a life
+  of the publisher that has ended, and a `Missed` without a source was told for a time of being lost that had not ended
+  when it was published: nobody can name events of a source, or of a life, never heard of.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from thinwire.codec import Audit, Delivery, Missed, State, Subscriber, Watermark
+from thinwire.schema import Event
+from thinwire.testing.worlds.world_observer_world_truth import Published, Source, Truth, decimal, distance
+from thinwire.wire.stream_state import CHAIN
+
+Place = tuple[int, Source]
+
+
+@dataclass
+class Observer:
+    """Checks every delivery of one subscriber's life; what is wrong is listed in `violations`."""
+
+    truth: Truth
+    violations: list[str] = field(default_factory=list)
+    delivered: dict[Place, set[int]] = field(default_factory=dict)
+    ready_since: float | None = None
+    tainted: set[int] = field(default_factory=set)
+    """lives of the publisher of which a frame passed that should not have: the one-byte check can be met by chance"""
+    events: int = 0
+    _last: dict[Place, int] = field(default_factory=dict)
+    _missed: dict[Place, list[tuple[int, int]]] = field(default_factory=dict)
+    _lost_until: list[float] = field(default_factory=list)
+    _checked: int = 0
+
+    def take(self, told: list[Delivery], incarnation: int, version: int, now: float) -> None:
+        """Everything one message brought."""
+        for thing in told:
+            if isinstance(thing, Event):
+                self._event(thing, incarnation, version)
+            elif isinstance(thing, Missed):
+                self._missing(thing, incarnation)
+            elif isinstance(thing, Watermark):
+                self._watermark(thing, incarnation)
+            elif isinstance(thing, Audit):
+                self._audit(thing)
+
+    def settle(self, state: State, now: float) -> None:
+        """Where the subscriber stands after a message."""
+        if state is State.READY:
+            if self.ready_since is None:
+                self.ready_since = now
+            if self._lost_until and self._lost_until[-1] == math.inf:
+                self._lost_until[-1] = now
+
+    def finish(self, state: State) -> None:
+        """After a last round without faults: everything owed must be covered."""
+        if state is not State.READY:
+            self._wrong(f"is {state.value} after a last round of key frames")
+            return
+        self._check_until(math.inf, "at the end")
+
+    def taint(self, incarnation: int) -> None:
+        """A wrong frame passed: of this life nothing can be held against the subscriber but promises."""
+        self.tainted.add(incarnation)
+
+    def _event(self, event: Event, incarnation: int, version: int) -> None:
+        self.events += 1
+        place = (incarnation, event.source)
+        actual = self.truth.find(incarnation, event.source, event.ordinal)
+        name = f"{event.source[0]} #{event.ordinal} of life {incarnation}"
+        if actual is None:
+            self._wrong(f"{name} was never published")
+            return
+        seen = self.delivered.setdefault(place, set())
+        if incarnation not in self.tainted:
+            if event.ordinal in seen:
+                self._wrong(f"{name} delivered twice")
+            elif event.ordinal <= self._last.get(place, 0):
+                self._wrong(f"{name} delivered after #{self._last[place]}")
+            if self._is_named_missed(place, event.ordinal):
+                self._wrong(f"{name} delivered after it was said to be missed")
+        seen.add(event.ordinal)
+        self._last[place] = event.ordinal
+        self._promise(event, actual, version, name)
+
+    def _promise(self, event: Event, actual: Published, version: int, name: str) -> None:
+        schema = self.truth.schemas[actual.incarnation]
+        for p in schema.wire:
+            bound = event.bound[p.name]
+            if bound is None:
+                continue
+            off = distance(p, event[p.name], actual.values.get(p.name))
+            if off > decimal(bound):
+                self._wrong(f"{name}: {p.name} is {event[p.name]!r}, was {actual.values.get(p.name)!r}, bound {bound}")
+            allowed = self.truth.tolerance(actual.incarnation, (actual.version, version), p)
+            if decimal(bound) > allowed and p.kind != "geo":
+                self._wrong(f"{name}: {p.name} has bound {bound}, above its tolerance {float(allowed)}")
+
+    def _missing(self, missed: Missed, incarnation: int) -> None:
+        if missed.source is None:
+            self._lost_until.append(math.inf)
+            return
+        place = (incarnation, missed.source)
+        assert missed.last is not None
+        first = missed.first or 1
+        self._missed.setdefault(place, []).append((first, missed.last))
+        if incarnation in self.tainted:
+            return
+        if missed.reason == "diverged":
+            self._wrong(f"{missed.source[0]} #{missed.last} of life {incarnation} diverged without cause")
+            return
+        seen = self.delivered.get(place, set())
+        told = [ordinal for ordinal in range(first, missed.last + 1) if ordinal in seen]
+        if told:
+            self._wrong(f"{missed.source[0]} #{told[0]} of life {incarnation} said to be missed after its delivery")
+
+    def _watermark(self, mark: Watermark, incarnation: int) -> None:
+        self._check_until(mark.time, f"at watermark {mark.time}")
+
+    def _audit(self, audit: Audit) -> None:
+        for name, off in audit.errors.items():
+            bound = audit.bound[name]
+            if bound is not None and off > bound:
+                self._wrong(f"audit of {audit.source[0]} #{audit.ordinal}: {name} is off by {off}, bound {bound}")
+
+    def _check_until(self, time: float, when: str) -> None:
+        """All events published before this time must be covered by now."""
+        events = self.truth.events
+        while self._checked < len(events) and events[self._checked].time < time:
+            event = events[self._checked]
+            self._checked += 1
+            if self._is_owed(event) and not self._is_covered(event):
+                name = f"{event.source[0]} #{event.ordinal} of life {event.incarnation}"
+                self._wrong(f"{name}, published at {event.time}, is neither delivered nor missed {when}")
+
+    def _is_owed(self, event: Published) -> bool:
+        return self.ready_since is not None and event.time > self.ready_since and event.incarnation not in self.tainted
+
+    def _is_covered(self, event: Published) -> bool:
+        place = (event.incarnation, event.source)
+        seen = self.delivered.get(place, set())
+        if event.ordinal in seen or self._is_named_missed(place, event.ordinal):
+            return True
+        first, last = (min(seen), max(seen)) if seen else (math.inf, 0)
+        ended = event.incarnation < self.truth.incarnation
+        unheard = event.ordinal < first and (seen or ended)
+        return bool((unheard or (ended and event.ordinal > last)) and self._was_lost(event.time))
+
+    def _was_lost(self, time: float) -> bool:
+        return bool(self._lost_until) and self._lost_until[-1] >= time
+
+    def _is_named_missed(self, place: Place, ordinal: int) -> bool:
+        return any(first <= ordinal <= last for first, last in self._missed.get(place, ()))
+
+    def _wrong(self, what: str) -> None:
+        self.violations.append(what)
+
+
+def chain_state(subscriber: Subscriber | None) -> tuple[int, int, int] | None:
+    """Life, next sequence and running check of a subscriber that is not lost."""
+    if subscriber is None or subscriber.replica is None or subscriber.state is State.WAITING:
+        return None
+    replica = subscriber.replica
+    return replica.incarnation, replica.sequence, replica.link.cells[CHAIN]

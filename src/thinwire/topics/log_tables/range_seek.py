@@ -1,0 +1,182 @@
+"""Bringing receiving ends to a place of a log: where a reader from the beginning would stand, without having read it.
+
+The nearest start before the place is a checkpoint of the publisher's link or the beginning of a round of key frames.
+From there everything is read in silence. Where a round was not complete by the place, the one before it is tried.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from thinwire.brokers.protocol_broker import Span
+from thinwire.brokers.protocol_source import LogSource
+from thinwire.codec import State, Subscriber
+from thinwire.codec.stream_snapshot import into_subscriber
+from thinwire.errors import CorruptCheckpoint, PeerFault, RegistryError, UnknownSchema
+from thinwire.topics.checkpoint_store import Checkpoint, index_key, read_index
+from thinwire.topics.log_position_track import Track
+from thinwire.topics.log_seek_seeking import ROUNDS
+from thinwire.topics.log_tables.table_layout import TopicSchemas
+from thinwire.topics.names import CHECKPOINTS, log_of, publisher_in, publisher_subjects
+
+FILTERED = 64
+"""publishers to ask the broker for by name; of more, everything is read"""
+
+_log = logging.getLogger("thinwire.landing")
+
+
+class Start(NamedTuple):
+    """Where a link begins to read, what it is then, and whether there may be an earlier place that tells more."""
+
+    link: Subscriber
+    first: int
+    by_keys: bool
+
+
+class Seeker:
+    """The ways into one topic's log.
+
+    read: messages read in silence so far
+    """
+
+    def __init__(self, source: LogSource, topic: str, schemas: TopicSchemas, span: Span) -> None:
+        self.read = 0
+        self._source = source
+        self._track = Track(topic)
+        self._schemas = schemas
+        self._whole = span.messages == span.last - span.first + 1
+        self._checkpoints = _checkpoints(source, topic, span)
+
+    def fresh(self, publisher: str) -> Subscriber:
+        """A link that knows nothing."""
+        schemas = self._schemas
+        return Subscriber(schemas.lookup, publisher=publisher, resync="wait", dictionaries=schemas.dictionary)
+
+    def bring(self, publishers: Iterable[str], place: int) -> dict[str, Subscriber]:
+        """Links of those publishers that the log or a checkpoint tells of before the place, brought there."""
+        found = {name: self._start(name, place) for name in publishers}
+        started = {name: start for name, start in found.items() if start is not None}
+        waiting = dict(started)
+        for _ in range(ROUNDS):
+            self._run_up(waiting, place)
+            waiting = self._earlier(waiting)
+            if not waiting:
+                break
+            started |= waiting
+        for start in started.values():
+            start.link.passed_over = True
+        return {name: start.link for name, start in started.items()}
+
+    def reach(self, publisher: str, place: int) -> int:
+        """The offset from which this publisher's link would have to read to stand at a place; the place itself where
+        nothing has to be read."""
+        key = self._source.last(self._track.log, self._track.keys(publisher), up_to=place - 1)
+        kept = self._kept(publisher, place)
+        return max(key.offset if key is not None else 0, kept.offset + 1 if kept is not None else 0) or place
+
+    @property
+    def kept(self) -> list[int]:
+        """The offsets of the checkpoints that can be used."""
+        return [one.offset for one in self._checkpoints]
+
+    def _start(self, publisher: str, before: int) -> Start | None:
+        """The last start before a place."""
+        key = self._source.last(self._track.log, self._track.keys(publisher), up_to=before - 1)
+        kept = self._kept(publisher, before)
+        if kept is not None and (key is None or kept.offset >= key.offset):
+            restored = self._restored(publisher, kept)
+            if restored is not None:
+                return Start(restored, kept.offset + 1, by_keys=False)
+        return Start(self.fresh(publisher), key.offset, by_keys=True) if key is not None else None
+
+    def _kept(self, publisher: str, before: int) -> Checkpoint | None:
+        usable = (
+            one
+            for one in reversed(self._checkpoints)
+            if one.offset < before and self._track.part(publisher) in one.parts
+        )
+        return next(usable, None)
+
+    def _restored(self, publisher: str, kept: Checkpoint) -> Subscriber | None:
+        name = self._track.part(publisher)
+        pieces = [self._source.document(CHECKPOINTS, key) for key in kept.pieces(name)]
+        try:
+            return restored(self.fresh, publisher, kept.assembled(name, pieces), self._schemas)
+        except (CorruptCheckpoint, UnknownSchema) as problem:
+            _log.warning("%s: the checkpoint at %d is left aside: %s", kept.topic, kept.offset, problem)
+            return None
+
+    def _earlier(self, starts: dict[str, Start]) -> dict[str, Start]:
+        """For those that key frames have not told everything, the start before, if there is one."""
+        lost = {name: one for name, one in starts.items() if one.by_keys and one.link.state is not State.READY}
+        found = {name: self._start(name, one.first) for name, one in lost.items()}
+        return {name: one for name, one in found.items() if one is not None}
+
+    def _run_up(self, starts: dict[str, Start], place: int) -> None:
+        """Feed the links everything from their starts up to the place, which is not fed itself."""
+        first = min((one.first for one in starts.values()), default=place)
+        if first >= place:
+            return
+        filtered = self._whole and len(starts) <= FILTERED
+        subjects = [self._track.subjects(name) for name in sorted(starts)] if filtered else ()
+        for one in starts.values():
+            one.link.passed_over = False
+        before = first - 1
+        for block in self._source.read_blocks(self._track.log, first, place - 1, subjects=subjects):
+            self.read += len(block.payloads)
+            for offset, subject, payload in zip(block.offsets.tolist(), block.subjects, block.payloads, strict=True):
+                if not filtered and offset > before + 1:
+                    _lose(starts, before)
+                before = offset
+                start = starts.get(publisher_in(subject))
+                if start is not None and offset >= start.first:
+                    self._feed(start.link, payload, offset)
+
+    def _feed(self, link: Subscriber, payload: bytes, offset: int) -> None:
+        """One message in silence; a link that cannot read it is lost, and stays so until the next key frames."""
+        try:
+            link.receive(payload, now=0.0)
+        except UnknownSchema as unknown:
+            if self._schemas.learn(bytes.fromhex(unknown.fingerprint)):
+                link.receive(payload, now=0.0)
+        except PeerFault as fault:
+            link.lose("refused")
+            _log.warning("%s: the message at %d cannot be read: %s", link.publisher, offset, fault)
+
+
+def restored(fresh: Callable[[str], Subscriber], publisher: str, data: bytes, schemas: TopicSchemas) -> Subscriber:
+    """A link as it was when its state was kept; raises `CorruptCheckpoint` or `UnknownSchema`."""
+    link = fresh(publisher)
+    try:
+        into_subscriber(link, data)
+    except UnknownSchema as unknown:
+        schemas.learn(bytes.fromhex(unknown.fingerprint))
+        into_subscriber(link, data)
+    return link
+
+
+def _lose(starts: dict[str, Start], offset: int) -> None:
+    """Messages after this offset are gone: whoever had begun to read knows nothing any more."""
+    for one in starts.values():
+        if one.first <= offset:
+            one.link.lose("gap")
+
+
+def _checkpoints(source: LogSource, topic: str, span: Span) -> list[Checkpoint]:
+    """The checkpoints from which this log can be read on."""
+    value = source.document(CHECKPOINTS, index_key(topic))
+    try:
+        found = read_index(topic, value) if value is not None else []
+    except RegistryError as problem:
+        _log.warning("%s: the index of checkpoints cannot be read: %s", topic, problem)
+        return []
+    usable = [one for one in found if one.complete and span.first - 1 <= one.offset <= span.last]
+    return [one for one in usable if _is_of_this_log(source, topic, one)]
+
+
+def _is_of_this_log(source: LogSource, topic: str, checkpoint: Checkpoint) -> bool:
+    """Was the message before it there when it was taken? A log may have been deleted and made again."""
+    stored = source.last(log_of(topic), publisher_subjects(topic), up_to=checkpoint.offset)
+    return stored is None or stored.time <= checkpoint.time

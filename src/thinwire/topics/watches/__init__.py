@@ -1,0 +1,1 @@
+"""Package marker of watches: documents, evaluation and log."""

@@ -1,0 +1,132 @@
+"""The log of one topic as a watch reads it: message by message, each with what it says of the watch's quantities."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from thinwire.brokers.protocol_broker import Broker, LogReader, Stored
+from thinwire.clock import Clock
+from thinwire.codec import Delivery, State
+from thinwire.codec.decoder_state_replica import Replica
+from thinwire.errors import BrokerUnavailable, PeerFault
+from thinwire.filters.composite import Entry
+from thinwire.schema import Event
+from thinwire.topics.log_decoder_asking import Requests
+from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_decoder_learning import read_on
+from thinwire.topics.log_position_track import Track
+from thinwire.topics.log_seek_seeking import rewind
+from thinwire.topics.names import log_of, publisher_in, publisher_subjects
+from thinwire.topics.topic import Topic
+from thinwire.topics.watches.watch_documents_notices import WatchNotice
+from thinwire.topics.watches.watch_quantities import Told, TopicQuantities
+
+NEARBY = 65_536
+"""messages to read for a watch that begins now; beyond that publishers are asked for key frames"""
+AHEAD = 256
+"""messages read ahead"""
+RETRY = 1.0
+
+
+class TopicLog:
+    """A reader of one topic's log.
+
+    place: the offset of the first message it reads; heard: when each publisher was last heard, by this process's clock
+    """
+
+    def __init__(self, broker: Broker, clock: Clock, view: Topic, quantities: TopicQuantities) -> None:
+        self.view = view
+        self.topic = view.name
+        self.place = 1
+        self.heard: dict[str, float] = {}
+        self._broker = broker
+        self._clock = clock
+        self._quantities = quantities
+        self._requests = Requests(broker, view.name)
+        self._inlet = Inlet(view.lookup, dictionaries=view.dictionary)
+        self._stood: dict[str, Replica] = {}
+        self._reader: LogReader | None = None
+
+    async def begin(self, place: int, *, fresh: bool) -> list[Told]:
+        """Go to a place; where every source stands before it. `fresh`: begin there although little may be known."""
+        furthest = NEARBY if fresh else None
+        track, learn = Track(self.topic), self._learn
+        self._inlet = await rewind(self._broker, track, place, self._inlet, learn=learn, furthest=furthest)
+        self._inlet.offset, self.place = place - 1, place
+        self._reader = await self._broker.read(
+            log_of(self.topic), first=place, subjects=[publisher_subjects(self.topic)], limit=AHEAD
+        )
+        if not self._inlet.links or any(self._inlet.lost()):
+            await self._requests.call()
+        return [await self._standing(name) for name in sorted(self._inlet.links)]
+
+    async def next(self, timeout: float) -> Told | None:
+        """What the next message says; None when none came within so many seconds."""
+        assert self._reader is not None
+        stored = await self._reader.next(timeout)
+        if stored is None:
+            await self._requests.ask(self._inlet, self._clock.now())
+            return None
+        publisher, unread = publisher_in(stored.subject), list[WatchNotice]()
+        found = await self._receive(stored, unread)
+        told = self._quantities.told(publisher, stored, found, self._stands_anew(publisher))
+        self.heard[publisher] = asyncio.get_running_loop().time()
+        if any(self._inlet.lost()):
+            await self._requests.ask(self._inlet, self._clock.now())
+        return told._replace(notices=[*unread, *told.notices])
+
+    def done(self, told: Told) -> None:
+        """A message is worked off, or waits elsewhere, and makes room for another."""
+        assert self._reader is not None
+        self._reader.done(told.entry.offset)
+
+    async def close(self) -> None:
+        if self._reader is not None:
+            await self._reader.close()
+
+    async def _standing(self, publisher: str) -> Told:
+        """Where a publisher's sources stand before the place, by its last message there."""
+        self.heard[publisher] = asyncio.get_running_loop().time()
+        last = await self._broker.last(
+            log_of(self.topic), publisher_subjects(self.topic, publisher), up_to=self.place - 1
+        )
+        stored = Stored(self.place - 1, "", b"", last.time if last is not None else 0.0)
+        told = self._quantities.told(publisher, stored, (), self._stands_anew(publisher))
+        return told._replace(entry=_without_mark(told))
+
+    def _stands_anew(self, publisher: str) -> list[Event]:
+        """Where all sources stand, once for every beginning of a link: key frames tell values without events."""
+        link = self._inlet.link(publisher)
+        if link.state is not State.READY or link.replica is None or link.replica is self._stood.get(publisher):
+            return []
+        self._stood[publisher] = link.replica
+        return link.present()
+
+    async def _receive(self, stored: Stored, unread: list[WatchNotice]) -> list[Delivery]:
+        """What a message brings; a schema or a dictionary that is not known yet is asked for."""
+        publisher, now = publisher_in(stored.subject), self._clock.now()
+
+        def complain(fault: PeerFault) -> None:
+            facts = {"offset": stored.offset, "reason": str(fault)}
+            unread.append(WatchNotice("unreadable", self.topic, publisher, facts))
+
+        try:
+            return self._inlet.receive(stored, now)
+        except PeerFault as fault:
+            again = partial(self._inlet.pass_on, stored, now)
+            return await read_on(self._inlet.link(publisher), fault, again, self._learn, complain)
+
+    async def _learn(self, name: bytes) -> bool:
+        """Ask for what is not known, however long the broker is away: the message behind it cannot be passed over."""
+        while True:
+            try:
+                return await self.view.learn(name)
+            except BrokerUnavailable:
+                await asyncio.sleep(RETRY)
+
+
+def _without_mark(told: Told) -> Entry:
+    """Nothing was read that could say how far the log is complete."""
+    entry = told.entry
+    return Entry(entry.feed, entry.offset, entry.readings)

@@ -1,1 +1,0 @@
-"""Drawing a workload of any size, row by row."""

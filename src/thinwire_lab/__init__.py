@@ -1,0 +1,1 @@
+"""The laboratory of thinwire: measurements, reproductions and simulations."""

@@ -1,0 +1,1 @@
+"""Package marker of the laboratory's commands."""

@@ -1,0 +1,101 @@
+"""`thinwire samples [NAME]`: sample streams as JSON lines, their schemas, and how they compare with the original."""
+
+from __future__ import annotations
+
+import json as json_text
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from thinwire.cli.output import JsonOption, Output
+from thinwire.demo import building
+from thinwire.errors import ConfigError
+from thinwire.schema.turtle import to_turtle
+from thinwire_lab.bench.building_bench_building_calibration import Row
+from thinwire_lab.streams.formats import FORMATS
+from thinwire_lab.workload.samples import market, taxi
+
+
+class Sample(NamedTuple):
+    """A source of sample events: what it is, and the module that makes them."""
+
+    what: str
+    module: Any
+
+
+SAMPLES = {
+    "building": Sample("a solar-thermal cooling plant, 37 measurements, one event a second", building),
+    "market": Sample("minute bars of stocks in whole cents, one event a trading minute and stock", market),
+    "taxi": Sample("taxis that say where they are, one event a second each, regions of 500 m by 500 m", taxi),
+}
+
+NameArgument = Annotated[str | None, typer.Argument(help="The sample; without it all are listed.")]
+CountOption = Annotated[int, typer.Option("-n", help="How many events.", min=0)]
+SeedOption = Annotated[int, typer.Option("--seed", help="Another seed, another stream.", min=0)]
+SourcesOption = Annotated[
+    int, typer.Option("--sources", help="How many plants, stocks or taxis.", min=1, max=taxi.MAX_SOURCES)
+]
+SchemaOption = Annotated[bool, typer.Option("--schema", help="Print the schema instead of events.")]
+TurtleOption = Annotated[bool, typer.Option("--turtle", help="The schema as RDF in Turtle.")]
+CalibrationOption = Annotated[bool, typer.Option("--calibration", help="Compare with the original's published sizes.")]
+EventsOption = Annotated[int, typer.Option("--events", help="Events the calibration averages over.", min=2)]
+
+
+def samples(
+    name: NameArgument = None,
+    count: CountOption = 10,
+    seed: SeedOption = 1,
+    sources: SourcesOption = 1,
+    schema: SchemaOption = False,
+    turtle: TurtleOption = False,
+    calibration: CalibrationOption = False,
+    events: EventsOption = 20_000,
+    json: JsonOption = False,
+) -> None:
+    """Write sample events as JSON lines; without a name, list the samples."""
+    output = Output(json)
+    if name is None:
+        _list(output)
+        return
+    module = _sample(name).module
+    if schema or turtle:
+        print(to_turtle(module.schema()) if turtle else json_text.dumps(module.schema().to_document(), indent=2))
+    elif calibration:
+        _calibration(output, name, _rows(name, module, events, seed))
+    elif json:
+        output.document({"sample": name, "seed": seed, "events": list(module.events(count, seed, sources))})
+    else:
+        for event in module.events(count, seed, sources):
+            print(FORMATS["json"].encode(event, module.schema()).decode())
+
+
+def _sample(name: str) -> Sample:
+    if name not in SAMPLES:
+        raise ConfigError("no such sample", sample=name, choose_from=sorted(SAMPLES))
+    return SAMPLES[name]
+
+
+def _rows(name: str, module: Any, events: int, seed: int) -> list[Row]:
+    if name != "building":
+        raise ConfigError("this sample has no original to compare with", sample=name)
+    from thinwire_lab.bench.building_bench_building_calibration import calibration
+
+    return calibration(events, seed)
+
+
+def _list(output: Output) -> None:
+    output.table("samples", ("name", "what"), [(name, sample.what) for name, sample in SAMPLES.items()])
+    output.document({"samples": [{"name": name, "what": sample.what} for name, sample in SAMPLES.items()]})
+
+
+def _calibration(output: Output, name: str, rows: list[Row]) -> None:
+    columns = ("what", "measured", "unit", "published", "low", "high", "within")
+    cells = [(r.what, r.measured, r.unit, r.published, r.low, r.high, _verdict(r)) for r in rows]
+    output.table(f"{name}: generated beside published", columns, cells)
+    output.document({"sample": name, "rows": [dict(zip(columns, row, strict=True)) for row in cells]})
+
+
+def _verdict(row: Row) -> str | None:
+    if row.low is None and row.high is None:
+        return None
+    return "within" if row.within else "outside"

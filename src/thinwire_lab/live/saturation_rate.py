@@ -1,0 +1,154 @@
+"""The knee of a stack: the highest rate four publishers and twenty subscribers hold on two cores."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from statistics import median
+
+from thinwire.demo.process_group_processes import two_cores
+from thinwire_lab.live.live_feed_feed import feed_schema
+from thinwire_lab.live.load_chain import Chain, Shape
+from thinwire_lab.live.load_chain_outcome import Outcome
+from thinwire_lab.live.saturation_rate_search import climb, confirm
+
+LINGER = 0.05
+FIRST = {
+    "thinwire": 26_000.0,
+    "every event": 22_000.0,
+    "json": 1_500.0,
+    "json-batched": 20_000.0,
+    "five classes": 16_000.0,
+    "dictionaries": 24_000.0,
+    "spelled out": 9_000.0,
+    "spelled out, dictionaries": 9_000.0,
+}
+"""where the first search begins; the later ones begin where it ended"""
+SHAPES = {
+    "thinwire": Shape("thinwire", linger=LINGER, emit="changes"),
+    "every event": Shape("thinwire", linger=LINGER, emit="all"),
+    "json": Shape("json", linger=LINGER),
+    "json-batched": Shape("json-batched", linger=LINGER),
+    "five classes": Shape("thinwire", linger=LINGER, emit="changes", classes=(0.5, 1.0, 2.0, 4.0, 8.0)),
+    "dictionaries": Shape("thinwire", linger=LINGER, emit="changes", dictionaries="service"),
+    "spelled out": Shape("thinwire", linger=LINGER, emit="changes", format="json"),
+    "spelled out, dictionaries": Shape(
+        "thinwire", linger=LINGER, emit="changes", format="json", dictionaries="service"
+    ),
+}
+"""what is searched: ours with subscribers that ask for changes, for every event, or in classes, with compact frames and
+with frames of JSON, either with dictionaries, and the references"""
+_log = logging.getLogger("thinwire.evaluation")
+
+REHEARSAL = 500.0
+"""events a second of the round that only makes everybody known to everybody"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long each try takes, in seconds, and how often the whole is done.
+
+    short: of a try while searching; long: of the one that confirms; precision: see `climb`
+    easy: p99 in milliseconds below which a short try must stay: one that just meets the limit would not for long
+    """
+
+    short: float = 6.0
+    long: float = 60.0
+    runs: int = 3
+    precision: float = 1.08
+    stride: float = 1.5
+    again: float = 1.15
+    easy: float = 200.0
+
+    def how(self, runs_made: int) -> str:
+        """In words, for a stack that was searched so many times."""
+        runs = f"median of {runs_made} runs" if runs_made > 1 else "one run"
+        return f"{runs}, tries of {self.short:g} s, confirmed for {self.long:g} s"
+
+
+QUICK = Plan(short=3.0, long=5.0, runs=1, precision=1.3, stride=2.0)
+
+
+@dataclass
+class Knees:
+    """The knees a stack had, one a run.
+
+    rounds: those that confirmed them; failed: the last round that was not held; others: see `Outcome`, the largest
+    """
+
+    kind: str
+    rates: list[float] = field(default_factory=list)
+    rounds: list[Outcome] = field(default_factory=list)
+    failed: Outcome | None = None
+    others: float = 0.0
+
+    @property
+    def knee(self) -> float:
+        return median(self.rates)
+
+
+async def knees(
+    kinds: Sequence[str], plan: Plan, progress: Callable[[float], None], beside: Sequence[str] = ()
+) -> dict[str, Knees]:
+    """The knees of several stacks, run by run in turn, so that a busy hour of the machine meets all of them.
+
+    beside: those of them that are searched once only
+    """
+    found = {kind: Knees(kind) for kind in kinds}
+    async with two_cores():
+        for run in range(plan.runs):
+            for place, kind in enumerate(kinds):
+                if run == 0 or kind not in beside:
+                    await _one(found[kind], plan)
+                progress((run * len(kinds) + place + 1) / (plan.runs * len(kinds)))
+    return found
+
+
+async def _one(found: Knees, plan: Plan) -> None:
+    async with _tries(found) as attempt:
+        first = not found.rates
+        start = FIRST[found.kind] if first else found.rates[-1] or FIRST[found.kind]
+
+        async def held(rate: float) -> bool:
+            found_out = await attempt(rate, plan.short)
+            return found_out.held and found_out.p99 < plan.easy
+
+        async def held_long(rate: float) -> bool:
+            found_out = await attempt(rate, plan.long)
+            if found_out.held:
+                found.rounds.append(found_out)
+            return found_out.held
+
+        rate = await climb(held, start, plan.stride if first else plan.again, plan.precision)
+        found.rates.append(await confirm(held_long, rate) if rate else 0.0)
+
+
+@asynccontextmanager
+async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitable[Outcome]]]:
+    """Rounds on a chain that is kept as long as it loses nothing: one that choked must not burden the next try."""
+    chains: list[Chain] = []
+
+    async def attempt(rate: float, seconds: float) -> Outcome:
+        if not chains:
+            chain = Chain(SHAPES[found.kind], feed_schema())
+            await chain.__aenter__()
+            chains.append(chain)
+            await chain.round(REHEARSAL, 1.0)
+        outcome = await chains[0].round(rate, seconds)
+        found.others = max(found.others, outcome.others)
+        _log.info(
+            "%s, %.0f events/s, %g s: %s", found.kind, rate, seconds, outcome.trouble or f"p99 {outcome.p99:.0f} ms"
+        )
+        if not outcome.held:
+            found.failed = outcome
+        if outcome.lost:
+            await chains.pop().__aexit__(None, None, None)
+        return outcome
+
+    try:
+        yield attempt
+    finally:
+        for chain in chains:
+            await chain.__aexit__(None, None, None)

@@ -1,0 +1,118 @@
+"""What is compared: ways to bring events from publishers to subscribers, all over the same broker and client library.
+
+Making events, pacing, measuring and counting are the same for all of them; only sending and receiving differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any, Literal, Protocol, cast
+
+from thinwire.errors import ConfigError
+from thinwire.schema import Schema
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where events go, and how; plain values, so that a process can be told.
+
+    schema: as a document; tolerance: of the measurements, where the stack knows such a thing
+    linger: seconds for which a batch waits for more; emit: "all" events, or "changes", those that were sent
+    format: of frames; dictionaries: whether they are packed with what messages share
+    """
+
+    url: str
+    schema: Mapping[str, Any]
+    linger: float = 0.05
+    tolerance: float = 0.5
+    emit: Literal["all", "changes"] = "all"
+    format: Literal["compact", "json"] = "compact"
+    dictionaries: bool = False
+
+    @property
+    def topic(self) -> str:
+        return str(self.schema["name"])
+
+    def to_document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Sender(Protocol):
+    """A publisher's end."""
+
+    @property
+    def sent(self) -> int:
+        """Events that travelled, of those published so far."""
+
+    @property
+    def told(self) -> int:
+        """Events that reach a subscriber of those published so far."""
+
+    async def publish(self, events: Sequence[dict[str, Any]]) -> None:
+        """Take events that are due."""
+
+    async def flush(self) -> None:
+        """Return when everything is stored at the broker."""
+
+    async def close(self) -> None: ...
+
+
+class Receiver(Protocol):
+    """A subscriber's end."""
+
+    @property
+    def taken(self) -> int:
+        """Events that came so far, those left out because they showed no change included."""
+
+    @property
+    def missed(self) -> int:
+        """Events that are known to be lost."""
+
+    @property
+    def feed(self) -> str:
+        """What it reads: the "log" that publishers write, or a "channel"."""
+
+    async def next(self) -> Sequence[Mapping[str, Any]]:
+        """The events that came next, as many as came together."""
+
+    def sent(self, events: Sequence[Any]) -> Sequence[Any]:
+        """Those of them that travelled: the others were known to be so by silence."""
+
+    async def close(self) -> None: ...
+
+
+class Stack(Protocol):
+    """One way to do it: a connection for each end."""
+
+    async def prepare(self, route: Route) -> None:
+        """What has to be at the broker before anybody connects."""
+
+    async def sender(self, route: Route, name: str) -> Sender: ...
+
+    async def receiver(self, route: Route, name: str) -> Receiver: ...
+
+    async def stored(self, route: Route) -> int:
+        """Bytes the broker keeps of the topic."""
+
+
+STACKS = {
+    "thinwire": "thinwire_lab.live.stacks_thin:Thin",
+    "json": "thinwire_lab.live.json_stack:JsonEvents",
+    "json-batched": "thinwire_lab.live.json_stack:JsonBatches",
+}
+"""name -> where it is written, `module:class`"""
+
+
+def stack(name: str) -> Stack:
+    """The stack of this name."""
+    if name not in STACKS:
+        raise ConfigError("no such stack", stack=name, choose_from=sorted(STACKS))
+    module, _, kind = STACKS[name].partition(":")
+    return cast(Stack, getattr(import_module(module), kind)())
+
+
+def route_to(url: str, schema: Schema, **settings: Any) -> Route:
+    """A route for events of a schema."""
+    return Route(url, schema.to_document(), **settings)

@@ -1,0 +1,44 @@
+"""Chord: a ring of nodes, the ways between them, and messages to many of them at once.
+
+>>> ring = Ring.random(100, seed=1)
+>>> way = route(ring, 3, ring.ids[70])
+>>> way[0], way[-1], len(way) - 1 <= ring.bits
+(3, 70, True)
+"""
+
+from typing import TYPE_CHECKING
+
+from thinwire.lazy import contents
+
+if TYPE_CHECKING:
+    from thinwire_lab.overlay_sim.chord.key_handover import Event, Keeper, Numbering, State
+    from thinwire_lab.overlay_sim.chord.ring import Ring, key_of
+    from thinwire_lab.overlay_sim.chord.ring_multicast import Message, multicast, owners, range_multicast
+    from thinwire_lab.overlay_sim.chord.ring_routes import Routes, hops, route, routes
+else:
+    __getattr__, __dir__ = contents(
+        __name__,
+        {
+            "key_handover": "Event Keeper Numbering State",
+            "ring": "Ring key_of",
+            "ring_multicast": "Message multicast owners range_multicast",
+            "ring_routes": "Routes hops route routes",
+        },
+    )
+
+__all__ = [
+    "Event",
+    "Keeper",
+    "Message",
+    "Numbering",
+    "Ring",
+    "Routes",
+    "State",
+    "hops",
+    "key_of",
+    "multicast",
+    "owners",
+    "range_multicast",
+    "route",
+    "routes",
+]

@@ -1,0 +1,111 @@
+"""One message to many nodes, each exactly once: to a list of nodes, or to the owners of a range of keys.
+
+The published algorithms do not end: closed intervals send to a finger's neighbour twice, equal fingers (the usual case)
+send to the whole ring, and the last finger has no next one. Here fingers are distinct, intervals are half open, and a
+part of the work is taken out of the list before it is handed on.
+
+>>> ring = Ring([10, 40, 90, 200], bits=8)
+>>> [(m.sender, m.receiver) for m in multicast(ring, 0, {1, 3}) if m.processes]
+[(0, 1), (0, 3)]
+>>> owners(ring, 50, 100), sorted(m.receiver for m in range_multicast(ring, 0, 50, 100) if m.processes)
+([2, 3], [2, 3])
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
+
+from thinwire_lab.overlay_sim.chord.ring import Ring
+from thinwire_lab.overlay_sim.chord.ring_routes import route
+
+
+class Message(NamedTuple):
+    """A message from node to node; the first one, from outside, has no sender.
+
+    hops: how many messages led here
+    processes: is the receiver one of those it is meant for, or does it only hand it on?
+    """
+
+    sender: int | None
+    receiver: int
+    hops: int
+    processes: bool
+
+
+class _Span(NamedTuple):
+    """A part of a range: `node` sees to all keys up to `end`; with `tail` also to the owner of the range's end."""
+
+    sender: int | None
+    node: int
+    end: int
+    tail: bool
+    hops: int
+
+
+def multicast(ring: Ring, start: int, destinations: Iterable[int]) -> list[Message]:
+    """The messages that reach these nodes from a start, in the order in which they could be sent."""
+    sent: list[Message] = []
+    work: deque[tuple[int | None, int, set[int], int]] = deque([(None, start, set(destinations), 0)])
+    while work:
+        sender, node, left, hops = work.popleft()
+        sent.append(Message(sender, node, hops, node in left))
+        parts = _shared(ring, node, left - {node})
+        work += [(node, finger, part, hops + 1) for finger, part in parts]
+    return sent
+
+
+def range_multicast(ring: Ring, start: int, low: int, high: int) -> list[Message]:
+    """The messages that reach the owners of all keys from low to high, clockwise; the sender knows no node of them."""
+    way = route(ring, start, low)
+    sent = [Message(a, b, n + 1, False) for n, (a, b) in enumerate(pairwise(way))]
+    first, hops = way[-1], len(way) - 1
+    before = sent.pop().sender if sent else None
+    if ring.distance(low, int(ring.ids[first])) >= ring.distance(low, high):
+        return [*sent, Message(before, first, hops, True)]
+    return [*sent, *_spread(ring, _Span(before, first, high % ring.size, True, hops), first)]
+
+
+def owners(ring: Ring, low: int, high: int) -> list[int]:
+    """Who owns keys from low to high, clockwise: the nodes between, and the one that follows."""
+    node, found = ring.successor(low), list[int]()
+    while ring.distance(low, int(ring.ids[node])) < ring.distance(low, high) and node not in found[:1]:
+        found.append(node)
+        node = ring.after(node)
+    return found if node in found[:1] else [*found, node]
+
+
+def _shared(ring: Ring, node: int, left: set[int]) -> Iterator[tuple[int, set[int]]]:
+    """Which finger sees to which destinations: those from itself on, up to the next finger."""
+    if not left:
+        return
+    at = int(ring.ids[node])
+    ends = [*(ring.distance(at, int(ring.ids[finger])) for finger in ring.fingers(node)), ring.size]
+    far = {k: ring.distance(at, int(ring.ids[k])) for k in left}
+    for finger, (low, high) in zip(ring.fingers(node), pairwise(ends), strict=True):
+        if part := {k for k in left if low <= far[k] < high}:
+            yield finger, part
+
+
+def _spread(ring: Ring, whole: _Span, first: int) -> Iterator[Message]:
+    work = deque([whole])
+    while work:
+        span = work.popleft()
+        yield Message(span.sender, span.node, span.hops, True)
+        parts = list(_parts(ring, span))
+        work += parts
+        last = ring.after(span.node)
+        # Where a range nearly closes the ring, the owner of its end is the node it began with, and that has it.
+        if not parts and span.tail and int(ring.ids[span.node]) != span.end and last != first:
+            yield Message(span.node, last, span.hops + 1, True)
+
+
+def _parts(ring: Ring, span: _Span) -> Iterator[_Span]:
+    at = int(ring.ids[span.node])
+    reach = ring.distance(at, span.end)
+    inside = [f for f in ring.fingers(span.node) if ring.distance(at, int(ring.ids[f])) <= reach]
+    for finger, following in zip_longest(inside, inside[1:]):
+        end = span.end if following is None else (int(ring.ids[following]) - 1) % ring.size
+        yield _Span(span.node, finger, end, span.tail and following is None, span.hops + 1)

@@ -1,0 +1,174 @@
+"""Nodes come and go: what moves, what has to be said again, and what subscribers miss meanwhile.
+
+In every interval one value is published; a share of the nodes leaves, some of them without a word, and as many join. A
+crash is noticed at the end of the interval: until then its thresholds and all that hang below them get nothing. Then
+the next node takes over: with a copy it goes on where the other stopped; without one it has no subscribers until they
+register again, and no state, so it delivers the next value to all and centres on it. Where the interval index is with
+the publisher, no state is lost with a processor, and who registers again is told the value the others hold.
+
+The upkeep of the ring itself is the same for all schemes and not counted; a forwarder that died costs one more message,
+sent round it. All schemes are taken to deliver what OnlineGreedy does. The publisher stays: without it there is no
+stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thinwire.errors import ConfigError
+from thinwire_lab.overlay_sim.chord.ring import Numbers, Ring, free_ids
+from thinwire_lab.overlay_sim.chord.ring_routes import hops
+from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model
+from thinwire_lab.overlay_sim.dissemination.overlay_simulation_simulate import sites
+from thinwire_lab.overlay_sim.dissemination.schemes_schemes import SCHEMES
+from thinwire_lab.overlay_sim.dissemination.site_traffic_site import Site
+
+CRASHES = 0.5
+"""the part of those that go without handing over"""
+
+
+@dataclass
+class ChurnCosts:
+    """What churn adds, an interval on average.
+
+    handed: messages that move thresholds and subscribers from node to node
+    registered: messages in which subscribers register again
+    copied: messages that keep a copy with the next node
+    missed: deliveries that did not arrive, as a share of those due
+    extra: deliveries that were not needed, as a share of those due
+    astray: share of subscribers whose copy is further from the source than they allow
+    """
+
+    handed: float = 0.0
+    registered: float = 0.0
+    copied: float = 0.0
+    missed: float = 0.0
+    extra: float = 0.0
+    astray: float = 0.0
+
+    def document(self) -> dict[str, float]:
+        """Everything by name."""
+        return asdict(self)
+
+
+def churn(
+    nodes: int,
+    values: Numbers,
+    subscriptions: int,
+    share: float,
+    scheme: str = "SRI",
+    copies: bool = False,
+    seed: int = 1,
+    model: Model = PINNED,
+) -> ChurnCosts:
+    """One source on a ring of which this share of the nodes is replaced in every interval.
+
+    >>> walk = np.cumsum(np.random.default_rng(1).integers(-3, 4, 60))
+    >>> quiet, busy = (churn(100, walk, 300, share) for share in (0.0, 0.1))
+    >>> quiet == ChurnCosts(), busy.missed > 0, busy.handed > 0
+    (True, True, True)
+    """
+    if not 0 <= share <= 0.5:
+        raise ConfigError("outside its limits", field="share", value=share, lowest=0, highest=0.5)
+    if scheme not in SCHEMES:
+        raise ConfigError("no such scheme", scheme=scheme, choose_from=list(SCHEMES))
+    site = sites(Ring.random(nodes, seed, model.bits), ["source"], subscriptions, seed, model)[0]
+    play = _Play(site, int(values[0]), scheme, copies, np.random.default_rng([seed, nodes, 1]))
+    for value in values[1:]:
+        play.interval(int(value), share)
+    return play.costs()
+
+
+class _Play:
+    """The state of a run: who is where, what the filters hold, what the subscribers hold."""
+
+    def __init__(self, site: Site, value: int, scheme: str, copies: bool, rng: np.random.Generator) -> None:
+        self.site, self.copies, self.rng = site, copies, rng
+        self.stateless = scheme == "SRI"
+        self.ring = site.ring
+        self.keys = site.ring.ids[site.processors]
+        self.publisher = int(site.ring.ids[site.publisher])
+        self.homes = site.ring.ids[site.demands.nodes]
+        self.ranks = site.ranks(site.demands.thresholds)
+        self.weights = np.bincount(self.ranks, minlength=len(site.thresholds))
+        self.below, self.places = _below(site, scheme)
+        self.centres = np.full(len(site.thresholds), value, dtype=np.int64)
+        self.held = self.centres.copy()
+        self.known = np.ones(len(site.thresholds), dtype=bool)
+        self.counts = ChurnCosts()
+        self.intervals, self.due = 0, 0
+
+    def interval(self, value: int, share: float) -> None:
+        """One value, and what happens to the ring while it spreads."""
+        owners = self._owners()
+        gone, crashed, after = self._changed(round(share * len(self.ring)))
+        dead = np.isin(owners, crashed)
+        lost: NDArray[np.bool_] = np.any(self.below & dead, axis=1)
+        self._deliver(value, lost)
+        self.ring = Ring(after, self.ring.bits)
+        self.counts.handed += int(np.count_nonzero((self._owners() != owners) & ~dead))
+        self._register(gone, dead)
+        self._repair(lost)
+        self.intervals += 1
+
+    def costs(self) -> ChurnCosts:
+        """The averages."""
+        counts, due, times = self.counts, max(self.due, 1), max(self.intervals, 1)
+        messages = (counts.handed / times, counts.registered / times, counts.copied / times)
+        audience = times * int(self.weights.sum())
+        return ChurnCosts(*messages, counts.missed / due, counts.extra / due, counts.astray / audience)
+
+    def _owners(self) -> Numbers:
+        """The ids of the nodes that keep the thresholds."""
+        return self.ring.ids[self.ring.successors(self.keys)]
+
+    def _changed(self, count: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Who goes, who of them crashes, and the ids afterwards."""
+        mortal = self.ring.ids[self.ring.ids != self.publisher]
+        gone = self.rng.choice(mortal, min(count, len(mortal)), replace=False)
+        crashed = gone[: round(CRASHES * len(gone))]
+        joined = free_ids(self.rng, len(gone), self.ring.ids, self.ring.bits)
+        return gone, crashed, np.union1d(np.setdiff1d(self.ring.ids, gone), joined)
+
+    def _deliver(self, value: int, lost: NDArray[np.bool_]) -> None:
+        reach = self.site.thresholds
+        due = np.abs(value - self.held) > reach
+        fired = ~self.known | (np.abs(value - self.centres) > reach)
+        arrived = fired & ~lost
+        self.due += int(self.weights @ due)
+        self.counts.missed += int(self.weights @ (due & ~arrived))
+        self.counts.extra += int(self.weights @ (arrived & ~due))
+        self.counts.copied += int(np.count_nonzero(arrived)) if self.copies and not self.stateless else 0
+        self.held[arrived] = value
+        self.centres[fired if self.stateless else arrived] = value
+        self.known |= arrived
+        self.counts.astray += int(self.weights @ (np.abs(value - self.held) > reach))
+
+    def _register(self, gone: Numbers, dead: NDArray[np.bool_]) -> None:
+        """Whose way in is gone finds another; whose processor crashed without a copy says again what it wants."""
+        moved = np.isin(self.homes, gone)
+        self.homes[moved] = self.rng.choice(self.ring.ids, int(np.count_nonzero(moved)))
+        forgotten = np.zeros_like(moved) if self.copies else dead[self.places][self.ranks]
+        again = moved | forgotten
+        starts = self.ring.successors(self.homes[again])
+        ends = self.ring.successors(self.keys[self.places][self.ranks[again]])
+        self.counts.registered += int(hops(self.ring, starts, ends).sum()) if again.any() else 0
+        self.counts.copied += int(np.count_nonzero(again)) if self.copies else 0
+
+    def _repair(self, lost: NDArray[np.bool_]) -> None:
+        if self.stateless:
+            self.held[lost] = self.centres[lost]
+        elif not self.copies:
+            self.known &= ~lost
+
+
+def _below(site: Site, scheme: str) -> tuple[NDArray[np.bool_], Numbers]:
+    """Which thresholds hang below which processors, a row a threshold; and where each is kept."""
+    traffic = SCHEMES[scheme](site, np.zeros(2, dtype=np.int64))
+    found = np.zeros((len(site.thresholds), len(site.processors)), dtype=bool)
+    for rank, chain in enumerate(traffic.chains):
+        found[rank, list(chain)] = True
+    return found, traffic.places

@@ -1,0 +1,56 @@
+"""The safe-region tree: exact conformance where no single node may hold all thresholds of a source.
+
+Every leaf keeps some thresholds. Towards the root each node tells in which interval nothing below it would fire, so an
+event goes only where something fires; whatever is on its way is never assumed to have arrived.
+
+>>> tree = Tree([3, 8, 20, 40], value=0, seed=1, fan_out=2)
+>>> for value in (4, 9, 30):
+...     tree.publish(value)
+>>> tree.settle()
+>>> tree.delivered[3], tree.delivered[8], tree.delivered[40]
+([(1, 4), (2, 9), (3, 30)], [(2, 9), (3, 30)], [])
+"""
+
+from typing import TYPE_CHECKING
+
+from thinwire.lazy import contents
+
+if TYPE_CHECKING:
+    from thinwire_lab.overlay_sim.safe_region.safe_region_tree import Leaf
+    from thinwire_lab.overlay_sim.safe_region.safe_region_tree_messages import (
+        EVERYTHING,
+        Advert,
+        Event,
+        Interval,
+        Join,
+        Leave,
+        common,
+    )
+    from thinwire_lab.overlay_sim.safe_region.safe_region_tree_network import Network
+    from thinwire_lab.overlay_sim.safe_region.safe_region_tree_node import Node
+    from thinwire_lab.overlay_sim.safe_region.safe_region_tree_tree import Tree
+else:
+    __getattr__, __dir__ = contents(
+        __name__,
+        {
+            "safe_region_tree": "Leaf",
+            "safe_region_tree_messages": "Advert EVERYTHING Event Interval Join Leave common",
+            "safe_region_tree_network": "Network",
+            "safe_region_tree_node": "Node",
+            "safe_region_tree_tree": "Tree",
+        },
+    )
+
+__all__ = [
+    "EVERYTHING",
+    "Advert",
+    "Event",
+    "Interval",
+    "Join",
+    "Leaf",
+    "Leave",
+    "Network",
+    "Node",
+    "Tree",
+    "common",
+]

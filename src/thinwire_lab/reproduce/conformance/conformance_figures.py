@@ -1,0 +1,199 @@
+"""The figures of the conformance thesis: what each varies, what it shows, what the thesis says of its shape.
+
+The thesis' own scheme, MCF, shares upper filters among thresholds and then misses deliveries; here it keeps a filter
+for every threshold, which is exact and costs more. So where the thesis' MCF stands, look for ours: SRT and SRI. Of
+composite subscriptions ours is the watched predicate.
+"""
+
+from __future__ import annotations
+
+from thinwire.analysis.analysis_cells import Cell
+from thinwire.errors import ConfigError
+from thinwire_lab.overlay_sim.dissemination import PINNED, SCHEMES
+from thinwire_lab.overlay_sim.filters.conjunction_costs_schemes import SCHEMES as WAYS
+from thinwire_lab.reproduce.conformance import conformance_cells as cells
+from thinwire_lab.reproduce.conformance.conformance_cells_conformance_composite import composite
+from thinwire_lab.reproduce.conformance.conformance_cells_conformance_figure import Figure, Scale
+
+NAME = "conformance"
+PAPER = "L. Chen: Conformance Preserving Data Dissemination for Large-Scale Peer to Peer Systems, dissertation, 2011"
+
+DENSITY = 62.5
+"""subscriptions a node, where they grow with the network: a hundred thousand on 1,600 nodes"""
+SHARES = (0.0, 0.1, 0.2, 0.3, 0.4)
+MODERATE = 0.2
+DIMENSIONS = (2, 3, 4, 5)
+
+
+def chosen(figure: str | None) -> list[Figure]:
+    """One figure, or all of them."""
+    if figure is not None and figure not in FIGURES:
+        raise ConfigError("no such figure", figure=figure, choose_from=list(FIGURES))
+    return list(FIGURES.values()) if figure is None else [FIGURES[figure]]
+
+
+def _thresholds(scale: Scale) -> list[Cell]:
+    return [{"threshold": c, **scale.common} for c in range(1, PINNED.largest + 1)]
+
+
+def _networks(scale: Scale) -> list[Cell]:
+    return [{"nodes": n, "subscriptions": scale.subscriptions, **scale.common} for n in scale.sizes]
+
+
+def _attacked(scale: Scale) -> list[Cell]:
+    fixed = {"nodes": min(400, scale.nodes), "subscriptions": scale.subscriptions, **scale.common}
+    return [{"synthetic": share, **fixed} for share in SHARES]
+
+
+def _growing(scale: Scale) -> list[Cell]:
+    sizes = [(n, max(round(DENSITY * n), scale.sources)) for n in scale.sizes]
+    return [{"nodes": n, "subscriptions": s, "synthetic": MODERATE, **scale.common} for n, s in sizes]
+
+
+def _composite(scale: Scale) -> list[Cell]:
+    return [{"dimension": 2, **cell} for cell in _networks(scale)]
+
+
+def _dimensions(scale: Scale) -> list[Cell]:
+    fixed = {"nodes": min(400, scale.nodes), "subscriptions": scale.subscriptions, **scale.common}
+    return [{"dimension": dimension, **fixed} for dimension in DIMENSIONS if dimension <= scale.sources]
+
+
+_COSTS = {
+    "maintenance, messages an event": "maintenance",
+    "delivery, messages an event": "delivery",
+    "dissemination, messages an event": "total",
+}
+_LATENCY = {"latency, hops": "latency"}
+_ALL = tuple(SCHEMES)
+
+_DISSEMINATION = [
+    Figure(
+        "4.2",
+        "OnlineGreedy to the optimum known afterwards, by threshold",
+        "about 1.5 for most thresholds from 1 to 63, average over all stocks",
+        "threshold",
+        {"delivered to the optimum": "ratio"},
+        ("all", "aig", "bac", "ibm", "spy", "sample"),
+        cells.ratio,
+        _thresholds,
+    ),
+    Figure(
+        "4.6",
+        "messages to register a subscription, by network size",
+        "logarithmic; hardly any difference between the schemes",
+        "nodes",
+        {"messages a subscription": "subscription"},
+        _ALL,
+        cells.dissemination,
+        _networks,
+    ),
+    Figure(
+        "4.7",
+        "messages an event, by network size",
+        "logarithmic; maintenance SF highest, MCF below MFD; delivery SF lowest, MFD highest; in all MCF 70 % below SF "
+        "and 30 % below MFD",
+        "nodes",
+        _COSTS,
+        _ALL,
+        cells.dissemination,
+        _networks,
+    ),
+    Figure(
+        "4.8",
+        "hops from publisher to subscriber, by network size",
+        "logarithmic; MFD highest, MCF lowest",
+        "nodes",
+        _LATENCY,
+        _ALL,
+        cells.dissemination,
+        _networks,
+    ),
+    Figure(
+        "4.9",
+        "deliveries of thresholds an event, by the share of sources that attack decomposed filters",
+        "SF lowest, MCF close to it, MFD drifts away",
+        "synthetic",
+        {"deliveries an event": "length"},
+        _ALL,
+        cells.dissemination,
+        _attacked,
+    ),
+    Figure(
+        "4.10",
+        "messages an event, by network size; subscriptions grow with it, a fifth of the sources attack",
+        "linear in subscriptions; maintenance SF highest, MCF lowest; delivery MFD highest; in all MFD catches up with "
+        "SF at 1,600 nodes and 100,000 subscriptions",
+        "nodes",
+        _COSTS,
+        _ALL,
+        cells.dissemination,
+        _growing,
+    ),
+    Figure(
+        "4.11",
+        "hops from publisher to subscriber, by network size; subscriptions grow with it",
+        "SF highest from 50,000 subscriptions on, MCF lowest",
+        "nodes",
+        _LATENCY,
+        _ALL,
+        cells.dissemination,
+        _growing,
+    ),
+]
+
+_COMPOSITE = [
+    Figure(
+        "5.7",
+        "messages to register a composite subscription, by network size",
+        "logarithmic",
+        "nodes",
+        {"messages a subscription": "subscription"},
+        ("any",),
+        composite,
+        _composite,
+    ),
+    Figure(
+        "5.8",
+        "messages of a subscription and minute, by network size; two sources each",
+        "maintenance, delivery and both together grow with the logarithm",
+        "nodes",
+        {name.replace("an event", "a subscription and minute"): of for name, of in _COSTS.items()},
+        tuple(WAYS),
+        composite,
+        _composite,
+    ),
+    Figure(
+        "5.9",
+        "hops from publisher to subscriber, by network size; two sources each",
+        "logarithmic",
+        "nodes",
+        _LATENCY,
+        tuple(WAYS),
+        composite,
+        _composite,
+    ),
+    Figure(
+        "5.10",
+        "messages of a subscription and minute, by the number of its sources",
+        "chaining lowest, fanning highest, hybrid close to chaining",
+        "dimension",
+        {"maintenance, messages": "maintenance", "questions alone, messages": "questions"},
+        tuple(WAYS),
+        composite,
+        _dimensions,
+    ),
+    Figure(
+        "5.11",
+        "hops from publisher to subscriber, by the number of sources",
+        "fanning lowest, chaining highest, hybrid close to fanning",
+        "dimension",
+        _LATENCY,
+        tuple(WAYS),
+        composite,
+        _dimensions,
+    ),
+]
+
+FIGURES: dict[str, Figure] = {figure.number: figure for figure in (*_DISSEMINATION, *_COMPOSITE)}
+"""by number, in the order of the thesis"""

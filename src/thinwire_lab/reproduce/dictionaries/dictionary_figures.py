@@ -1,0 +1,137 @@
+"""Figures of the thesis about policies: over time, by settings, by batch size; drawn, and printed as drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from thinwire.analysis.analysis_cells import Run
+from thinwire.dictionaries.byte_account import BATCHES
+from thinwire_lab.reproduce.dictionaries import thesis_numbers_dictionaries_published as published
+from thinwire_lab.reproduce.dictionaries import thesis_sheet_dictionaries_plots as plots
+from thinwire_lab.reproduce.dictionaries.policy_cells_cells import run_cell
+from thinwire_lab.reproduce.dictionaries.thesis_sheet_dictionaries_lives import expected_and_seen, still_expected
+from thinwire_lab.reproduce.dictionaries.thesis_sheet_dictionaries_sheet import (
+    SAVED,
+    Scale,
+    Sheet,
+    best_of,
+    policy_rows,
+    swept,
+)
+
+OVER_TIME = ("deflate", "single", "fixed rate", "adaptive", "predict", "ours")
+MOST_BATCHED = 100_000
+"""messages of a stream that batches are tried on"""
+
+
+def figure_4_3_2(scale: Scale, run: Run, out: Path) -> Sheet:
+    streams = scale.streams()
+    rows = best_of(policy_rows(scale, run, streams, ("deflate", "ours")))
+    series = {p: [rows[s, p, "1:1"]["reduction"] for s in streams] for p in ("deflate", "ours")}
+    pictures = plots.bars(out / "figure-4.3.2", "Bytes saved with all overhead (figure 4.3.2)", streams, series, SAVED)
+    table = list(zip(streams, *series.values(), strict=True))
+    return Sheet("figure 4.3.2: dictionaries against deflate", ("stream", *series), table, (), pictures)
+
+
+def figure_4_3_4(scale: Scale, run: Run, out: Path) -> Sheet:
+    stream = scale.streams(["DEBS json"])[:1]
+    (row,) = [r for r in policy_rows(scale, run, stream, ["adaptive"]) if r["topology"] == "1:1"][:1]
+    columns = ("seen", "decision", "saved now", "saved by a new one", "life")
+    table = [tuple(decision.get(name) for name in columns) for decision in row["decisions"]]
+    looks = [d for d in row["decisions"] if "saved now" in d]
+    series = {"all so far, with overhead": _points(row["timeline"])}
+    for name in ("saved now", "saved by a new one"):
+        series[name] = ([d["seen"] for d in looks], [d[name] for d in looks])
+    title = f"Adaptive over time, {row['stream']} (figure 4.3.4)"
+    pictures = plots.lines(out / "figure-4.3.4", title, series, ("messages", SAVED))
+    return Sheet("figure 4.3.4: Adaptive over time", columns, table, (), pictures)
+
+
+def figure_5_4_2(scale: Scale, run: Run, out: Path) -> Sheet:
+    stream = scale.streams(["DEBS json"])[:1]
+    (row,) = [r for r in policy_rows(scale, run, stream, ["predict"]) if r["topology"] == "1:1"][:1]
+    lives = expected_and_seen(row["decisions"])
+    numbers = list(range(1, len(lives) + 1))
+    series = {"expected": (numbers, [e for e, _ in lives]), "lived": (numbers, [s for _, s in lives])}
+    title = f"Lives of dictionaries, {row['stream']} (figure 5.4.2)"
+    pictures = plots.lines(out / "figure-5.4.2", title, series, ("dictionary", "messages"), dots=True)
+    table: list[tuple[Any, ...]] = [(number, *life) for number, life in zip(numbers, lives, strict=True)]
+    table += [(len(lives) + 1, life, "in use") for life in still_expected(row["decisions"])]
+    return Sheet("figure 5.4.2: lives that Predict expected", ("dictionary", "expected", "lived"), table, (), pictures)
+
+
+def figure_5_4_3(scale: Scale, run: Run, out: Path) -> Sheet:
+    rows = policy_rows(scale, run, scale.streams(), ("single", "adaptive", "predict", "ours"))
+    rows = [row for row in rows if row["topology"] == "1:1"]
+    best = best_of(rows)
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        below = row["reduction"] - best[row["stream"], row["policy"], "1:1"]["reduction"]
+        groups.setdefault(row["policy"], []).append(below)
+    pictures = plots.boxes(
+        out / "figure-5.4.3", "Settings against the best ones (figure 5.4.3)", groups, "points of bytes saved"
+    )
+    table = [(policy, min(below), sorted(below)[len(below) // 2], max(below)) for policy, below in groups.items()]
+    notes = ("thesis: Single as much as 25 points below its best settings, Adaptive as much as 6",)
+    return Sheet("figure 5.4.3: settings", ("policy", "worst", "median", "best"), table, notes, pictures)
+
+
+def figure_5_4_4(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _over_time(scale, run, out, "5.4.4", scale.streams(["DEBS json", "Neut log"])[:1] or scale.streams()[:1])
+
+
+def figure_5_4_5(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _over_time(scale, run, out, "5.4.5", scale.streams(["DEBS csv"])[:1])
+
+
+def figure_5_5_1(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _batches(scale, run, out, "5.5.1", publishers=1)
+
+
+def figure_5_5_2(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _batches(scale, run, out, "5.5.2", publishers=1000)
+
+
+def _over_time(scale: Scale, run: Run, out: Path, number: str, streams: Sequence[str]) -> Sheet:
+    shown = best_of(policy_rows(scale, run, streams, OVER_TIME))
+    rows = {policy: shown[streams[0], policy, "1:1"] for policy in OVER_TIME}
+    series = {policy: _points(row["timeline"]) for policy, row in rows.items()}
+    title = f"Bytes saved so far, {streams[0]} (figure {number})"
+    pictures = plots.lines(out / f"figure-{number}", title, series, ("messages", SAVED))
+    table = [(policy, row["messages"], row["reduction"], row["dictionaries"]) for policy, row in rows.items()]
+    columns = ("policy", "messages", SAVED, "dictionaries")
+    return Sheet(f"figure {number}: over time, {streams[0]}", columns, table, (), pictures)
+
+
+def _batches(scale: Scale, run: Run, out: Path, number: str, publishers: int) -> Sheet:
+    streams, policies = scale.streams(), ("deflate", "predict", "ours")
+    batches = BATCHES[::4] if scale.quick else BATCHES
+    cells = [
+        {"stream": s, "policy": p, "data": scale.data, "messages": min(scale.most, MOST_BATCHED), "batch": batch,
+         "publishers": [publishers]}
+        for s in streams for p in policies for batch in batches
+    ]  # fmt: skip
+    rows = [row for figures in swept(run_cell, cells, run) for row in figures["rows"]]
+    table: list[tuple[Any, ...]] = []
+    for batch in batches:
+        theirs = published.MEANS.get(batch, {})
+        column = 0 if publishers == 1 else 1
+        told = [theirs.get(p, (None, None))[column] for p in ("deflate", "predict")]
+        table.append((batch, *told, *(_mean(rows, p, batch) for p in policies)))
+    series = {p: (list(batches), [_mean(rows, p, batch) for batch in batches]) for p in policies}
+    title = f"Batches, {publishers:,}:1, mean of {len(streams)} streams (figure {number})"
+    pictures = plots.lines(out / f"figure-{number}", title, series, ("messages in a batch", SAVED), log=True)
+    columns = ("batch", "deflate, thesis", "predict, thesis", *(f"{policy}, ours" for policy in policies))
+    notes = ("thesis: deflate comes near dictionaries at about 20 messages in a batch",)
+    return Sheet(f"figure {number}: batches", columns, table, notes, pictures)
+
+
+def _mean(rows: Sequence[Mapping[str, Any]], policy: str, batch: int) -> float:
+    found = [float(row["reduction"]) for row in rows if row["policy"] == policy and row["batch"] == batch]
+    return sum(found) / len(found)
+
+
+def _points(timeline: Sequence[Sequence[float]]) -> plots.Points:
+    return [at for at, _ in timeline], [value for _, value in timeline]

@@ -1,0 +1,189 @@
+"""Figure 6 through the running system: an embedded broker with its registry and translator, weighed stage by stage.
+
+The generated building is published exactly and subscribed to twice: exactly, which the publishers' log serves, and
+within 1.0, which a channel serves. What is weighed are the messages of that log and of that channel, envelopes
+included, and what the broker stores for them. Every event that arrives is compared with the one that was published.
+
+Events go through as fast as they can, so that many frames share a message; the publisher's clock is the events' own, so
+that heartbeats and key frames come as often as they would over the days that the events tell of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import thinwire as tw
+from thinwire.brokers.protocol_broker import Broker
+from thinwire.client import Bus, Subscription
+from thinwire.clock import VirtualClock
+from thinwire.demo import building
+from thinwire.errors import BrokenPromise
+from thinwire.schema import Event
+from thinwire.topics.channel_documents import channel_documents
+from thinwire.topics.names import CHANNELS, channel_log_of, log_of
+from thinwire_lab.live.linger_batches_logs import weigh
+from thinwire_lab.reproduce.virtual_events.virtual_event_figures_virtual_events import (
+    CLASS_TOLERANCE,
+    Progress,
+    Stages,
+    require_near,
+)
+from thinwire_lab.streams.checked_stream import seconds_of
+from thinwire_lab.streams.formats import FORMATS
+
+MOST = 100_000
+"""events that are sent through the system; sizes an event hardly change after a day"""
+WAYS = (("json", "last"), ("compact", "last"), ("compact", "auto"))
+"""format and predictor of the topic"""
+BLOCK = 500
+PATIENCE = 60.0
+"""seconds in which a block must have arrived"""
+_POLL = 0.005
+
+
+@dataclass
+class LiveStages(Stages):
+    """The same, measured live; stored: bytes the broker keeps of log and channel, its own overhead included."""
+
+    stored: list[int] = field(default_factory=lambda: [0, 0])
+
+    @property
+    def stored_per_event(self) -> list[float]:
+        return [size / self.events for size in self.stored]
+
+
+def figure_6_live(events: int, seed: int = 1, progress: Progress = lambda share: None) -> list[LiveStages]:
+    """Bytes at the four stages, for each format and predictor the system has; at most `MOST` events.
+
+    Raises BrokenPromise if the exact subscriber's copy is not the raw event, or the other's is off by more than 1.0.
+    """
+    events = min(events, MOST)
+    found = []
+    for place, (format_, predictor) in enumerate(WAYS):
+
+        def told(share: float, place: int = place) -> None:
+            progress((place + share) / len(WAYS))
+
+        with _no_word_of_clocks():
+            found.append(asyncio.run(_run(format_, predictor, events, seed, told)))
+    return found
+
+
+@contextmanager
+def _no_word_of_clocks() -> Iterator[None]:
+    """That the publisher's clock is not the broker's is meant to be so: nobody needs to be warned."""
+    told = logging.getLogger("thinwire.client")
+    before = told.level
+    told.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        told.setLevel(before)
+
+
+async def _run(format_: str, predictor: str, events: int, seed: int, progress: Progress) -> LiveStages:
+    schema = building.schema()
+    async with AsyncExitStack() as opened:
+        bus: Bus = await opened.enter_async_context(tw.connect("embedded://"))
+        await bus.register(schema, format=format_, predictor=predictor)
+        exact, near = _Reader(0.0), _Reader(CLASS_TOLERANCE)
+        for reader in (exact, near):
+            await reader.open(bus, schema.name, opened)
+        await _channel_open(bus.broker, schema.name)
+        async with aclosing(_published(bus.broker.url, events, seed, exact, near)) as blocks:
+            async for _ in blocks:
+                progress(near.taken / events)
+        if (exact.feed, near.feed) != ("log", "channel"):
+            raise BrokenPromise("subscribers read something else", exact=exact.feed, within=near.feed)
+        log = await weigh(bus.broker, log_of(schema.name))
+        channel = await weigh(bus.broker, channel_log_of(schema.name))
+    totals = [exact.size, log.size, channel.size, near.size]
+    return LiveStages(f"live: thinwire {format_}, {predictor}", events, totals, [log.stored, channel.stored])
+
+
+async def _published(url: str, events: int, seed: int, *readers: _Reader) -> AsyncGenerator[int, None]:
+    """Publish block by block, each when the one before has arrived everywhere; the events of each block."""
+    stream, seconds = building.events(events, seed), seconds_of(building.schema())
+    clock = VirtualClock(start=seconds(next(building.events(1, seed))))
+    async with tw.connect(url, clock=clock) as bus, bus.publisher(building.schema().name, name="building") as out:
+        while block := list(islice(stream, BLOCK)):
+            for reader in readers:
+                reader.expect(block)
+            for event in block:
+                clock.advance(max(0.0, seconds(event) - clock.now()))
+                await out.publish(event)
+            await out.flush()
+            await asyncio.gather(*(reader.caught_up() for reader in readers))
+            yield len(block)
+
+
+class _Reader:
+    """A subscriber that compares what it is handed with what was published, and weighs it as JSON."""
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self.taken = self.size = 0
+        self._expected: deque[Mapping[str, Any]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self, bus: Bus, topic: str, opened: AsyncExitStack) -> None:
+        asked = bus.subscribe(topic, default_tolerance=self.tolerance)
+        self._subscription: Subscription = await opened.enter_async_context(asked)
+        self._task = asyncio.create_task(self._read())
+        opened.push_async_callback(self._end)
+
+    def expect(self, events: list[dict[str, Any]]) -> None:
+        self._expected.extend(events)
+
+    async def caught_up(self) -> None:
+        """Wait until everything published has come."""
+        assert self._task is not None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while self._expected and not self._task.done():
+                    await asyncio.sleep(_POLL)
+        except TimeoutError:
+            raise BrokenPromise("events did not come", waiting=len(self._expected), within=self.tolerance) from None
+        if self._task.done():
+            self._task.result()
+
+    @property
+    def feed(self) -> str:
+        return self._subscription.feed
+
+    async def _read(self) -> None:
+        encode, schema = FORMATS["json"].encode, building.schema()
+        async for batch in self._subscription.batches():
+            for event in batch:
+                self._compare(event)
+                self.size += len(encode(event, schema))
+                self.taken += 1
+
+    def _compare(self, event: Event) -> None:
+        if not self._expected:
+            raise BrokenPromise("an event that was not published", timestamp=event["timestamp"])
+        raw = self._expected.popleft()
+        if self.tolerance:
+            require_near(event, raw)
+        elif event != raw:
+            raise BrokenPromise("the exact copy is not the event", timestamp=raw["timestamp"])
+
+    async def _end(self) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def _channel_open(broker: Broker, topic: str) -> None:
+    """Wait until the class has its channel; it is the only one of the topic."""
+    bucket = await broker.bucket(CHANNELS)
+    async with asyncio.timeout(PATIENCE):
+        while not any(one.state == "open" for one in (await channel_documents(bucket, topic)).values()):
+            await asyncio.sleep(_POLL)

@@ -1,0 +1,1 @@
+"""Package marker of message streams and comparison formats."""

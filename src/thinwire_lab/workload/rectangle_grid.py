@@ -1,0 +1,149 @@
+"""Grids of rectangles: which of them hold a point? Quicker than a tree where all sides are finite and dimensions few.
+
+Rectangles of similar sides share a grid whose cells are a little wider than any of them, so that a point looks at its
+own cell and those before it. Rectangles of other sides have grids of their own, unless they are so few that looking
+through them in wider cells costs less than another grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thinwire.errors import ConfigError
+from thinwire.filters.rectangle_index import Distinct, Floats, Numbers, distinct
+from thinwire.filters.rectangle_index_rectangles import ROOM, RectangleIndex
+from thinwire_lab.workload.rectangle_grid_looking import look
+
+MOST_DIMENSIONS = 6
+"""of a grid: a point looks at two cells along each"""
+POWERS = 2
+"""powers of two by which sides of one grid may differ"""
+A_GRID = 200.0
+"""comparisons that cost as much as another grid: those go through memory in order, a grid jumps about in it"""
+MOST_GRIDS = 64
+CELLS = 4
+"""of a grid for each of its rectangles, at most"""
+WIDER = 1.01
+"""a cell than the longest side, so that rounding never puts an end two cells away"""
+
+
+class RectangleGrid:
+    """The same answers as `RectangleIndex`, for rectangles with finite sides.
+
+    >>> grid = RectangleGrid([[0, 0], [1, 1], [0, 0]], [[2, 2], [3, 3], [2, 2]])
+    >>> [found.tolist() for batch in grid.match_batches([[0.5, 0.5], [3.0, 3.0], [9.0, 9.0]]) for found in batch]
+    [[0, 1], [0, 1]]
+    """
+
+    def __init__(self, low: NDArray[Any], high: NDArray[Any]) -> None:
+        self.distinct: Distinct = distinct(low, high)
+        if not suits(self.distinct.low, self.distinct.high):
+            raise ConfigError("a grid needs finite sides, and few dimensions: use an index", most=MOST_DIMENSIONS)
+        whole = self.distinct
+        families = _families(whole.low, whole.high)
+        pieces = [_Grid.of(whole.low, whole.high, members) for members in families]
+        self._order = np.concatenate([piece.order for piece in pieces]) if pieces else np.zeros(0, np.int64)
+        self._low, self._high = whole.low[self._order], whole.high[self._order]
+        axes = whole.low.shape[1]
+        self._origin = np.array([piece.origin for piece in pieces]).reshape(-1, axes)
+        self._scale = np.array([piece.scale for piece in pieces]).reshape(-1, axes)
+        self._cells = np.array([piece.cells for piece in pieces], dtype=np.int64).reshape(-1, axes)
+        lengths = [len(piece.starts) for piece in pieces]
+        self._base = np.cumsum([0, *lengths])[:-1].astype(np.int64)
+        before = np.cumsum([0, *(len(piece.order) for piece in pieces)])
+        shifted = [piece.starts + shift for piece, shift in zip(pieces, before, strict=False)]
+        self._starts = np.concatenate(shifted) if pieces else np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        """How many distinct rectangles there are."""
+        return len(self._order)
+
+    def match_batches(self, points: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers]]:
+        """Places of points, ascending, and the distinct rectangles that hold them, in pieces of limited size."""
+        given = np.ascontiguousarray(points, dtype=np.float64)
+        if given.ndim != 2 or given.shape[1] != self._low.shape[1]:
+            raise ConfigError("points have as many columns as rectangles", shape=given.shape)
+        if not len(self):
+            return
+        events, found = (np.empty(ROOM + len(self), dtype=np.int64) for _ in range(2))
+        at = np.zeros(1, dtype=np.int64)
+        grids = (self._origin, self._scale, self._cells, self._base, self._starts)
+        while at[0] < len(given):
+            count = look(given, self._low, self._high, *grids, at, events, found)
+            if count:
+                yield events[:count].copy(), self._order[found[:count]]
+
+
+def quickest(low: NDArray[Any], high: NDArray[Any]) -> RectangleGrid | RectangleIndex:
+    """A grid where these rectangles suit one, else an index."""
+    return RectangleGrid(low, high) if suits(np.asarray(low), np.asarray(high)) else RectangleIndex(low, high)
+
+
+def suits(low: NDArray[Any], high: NDArray[Any]) -> bool:
+    """Can these rectangles be put into grids?"""
+    sides = np.isfinite(low).all() and np.isfinite(high).all() and np.isfinite(high - low).all()
+    return bool(low.ndim == 2 and 1 <= low.shape[1] <= MOST_DIMENSIONS and sides)
+
+
+class _Grid(NamedTuple):
+    """One grid: its rectangles in the order of their cells, and where each cell begins among them."""
+
+    order: Numbers
+    origin: Floats
+    scale: Floats
+    cells: Numbers
+    starts: Numbers
+
+    @classmethod
+    def of(cls, low: Floats, high: Floats, members: Numbers) -> _Grid:
+        own = low[members]
+        origin, reach = own.min(axis=0), np.ptp(own, axis=0)
+        widest = np.maximum((high[members] - own).max(axis=0) * WIDER, np.finfo(float).tiny)
+        scale = 1.0 / np.maximum(widest, np.maximum(reach, 1e-300) / (CELLS * members.size))
+        # More cells than rectangles would cost memory and find nothing.
+        excess = np.prod(reach * scale + 1.0) / (CELLS * members.size)
+        scale = scale / max(excess, 1.0) ** (1.0 / low.shape[1]) if excess > 1.0 else scale
+        cells = np.floor(reach * scale).astype(np.int64) + 1
+        flat = np.ravel_multi_index(tuple(np.floor((own - origin) * scale).astype(np.int64).T), tuple(cells))
+        order = np.argsort(flat, kind="stable")
+        starts = np.append(0, np.cumsum(np.bincount(flat, minlength=int(np.prod(cells)))))
+        return cls(members[order], origin, scale, cells, starts)
+
+
+def _families(low: Floats, high: Floats) -> list[Numbers]:
+    """The rectangles of each grid, by the powers of two of their sides."""
+    if not len(low):
+        return []
+    powers = np.frexp(np.maximum(high - low, np.finfo(float).tiny))[1] // POWERS
+    least = powers.min(axis=0)
+    shape = tuple((powers.max(axis=0) - least + 1).tolist())
+    keys, of, counts = np.unique(
+        np.ravel_multi_index(tuple((powers - least).T), shape), return_inverse=True, return_counts=True
+    )
+    kinds = np.stack(np.unravel_index(keys, shape), axis=1) + least
+    target = _joined(kinds, counts, np.ptp(low, axis=0))
+    if (target == target[0]).all():
+        return [np.arange(len(low))]
+    return [np.flatnonzero(target[of] == kind) for kind in np.unique(target)]
+
+
+def _joined(kinds: NDArray[Any], counts: NDArray[Any], reach: Floats) -> Numbers:
+    """Of each kind the kind whose grid it shares: a larger one, where its members are few."""
+    target, many = np.arange(len(kinds)), counts.astype(np.float64)
+    left = len(kinds)
+    for kind in np.argsort(counts, kind="stable"):
+        larger = np.flatnonzero((kinds >= kinds[kind]).all(axis=1) & (target == np.arange(len(kinds))))
+        larger = larger[larger != kind]
+        if larger.size:
+            wide = np.minimum(2.0 ** (POWERS * (kinds[larger] + 1.0)) / np.maximum(reach, 1e-300), 1.0)
+            looked = many[kind] * wide.prod(axis=1)
+            best = int(np.argmin(looked))
+            if looked[best] < A_GRID or left > MOST_GRIDS:
+                target[target == kind] = larger[best]
+                many[larger[best]] += many[kind]
+                left -= 1
+    return target

@@ -1,0 +1,27 @@
+"""Scenarios: topics whose rates, interests, values and shapes change over time, and who subscribes to them."""
+
+from typing import TYPE_CHECKING
+
+from thinwire.lazy import contents
+
+if TYPE_CHECKING:
+    from thinwire_lab.workload.scenarios.scenario import Audience, Scenario, TopicScene
+    from thinwire_lab.workload.scenarios.scenario_curves import Curve
+    from thinwire_lab.workload.scenarios.scenario_reading import read_scenario
+else:
+    __getattr__, __dir__ = contents(
+        __name__,
+        {
+            "scenario": "Audience Scenario TopicScene",
+            "scenario_curves": "Curve",
+            "scenario_reading": "read_scenario",
+        },
+    )
+
+__all__ = [
+    "Audience",
+    "Curve",
+    "Scenario",
+    "TopicScene",
+    "read_scenario",
+]

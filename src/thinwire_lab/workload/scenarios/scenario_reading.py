@@ -1,0 +1,163 @@
+"""A scenario from its TOML; what cannot be right is refused by the name of the field.
+
+>>> text = '''
+... name = "small"
+... duration = 5
+... [topics.market]
+... source = "market"
+... rate = [[0, 10], [5, 100]]
+... [[subscribers]]
+... topic = "market"
+... where = "close > 100"
+... '''
+>>> read_scenario(text).audiences[0].label
+'where close > 100'
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NoReturn, get_args
+
+from thinwire.errors import ScenarioError
+from thinwire_lab.workload.scenarios.scenario import Audience, Scenario, Source, TopicScene
+from thinwire_lab.workload.scenarios.scenario_curves import Arrivals, Curve
+
+MAX_LENGTH = 1_000_000
+MAX_DURATION = 86_400.0
+MAX_RATE = 1_000_000.0
+MAX_PUBLISHERS = 64
+MAX_SUBSCRIBERS = 10_000
+MAX_SHAPES = 8
+MAX_POINTS = 1_000
+
+_TOP = ("name", "duration", "seed", "settle", "topics", "subscribers")
+_TOPIC = ("source", "rate", "sources", "publishers", "arrivals", "drift", "shapes", "settings")
+_ASKED = ("tolerance", "default_tolerance", "properties", "sources", "where", "emit", "exact")
+_AUDIENCE = ("topic", "count", "interests", *_ASKED)
+
+
+def read_scenario(text: str) -> Scenario:
+    """The scenario that a text tells."""
+    if len(text) > MAX_LENGTH:
+        raise ScenarioError("the text is above the limit", characters=len(text), limit=MAX_LENGTH)
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise ScenarioError(f"not TOML: {problem}") from None
+    _known(document, _TOP, "")
+    topics = tuple(_topic(name, given) for name, given in _table(document.get("topics"), "topics").items())
+    if not topics:
+        _refuse("topics", "at least one topic, such as [topics.market]", {})
+    scenes = {topic.name: topic for topic in topics}
+    audiences = tuple(_audience(at, given, scenes) for at, given in enumerate(_list(document)))
+    if sum(audience.count for audience in audiences) > MAX_SUBSCRIBERS:
+        _refuse("subscribers", f"at most {MAX_SUBSCRIBERS} in all", sum(audience.count for audience in audiences))
+    return Scenario(
+        _text(document.get("name", "scenario"), "name"),
+        _number(document.get("duration"), "duration", 0.1, MAX_DURATION),
+        topics,
+        audiences,
+        _whole(document.get("seed", 0), "seed", 0, 1 << 62),
+        _number(document.get("settle", 1.0), "settle", 0.1, 600.0),
+    )
+
+
+def _topic(name: str, given: Any) -> TopicScene:
+    place = f"topics.{name}"
+    table = _table(given, place)
+    _known(table, _TOPIC, f"{place}.")
+    source = _choice(table.get("source"), f"{place}.source", get_args(Source))
+    for field in ("drift", "shapes"):
+        if field in table and source != "workload":
+            _refuse(f"{place}.{field}", 'left out, or the source "workload"', table[field])
+    if "sources" in table and source == "workload":
+        _refuse(f"{place}.sources", "left out: the generated workload has its regions as sources", table["sources"])
+    return TopicScene(
+        name,
+        source,
+        _curve(table.get("rate"), f"{place}.rate"),
+        _whole(table.get("sources", 1), f"{place}.sources", 1, 1_000),
+        _whole(table.get("publishers", 1), f"{place}.publishers", 1, MAX_PUBLISHERS),
+        _choice(table.get("arrivals", "even"), f"{place}.arrivals", get_args(Arrivals)),
+        _number(table.get("drift", 0), f"{place}.drift", 0.0, 1.0),
+        _whole(table.get("shapes", 1), f"{place}.shapes", 1, MAX_SHAPES),
+        _table(table.get("settings", {}), f"{place}.settings"),
+    )
+
+
+def _audience(at: int, given: Any, topics: Mapping[str, TopicScene]) -> Audience:
+    place = f"subscribers[{at}]"
+    table = _table(given, place)
+    _known(table, _AUDIENCE, f"{place}.")
+    topic = _choice(table.get("topic"), f"{place}.topic", tuple(topics))
+    interests = table.get("interests", False)
+    if not isinstance(interests, bool):
+        _refuse(f"{place}.interests", "true or false", interests)
+    if interests and ("where" in table or topics[topic].source != "workload"):
+        _refuse(f"{place}.interests", 'without `where`, on a topic of the source "workload"', interests)
+    asked = {name: table[name] for name in _ASKED if name in table}
+    return Audience(topic, _whole(table.get("count", 1), f"{place}.count", 1, MAX_SUBSCRIBERS), interests, asked)
+
+
+def _curve(given: Any, field: str) -> Curve:
+    if not isinstance(given, list):
+        return Curve(((0.0, _number(given, field, 0.0, MAX_RATE)),))
+    pairs = [point for point in given if isinstance(point, list) and len(point) == 2]
+    if not pairs or len(pairs) != len(given) or len(pairs) > MAX_POINTS:
+        _refuse(field, f"a number, or 1 to {MAX_POINTS} pairs [second, rate]", given)
+    points = tuple((_number(at, field, 0.0, MAX_DURATION), _number(rate, field, 0.0, MAX_RATE)) for at, rate in pairs)
+    if any(one[0] >= other[0] for one, other in pairwise(points)):
+        _refuse(field, "pairs whose seconds ascend", given)
+    return Curve(points)
+
+
+def _list(document: Mapping[str, Any]) -> list[Any]:
+    given = document.get("subscribers", [])
+    if not isinstance(given, list):
+        _refuse("subscribers", "tables such as [[subscribers]]", given)
+    return given
+
+
+def _table(given: Any, field: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        _refuse(field, "a table", given)
+    return given
+
+
+def _text(given: Any, field: str) -> str:
+    if not isinstance(given, str) or not 0 < len(given) <= 100:
+        _refuse(field, "a text of 1 to 100 characters", given)
+    return given
+
+
+def _choice(given: Any, field: str, choices: tuple[str, ...]) -> Any:
+    if given not in choices:
+        _refuse(field, f"one of {', '.join(choices)}", given)
+    return given
+
+
+def _number(given: Any, field: str, lowest: float, highest: float) -> float:
+    number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+    if not number or not lowest <= given <= highest:
+        _refuse(field, f"a number from {lowest:g} to {highest:g}", given)
+    return float(given)
+
+
+def _whole(given: Any, field: str, lowest: int, highest: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not lowest <= given <= highest:
+        _refuse(field, f"a whole number from {lowest} to {highest}", given)
+    return given
+
+
+def _known(given: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ScenarioError("unknown field", field=f"{place}{unknown[0]}", choose_from=sorted(known))
+
+
+def _refuse(field: str, expected: str, given: object) -> NoReturn:
+    raise ScenarioError(f"must be {expected}", field=field, given=given)

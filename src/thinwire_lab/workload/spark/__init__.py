@@ -1,0 +1,1 @@
+"""Package marker of workload jobs on Spark."""
