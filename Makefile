@@ -22,7 +22,7 @@ demo: $(READY) ## the whole system on this machine
 
 test: $(READY) ## lint, types, room contract, then every test and every documented example
 	@tools/java.sh hint
-	@$(BIN)/python tests/kernels.py & compiling=$$!; $(BIN)/python tests/java_classes.py & keeping=$$!; \
+	@PYTHONPATH=. $(BIN)/python tests/kernels.py & compiling=$$!; PYTHONPATH=. $(BIN)/python tests/java_classes.py & keeping=$$!; \
 	    $(MAKE) --no-print-directory lint && { wait $$keeping; wait $$compiling; }
 	$(BIN)/pytest -n 3 $(MARKS) $(ARGS)
 
@@ -48,8 +48,8 @@ java: ## install Java 17 for Spark where the system allows it, else say how
 
 clean: ## remove the environment and every cache; results in runs/ stay
 	rm -rf .venv .tools .numba_cache build dist .java_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests lab -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): requirements.lock pyproject.toml $(wildcard tools/*.sh)
+$(READY): requirements.lock pyproject.toml lab/pyproject.toml $(wildcard tools/*.sh)
 	tools/setup.sh
 	@touch $@

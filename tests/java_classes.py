@@ -4,10 +4,10 @@ import os
 import tempfile
 from pathlib import Path
 
+import conftest  # says where tests keep them
 import pandas as pd
 from pyspark.sql import functions
 
-import conftest  # says where tests keep them
 from thinwire.errors import SparkUnavailable
 from thinwire.spark.session import check, session
 

@@ -1,8 +1,8 @@
 """Compiles the kernels before the tests begin, beside the linters; each process of the tests would do it for itself."""
 
+import conftest  # says where tests keep their kernels
 import numpy as np
 
-import conftest  # says where tests keep their kernels
 from thinwire.codec import Publisher, Subscriber
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.codec.table_reader import TableReader

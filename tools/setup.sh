@@ -12,4 +12,4 @@ fi
 export UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 tools/uv.sh pip sync --quiet --python .venv/bin/python requirements.lock
 # The build backend is locked too, hence no isolation: nothing unpinned is fetched.
-tools/uv.sh pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
+tools/uv.sh pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable . --editable ./lab

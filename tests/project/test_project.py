@@ -12,10 +12,12 @@ from thinwire.cli.main import EXTRAS as RECOMMENDED
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "thinwire"
+LAB = ROOT / "lab" / "src" / "thinwire_lab"
+TABLES = sorted(path for root in (PACKAGE, LAB) for path in root.glob("**/__init__.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CORE, EXTRAS = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
 DEV = PROJECT["dependency-groups"]["dev"]
-LAYERS, PURE = PROJECT["tool"]["importlinter"]["contracts"]
+LAYERS, PURE, *_ = PROJECT["tool"]["importlinter"]["contracts"]
 PURE_FROM = "codec"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
@@ -99,9 +101,10 @@ def test_every_pure_room_is_under_the_contract_of_pure_rooms():
     assert [room for room in rooms() if room in pure and f"thinwire.{room}" not in PURE["source_modules"]] == []
 
 
-@pytest.mark.parametrize("module", sorted(PACKAGE.glob("**/__init__.py")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("module", TABLES, ids=lambda path: path.parent.name)
 def test_a_table_of_contents_tells_the_truth(module):
-    name = ".".join(module.parent.relative_to(PACKAGE.parent).parts)
+    root = LAB if module.is_relative_to(LAB) else PACKAGE
+    name = ".".join(module.parent.relative_to(root.parent).parts)
     room = importlib.import_module(name)
     contents = getattr(room, "__all__", [])
     assert len(set(contents)) == len(contents)

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -46,10 +47,6 @@ VERBS = {
     "registry": Verb("thinwire.cli.registry", "registry", "What is known of topics, schemas and subscribers."),
     "doctor": Verb("thinwire.cli.doctor", "doctor", "Is everything as it should be, here and at the broker?"),
     "demo": Verb("thinwire.cli.demo", "demo", "The whole system on this machine, with a live view."),
-    "workload": Verb("thinwire_lab.cli.workload", "workload", "Wide-area workloads: generate and describe them."),
-    "samples": Verb("thinwire_lab.cli.samples", "samples", "Write sample events of a generated building or market."),
-    "bench": Verb("thinwire_lab.cli.bench", "bench", "Measure bytes and time, ours beside the usual formats."),
-    "reproduce": Verb("thinwire_lab.cli.reproduce", "reproduce", "Every table and figure again, with its command."),
     "ledger": Verb("thinwire.cli.ledger", "ledger", "Show what a run wrote into its ledger."),
     "version": Verb("thinwire.cli.version", "version", "What is installed here, and which extras."),
 }
@@ -80,10 +77,18 @@ def build(verbs: dict[str, Verb]) -> typer.Typer:
     return app
 
 
-def main(args: Sequence[str] | None = None, *, verbs: dict[str, Verb] = VERBS) -> int:
+def installed_verbs() -> dict[str, Verb]:
+    """The verbs of this package and of distributions that add some (entry point group `thinwire.verbs`)."""
+    found = dict(VERBS)
+    for entry in entry_points(group="thinwire.verbs"):
+        found.update(entry.load())
+    return found
+
+
+def main(args: Sequence[str] | None = None, *, verbs: dict[str, Verb] | None = None) -> int:
     """Run one verb and return the exit code; a known fault is one line on stderr, never a traceback."""
     try:
-        code = _run(build(verbs), "thinwire", args)
+        code = _run(build(installed_verbs() if verbs is None else verbs), "thinwire", args)
         sys.stdout.flush()
         return code
     except ThinwireError as fault:

@@ -12,31 +12,13 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 LINE = 1 << 24
 """characters of a command, at most"""
 
-ROLES = {
-    "publisher": "thinwire_lab.live.load_roles_roles:PublisherRole",
-    "subscriber": "thinwire_lab.live.load_roles_roles:SubscriberRole",
-    "class subscriber": "thinwire_lab.live.load_roles:ClassSubscriberRole",
-    "ordered subscriber": "thinwire_lab.live.dictionary_switch:OrderedSubscriberRole",
-    "steady": "thinwire_lab.live.failover_roles:SteadyRole",
-    "witness": "thinwire_lab.live.failover_roles:WitnessRole",
-    "sweeping": "thinwire_lab.live.many_sources_class_sweep:SweepingRole",
-    "swept": "thinwire_lab.live.many_sources_class_sweep:SweptRole",
-    "walking": "thinwire_lab.live.tolerance_groups_conformance_walk:WalkingRole",
-    "walked": "thinwire_lab.live.tolerance_groups_conformance_walk:WalkedRole",
-    "registry": "thinwire_lab.live.service_roles_services:RegistryRole",
-    "translator": "thinwire_lab.live.service_roles_services:TranslatorRole",
-    "dictionaries": "thinwire_lab.live.service_roles_services:DictionariesRole",
-    "switching": "thinwire_lab.live.dictionary_switch:SwitchingRole",
-    "telling translator": "thinwire_lab.live.service_roles_class_translators:TellingTranslatorRole",
-    "edge host": "thinwire_lab.live.edge.edge_load_roles:EdgeHostRole",
-    "numbering": "thinwire_lab.live.kill_test_chaos_roles:NumberingRole",
-    "recording": "thinwire_lab.live.kill_test_chaos_roles:RecordingRole",
-}
+ROLES: dict[str, str] = {}
 """role -> where it is written, `module:class`"""
 
 
@@ -91,8 +73,16 @@ def _say(document: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def find_role(name: str) -> str:
+    """Where a role is written; distributions add roles through the entry point group `thinwire.roles`."""
+    if name not in ROLES:
+        for entry in entry_points(group="thinwire.roles"):
+            ROLES.update(entry.load())
+    return ROLES[name]
+
+
 def main(name: str, settings: str) -> None:
-    module, _, kind = ROLES[name].partition(":")
+    module, _, kind = find_role(name).partition(":")
     role: Role = getattr(import_module(module), kind)(**json.loads(settings))
     asyncio.run(work(role))
 

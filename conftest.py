@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 # A compiled kernel is kept beside its own file and does not notice a change in the files it takes pieces and constants
 # from. Tests keep theirs under a name made of all those files, so that they never run an old one.
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parent
 PIECES = (
     "thinwire/brokers/nats/blocking/*.py",
     "thinwire/codec/**/*.py",
@@ -18,7 +18,7 @@ PIECES = (
     "thinwire/wire/*.py",
     "thinwire_lab/**/*.py",
 )
-_sources = sorted(path for piece in PIECES for path in (ROOT / "src").glob(piece))
+_sources = sorted(path for piece in PIECES for root in ("src", "lab/src") for path in (ROOT / root).glob(piece))
 _digest = sha256(b"".join(path.read_bytes() for path in _sources)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".numba_cache" / _digest))
 
@@ -30,7 +30,7 @@ SILENT_JAVA = "-Xlog:disable"
 os.environ.setdefault("JDK_JAVA_OPTIONS", f"{QUICK_JAVA} -XX:SharedArchiveFile={CLASSES} {SILENT_JAVA}")
 
 # Helpers of other folders have the same name, and compiling is no test; none of them holds examples.
-collect_ignore_glob = ["*conftest.py", "java_classes.py", "kernels.py"]
+collect_ignore_glob = ["*conftest.py", "tests/java_classes.py", "tests/kernels.py"]
 
 # Kernels compile on first use, so the first example of a test may take seconds: no deadline anywhere.
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -50,7 +50,11 @@ def pytest_xdist_make_scheduler(config, log):
     class Scheduler(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             file = nodeid.partition("::")[0]
-            return "spark" if file.startswith("tests/spark/") and not file.endswith(APART) else nodeid
+            return (
+                "spark"
+                if file.startswith(("tests/spark/", "lab/tests/spark/")) and not file.endswith(APART)
+                else nodeid
+            )
 
     return Scheduler(config, log)
 
