@@ -3,8 +3,7 @@
 import sys
 
 from thinwire_lab.bench.benchmark import Setting
-from thinwire_lab.bench.spark.grid_join_bench import matching
-from thinwire_lab.bench.spark.grid_join_bench_workload_references import usual_grid_join
+from thinwire_lab.bench.spark.grid_join_bench import matching, usual_grid_join
 
 __all__ = ["usual_grid_join"]
 

@@ -6,7 +6,7 @@ Four publishers, twenty subscribers, a broker, two cores. The code is `JsonEvent
 `thinwire_lab.live.json_stack`, where `thinwire bench live` finds it too.
 """
 
-from thinwire_lab.live.saturation_rate_once import main
+from thinwire_lab.live.saturation_rate import main
 
 if __name__ == "__main__":
     main("json")

@@ -4,8 +4,7 @@ import sys
 from pathlib import Path
 
 from thinwire_lab.bench.benchmark import Setting
-from thinwire_lab.bench.embedding_bench import metric_mds, smacof
-from thinwire_lab.bench.embedding_bench_workload_embedding import embedding
+from thinwire_lab.bench.embedding_bench import embedding, metric_mds, smacof
 
 __all__ = ["metric_mds", "smacof"]
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.protocol import Stored
 from thinwire.brokers.recording import RecordingWriter, open_recording
-from thinwire.brokers.recording.recording_writer_writer import BLOCK
+from thinwire.brokers.recording.recording_writer import BLOCK
 from thinwire.codec import Demand, LinkConfig, Publisher
 from thinwire.demo import building
 from thinwire.wire import join

@@ -2,7 +2,7 @@
 
     python benchmarks/stores.py [--topics 1000] [--properties 10]
 
-Both hold one named graph a document, as `thinwire.services.registry.rdf_projection_projection` does, and are given
+Both hold one named graph a document, as `thinwire.services.registry.rdf_projection` does, and are given
 terms that are already made, so that nobody's parser is measured. The queries name what is rare first, which helps a
 store that does not look for the best order itself. Every answer must be the same from both. Times are the best of three
 (loading, replacing, and what takes longer than a second: of one), ratios are within this run. The documents and queries
@@ -22,11 +22,9 @@ import pyoxigraph
 
 from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
-from thinwire.services.registry.rdf_projection_projection import QUERY_PREFIXES
-from thinwire.services.registry.rdf_projection_triples import iri, triples_of
+from thinwire.services.registry.rdf_projection import QUERY_PREFIXES, iri, triples_of
 from thinwire.topics.topic_documents import Document, SubscriptionDocument, TopicDocument
-from thinwire.topics.topic_settings import schema_key
-from thinwire.topics.topic_settings_settings import ConfigDocument
+from thinwire.topics.topic_settings import ConfigDocument, schema_key
 
 UNITS = ("qudt:DEG_C", "qudt:W", "qudt:PERCENT", "qudt:PA", None)
 CHANGED = 20

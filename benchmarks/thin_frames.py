@@ -3,7 +3,7 @@
 python benchmarks/thin_frames.py [RATE [SECONDS]]
 """
 
-from thinwire_lab.live.saturation_rate_once import main
+from thinwire_lab.live.saturation_rate import main
 
 if __name__ == "__main__":
     main("thinwire")

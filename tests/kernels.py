@@ -6,7 +6,7 @@ import numpy as np
 from thinwire.codec import Publisher, Subscriber
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.codec.table_reader import TableReader
-from thinwire.demo.demo_scenario_plants import rehearse
+from thinwire.demo.demo_scenario import rehearse
 from thinwire.filters import IntervalIndex
 from thinwire.services.translator.hold_group import warm_up_holding
 from thinwire.testing.sensor_stream import sensor_batch, sensor_schema

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from thinwire.client.notices import Away, Coarser, Gone, Skewed, Unreadable, Unserved
     from thinwire.client.publisher import TopicPublisher
     from thinwire.client.subscription import Subscription
+    from thinwire.client.watch import Hits
     from thinwire.client.watch_hit import Hit
-    from thinwire.client.watch_watches import Hits
     from thinwire.codec.deliveries import Audit, Missed, Watermark
     from thinwire.codec.demand import Demand
     from thinwire.codec.stream_config import LinkConfig
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from thinwire.schema.class_schema import from_class
     from thinwire.schema.event import Event
     from thinwire.schema.inference import infer
-    from thinwire.schema.property_properties import Property
-    from thinwire.schema.schema import Schema
-    from thinwire.schema.schema_payloads import opaque
+    from thinwire.schema.property import Property
+    from thinwire.schema.schema import Schema, opaque
     from thinwire.schema.turtle import from_turtle, to_turtle
 else:
     __getattr__, __dir__ = contents(
@@ -38,8 +37,8 @@ else:
             "client.notices": "Away Coarser Gone Skewed Unreadable Unserved",
             "client.publisher": "TopicPublisher",
             "client.subscription": "Subscription",
+            "client.watch": "Hits",
             "client.watch_hit": "Hit",
-            "client.watch_watches": "Hits",
             "codec.deliveries": "Audit Missed Watermark",
             "codec.demand": "Demand",
             "codec.stream_config": "LinkConfig",
@@ -49,9 +48,8 @@ else:
             "schema.class_schema": "from_class",
             "schema.event": "Event",
             "schema.inference": "infer",
-            "schema.property_properties": "Property",
-            "schema.schema": "Schema",
-            "schema.schema_payloads": "opaque",
+            "schema.property": "Property",
+            "schema.schema": "Schema opaque",
             "schema.turtle": "from_turtle to_turtle",
         },
     )

@@ -19,9 +19,9 @@ def contents(package: str, pages: Mapping[str, str]) -> tuple[Callable[[str], An
 
     pages: module of the package -> the names that it gives, with blanks between them
 
-    >>> look_up, listed = contents("thinwire.wire", {"frame_kinds": "FrameKind WIRE_VERSION"})
+    >>> look_up, listed = contents("thinwire.wire", {"frame": "FrameKind WIRE_VERSION"})
     >>> look_up("FrameKind").__module__, "WIRE_VERSION" in listed()
-    ('thinwire.wire.frame_kinds', True)
+    ('thinwire.wire.frame', True)
     """
     places = {name: page for page, names in pages.items() for name in names.split()}
 

@@ -16,11 +16,11 @@ from rich.console import Console
 
 from thinwire.analysis.ledger_files import read
 from thinwire.cli import demo_view
-from thinwire.cli.demo_view_demo_facts import facts
+from thinwire.cli.demo_view import facts
 from thinwire.cli.main import main
 from thinwire.demo import GUESTS, Channel, Guest, Landing, Phase, Seat, Translating, View
 from thinwire.ledger import Row
-from thinwire.spark.session_java import JAVA, java_version
+from thinwire.spark.session import JAVA, java_version
 
 HAS_SPARK = find_spec("pyspark") is not None and java_version() >= JAVA
 needs_spark = pytest.mark.skipif(not HAS_SPARK, reason="extra spark, and Java")

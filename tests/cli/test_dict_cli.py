@@ -9,8 +9,8 @@ from verb_processes import start
 
 import thinwire as tw
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options_live import Access
-from thinwire.cli.dict_train_dict_publishing import publish
+from thinwire.cli.connection_options import Access
+from thinwire.cli.dict_train import publish
 from thinwire.cli.main import main
 from thinwire.dictionaries import Dictionary, train
 from thinwire.errors import SparkUnavailable

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli import doctor_broker_checks as broker_checks
-from thinwire.cli import doctor_machine_checks as machine_checks
+from thinwire.cli import doctor as broker_checks
+from thinwire.cli import doctor as machine_checks
 from thinwire.cli.main import main
 
 TOKEN = "s3cret"

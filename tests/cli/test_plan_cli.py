@@ -7,7 +7,7 @@ from verb_processes import running
 from thinwire.cli.main import main
 from thinwire.schema import Property, Schema
 from thinwire.topics.topic_plan import Plan, TopicPlan, write_plan
-from thinwire.topics.topic_settings_settings import Settings
+from thinwire.topics.topic_settings import Settings
 
 ROOMS = Schema("planned.rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 PLAN = Plan({ROOMS.name: TopicPlan(ROOMS, Settings(retain=True, tolerance={"t": 0.5}), linger=0.02)})

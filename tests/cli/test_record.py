@@ -8,7 +8,7 @@ import pytest
 from verb_processes import PATIENCE, start, wait_until
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.brokers.protocol_broker import Retention
+from thinwire.brokers.protocol import Retention
 from thinwire.brokers.recording import open_recording
 from thinwire.cli.main import main
 from thinwire.client import connect

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from thinwire.cli.main import main
-from thinwire.cli.sub_report_promises import Promises
+from thinwire.cli.sub_report import Promises
 from thinwire.codec import Audit
 
 TOPIC = "audit.rooms"

@@ -14,7 +14,7 @@ import thinwire as tw
 from thinwire.clock import WallClock
 from thinwire.schema import Event
 from thinwire.services.registry.registry_service import RegistryService
-from thinwire.services.translator.translator_service_service import TranslatorService
+from thinwire.services.translator.translator_service import TranslatorService
 
 ROOMS = ("11.1", "11.2", "11.3")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import thinwire as tw
-from thinwire.client.local_services_opening import run_registry
+from thinwire.client.local_services import run_registry
 from thinwire.clock import WallClock
 from thinwire.schema import Event
 

@@ -11,7 +11,7 @@ from client_sites import run, take
 import thinwire as tw
 from thinwire.codec import Missed
 from thinwire.dictionaries import Dictionary
-from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES
 
 _numbers = count()

@@ -15,7 +15,7 @@ from thinwire.errors import BrokerUnavailable
 from thinwire.schema import opaque
 from thinwire.topics.dictionary_documents import InUse, Said, in_use_key
 from thinwire.topics.dictionary_metadata import TopicShelf
-from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES, dictionary_subject
 
 _numbers = count()

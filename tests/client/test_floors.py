@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import thinwire as tw
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.protocol import Stored
 from thinwire.client.cursor import ChannelPlace, Cursor, CursorKeeper
 from thinwire.client.delivery_dedup import Floor, Last, meet
 from thinwire.codec import Missed, Publisher
@@ -19,9 +19,8 @@ from thinwire.errors import RegistryError
 from thinwire.schema import Event
 from thinwire.services.translator.translation import Translation
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder_channels import ChannelInlet
-from thinwire.topics.log_decoder_inlet import Inlet
-from thinwire.topics.log_position_envelope import Position
+from thinwire.topics.log_decoder import ChannelInlet, Inlet
+from thinwire.topics.log_position import Position
 from thinwire.topics.names import CURSORS
 from thinwire.wire import join
 

@@ -6,8 +6,8 @@ import pytest
 from client_sites import bus_on, run, take
 
 import thinwire as tw
-from thinwire.client.event_rejection_sizes import SizeLimit
-from thinwire.client.notices_watching import Absence
+from thinwire.client.event_rejection import SizeLimit
+from thinwire.client.notices import Absence
 from thinwire.errors import BrokerRefused, PayloadTooLarge
 from thinwire.topics.names import FACTS
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.client import outbox as sending
 from thinwire.client.outbox import Outbox
 from thinwire.errors import IdentityTaken

@@ -16,7 +16,7 @@ from thinwire.errors import ConfigError, DemandError
 from thinwire.topics.names import log_of
 from thinwire.topics.registry_client import open_registry
 from thinwire.topics.topic_documents import encode
-from thinwire.topics.topic_settings_settings import ConfigDocument
+from thinwire.topics.topic_settings import ConfigDocument
 
 
 def test_only_the_chosen_sources_and_properties_come() -> None:

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.brokers.protocol_broker import Stored
-from thinwire.client import subscription_filter_lasts as lasts
+from thinwire.brokers.protocol import Stored
+from thinwire.client import subscription_filter as lasts
 from thinwire.client.delivery_dedup import Floor
 from thinwire.client.event_pipeline import Intake
 from thinwire.client.subscription_request import Asked, asked
 from thinwire.codec import Demand, LinkConfig, Publisher
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_decoder import Inlet
 from thinwire.topics.topic import Topic
 from thinwire.wire import join
 

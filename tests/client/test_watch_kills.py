@@ -18,7 +18,7 @@ from watch_sites import Market, collect, stocks, system
 
 import thinwire as tw
 from thinwire.topics.names import data_subject, log_of, watch_log_of
-from thinwire.topics.watches import watched_topic_vanishing as vanishing
+from thinwire.topics.watches import watched_topic as vanishing
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 CHANCE = (20.0, 20.5, 21.2, 19.0, 23.0)

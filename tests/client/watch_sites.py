@@ -15,7 +15,7 @@ from thinwire.clock import WallClock
 from thinwire.filters.composite import Order, Watch, resolve, ticks_of
 from thinwire.services.registry.registry_service import RegistryService
 from thinwire.services.watcher.watch_runner import Habits
-from thinwire.services.watcher.watch_service_service import WatchService
+from thinwire.services.watcher.watch_service import WatchService
 
 _numbers = count()
 

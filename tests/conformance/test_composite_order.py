@@ -122,7 +122,7 @@ def test_positions_stay_before_what_waits_with_the_watermark_told_up_to_there():
 
 
 def test_waiting_is_bounded(monkeypatch):
-    monkeypatch.setattr("thinwire.filters.composite.feed_sequencer_sequencing.MAX_WAITING", 2)
+    monkeypatch.setattr("thinwire.filters.composite.feed_sequencer.MAX_WAITING", 2)
     sequencer = Sequencer()
     sequencer.offer(entry(HERE, 1, 1, 2, 3, 4), now=0)
     assert times(sequencer.released(0)) == [(1,), (2,)]

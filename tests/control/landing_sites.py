@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.brokers.protocol_broker import Span, Stored
-from thinwire.brokers.protocol_source import Block
+from thinwire.brokers.protocol import Block, Span, Stored
 from thinwire.brokers.subjects import matches
 from thinwire.codec import LinkConfig, Publisher, Subscriber
 from thinwire.codec.interned_values import source_text

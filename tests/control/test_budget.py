@@ -10,10 +10,9 @@ from thinwire.codec import Demand, resolve
 from thinwire.codec.demand import tolerance_of
 from thinwire.errors import DemandError
 from thinwire.schema import Property, Schema
-from thinwire.topics.tolerance_budget_amounts import written
-from thinwire.topics.tolerance_budget_budget import between, budget, check_subscription, of_demand
+from thinwire.topics.tolerance_budget import between, budget, check_subscription, of_demand, written
 from thinwire.topics.topic_documents import SubscriptionDocument
-from thinwire.topics.topic_settings_settings import Settings
+from thinwire.topics.topic_settings import Settings
 
 SCHEMA = Schema(
     "plant",

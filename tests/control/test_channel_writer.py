@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol_broker import Retention
+from thinwire.brokers.protocol import Retention
 from thinwire.errors import Superseded, UnknownLog
 from thinwire.services.translator import channel_writer as writing
 from thinwire.services.translator.channel_writer import ChannelWriter

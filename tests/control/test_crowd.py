@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_translator_plan import ROOMS, asking, topic
 
-from thinwire.services.registry.registry_state_voices import Voices
-from thinwire.services.translator.subscription_groups_planning import Judge
-from thinwire.topics.tolerance_budget_budget import budget
+from thinwire.services.registry.registry_state import Voices
+from thinwire.services.translator.subscription_groups import Judge
+from thinwire.topics.tolerance_budget import budget
 
 WANTED = st.none() | st.builds(
     lambda t, since, emit: {"t": t, "since": since, "emit": emit},

@@ -12,8 +12,8 @@ from thinwire.codec import stream_encoder as publisher
 from thinwire.schema import Property, Schema
 from thinwire.services.translator.translator_recovery import bring_decoders
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder_inlet import Inlet
-from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.log_decoder import Inlet
+from thinwire.topics.log_position import unseal
 from thinwire.topics.names import log_of, publisher_subjects
 from thinwire.wire import FrameKind, split
 

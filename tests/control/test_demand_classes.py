@@ -13,7 +13,7 @@ from thinwire.errors import DemandError
 from thinwire.schema import Property, Schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.static_properties import factored
-from thinwire.topics.tolerance_budget_budget import check_subscription
+from thinwire.topics.tolerance_budget import check_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.wire.partial_event import Lane
 

@@ -12,7 +12,7 @@ from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import DataLoss
 from thinwire.schema import Property, Schema, opaque
-from thinwire.topics.dictionary_store_store import pieces
+from thinwire.topics.dictionary_store import pieces
 from thinwire.topics.log_tables import Landing
 from thinwire.topics.names import DICTIONARIES, data_subject, key_subject, log_of
 from thinwire.wire import begins_round, join

@@ -6,9 +6,8 @@ from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.topics.dictionary_documents import Kept, Said, kept_key
-from thinwire.topics.dictionary_retention import MARGIN
-from thinwire.topics.dictionary_retention_unattended import Unattended
-from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.dictionary_retention import MARGIN, Unattended
+from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES, log_of, publisher_subjects
 
 TOPIC = "notes"

@@ -9,18 +9,18 @@ import pytest
 from registry_sites import until
 from translator_sites import KINDS, site
 
-from thinwire.brokers.protocol_broker import Retention
+from thinwire.brokers.protocol import Retention
 from thinwire.codec import Publisher
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import BrokerUnavailable, CorruptDictionary
 from thinwire.schema import opaque
-from thinwire.services.dictionary_trainer.dictionary_service_service import DictionaryService
+from thinwire.services.dictionary_trainer.dictionary_service import DictionaryService
 from thinwire.services.dictionary_trainer.topic_sampler import Habits
-from thinwire.services.leased_service_spreading import chosen
+from thinwire.services.leased_service import chosen
 from thinwire.topics.dictionary_documents import InUse, Kept, Said, in_use_key, kept_key
 from thinwire.topics.dictionary_metadata import TopicShelf
 from thinwire.topics.dictionary_sampler import Terms
-from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.leases import LeaseDocument, lease_key
 from thinwire.topics.names import (
     DICTIONARIES,
@@ -32,7 +32,7 @@ from thinwire.topics.names import (
     publisher_subjects,
 )
 from thinwire.topics.registry_client import open_registry, register_schema
-from thinwire.topics.topic_settings_settings import Settings
+from thinwire.topics.topic_settings import Settings
 from thinwire.wire import begins_round, join
 
 TERM = 0.4

@@ -15,7 +15,7 @@ from thinwire.dictionaries.policies.policy import OneByOne
 from thinwire.dictionaries.policies.policy_catalogue import NAMED, policy
 from thinwire.errors import ConfigError, RegistryError
 from thinwire.schema import opaque
-from thinwire.services.leased_service_spreading import chosen
+from thinwire.services.leased_service import chosen
 from thinwire.topics.dictionary_documents import (
     DECISIONS,
     MAX_SAID,
@@ -28,8 +28,7 @@ from thinwire.topics.dictionary_documents import (
 )
 from thinwire.topics.dictionary_retention import MARGIN, dispensable
 from thinwire.topics.dictionary_sampler import Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies
-from thinwire.topics.dictionary_store_store import MAX_CHAIN
+from thinwire.topics.dictionary_store import MAX_CHAIN, Bodies
 from thinwire.wire import join
 
 L = 10.0

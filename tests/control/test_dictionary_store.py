@@ -9,7 +9,7 @@ from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.dictionaries import Dictionary, Facts
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import CorruptDictionary
-from thinwire.topics.dictionary_store_store import MAX_CHAIN, PIECE, DictionaryStore, Known, fetched, pieces
+from thinwire.topics.dictionary_store import MAX_CHAIN, PIECE, DictionaryStore, Known, fetched, pieces
 from thinwire.wire import varint
 
 SMALL = Dictionary(b"small", "zlib", level=6, largest=64, facts=Facts(10, 1000, 80.5))

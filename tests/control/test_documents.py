@@ -12,8 +12,7 @@ from thinwire.codec import Demand, LinkConfig
 from thinwire.errors import RegistryError
 from thinwire.schema import Property, Schema
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode, encode
-from thinwire.topics.topic_settings import parse, schema_key
-from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
+from thinwire.topics.topic_settings import ConfigDocument, Settings, parse, schema_key
 
 ROOMS = Schema("building.rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 FINGERPRINT = ROOMS.fingerprint.hex()

@@ -20,13 +20,13 @@ from translating_sites import Log, Reader
 from thinwire.codec import Subscriber
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position_envelope import unseal
-from thinwire.topics.tolerance_budget_budget import budget
+from thinwire.topics.log_position import unseal
+from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import SubscriptionDocument
-from thinwire.topics.topic_settings_settings import Settings
+from thinwire.topics.topic_settings import Settings
 from thinwire.wire import FrameKind, read, split
 from thinwire.wire import compact_body as compact
-from thinwire.wire.partial_event_partial import indexes
+from thinwire.wire.partial_event import indexes
 
 TEMPERATURES = Schema(
     "temperatures",

@@ -6,7 +6,7 @@ from translating_sites import Log
 from thinwire.codec import Missed
 from thinwire.errors import UnknownSchema
 from thinwire.schema import Property, Schema
-from thinwire.topics.log_decoder_inlet import Inlet
+from thinwire.topics.log_decoder import Inlet
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 

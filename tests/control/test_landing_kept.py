@@ -13,7 +13,7 @@ from thinwire.codec.stream_snapshot import of_subscriber
 from thinwire.errors import DataLoss
 from thinwire.schema import Property, Schema
 from thinwire.topics.checkpoint_store import CheckpointStore
-from thinwire.topics.log_position_track import Track
+from thinwire.topics.log_position import Track
 from thinwire.topics.log_tables import Landing
 from thinwire.topics.names import CHECKPOINTS, FACTS, log_of, publisher_in
 from thinwire.topics.static_properties import Factoring, encode_facts, facts_key

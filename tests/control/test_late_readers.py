@@ -10,12 +10,11 @@ from translator_sites import Building, running, until
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
-from thinwire.topics import log_seek_starting as starting
+from thinwire.topics import log_seek as starting
 from thinwire.topics.checkpoint_store import CheckpointStore
-from thinwire.topics.log_decoder_channels import ChannelInlet
-from thinwire.topics.log_decoder_inlet import Inlet
-from thinwire.topics.log_position_track import Track
-from thinwire.topics.log_seek_seeking import seek
+from thinwire.topics.log_decoder import ChannelInlet, Inlet
+from thinwire.topics.log_position import Track
+from thinwire.topics.log_seek import seek
 from thinwire.topics.names import CHECKPOINTS, channel_subjects, log_of, publisher_subjects
 from thinwire.topics.registry_client import open_registry, register_schema
 from thinwire.topics.topic import Topic

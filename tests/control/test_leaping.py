@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, LinkConfig, Publisher
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.schema import Event, Property, Schema
-from thinwire.services.translator.channel_encoder_leaping import leap
+from thinwire.services.translator.channel_encoder import leap
 
 SCHEMA = Schema(
     "s",

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol_broker import Entry
+from thinwire.brokers.protocol import Entry
 from thinwire.errors import Superseded
-from thinwire.services.leased_service_spreading import Spreading, chosen
+from thinwire.services.leased_service import Spreading, chosen
 from thinwire.topics.leases import LeaseDocument, Leases, lease_key, take, translator_key
 
 TERM = 2.5

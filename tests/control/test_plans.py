@@ -12,7 +12,7 @@ from thinwire.errors import PlanError
 from thinwire.schema import Property, Schema, to_turtle
 from thinwire.topics.registry_client import open_registry, topic_document
 from thinwire.topics.topic_plan import Plan, TopicPlan, load_plan, read_plan, register_plan, write_plan
-from thinwire.topics.topic_settings_settings import Settings
+from thinwire.topics.topic_settings import Settings
 
 ROOMS = Schema(
     "building.rooms",

@@ -11,8 +11,7 @@ from thinwire.services.registry import Projection
 from thinwire.services.registry.rdf_projection import ask_graph
 from thinwire.services.registry.sparql_process import MAX_QUERY, MAX_ROWS
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument
-from thinwire.topics.topic_settings import schema_key
-from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
+from thinwire.topics.topic_settings import ConfigDocument, Settings, schema_key
 
 ROOMS = Schema(
     "building.rooms",

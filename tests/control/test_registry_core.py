@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.brokers.protocol_broker import NOTHING, Entry
+from thinwire.brokers.protocol import NOTHING, Entry
 from thinwire.schema import Property, Schema
 from thinwire.services.registry import Registry
 from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument, decode, encode
-from thinwire.topics.topic_settings import schema_key
-from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
+from thinwire.topics.topic_settings import ConfigDocument, Settings, schema_key
 
 ROOMS = Schema("rooms", [Property("t", "number", step="0.1", minimum=0, maximum=50), Property("h", "number", step=1)])
 

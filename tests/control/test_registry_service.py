@@ -25,7 +25,7 @@ from thinwire.topics.registry_client import (
 )
 from thinwire.topics.static_properties import factored
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, encode
-from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
+from thinwire.topics.topic_settings import ConfigDocument, Settings
 
 
 def test_a_topic_from_its_registration_to_its_configuration():

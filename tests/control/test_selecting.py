@@ -13,9 +13,9 @@ from thinwire.errors import DemandError, ExpressionError
 from thinwire.filters.where import parse
 from thinwire.schema import Property, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.tolerance_budget_budget import budget
+from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import SubscriptionDocument
-from thinwire.topics.topic_settings_settings import Settings
+from thinwire.topics.topic_settings import Settings
 from thinwire.wire.control_frames import MAX_SKIP
 
 PRICES = Schema(

@@ -8,7 +8,7 @@ from thinwire.errors import CorruptFrame, DemandError, TooManyClasses, UnknownSc
 from thinwire.schema import Property, Schema
 from thinwire.services.translator.message_batcher import ENTRY_BYTES
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
-from thinwire.topics.log_position_envelope import Position, seal, unseal
+from thinwire.topics.log_position import Position, seal, unseal
 from thinwire.topics.names import publisher_in
 from thinwire.wire import FrameKind, begins_round, split
 

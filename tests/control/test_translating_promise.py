@@ -17,7 +17,7 @@ from thinwire.codec.demand import tolerance_of
 from thinwire.schema import Kind, Property, Role, Schema
 from thinwire.schema.property import TOLERANT_KINDS
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.log_position import unseal
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 PLANT = Schema(

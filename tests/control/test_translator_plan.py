@@ -3,10 +3,10 @@
 from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
 from thinwire.services.registry.document_cache import Topic
-from thinwire.services.translator.subscription_groups_planning import Judge, Plan
+from thinwire.services.translator.subscription_groups import Judge, Plan
 from thinwire.topics.demand_class import MAX_CLASSES
 from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument
-from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
+from thinwire.topics.topic_settings import ConfigDocument, Settings
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 FINGERPRINT = ROOMS.fingerprint.hex()

@@ -11,14 +11,13 @@ from translator_sites import KINDS, TERM, Building, running, site, until
 
 from thinwire.codec import Demand
 from thinwire.errors import Superseded
-from thinwire.services.leased_service import Held
-from thinwire.services.leased_service_spreading import chosen
+from thinwire.services.leased_service import Held, chosen
 from thinwire.services.translator import topic_translation as working
-from thinwire.services.translator.translator_service_service import TranslatorService
+from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.leases import LeaseDocument, lease_key
-from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.log_position import unseal
 from thinwire.topics.names import CHECKPOINTS, LEASES, channel_ask_subject, channel_log_of, log_of, translator_subject
 from thinwire.topics.registry_client import remove_subscription
 from thinwire.topics.topic_settings import topic_key

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol_broker import Retention, Stored
+from thinwire.brokers.protocol import Retention, Stored
 from thinwire.codec import Missed, Watermark
 from thinwire.errors import CorruptWatchLog, RegistryError, Superseded, ThinwireError, WatchFailed
 from thinwire.filters.composite import (
@@ -25,13 +25,20 @@ from thinwire.filters.composite import (
 )
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.names import log_of, publisher_subjects, watch_log_of, watch_subject
-from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, WatchOptions
-from thinwire.topics.watches.watch_documents_notices import WatchNotice
-from thinwire.topics.watches.watch_evaluation_evaluation import Step
+from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, WatchNotice, WatchOptions
+from thinwire.topics.watches.watch_evaluation import Step
 from thinwire.topics.watches.watch_log import WatchLog
 from thinwire.topics.watches.watch_quantities import TopicQuantities
-from thinwire.topics.watches.watch_records import Progress, first_place, next_place
-from thinwire.topics.watches.watch_records_records import read_record, read_state, records, write_record, write_state
+from thinwire.topics.watches.watch_records import (
+    Progress,
+    first_place,
+    next_place,
+    read_record,
+    read_state,
+    records,
+    write_record,
+    write_state,
+)
 
 WATCH = "00ff00ff00ff00ff"
 ROOMS = Schema(

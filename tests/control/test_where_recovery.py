@@ -9,7 +9,7 @@ from translator_sites import KINDS, TERM, Building, running, site
 
 from thinwire.codec import Missed
 from thinwire.filters.where import parse
-from thinwire.services.translator.translator_service_service import TranslatorService
+from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.names import CHECKPOINTS

@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 
-from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.protocol import Stored
 from thinwire.codec import LinkConfig, Missed, Publisher, Subscriber
 from thinwire.schema import Event, flatten
 from thinwire.services.translator.translation import Translation
-from thinwire.topics.log_decoder_inlet import Inlet
-from thinwire.topics.log_position_envelope import Position, unseal
+from thinwire.topics.log_decoder import Inlet
+from thinwire.topics.log_position import Position, unseal
 from thinwire.topics.names import data_subject, key_subject
 from thinwire.wire import begins_round, join
 

@@ -11,10 +11,10 @@ from registry_sites import until
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
 from thinwire.schema import Event, Property, Schema
-from thinwire.services.translator.translator_service_service import TranslatorService
+from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position_envelope import unseal
+from thinwire.topics.log_position import unseal
 from thinwire.topics.names import (
     CHANNELS,
     channel_log_of,
@@ -27,7 +27,7 @@ from thinwire.topics.names import (
 )
 from thinwire.topics.registry_client import open_registry, put_subscription, register_schema
 from thinwire.topics.topic_documents import SubscriptionDocument, encode
-from thinwire.topics.topic_settings_settings import ConfigDocument
+from thinwire.topics.topic_settings import ConfigDocument
 from thinwire.wire import begins_round, join
 
 KINDS = ["memory", pytest.param("nats", marks=pytest.mark.skipif(find_spec("nats") is None, reason="extra nats"))]

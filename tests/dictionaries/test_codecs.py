@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from thinwire.dictionaries import Dictionary, codec_of, train
 from thinwire.dictionaries.codecs import Codec, Deflate, Preset, Zstd
-from thinwire.dictionaries.codecs.deflate_brief import Brief
-from thinwire.dictionaries.codecs.zstd_dense import Dense
+from thinwire.dictionaries.codecs.deflate import Brief
+from thinwire.dictionaries.codecs.zstd import Dense
 from thinwire.errors import CorruptDictionary, CorruptFrame
-from thinwire_lab.bench.codec_sizes import Gzip
-from thinwire_lab.bench.codec_sizes_previous import Previous
-from thinwire_lab.streams.generated_streams_stream_generators import taxi_json
+from thinwire_lab.bench.codec_sizes import Gzip, Previous
+from thinwire_lab.streams.generated_streams import taxi_json
 
 ROOMS = [
     b'{"sensor":"T%d","room":"11.%d","temperature":%d.%d,"ok":true}' % (n % 17, n % 13, 15 + n * 7 % 11, n * 3 % 10)

@@ -13,13 +13,10 @@ from thinwire.dictionaries.byte_account import ALONE, Topology
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies import CostBased, Keep, Proposal, Replace
-from thinwire.dictionaries.policies import candidate_trial_trial as trials
-from thinwire.dictionaries.policies.candidate_trial import GROWING, LADDER, NEAR, climbed
-from thinwire.dictionaries.policies.candidate_trial_trial import FORMS, Outcome, Trial
-from thinwire.dictionaries.policies.lifetime_estimate import Decay
-from thinwire.dictionaries.policies.lifetime_estimate_epochs import ENOUGH, Epochs, Kind
-from thinwire.dictionaries.policies.policy_estimating import DEFLATE
-from thinwire.dictionaries.policies.policy_pace import Pace
+from thinwire.dictionaries.policies import candidate_trial as trials
+from thinwire.dictionaries.policies.candidate_trial import FORMS, GROWING, LADDER, NEAR, Outcome, Trial, climbed
+from thinwire.dictionaries.policies.lifetime_estimate import ENOUGH, Decay, Epochs, Kind
+from thinwire.dictionaries.policies.policy import DEFLATE, Pace
 from thinwire.dictionaries.training import train
 
 

@@ -21,7 +21,7 @@ from thinwire.dictionaries.policies import (
     Replace,
     SingleDict,
 )
-from thinwire.dictionaries.policies.policy_history import LIMIT
+from thinwire.dictionaries.policies.policy import LIMIT
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "adaptive": lambda: Adaptive(gain=1),

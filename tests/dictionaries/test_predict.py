@@ -10,10 +10,9 @@ from thinwire.dictionaries import dictionary_transfer as travelling
 from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.policies import Keep, Predict, Prolong, Replace
-from thinwire.dictionaries.policies.adaptive_polynomial import fitted, multiplier
-from thinwire.dictionaries.policies.policy_estimating import latest, reduction
-from thinwire.dictionaries.policies.predict_least_squares import Lives
-from thinwire.dictionaries.policies.predict_substrings import Repository, substrings
+from thinwire.dictionaries.policies.adaptive import fitted, multiplier
+from thinwire.dictionaries.policies.policy import latest, reduction
+from thinwire.dictionaries.policies.predict import Lives, Repository, substrings
 
 
 def said(count: int, words: list[bytes], seed: int = 1) -> list[bytes]:

@@ -10,10 +10,9 @@ import pytest
 
 from thinwire.dictionaries import Dictionary, choose, codec_of, train, without_confidential
 from thinwire.dictionaries.codecs import Deflate
-from thinwire.dictionaries.training import COSTS, ratio
-from thinwire.dictionaries.training_building import LATEST, SEARCHED, Way, build
+from thinwire.dictionaries.training import COSTS, LATEST, SEARCHED, Way, build, ratio
 from thinwire.schema import Property, Schema
-from thinwire_lab.streams.generated_streams_stream_generators import taxi_csv
+from thinwire_lab.streams.generated_streams import taxi_csv
 
 
 def _rooms(count: int, seed: int = 1) -> list[bytes]:

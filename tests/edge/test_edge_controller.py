@@ -10,8 +10,7 @@ from edge_sites import TERM, ended, told, until
 from thinwire.analysis.placement_files import read_model
 from thinwire.edge import Controller, EdgePublisher, EdgeTopic, apply
 from thinwire.edge.assignment import change
-from thinwire.edge.edge_documents import Assignment
-from thinwire.edge.edge_documents_names import ASSIGNMENT, EDGE
+from thinwire.edge.edge_documents import ASSIGNMENT, EDGE, Assignment
 
 
 @cache

@@ -7,8 +7,7 @@ import pytest
 from edge_sites import told, topic, until
 
 from thinwire.edge import apply, withdraw
-from thinwire.edge.edge_documents import Report
-from thinwire.edge.edge_documents_names import EDGE_REPORTS, edge_log, edge_subject
+from thinwire.edge.edge_documents import EDGE_REPORTS, Report, edge_log, edge_subject
 from thinwire.topics.names import DEAD_LOG, dead_subject
 
 

@@ -12,7 +12,7 @@ from edge_sites import TERM, told, topic
 
 from thinwire.analysis.placement_files import read_edge_topics, read_model, read_topics
 from thinwire.edge import EdgeHostDocument
-from thinwire.edge.assignment_proposing import present, proposed
+from thinwire.edge.assignment import present, proposed
 from thinwire.errors import ConfigError, NotEnoughHosts
 
 ALIKE = {name: EdgeHostDocument(name, cores=4, contention=0.03) for name in ("h1", "h2", "h3")}

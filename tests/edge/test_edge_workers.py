@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.edge.topic_worker_workers import ProcessWorker
+from thinwire.edge.topic_worker import ProcessWorker
 from thinwire.errors import FunctionUnusable
 
 FUNCTIONS = str(Path(__file__).parent / "functions")

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from thinwire.analysis import EXACT, Level, Strategy, evaluate, evaluate_together, merge, ranges_of, weigh
-from thinwire.analysis.json_baseline import merge_baselines
-from thinwire.analysis.json_baseline_references import compact_json
+from thinwire.analysis.json_baseline import compact_json, merge_baselines
 from thinwire.analysis.message_batches import ROUND_TRIP, Joiner
 from thinwire.analysis.promise_check import Checker
 from thinwire.analysis.socket_bytes import Sockets

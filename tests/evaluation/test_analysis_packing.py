@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from thinwire.analysis import EXACT, EventClock, Strategy, Wanted, evaluate_together, grid, plan_of
-from thinwire.analysis.analysis_run_staged import one_by_one, staged
+from thinwire.analysis.analysis_run import one_by_one, staged
 from thinwire.analysis.packed_frames import EXPIRES, SLOT, Packing, learn
-from thinwire.analysis.publisher_run_running import Pace
+from thinwire.analysis.publisher_run import Pace
 from thinwire.analysis.report import Report
 from thinwire.analysis.work_folder import Stood, write_sorted
 from thinwire.codec import Publisher, Subscriber

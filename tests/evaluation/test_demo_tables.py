@@ -10,11 +10,8 @@ import pytest
 
 import thinwire as tw
 from thinwire.demo import building
-from thinwire.demo.demo_scenario import GUESTS
-from thinwire.demo.demo_scenario_plants import TOPIC, Plant
-from thinwire.demo.spark_table import COLUMNS, as_rows, differing, heard_of
-from thinwire.demo.spark_table_ingesting import STARTS, Ingest
-from thinwire.demo.spark_table_landed import SINK_LOG, LandedTable
+from thinwire.demo.demo_scenario import GUESTS, TOPIC, Plant
+from thinwire.demo.spark_table import COLUMNS, SINK_LOG, STARTS, Ingest, LandedTable, as_rows, differing, heard_of
 
 PUBLISHED = 40
 

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 import thinwire as tw
 from thinwire.demo import building
 from thinwire.demo.demo_publisher import Phases
-from thinwire.demo.demo_scenario import GUESTS, TANKS, Guest
-from thinwire.demo.demo_scenario_plants import PLANTS, TOPIC, Pace, Plant
-from thinwire.demo.demo_subscriber_witness import Witness
-from thinwire.demo.view_model import channel_of, translator_row
-from thinwire.demo.view_model_seats import Seat, phases_of
+from thinwire.demo.demo_scenario import GUESTS, PLANTS, TANKS, TOPIC, Guest, Pace, Plant
+from thinwire.demo.demo_subscriber import Witness
+from thinwire.demo.view_model import Seat, channel_of, phases_of, translator_row
 from thinwire.ledger import Row, Tally, to_document
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.topic_documents import SubscriptionDocument
@@ -256,7 +254,7 @@ def test_phases_of_several_publishers_are_one():
 STORY = """
 import gc
 from numba.core.dispatcher import Dispatcher
-from thinwire.demo.demo_scenario_plants import Plant, rehearse
+from thinwire.demo.demo_scenario import Plant, rehearse
 from thinwire_lab.streams.checked_stream import CheckedLink
 from thinwire.codec import LinkConfig
 from thinwire.codec import Demand

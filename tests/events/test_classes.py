@@ -10,8 +10,7 @@ import pytest
 
 from thinwire.errors import SchemaError
 from thinwire.schema import Kind, Property, Role, Schema
-from thinwire.schema.class_schema import from_class
-from thinwire.schema.class_schema_hints import (
+from thinwire.schema.class_schema import (
     Array,
     Confidential,
     Dimension,
@@ -22,6 +21,7 @@ from thinwire.schema.class_schema_hints import (
     Number,
     Opaque,
     Timestamp,
+    from_class,
 )
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import SchemaError
 from thinwire.schema import Event, Property, Schema
-from thinwire.schema.evolution import Projection, compatible
-from thinwire.schema.evolution_differences import changes
+from thinwire.schema.evolution import Projection, changes, compatible
 from thinwire.testing.strategies import events_of, schemas
 
 TIME = Property("time", "timestamp", "header", form="iso:T0")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError, SchemaError, WrongType
 from thinwire.schema import Kind, Property, Role, Schema
-from thinwire.schema.event_paths import flatten, nest
+from thinwire.schema.event import flatten, nest
 from thinwire.schema.inference import explain, infer
-from thinwire.schema.kind_detection_judging import decimal_step, places
+from thinwire.schema.kind_detection import decimal_step, places
 from thinwire.testing.strategies import parts
 
 

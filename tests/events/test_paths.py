@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import UnknownProperty, WrongType
 from thinwire.schema import Property, Schema
-from thinwire.schema.event_paths import flatten, nest
+from thinwire.schema.event import flatten, nest
 from thinwire.testing.strategies import events_of, schemas
 
 FLAT = Schema("flat", [Property("a", "integer"), Property("b", "opaque")])

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import SchemaError
 from thinwire.schema import Kind, Property, Role, Schema
-from thinwire.schema.rdf_graph import MAX_TEXT
-from thinwire.schema.rdf_graph_vocabulary import DOMAINS, UNITS
+from thinwire.schema.rdf_graph import DOMAINS, MAX_TEXT, UNITS
 from thinwire.schema.turtle import from_turtle, to_turtle
 from thinwire.testing.strategies import schemas, texts
 

@@ -11,7 +11,7 @@ from thinwire.schema import Property, Schema
 from thinwire.testing.strategies import texts
 from thinwire.wire import Lane, LinkState, Partial
 from thinwire.wire import compact_body as compact
-from thinwire.wire.partial_event_partial import indexes
+from thinwire.wire.partial_event import indexes
 from thinwire.wire.stream_state import FIRST, LAST_ALIAS
 
 KINDS = {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.wire import compact_body_masks as masks
+from thinwire.wire import compact_body as masks
 
 cases = st.integers(1, 70).flatmap(lambda count: st.tuples(st.just(count), st.integers(0, (1 << count) - 1)))
 single = st.integers(0, 1_023).map(lambda place: 1 << place)
@@ -23,21 +23,21 @@ def written(mask, count):
 @given(cases | sparse)
 def test_bits_are_those_of_the_reference(case):
     count, mask = case
-    bits, width = masks.encode(mask, count)
+    bits, width = masks.encode_mask(mask, count)
     assert f"{bits:0{width}b}" == written(mask, count)
 
 
 @given(cases | sparse, st.integers(0, 20), st.data())
 def test_a_mask_comes_back_from_the_top_of_more_bits(case, more, data):
     count, mask = case
-    bits, width = masks.encode(mask, count)
+    bits, width = masks.encode_mask(mask, count)
     rest = data.draw(st.integers(0, (1 << more) - 1))
-    assert masks.decode(bits << more | rest, width + more, count) == (mask, more)
+    assert masks.decode_mask(bits << more | rest, width + more, count) == (mask, more)
 
 
 @given(cases)
 def test_bits_that_run_out_are_told(case):
     count, mask = case
-    bits, width = masks.encode(mask, count)
+    bits, width = masks.encode_mask(mask, count)
     with pytest.raises(ValueError):
-        masks.decode(bits >> 1, width - 1, count)
+        masks.decode_mask(bits >> 1, width - 1, count)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.wire import stream_state_scales as scales
-from thinwire.wire.stream_state_scales import CEILING, MAX_LEVEL, adapt, from_byte, order, to_byte
+from thinwire.wire import stream_state as scales
+from thinwire.wire.stream_state import CEILING, MAX_LEVEL, adapt, from_byte, order, to_byte
 
 levels = st.integers(0, MAX_LEVEL)
 NEVER_WRITTEN = 2

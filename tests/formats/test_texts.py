@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
-from thinwire.wire.stream_state_texts import CAPACITY, LONGEST, TextTable
+from thinwire.wire.stream_state import CAPACITY, LONGEST, TextTable
 
 FORGET = None
 MEMBERS = ("off", "on")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from thinwire.errors import CorruptFrame, UnsupportedVersion
 from thinwire.wire import WIRE_VERSION, Change, Heartbeat, KeyFrame, Request, Silence, SourceState, Switch, varint
 from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.frame_kinds import FrameKind, is_known
+from thinwire.wire.frame import FrameKind, is_known
 
 numbers = st.integers(0, 2**64 - 1)
 small = st.integers(0, 1_000)

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame, UnknownDictionary
 from thinwire.wire import FrameKind, join, read, seal, split, varint
-from thinwire.wire.frame import MAX_FRAME, detach
-from thinwire.wire.frame_batch import MAX_FRAMES, MAX_MESSAGE
-from thinwire.wire.frame_packing import inflate, pack, unpack
+from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, MAX_MESSAGE, detach, inflate, pack, unpack
 
 bodies = st.binary(max_size=200)
 chains = st.integers(0, 2**32 - 1)

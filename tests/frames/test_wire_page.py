@@ -5,26 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.codec.decoder_state_recent import RECENT
+from thinwire.codec.decoder_state import RECENT
 from thinwire.codec.event_admission import MAX_KEY, MAX_OBJECTS
-from thinwire.codec.frame_encoder_silence import MAX_RUNS
+from thinwire.codec.frame_encoder import MAX_RUNS
 from thinwire.codec.reducer import MAX_SOURCES
-from thinwire.codec.source_table_columns import MAX_COEFFICIENTS, MAX_TREND
+from thinwire.codec.source_table import MAX_COEFFICIENTS, MAX_TREND
 from thinwire.codec.stream_encoder import MAX_PAYLOAD
 from thinwire.codec.ticks import TICK_LIMIT
 from thinwire.codec.value_conversion import MAX_TEXT
 from thinwire.dictionaries.dictionary import MAX_CONTENT
 from thinwire.dictionaries.dictionary import MAX_MESSAGE as MAX_LARGEST
 from thinwire.schema import Kind
-from thinwire.schema.property_properties import MAX_ARRAY, MAX_MEMBERS, MAX_PERIOD
+from thinwire.schema.property import MAX_ARRAY, MAX_MEMBERS, MAX_PERIOD
 from thinwire.schema.schema import MAX_PROPERTIES
 from thinwire.wire import WIRE_VERSION, FrameKind
-from thinwire.wire import stream_state_scales as scales
-from thinwire.wire import stream_state_texts as texts
+from thinwire.wire import stream_state as scales
+from thinwire.wire import stream_state as texts
 from thinwire.wire.control_frames import MAX_SKIP, MAX_TOLD
 from thinwire.wire.exact_value import MAX_EXACT
-from thinwire.wire.frame import MAX_FRAME
-from thinwire.wire.frame_batch import MAX_FRAMES, MAX_MESSAGE
+from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, MAX_MESSAGE
 from thinwire.wire.key_frame import CHUNK_BYTES, MAX_PART, MAX_TOTAL_SOURCES
 from thinwire.wire.partial_event import SLOTS, Lane, lane_of
 

@@ -8,9 +8,7 @@ from thinwire.codec import Publisher, Subscriber
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing import fuzz
-from thinwire.testing.fuzz import run_fuzz
-from thinwire.testing.fuzz_fuzz_mutations import BOMBS, MUTATIONS, spoil
-from thinwire.testing.fuzz_fuzz_targets import MAX_SOURCES, Target
+from thinwire.testing.fuzz import BOMBS, MAX_SOURCES, MUTATIONS, Target, run_fuzz, spoil
 from thinwire.wire import FrameKind, KeyFrame, read, seal
 from thinwire.wire import compact_body as compact
 

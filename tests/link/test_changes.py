@@ -8,7 +8,7 @@ from thinwire.codec import Audit, Demand, LinkConfig, Missed, Publisher, State, 
 from thinwire.errors import UnknownSchema
 from thinwire.schema import Event, Projection, Property, Schema, flatten
 from thinwire.testing.loopback import Loop
-from thinwire.testing.strategies_histories import histories, small
+from thinwire.testing.strategies import histories, small
 from thinwire.wire import Request, read
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])

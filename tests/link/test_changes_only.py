@@ -12,7 +12,7 @@ from thinwire.errors import DemandError
 from thinwire.schema import Event, Property, Role, Schema, flatten
 from thinwire.testing.loopback import Loop
 from thinwire.testing.reference import tolerance_of
-from thinwire.testing.strategies_histories import histories
+from thinwire.testing.strategies import histories
 from thinwire.wire import Request
 from thinwire.wire.control_frames import MAX_SKIP
 

@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 
 from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
 from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec.predictors import predictor_steps as steps
+from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.snapshot_sections import seal, unpack, unseal
-from thinwire.codec.source_table_columns import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TOLD, TREND, X1, X2
+from thinwire.codec.source_table import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TOLD, TREND, X1, X2
 from thinwire.codec.stream_snapshot import into_subscriber, of_publisher, of_subscriber
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, UnknownSchema
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies_histories import histories
+from thinwire.testing.strategies import histories
 from thinwire.wire import Request, join
-from thinwire.wire.stream_state import LAST_ALIAS, SEQUENCE, SOURCES, WIDE, LinkState
-from thinwire.wire.stream_state_texts import CAPACITY, LONGEST, TextTable
+from thinwire.wire.stream_state import CAPACITY, LAST_ALIAS, LONGEST, SEQUENCE, SOURCES, WIDE, LinkState, TextTable
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 SIMPLE = Schema(

@@ -9,7 +9,7 @@ from thinwire.codec import Audit, Demand, LinkConfig, Missed, Publisher, Subscri
 from thinwire.errors import DemandError, TooManySources
 from thinwire.schema import Event, Property, Role, Schema, flatten
 from thinwire.testing.reference import tolerance_of
-from thinwire.testing.strategies_histories import histories
+from thinwire.testing.strategies import histories
 
 P = {
     "plain": {"temperature": 0.2, "count": 1, "thirds": 1, "tons": 5, "level": 0.1},

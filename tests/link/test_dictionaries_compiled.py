@@ -5,11 +5,11 @@ import random
 import pytest
 
 from thinwire.codec import Demand, LinkConfig, Publisher
-from thinwire.codec.frame_encoder_packer import WORTH_TRYING
+from thinwire.codec.frame_encoder import WORTH_TRYING
 from thinwire.dictionaries import choose
 from thinwire.schema import Property, Schema
 from thinwire.wire import read
-from thinwire_lab.live.live_feed_feed import READINGS, Feed, feed_schema
+from thinwire_lab.live.live_feed import READINGS, Feed, feed_schema
 
 SIZES = (512, 1024, 2048, 4096)
 

@@ -5,7 +5,7 @@ from dictionary_sites import DICTIONARIES, LOGS, Reader, entry, publisher
 
 from thinwire.codec import Missed, State
 from thinwire.codec import stream_snapshot as checkpoints
-from thinwire.codec.frame_encoder_packer import Packer
+from thinwire.codec.frame_encoder import Packer
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, CorruptFrame, UnknownDictionary
 from thinwire.schema import Property, Schema

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
 from thinwire.codec.compiled_decoder import FastDecoder
-from thinwire.codec.decoder_state_recent import RECENT, Recent
+from thinwire.codec.decoder_state import RECENT, Recent
 from thinwire.errors import PeerFault, UnknownSchema
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies_histories import histories, small
-from thinwire.testing.worlds.world_observer_world_truth import chain_after
+from thinwire.testing.strategies import histories, small
+from thinwire.testing.worlds.world_observer import chain_after
 from thinwire.wire import FrameKind, Request, join, read, split
-from thinwire.wire.frame_batch import room_for
+from thinwire.wire.frame import room_for
 from thinwire.wire.stream_state import CHAIN
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])

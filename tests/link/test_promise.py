@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, LinkConfig
 from thinwire.codec.predictors import names
 from thinwire.schema import Kind, Property, Schema
-from thinwire.schema.event_paths import flatten
+from thinwire.schema.event import flatten
 from thinwire.schema.timestamps import ticks_per_second, to_ticks
 from thinwire.testing.loopback import Loop
 from thinwire.testing.reference import Reference, tolerance_of
-from thinwire.testing.strategies_histories import histories
+from thinwire.testing.strategies import histories
 
 PLAIN = Schema(
     "plain",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, LinkConfig, Watermark
 from thinwire.schema import Property, Schema
 from thinwire.testing.loopback import Loop
-from thinwire.testing.strategies_histories import histories
+from thinwire.testing.strategies import histories
 from thinwire.wire import FrameKind, read
 from thinwire.wire.control_frames import MAX_SKIP
 

@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, Subscriber, resolve
-from thinwire.codec import frame_handlers_reading as reading
-from thinwire.codec import frame_handlers_spelled as spelled
+from thinwire.codec import frame_handlers as reading
+from thinwire.codec import frame_handlers as spelled
 from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec import value_decoder_spelled as values
-from thinwire.codec.source_table_columns import Columns
+from thinwire.codec import value_decoder as values
+from thinwire.codec.source_table import Columns
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptFrame, PeerFault
 from thinwire.schema import Event, Property, Schema
@@ -124,7 +124,10 @@ class Site:
         self.frames = []
         short, long = self.readers
         found = taken(short, message)
-        with patch.object(spelled, "take", lambda *given: None), patch.object(values, "_of_number", the_long_way):
+        with (
+            patch.object(spelled, "take_json_frames", lambda *given: None),
+            patch.object(values, "_of_number", the_long_way),
+        ):
             assert taken(long, message) == found
         assert seen(long) == seen(short)
 
@@ -197,7 +200,7 @@ def test_packed_or_not_the_short_way_is_taken():
     for n in range(4, 8):
         site.event(n, "a")
     assert {read(frame).slot for frame in site.frames if read(frame).kind == FrameKind.JSON} == {None, 1}
-    with patch.object(reading, "take", wraps=reading.take) as closely:
+    with patch.object(reading, "take_frame", wraps=reading.take_frame) as closely:
         found = site.readers[0].receive(join(site.frames), now=0.0)
     assert FrameKind.JSON not in [call.args[1].kind for call in closely.call_args_list]
     assert [event["t"] for event in found if isinstance(event, Event)] == [n / 10 for n in range(1, 8)]

@@ -15,16 +15,14 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
 from thinwire.codec import record_batch_builder as table_page
 from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec.arrow_columns import arrow_schema, arrow_type
-from thinwire.codec.arrow_columns_table_stamps import stamps
+from thinwire.codec.arrow_columns import arrow_schema, arrow_type, stamps
 from thinwire.codec.record_batch_builder import value_at
 from thinwire.codec.table_reader import TableReader
 from thinwire.errors import EventRejected, PeerFault
 from thinwire.schema import Event, Kind, Property, Schema
 from thinwire.schema.property import TOLERANT_KINDS
 from thinwire.schema.timestamps import writer
-from thinwire.testing.strategies import events_of, schemas
-from thinwire.testing.strategies_histories import histories, moves, small
+from thinwire.testing.strategies import events_of, histories, moves, schemas, small
 from thinwire.wire import Request, join
 
 PLAIN = Schema(

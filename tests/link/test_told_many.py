@@ -11,7 +11,7 @@ from thinwire.codec import Demand, LinkConfig, Publisher
 from thinwire.codec.decoded_event_encoder import publish_told
 from thinwire.errors import TooManySources
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies_histories import histories
+from thinwire.testing.strategies import histories
 
 EXAMPLES = 25
 WAYS = {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies_histories import histories
+from thinwire.testing.strategies import histories
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 SCHEMA = Schema(

@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 
 from thinwire.placement import Host, fit_rising, random_runs
-from thinwire.placement.feasibility_judge import Judge
-from thinwire.placement.queue_simulator_samples import random_topics
+from thinwire.placement.feasibility import Judge
+from thinwire.placement.queue_simulator import random_topics
 
 
 @cache

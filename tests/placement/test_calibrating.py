@@ -11,7 +11,7 @@ from thinwire.analysis.placement_files import read_runs, write_runs
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
 from thinwire.placement import Host, Topic, simulate
-from thinwire.placement.calibration_calibrating import apart, calibrate, closeness, fit_host
+from thinwire.placement.calibration import apart, calibrate, closeness, fit_host
 from thinwire.placement.measured_runs import MeasuredRun, Met, runs_document, runs_of
 
 TRUE = Host("box", cores=2, speed=0.8, contention=0.1, overhead=0.004)

@@ -14,8 +14,7 @@ from thinwire.placement import Host, Rising, Run, Topic, random_runs
 from thinwire.placement.calibration import Learner, calibrated
 from thinwire.placement.latency_model import learned
 from thinwire.placement.model_scores import outcome, score
-from thinwire.placement.neural_network import minimise
-from thinwire.placement.neural_network_networks import _cut, _first, _loss, _shapes, fit
+from thinwire.placement.neural_network import _cut, _first, _loss, _shapes, fit, minimise
 from thinwire.placement.published_model import Published, fit_published
 
 topics = st.builds(Topic, st.just("t"), st.floats(0.5, 90), st.floats(0.002, 0.1))

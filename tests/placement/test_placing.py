@@ -6,10 +6,10 @@ from placement_models import small_model
 from thinwire.errors import ConfigError, NotEnoughHosts, PromiseOutOfReach
 from thinwire.placement import Host, Topic, propose, split, tightened
 from thinwire.placement.explanation import explain
-from thinwire.placement.feasibility_judge import Judge
+from thinwire.placement.feasibility import Judge
 from thinwire.placement.heuristics import fewest
 from thinwire.placement.hosts import bucketed
-from thinwire.placement.planner_splitting import parts_of
+from thinwire.placement.planner import parts_of
 
 HOST = [Host()]
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
 from thinwire.placement import Host, Topic, simulate
-from thinwire.placement.hosts_topics import check_together, columns
-from thinwire.placement.queueing_features_sharing import coordinates
+from thinwire.placement.hosts import check_together, columns
+from thinwire.placement.queueing_features import coordinates
 
 
 def test_an_idle_topic_takes_its_interval():

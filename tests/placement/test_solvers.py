@@ -11,11 +11,8 @@ from placement_models import judge_of, small_model
 from thinwire.errors import ConfigError
 from thinwire.placement import Host
 from thinwire.placement.column_generation import dive, proved, relax
-from thinwire.placement.feasibility import lighter, steps
-from thinwire.placement.feasibility_judge import Judge
-from thinwire.placement.heuristics import fewest
-from thinwire.placement.heuristics_greedy import first_fit, largest_sets, pairs
-from thinwire.placement.heuristics_matching import matched
+from thinwire.placement.feasibility import Judge, lighter, steps
+from thinwire.placement.heuristics import fewest, first_fit, largest_sets, matched, pairs
 from thinwire.placement.load_balance import balanced, spread
 from thinwire.placement.pattern_pricing import price
 from thinwire.placement.simplex import Master

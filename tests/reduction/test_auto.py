@@ -8,8 +8,8 @@ import pytest
 from thinwire.codec import Demand, LinkConfig, Publisher
 from thinwire.codec.predictor_trials import POOL
 from thinwire.codec.predictors import names
-from thinwire.codec.predictors.predictor_steps import SEASONAL
-from thinwire.codec.source_table_columns import MODE, TRIAL
+from thinwire.codec.predictors.predictor import SEASONAL
+from thinwire.codec.source_table import MODE, TRIAL
 from thinwire.schema import Property, Schema
 from thinwire.testing.loopback import Loop
 from thinwire.wire import FrameKind, Switch, read

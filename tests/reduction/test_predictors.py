@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from thinwire.codec import Demand, resolve
 from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec import ticks_residual as residual
+from thinwire.codec import ticks as residual
 from thinwire.codec.predictors import Seasonal, Trend, by_name, find_period, names
-from thinwire.codec.source_table_columns import Columns
+from thinwire.codec.source_table import Columns
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire.schema import Property, Schema

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, Introduction, Reducer, resolve
-from thinwire.codec.source_table_roster import Roster
+from thinwire.codec.source_table import Roster
 from thinwire.errors import TooManySources
 from thinwire.schema import Event, Property, Schema
 

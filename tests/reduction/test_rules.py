@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from thinwire.codec import Demand, Reducer, resolve, rules
 from thinwire.codec.predictors import by_name, names
-from thinwire.codec.predictors.predictor_steps import FINE, LAST, LINEAR, SEASONAL, TREND
+from thinwire.codec.predictors.predictor import FINE, LAST, LINEAR, SEASONAL, TREND
 from thinwire.errors import CorruptFrame, DemandError
 from thinwire.schema import Property, Schema
 from thinwire.testing.strategies import schemas
-from thinwire.wire.partial_event_partial import Partial
+from thinwire.wire.partial_event import Partial
 
 TIME = Property("time", "timestamp", "header", form="iso:T3Z")
 POWER = Property("power", "number", step="0.5", idle_band=2, minimum=0, maximum=1000)

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.brokers.link_limits import Lane, lanes
-from thinwire.brokers.link_limits_limits import Limit, Limits
+from thinwire.brokers.link_limits import Lane, Limit, Limits, lanes
 
 RATES = st.sampled_from([1.0, 7_000.0, 125_000.0, 1e9])
 SENT = st.lists(st.tuples(st.floats(0, 2), st.integers(0, 40_000)), min_size=1, max_size=30)

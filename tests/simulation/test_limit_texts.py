@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.brokers.link_limits_limits import FREE, Limit, Limits, read_limits
+from thinwire.brokers.link_limits import FREE, Limit, Limits, read_limits
 from thinwire.errors import ConfigError
 
 SECONDS = st.just(0.0) | st.floats(1e-9, 3600) | st.integers(0, 3_600_000).map(lambda n: n * 1e-3)

@@ -16,7 +16,7 @@ import thinwire as tw
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.brokers.recording import RecordingWriter
-from thinwire.client.local_services_opening import run_registry
+from thinwire.client.local_services import run_registry
 from thinwire.clock import WallClock
 from thinwire.schema import Event
 from thinwire.topics.names import CHECKPOINTS, REGISTRY, log_of

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from thinwire.analysis import EXACT, Level, Wanted, grid, in_process
-from thinwire.analysis.work_folder_workplace import Chunk, Task, Workplace
+from thinwire.analysis.work_folder import Chunk, Task, Workplace
 from thinwire.errors import ConfigError, ThinwireError
 from thinwire.spark.jobs.analyze import analyze
 from thinwire.testing.sensor_stream import sensor_batch, sensor_schema

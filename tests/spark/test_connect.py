@@ -12,7 +12,7 @@ from pyspark.sql import Row
 from spark_processes import connect_server, drive
 from spark_sites import as_events, as_rows, broker, publish, rooms
 
-from thinwire.spark.session_java import JAVA, java_version
+from thinwire.spark.session import JAVA, java_version
 
 TOPIC = "building.rooms"
 DRIVER = Path(__file__).with_name("connect_driver.py")

@@ -15,9 +15,7 @@ from thinwire.cli import deliver as verb
 from thinwire.cli.output import Output
 from thinwire.errors import ConfigError, DemandError, NotFinite
 from thinwire.filters import greedy
-from thinwire.spark.jobs.deliver import deliver, totals
-from thinwire.spark.jobs.deliver_deliver_reading import table_at
-from thinwire.spark.jobs.deliver_deliver_sources import counted, kept
+from thinwire.spark.jobs.deliver import counted, deliver, kept, table_at, totals
 
 SYMBOLS = ("aaa", "bbb", None)
 

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.edge import EdgePublisher, EdgeTopic, apply, teach
-from thinwire.edge.edge_documents_names import EDGE, model_key
+from thinwire.edge.edge_documents import EDGE, model_key
 from thinwire.errors import ConfigError
 from thinwire.spark.jobs.edge_training import land, landed, model_of
-from thinwire_lab.live.edge.load_harness_harness import FUNCTIONS
+from thinwire_lab.live.edge.load_harness import FUNCTIONS
 
 GPS = EdgeTopic("r1.gps", "taxi_regions:aggregated", 10.0, 0.001, output="r1.update")
 

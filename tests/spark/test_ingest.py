@@ -18,8 +18,7 @@ from spark_sites import table as read
 import thinwire as tw
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, DemandError, TableMismatch, UnknownTopic
-from thinwire.spark.jobs.ingest import ingest
-from thinwire.spark.jobs.ingest_asking import forget, identity_of
+from thinwire.spark.jobs.ingest import forget, identity_of, ingest
 from thinwire.spark.jobs.stream_progress import Progress
 from thinwire.spark.jobs.time_columns import date_of, seconds_of
 from thinwire.topics.names import REGISTRY

@@ -7,12 +7,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from thinwire.analysis.model_training import Sweep, gathered, here
-from thinwire.analysis.model_training_training import SIZES, Trained
+from thinwire.analysis.model_training import SIZES, Sweep, Trained, gathered, here
 from thinwire.analysis.placement_files import read_model
 from thinwire.cli.spark_options import on_spark
 from thinwire.placement.published_model import fit_published
-from thinwire_lab.reproduce.placement.placement_cells_placement_occasion import Occasion, Scale
+from thinwire_lab.reproduce.placement.placement_cells import Occasion, Scale
 
 GRID: list[dict[str, Any]] = [
     {"kind": "uni", "solver": solver, "seed": 1, "n": 8, "first": 2} for solver in ("hybrid", "ours")

@@ -7,7 +7,7 @@ import pytest
 from thinwire.errors import ConfigError, SparkUnavailable
 from thinwire.spark.session import check_java, check_spark
 from thinwire.spark.source.offset_plan import admitted
-from thinwire.spark.source.source_options_options import Options
+from thinwire.spark.source.source_options import Options
 
 GIVEN = {"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms"}
 

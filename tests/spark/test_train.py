@@ -19,8 +19,7 @@ from thinwire.dictionaries import choose, codec_of
 from thinwire.dictionaries import train as train_alone
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.spark.jobs.train import Trial, train, train_topic
-from thinwire.spark.jobs.training_messages import Bound, Slots, bindings_of, bodies_of, known_of
-from thinwire.spark.jobs.training_messages_train_reading import messages_in, sampled
+from thinwire.spark.jobs.training_messages import Bound, Slots, bindings_of, bodies_of, known_of, messages_in, sampled
 from thinwire.topics.dictionary_store import Bodies
 from thinwire.topics.names import log_of, publisher_in
 

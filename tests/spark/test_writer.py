@@ -18,9 +18,7 @@ from spark_sites import broker, table
 import thinwire as tw
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError
-from thinwire.spark.source.sink import publish_part
-from thinwire.spark.source.sink_rows import Events
-from thinwire.spark.source.sink_write_options import WriteOptions
+from thinwire.spark.source.sink import Events, WriteOptions, publish_part
 from thinwire.topics.names import DEAD_LOG, log_of, publisher_subjects
 
 TOPIC = "plant.engines"

@@ -11,7 +11,7 @@ pytest.importorskip("nats")
 
 from thinwire.brokers.nats.blocking.delivery_scanner import FULL, MORE, ODD
 from thinwire.brokers.nats.blocking.log_range import Scanner
-from thinwire.brokers.nats.blocking.socket_connection_parsing import Garbled, Message, parse
+from thinwire.brokers.nats.blocking.socket_connection import Garbled, Message, parse
 
 SID = 7
 

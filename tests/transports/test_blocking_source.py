@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("nats")
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.brokers.nats.blocking import log_range_stretches as stretches_module
+from thinwire.brokers.nats.blocking import log_range as stretches_module
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.brokers.nats.blocking.nats_log_source import NatsSource
 from thinwire.brokers.nats.broker import NatsBroker, connect
-from thinwire.brokers.protocol_broker import Retention, Stored
+from thinwire.brokers.protocol import Retention, Stored
 from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BadSubject, BrokerUnavailable, ThinwireError, TransportClosed, UnknownLog
 

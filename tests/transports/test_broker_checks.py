@@ -1,4 +1,4 @@
-"""Every broker keeps the promises of `thinwire.brokers.protocol_broker`, faults included."""
+"""Every broker keeps the promises of `thinwire.brokers.protocol`, faults included."""
 
 import asyncio
 import re

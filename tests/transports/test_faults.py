@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
-from thinwire.testing.worlds.lossy_transport_memory import MemoryBroker
+from thinwire.testing.worlds.lossy_transport import MemoryBroker
 from thinwire.testing.worlds.transport_faults import Faults
 
 FOREVER = 10_000.0

@@ -9,10 +9,9 @@ import pytest
 
 import thinwire as tw
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
-from thinwire.brokers.link_limits_limits import Limits, read_limits
+from thinwire.brokers.link_limits import Limits, read_limits
 from thinwire.brokers.nats.broker import connect
-from thinwire.brokers.proxy import Proxy
-from thinwire.brokers.proxy_limits import EARLY, QUEUE, capacity
+from thinwire.brokers.proxy import EARLY, QUEUE, Proxy, capacity
 from thinwire.errors import ConfigError
 
 SOME = bytes(range(256)) * 200

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol_broker import Broker, Retention
+from thinwire.brokers.protocol import Broker, Retention
 from thinwire.clock import VirtualClock
 from thinwire.errors import (
     BadSubject,

@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.memory.storage_documents import Documents
-from thinwire.brokers.memory.storage_messages import MessageLog
-from thinwire.brokers.protocol_broker import ANY, NOTHING, Entry, Retention, Span, Stored
+from thinwire.brokers.memory.storage import Documents, MessageLog
+from thinwire.brokers.protocol import ANY, NOTHING, Entry, Retention, Span, Stored
 from thinwire.brokers.subjects import matches
 from thinwire.clock import VirtualClock
 from thinwire.errors import Conflict
-from thinwire.testing.broker_checks.log_checks_seeking import PATTERNS, WORDS, compare_history
+from thinwire.testing.broker_checks.log_checks import PATTERNS, WORDS, compare_history
 
 limits = st.one_of(st.none(), st.integers(1, 12))
 writes = st.lists(

@@ -15,7 +15,7 @@ from thinwire.errors import (
     TransportClosed,
     TransportError,
 )
-from thinwire.testing.worlds.lossy_transport_memory import MemoryBroker
+from thinwire.testing.worlds.lossy_transport import MemoryBroker
 from thinwire.testing.worlds.transport_faults import Faults
 
 SUBJECTS = ["a", "a.b", "a.c", "b.c.d"]

@@ -9,7 +9,7 @@ pytest.importorskip("nats")
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import NatsBroker, connect
-from thinwire.brokers.protocol_broker import NOTHING, Entry
+from thinwire.brokers.protocol import NOTHING, Entry
 from thinwire.errors import BadSubject, Conflict, NobodyAnswers
 
 

@@ -14,7 +14,7 @@ from thinwire.brokers.nats import log_reader as reading
 from thinwire.brokers.nats.broker import NatsBroker, connect
 from thinwire.brokers.nats.client import Client
 from thinwire.brokers.nats.options import Options
-from thinwire.brokers.protocol_broker import ANY, NOTHING, Entry, LogReader
+from thinwire.brokers.protocol import ANY, NOTHING, Entry, LogReader
 from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed
 

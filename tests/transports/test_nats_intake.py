@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("nats")
 
-from thinwire.brokers.nats.client_intake import MAX_LINE, Intake
+from thinwire.brokers.nats.client import MAX_LINE, Intake
 
 Message = tuple[bytes, bytes, bytes, bytes | None]
 

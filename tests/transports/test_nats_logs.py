@@ -10,7 +10,7 @@ pytest.importorskip("nats")
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import NatsBroker, connect
-from thinwire.brokers.protocol_broker import NOTHING, Retention
+from thinwire.brokers.protocol import NOTHING, Retention
 from thinwire.errors import (
     BadSubject,
     BrokerRefused,

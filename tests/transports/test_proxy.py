@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from thinwire.brokers.link_limits_limits import Limit, Limits
+from thinwire.brokers.link_limits import Limit, Limits
 from thinwire.brokers.proxy import Proxy
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from thinwire.brokers.protocol_broker import Span, Stored
+from thinwire.brokers.protocol import Span, Stored
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.brokers.recording.block_format import encode
 from thinwire.brokers.subjects import matches

@@ -4,20 +4,18 @@ import math
 
 import pytest
 
-from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.protocol import Stored
 from thinwire.codec import Missed, Publisher, Subscriber, Watermark
 from thinwire.schema import Property, Schema
 from thinwire.services.translator.channel import Channel
 from thinwire.services.translator.translation import Translation
-from thinwire.testing.worlds import channel_world_classes_world_runs as classes_world_runs
-from thinwire.testing.worlds import channel_world_translator_classes_world_translating as classes_world_translating
-from thinwire.testing.worlds.channel_world import World, main
-from thinwire.testing.worlds.channel_world_classes_world_runs import Summary, run_seeds
+from thinwire.testing.worlds import channel_world as classes_world_runs
+from thinwire.testing.worlds import channel_world_translator as classes_world_translating
+from thinwire.testing.worlds.channel_world import Summary, World, main, run_seeds
 from thinwire.testing.worlds.channel_world_publisher import Ground
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder_channels import ChannelInlet
-from thinwire.topics.log_decoder_inlet import Inlet
-from thinwire.topics.log_position_envelope import Position, unseal
+from thinwire.topics.log_decoder import ChannelInlet, Inlet
+from thinwire.topics.log_position import Position, unseal
 from thinwire.topics.names import key_subject, publisher_in
 from thinwire.wire import Request, join
 from thinwire_lab.bench import robustness_bench as bars

@@ -3,11 +3,10 @@
 import pytest
 
 from thinwire.codec.decoder_state import Bindings
-from thinwire.codec.frame_encoder_packer import Packer
-from thinwire.testing.worlds import dictionary_world_dictionary_world_runs as dictionary_world_runs
+from thinwire.codec.frame_encoder import Packer
+from thinwire.testing.worlds import dictionary_world as dictionary_world_runs
 from thinwire.testing.worlds import dictionary_world_sampler as dictionary_world_sampling
-from thinwire.testing.worlds.dictionary_world import World, main
-from thinwire.testing.worlds.dictionary_world_dictionary_world_runs import Summary, run_seeds
+from thinwire.testing.worlds.dictionary_world import Summary, World, main, run_seeds
 from thinwire.wire import Binding
 from thinwire_lab.bench import bars
 from thinwire_lab.bench.benchmark import Setting

@@ -5,8 +5,7 @@ import pytest
 from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber, Watermark
 from thinwire.errors import UnknownSchema
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.worlds.world_observer import chain_state
-from thinwire.testing.worlds.world_observer_world_truth import chain_after
+from thinwire.testing.worlds.world_observer import chain_after, chain_state
 from thinwire.wire import FrameKind, Request, join, read
 
 ROOM = Property("room", "string", "dimension")

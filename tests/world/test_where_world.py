@@ -3,10 +3,9 @@
 import pytest
 
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder_linking import Linking
+from thinwire.services.translator.channel_encoder import Linking
 from thinwire.services.translator.where_group import Selecting
-from thinwire.testing.worlds.channel_world import World, main
-from thinwire.testing.worlds.channel_world_classes_world_runs import run_seeds
+from thinwire.testing.worlds.channel_world import World, main, run_seeds
 from thinwire.topics.demand_class import DemandClass
 
 PORTION = 20

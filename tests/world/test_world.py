@@ -4,8 +4,7 @@ import pytest
 
 from thinwire.codec import Missed, Subscriber
 from thinwire.schema import Event
-from thinwire.testing.worlds.stream_world import World, main
-from thinwire.testing.worlds.stream_world_world_runs import run_seeds
+from thinwire.testing.worlds.stream_world import World, main, run_seeds
 
 PORTION = 25
 

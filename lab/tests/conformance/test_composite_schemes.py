@@ -8,17 +8,21 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
 from thinwire.filters.composite import Order
-from thinwire_lab.overlay_sim.filters.conjunction_costs import composite_costs, conjunction_costs, draw, ranked, walks
-from thinwire_lab.overlay_sim.filters.conjunction_costs_schemes import (
+from thinwire_lab.overlay_sim.filters.conjunction_costs import (
     CARRIED,
     CHAINING,
     FANNING,
     HYBRID,
     SCHEMES,
     WATCHED,
+    ChangeRate,
     Dissemination,
+    composite_costs,
+    conjunction_costs,
+    draw,
+    ranked,
+    walks,
 )
-from thinwire_lab.overlay_sim.filters.conjunction_costs_strength import ChangeRate
 
 A, B = 0, 1
 START = dict.fromkeys(QUANTITIES, 0)

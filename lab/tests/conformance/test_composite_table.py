@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
 from thinwire.filters.composite import Condition, Order, Predicate, Radius, Watch
-from thinwire_lab.overlay_sim.filters.watch_table import Regions
-from thinwire_lab.overlay_sim.filters.watch_table_table import WatchTable
+from thinwire_lab.overlay_sim.filters.watch_table import Regions, WatchTable
 
 
 @settings(max_examples=40)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.filters import greedy, within
-from thinwire_lab.overlay_sim.filters.published_filters_costs import costs
-from thinwire_lab.overlay_sim.filters.published_filters_optimum import global_optimum
+from thinwire_lab.overlay_sim.filters.published_filters import costs, global_optimum
 
 STREAMS = st.lists(st.integers(-12, 12), max_size=25).map(lambda drawn: np.array(drawn, dtype=np.int64))
 

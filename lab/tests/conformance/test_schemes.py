@@ -8,15 +8,13 @@ from shared_readings import READINGS, delivered
 
 from thinwire.errors import ConfigError, DemandError
 from thinwire.filters import IntervalIndex, greedy, within
-from thinwire_lab.overlay_sim.filters.published_filters import Clamped
-from thinwire_lab.overlay_sim.filters.published_filters_mcf import Cooperative
-from thinwire_lab.overlay_sim.filters.published_filters_mfd import Decomposed
-from thinwire_lab.overlay_sim.filters.published_filters_single import SingleLevel
-from thinwire_lab.overlay_sim.filters.threshold_decomposition import chosen_chains, first_level
-from thinwire_lab.overlay_sim.filters.threshold_decomposition_decomposition import (
+from thinwire_lab.overlay_sim.filters.published_filters import Clamped, Cooperative, Decomposed, SingleLevel
+from thinwire_lab.overlay_sim.filters.threshold_decomposition import (
     base_for,
+    chosen_chains,
     decompositions,
     digits,
+    first_level,
     splits,
 )
 

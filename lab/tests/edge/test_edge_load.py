@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.edge import EdgeReporter, Report, read_edge
-from thinwire.edge.edge_documents_names import EDGE_REPORTS
+from thinwire.edge.edge_documents import EDGE_REPORTS
 from thinwire.edge.edge_messages import Carried
 from thinwire.edge.topic_worker import TimedWorker, VirtualCores
 from thinwire.errors import ConfigError, CorruptFrame
@@ -17,8 +17,7 @@ from thinwire.placement import Host, Topic
 from thinwire.placement.measured_runs import runs_document, runs_of
 from thinwire_lab.live.edge.edge_failover import restored_after
 from thinwire_lab.live.edge.edge_load import Late, Stream, schedule, send
-from thinwire_lab.live.edge.load_harness import FIGURES, configurations
-from thinwire_lab.live.edge.load_harness_harness import Configuration, Measuring, run_once
+from thinwire_lab.live.edge.load_harness import FIGURES, Configuration, Measuring, configurations, run_once
 
 
 @given(st.floats(0.5, 50), st.floats(1, 20), st.sampled_from(["periodic", "poisson"]), st.integers(0, 99))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from thinwire.analysis import json_baseline_references as references
+from thinwire.analysis import json_baseline as references
 from thinwire.analysis.machine import this_machine
 from thinwire.codec import Publisher, Subscriber
 from thinwire.errors import ConfigError
@@ -15,7 +15,7 @@ from thinwire.testing import sensor_stream as stream
 from thinwire_lab.bench import AREAS, bars
 from thinwire_lab.bench import building_bench as building_bars
 from thinwire_lab.bench import stream_speed as memory
-from thinwire_lab.bench import stream_speed_speed as speed
+from thinwire_lab.bench import stream_speed as speed
 from thinwire_lab.bench.benchmark import Bar, Row, Setting, run, unmeasured
 
 
@@ -92,7 +92,7 @@ def test_the_fixed_stream_lies_on_its_steps():
 def test_times_are_ratios_of_both_methods(monkeypatch):
     monkeypatch.setattr(speed, "ROUNDS", 2)
     told = []
-    rows = [row for bar in speed.BARS for row in bar.measure(Setting(quick=True, progress=told.append))]
+    rows = [row for bar in speed.SPEED_REQUIREMENTS for row in bar.measure(Setting(quick=True, progress=told.append))]
     assert [row.unit for row in rows] == ["times"] * 4 + ["values/s"] * 4
     assert all(row.value > 0 for row in rows)
     beside = ("predictor trend", "batches of 1,000")

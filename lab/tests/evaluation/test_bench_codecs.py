@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from thinwire_lab.bench import codec_sizes_dictionaries_codecs as codecs
+from thinwire_lab.bench import codec_sizes as codecs
 from thinwire_lab.bench import codec_times as time
 from thinwire_lab.bench.benchmark import Setting, run
-from thinwire_lab.bench.codec_sizes_dictionaries_streams import Cut, cuts
+from thinwire_lab.bench.codec_sizes import Cut, cuts
 
 
 class Lossy:

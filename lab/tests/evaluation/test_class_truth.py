@@ -6,16 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
-from thinwire.demo.process_group_processes import micros
+from thinwire.demo.process_group import micros
 from thinwire.schema import Event
-from thinwire_lab.live.delivery_audit import by_promise, strictly
-from thinwire_lab.live.delivery_audit_class_record import Record
-from thinwire_lab.live.live_feed import Course, feed_course, in_ticks
-from thinwire_lab.live.live_feed_class_truth import changes
-from thinwire_lab.live.live_feed_feed import READINGS, Feed, feed_schema
+from thinwire_lab.live.delivery_audit import Record, by_promise, strictly
+from thinwire_lab.live.live_feed import READINGS, Course, Feed, changes, feed_course, feed_schema, in_ticks
 from thinwire_lab.live.load_roles import Auditor
-from thinwire_lab.live.many_sources_class_sweep import START as SWEPT
-from thinwire_lab.live.many_sources_class_sweep import TOLERANCES, events_of, sweep_course, sweep_schema
+from thinwire_lab.live.many_sources import START as SWEPT
+from thinwire_lab.live.many_sources import TOLERANCES, events_of, sweep_course, sweep_schema
 
 START = 1_700_000_000_000_000
 PUBLISHERS, RATE, SECONDS = 2, 1_000.0, 3.0

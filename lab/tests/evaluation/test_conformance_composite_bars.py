@@ -2,7 +2,7 @@
 
 from thinwire_lab.bench import AREAS, bars
 from thinwire_lab.bench.benchmark import Setting
-from thinwire_lab.bench.conformance_bench_conformance_composite import DIMENSIONS, FEWER, composite_rows
+from thinwire_lab.bench.conformance_bench import DIMENSIONS, FEWER, composite_rows
 
 
 def test_the_watched_predicate_has_a_bar_where_one_was_set():

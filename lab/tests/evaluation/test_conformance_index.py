@@ -7,7 +7,7 @@ from thinwire_lab.bench import AREAS
 from thinwire_lab.bench import threshold_index_bench as conformance_index
 from thinwire_lab.bench.benchmark import Setting
 from thinwire_lab.bench.threshold_index_bench import CASES, Case, rates
-from thinwire_lab.overlay_sim.filters.published_filters_costs import costs
+from thinwire_lab.overlay_sim.filters.published_filters import costs
 from thinwire_lab.streams.threshold_streams import attack, jumping
 
 SMALL = [Case(300, case.spread, case.stream) for case in CASES[-4:]]

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from thinwire_lab.live.tolerance_groups import walked
-from thinwire_lab.live.tolerance_groups_conformance_walk import WIDEST, tolerances
+from thinwire_lab.live.tolerance_groups import WIDEST, tolerances, walked
 
 
 @pytest.mark.slow

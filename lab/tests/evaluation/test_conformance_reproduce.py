@@ -13,9 +13,9 @@ import pytest
 from thinwire.cli.main import main
 from thinwire.errors import ConfigError, MissingData, SparkUnavailable
 from thinwire_lab.bench.benchmark import Setting
-from thinwire_lab.bench.conformance_bench_conformance_overlay import overlay_rows
+from thinwire_lab.bench.conformance_bench import overlay_rows
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
-from thinwire_lab.reproduce.conformance.conformance_cells_conformance_figure import Scale, grown
+from thinwire_lab.reproduce.conformance.conformance_cells import Scale, grown
 from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES
 from thinwire_lab.streams.threshold_streams import attack, bars, jumping, recorded_bars, sample_bars, scaled, walk
 

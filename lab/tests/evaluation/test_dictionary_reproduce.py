@@ -11,13 +11,8 @@ import pytest
 
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries import thesis_items as dictionaries
-from thinwire_lab.reproduce.dictionaries.dictionary_measures_measures import (
-    decay_cell,
-    history_cell,
-    size_cell,
-    usage_cell,
-)
-from thinwire_lab.reproduce.dictionaries.thesis_sheet_dictionaries_sheet import Scale, best_of, best_published
+from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, history_cell, size_cell, usage_cell
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale, best_of, best_published
 
 FORM = b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.%d, "state": "ok", "note": "nothing to report"}'
 

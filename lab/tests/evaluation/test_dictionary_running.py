@@ -12,8 +12,8 @@ from thinwire.dictionaries.byte_account import ALONE, Topology
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries import POLICIES, run_cell, run_stream, weight
-from thinwire_lab.reproduce.dictionaries.policy_cells_opening import messages_of
-from thinwire_lab.reproduce.dictionaries.policy_run_policies import AWARE
+from thinwire_lab.reproduce.dictionaries.policy_cells import messages_of
+from thinwire_lab.reproduce.dictionaries.policy_run import AWARE
 
 FORM = b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.%d, "state": "ok"}'
 

@@ -6,16 +6,24 @@ import json
 import pytest
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.brokers.link_limits_limits import read_limits
+from thinwire.brokers.link_limits import read_limits
 from thinwire.errors import ConfigError, CorruptFrame
-from thinwire_lab.bench.dictionary_bench_dictionary_limits import Pair, _agreement, _faster
+from thinwire_lab.bench.dictionary_bench import Pair, _agreement, _faster
 from thinwire_lab.reproduce.dictionaries.link_live import Notes, course
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, TWEETS, Load, Plain, codecs, weighed
-from thinwire_lab.reproduce.dictionaries.link_simulation import NAMED, Cell, Outcome
-from thinwire_lab.reproduce.dictionaries.link_simulation_grid import compare, delay_cells, grid
-from thinwire_lab.reproduce.dictionaries.link_simulation_thesis import PUBLISHING, RECEIVING
-from thinwire_lab.reproduce.dictionaries.link_simulation_virtual import simulate, weights
-from thinwire_lab.streams.named_streams_streams import Stream
+from thinwire_lab.reproduce.dictionaries.link_simulation import (
+    NAMED,
+    PUBLISHING,
+    RECEIVING,
+    Cell,
+    Outcome,
+    compare,
+    delay_cells,
+    grid,
+    simulate,
+    weights,
+)
+from thinwire_lab.streams.named_streams import Stream
 
 LOADS = {method: [load.mean, load.pack, load.unpack] for method, load in TWEETS.items()}
 

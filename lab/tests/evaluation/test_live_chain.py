@@ -8,7 +8,7 @@ import pytest
 from thinwire_lab.bench import bars
 from thinwire_lab.bench.benchmark import Setting
 from thinwire_lab.live.kill_test import havoc
-from thinwire_lab.live.live_feed_feed import feed_schema
+from thinwire_lab.live.live_feed import feed_schema
 from thinwire_lab.live.load_chain import Chain, Shape
 from thinwire_lab.live.stacks import STACKS
 from thinwire_lab.live.wire_bytes import Wire, weigh

@@ -7,7 +7,7 @@ import pytest
 
 from thinwire_lab.bench import bars
 from thinwire_lab.live.kill_test import THREE_CLASSES, havoc
-from thinwire_lab.live.live_feed_feed import feed_schema
+from thinwire_lab.live.live_feed import feed_schema
 from thinwire_lab.live.load_chain import Chain, Shape
 from thinwire_lab.live.many_sources import crowd
 from thinwire_lab.live.translator_failover import recover, stand_still

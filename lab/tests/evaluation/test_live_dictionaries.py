@@ -8,10 +8,9 @@ import pytest
 
 from thinwire_lab.bench import bars
 from thinwire_lab.bench.dictionary_bench import rows_of_switching
-from thinwire_lab.live.dictionary_switch import InOrder, cut
-from thinwire_lab.live.dictionary_switch_switching import Switched, switched
+from thinwire_lab.live.dictionary_switch import InOrder, Switched, cut, switched
 from thinwire_lab.live.kill_test import havoc
-from thinwire_lab.live.load_chain_outcome import Outcome
+from thinwire_lab.live.load_chain import Outcome
 from thinwire_lab.live.saturation_rate import SHAPES
 
 needs_a_broker = pytest.mark.skipif(importlib.util.find_spec("nats") is None, reason="needs the extra nats")

@@ -10,10 +10,8 @@ import pytest
 
 import thinwire as tw
 from thinwire.errors import BrokenPromise
-from thinwire_lab.live.linger_batches import Course, balance, courses, sent
-from thinwire_lab.live.linger_batches_logs import weigh
-from thinwire_lab.live.linger_batches_ways import Line, packed, together
-from thinwire_lab.streams.named_streams_streams import Stream
+from thinwire_lab.live.linger_batches import Course, Line, balance, courses, packed, sent, together, weigh
+from thinwire_lab.streams.named_streams import Stream
 
 needs_a_broker = pytest.mark.skipif(importlib.util.find_spec("nats") is None, reason="needs the extra nats")
 MESSAGES = list(Stream("taxi-json").messages(200))

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
 from thinwire.schema import Event
 from thinwire_lab.live.building_feed import BuildingFeed
-from thinwire_lab.live.delivery_audit_numbered import judge, numbered, numbered_schema, reading, wrong
-from thinwire_lab.live.live_feed_feed import READINGS, TOLERANCE, Feed, feed_schema
-from thinwire_lab.live.load_chain_outcome import Outcome, outcome
-from thinwire_lab.live.process_measurement import Taken, dense, quantile, sparse
-from thinwire_lab.live.process_measurement_sampling import Sample, Sampler
-from thinwire_lab.live.saturation_rate_search import climb, confirm
+from thinwire_lab.live.delivery_audit import judge, numbered, numbered_schema, reading, wrong
+from thinwire_lab.live.live_feed import READINGS, TOLERANCE, Feed, feed_schema
+from thinwire_lab.live.load_chain import Outcome, outcome
+from thinwire_lab.live.process_measurement import Sample, Sampler, Taken, dense, quantile, sparse
+from thinwire_lab.live.saturation_rate import climb, confirm
 
 START = 1_700_000_000_000_000
 

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from thinwire.demo.process_group_processes import Crew, Worker, WorkerFailed, environment
+from thinwire.demo.process_group import Crew, Worker, WorkerFailed, environment
 from thinwire.schema import Property, Schema
-from thinwire_lab.live.process_measurement_sampling import Sampler, cores_used
+from thinwire_lab.live.process_measurement import Sampler, cores_used
 from thinwire_lab.live.stacks import route_to
 
 ROUTE = route_to("nats://127.0.0.1:1", Schema("rooms", [Property("t", "integer")])).to_document()
@@ -61,7 +61,7 @@ def test_a_process_that_fails_says_why():
 
 ORPHAN = f"""
 import asyncio, os, signal
-from thinwire.demo.process_group_processes import Worker
+from thinwire.demo.process_group import Worker
 async def run():
     worker = Worker("subscriber", "subscriber", {IDLE!r})
     await worker.start()

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.analysis.model_training import gathered
-from thinwire.analysis.model_training_training import store, store_published
+from thinwire.analysis.model_training import gathered, store, store_published
 from thinwire.analysis.placement_files import RUNS, read_model, write_runs
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
@@ -14,15 +13,11 @@ from thinwire.placement import Host, Topic, random_runs, simulate
 from thinwire.placement.measured_runs import MeasuredRun, Met
 from thinwire.placement.published_model import Published
 from thinwire_lab.bench.benchmark import Setting, run
-from thinwire_lab.bench.placement_bench import BARS
+from thinwire_lab.bench.placement_bench import MODEL_REQUIREMENTS
 from thinwire_lab.reproduce import find
-from thinwire_lab.reproduce.placement import placement_cells_cells as cells
-from thinwire_lab.reproduce.placement.placement_cells import unknown_host
-from thinwire_lab.reproduce.placement.placement_cells_placement_occasion import Occasion, Scale
-from thinwire_lab.reproduce.placement.placement_cells_requests import CLASSES, request
-from thinwire_lab.reproduce.placement.placement_figures import FIGURES, TABLES, chosen
-from thinwire_lab.reproduce.placement.placement_figures_placement_measured import measured
-from thinwire_lab.reproduce.placement.placement_figures_placement_sensitivity import sensitivity
+from thinwire_lab.reproduce.placement import placement_cells as cells
+from thinwire_lab.reproduce.placement.placement_cells import CLASSES, Occasion, Scale, request, unknown_host
+from thinwire_lab.reproduce.placement.placement_figures import FIGURES, TABLES, chosen, measured, sensitivity
 
 SMALL = Scale(runs=10, fresh=5, reruns=1, requests=1, sizes=(6,))
 
@@ -132,7 +127,7 @@ def test_measured_runs_stand_apart(tmp_path):
 
 @pytest.mark.slow
 def test_every_bar_can_be_measured():
-    for bar in BARS:
+    for bar in MODEL_REQUIREMENTS:
         rows = run(bar, Setting(quick=True, data=Path("nowhere")))
         assert rows, bar.name
         assert all(row.sound for row in rows), [row.note for row in rows]

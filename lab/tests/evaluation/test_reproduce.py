@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
 from thinwire.schema import Property, Schema
-from thinwire_lab.bench.building_bench_building_calibration import calibration
+from thinwire_lab.bench.building_bench import compare_with_original
 from thinwire_lab.reproduce import find
-from thinwire_lab.reproduce.virtual_events import virtual_event_figures_virtual_events as experiment
-from thinwire_lab.reproduce.virtual_events.virtual_event_figures_changes import Changes
+from thinwire_lab.reproduce.virtual_events import virtual_event_figures as experiment
+from thinwire_lab.reproduce.virtual_events.virtual_event_figures import Changes
 
 ROOMS = Schema("rooms", [Property("at", "integer", "header"), Property("t", "number", step="0.1")])
 
@@ -35,7 +35,7 @@ def test_the_receiver_stays_within_the_tolerance(ticks, tolerance):
 def test_figure_5_agrees_with_the_calibration():
     sizes = experiment.figure_5(200)
     assert list(sizes) == list(experiment.PUBLISHED)
-    assert list(sizes.values()) == [row.measured for row in calibration(200)[:4]]
+    assert list(sizes.values()) == [row.measured for row in compare_with_original(200)[:4]]
 
 
 def test_figure_6_has_four_stages_in_each_format():
@@ -45,7 +45,7 @@ def test_figure_6_has_four_stages_in_each_format():
         raw, first, second, reconstructed = stage.per_event
         assert second <= first < raw / 3
         assert reconstructed == pytest.approx(raw, rel=0.1)
-    assert stages["JSON"].totals[1] / 300 == calibration(300)[4].measured
+    assert stages["JSON"].totals[1] / 300 == compare_with_original(300)[4].measured
     assert stages["thinwire compact, last"].totals[1] < stages["JSON"].totals[1]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from thinwire.testing.worlds.stream_world_world_runs import Summary
+from thinwire.testing.worlds.stream_world import Summary
 from thinwire_lab.bench import robustness_bench as bars
 from thinwire_lab.bench.benchmark import Setting
 

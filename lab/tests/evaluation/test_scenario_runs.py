@@ -8,7 +8,7 @@ import itertools
 import thinwire as tw
 from thinwire_lab.workload.scenarios import read_scenario
 from thinwire_lab.workload.scenarios.scenario_outcome import ScenarioOutcome
-from thinwire_lab.workload.scenarios.scenario_run_running import run_scenario
+from thinwire_lab.workload.scenarios.scenario_run import run_scenario
 
 SMALL = """
 name = "small"

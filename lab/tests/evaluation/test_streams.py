@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from thinwire.errors import MissingData, TooLarge
-from thinwire_lab.reproduce.dictionaries.policy_cells_opening import find
+from thinwire_lab.reproduce.dictionaries.policy_cells import find
 from thinwire_lab.streams import generated_streams as stream_forms
-from thinwire_lab.streams.generated_streams_stream_generators import drifting
-from thinwire_lab.streams.generated_streams_stream_protobuf import _TEXTS, _WHOLES, as_protobuf
-from thinwire_lab.streams.named_streams import lineitems
-from thinwire_lab.streams.named_streams_streams import Stream, generated, streams
+from thinwire_lab.streams.generated_streams import _TEXTS, _WHOLES, as_protobuf, drifting
+from thinwire_lab.streams.named_streams import Stream, generated, lineitems, streams
 
 SHARED = Path("../shared/data")
 ROW = (

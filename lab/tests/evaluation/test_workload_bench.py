@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from thinwire_lab.bench.benchmark import Setting
-from thinwire_lab.bench.embedding_bench import usual_mds
-from thinwire_lab.bench.embedding_bench_workload_embedding import MEASURED, embedding, network
+from thinwire_lab.bench.embedding_bench import MEASURED, embedding, network, usual_mds
 from thinwire_lab.workload.places.latency_matrix import distances
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -10,14 +10,12 @@ import pytest
 
 from thinwire.cli.main import main
 from thinwire.errors import ConfigError
-from thinwire_lab.reproduce.workload.workload_figures import FIGURES, chosen
-from thinwire_lab.reproduce.workload.workload_figures_workload_shapes import effective, majorities
+from thinwire_lab.reproduce.workload.workload_figures import FIGURES, chosen, effective, majorities
 from thinwire_lab.workload.assignment import Costs
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.workload_pictures import pareto, unbeaten
-from thinwire_lab.workload.workload_pictures_pictures import heat_maps, places, region_shares, told
+from thinwire_lab.workload.workload_pictures import heat_maps, pareto, places, region_shares, told, unbeaten
 
 
 @pytest.mark.parametrize("number", sorted(FIGURES))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.filters.rectangle_index_rectangles import RectangleIndex
+from thinwire.filters.rectangle_index import RectangleIndex
 from thinwire_lab.workload import rectangle_grid as grids
 from thinwire_lab.workload.rectangle_grid import RectangleGrid, quickest, suits
 

@@ -11,8 +11,7 @@ from hypothesis.extra import numpy as arrays
 from thinwire.errors import ConfigError
 from thinwire.filters import RectangleIndex, distinct
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.recipe import Recipe
-from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.recipe import Plan, Recipe
 
 ENDS = st.integers(-5, 5).map(float) | st.sampled_from([-np.inf, np.inf, 0.5])
 

@@ -11,8 +11,7 @@ from thinwire.errors import ConfigError
 from thinwire.filters import greedy
 from thinwire_lab.overlay_sim.chord import Ring, multicast
 from thinwire_lab.overlay_sim.dissemination import SCHEMES, ChurnCosts, Demands, Model, Site, churn, simulate, sites
-from thinwire_lab.overlay_sim.dissemination.site_traffic import grouped, joined, repeated, spread
-from thinwire_lab.overlay_sim.dissemination.site_traffic_delivering import delivering
+from thinwire_lab.overlay_sim.dissemination.site_traffic import delivering, grouped, joined, repeated, spread
 
 EXACT = sorted(set(SCHEMES) - {"MFD"})
 

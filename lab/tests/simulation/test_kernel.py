@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire_lab.overlay_sim.discrete_events import Kernel
-from thinwire_lab.overlay_sim.discrete_events_station import Station
+from thinwire_lab.overlay_sim.discrete_events import Kernel, Station
 
 TIMES = st.lists(st.floats(0, 1e6), max_size=40)
 

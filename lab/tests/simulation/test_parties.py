@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.brokers.link_limits_limits import FREE, Limit, Limits
+from thinwire.brokers.link_limits import FREE, Limit, Limits
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.discrete_events import Kernel
-from thinwire_lab.reproduce.dictionaries.link_parties_parties import Receiver, Relay, Sender, Weights
+from thinwire_lab.reproduce.dictionaries.link_parties import Receiver, Relay, Sender, Weights
 
 COUNTS = st.integers(1, 40)
 SIZES = st.integers(1, 3_000)

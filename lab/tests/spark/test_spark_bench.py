@@ -19,12 +19,11 @@ from thinwire.spark.reconstruction import filled_in
 from thinwire.topics.names import publisher_in
 from thinwire.wire import split
 from thinwire_lab.bench.spark import process_usage as counting
-from thinwire_lab.bench.spark.bench_site_stream import A_CYCLE, FRAMES, Told, as_json, every, thin
+from thinwire_lab.bench.spark.bench_site import A_CYCLE, FRAMES, Told, as_json, every, thin
 from thinwire_lab.bench.spark.process_usage import race, spent
-from thinwire_lab.bench.spark.reconstruction_bench import write_partials
-from thinwire_lab.bench.spark.reconstruction_bench_references import KEY, ORDER, VALUES, forward_filled
+from thinwire_lab.bench.spark.reconstruction_bench import KEY, ORDER, VALUES, forward_filled, write_partials
 from thinwire_lab.bench.spark.source_bench import LATE, TRIES, _run
-from thinwire_lab.live.live_feed_feed import READINGS, TOLERANCE, feed_schema
+from thinwire_lab.live.live_feed import READINGS, TOLERANCE, feed_schema
 
 
 def test_our_log_tells_of_every_event_with_half_a_frame() -> None:

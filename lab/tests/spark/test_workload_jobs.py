@@ -14,14 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError, JobFailed
-from thinwire_lab.cli.workload_reports_workload_describing import describe_folder, draw_pictures
+from thinwire_lab.cli.workload_reports import describe_folder, draw_pictures
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.interests.transformations import diffuse
-from thinwire_lab.workload.recipe import Recipe
-from thinwire_lab.workload.recipe_plan import Plan
-from thinwire_lab.workload.spark import workload_folder_workload as job
-from thinwire_lab.workload.spark.rectangle_match_workload_match import match_folder
+from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.spark import workload_folder as job
+from thinwire_lab.workload.spark.rectangle_match import match_folder
 from thinwire_lab.workload.spark.workload_folder import MANIFEST, generate, translated
 
 RECIPE = Recipe(subscriptions=2_500, events=1_700, brokers=12, seed=7, noise=0.2)

@@ -9,9 +9,8 @@ from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.recipe import Recipe
-from thinwire_lab.workload.recipe_plan import Plan
-from thinwire_lab.workload.spark import rectangle_match_match_grid as match_grid
+from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.spark import rectangle_match as match_grid
 from thinwire_lab.workload.spark.rectangle_match import match
 
 AXES = ("topic", "language")

@@ -19,11 +19,10 @@ from thinwire_lab.workload.assignment import (
     names_of,
     policies,
 )
-from thinwire_lab.workload.assignment.assignment_costs_deliveries import MOST_EVENTS, Deliveries
+from thinwire_lab.workload.assignment.assignment_costs import MOST_EVENTS, Deliveries
 from thinwire_lab.workload.assignment.assignment_kernels import held
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.recipe import Recipe
-from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.recipe import Plan, Recipe
 
 
 def two_towns() -> Population:

@@ -15,7 +15,7 @@ from thinwire.demo import building
 from thinwire.errors import ConfigError
 from thinwire.schema import Kind, Property
 from thinwire.schema.timestamps import to_ticks
-from thinwire_lab.bench.building_bench_building_calibration import Row, calibration
+from thinwire_lab.bench.building_bench import CalibrationRow, compare_with_original
 
 SAMPLE = 20_000
 
@@ -32,7 +32,7 @@ def days() -> pa.Table:
 
 def test_calibration_is_near_on_a_short_sample() -> None:
     """A morning and a noon are a little larger and livelier than whole days, for which the limits are meant."""
-    rows = calibration(SAMPLE, seed=1)
+    rows = compare_with_original(SAMPLE, seed=1)
     assert [row.published for row in rows[:4]] == [885, 390, 392, 505]
     assert [row for row in rows[:4] if abs(row.measured / row.published - 1) > 0.07] == []
     assert [row for row in rows[4:] if not row.within] == []
@@ -40,19 +40,19 @@ def test_calibration_is_near_on_a_short_sample() -> None:
 
 @pytest.mark.slow
 def test_calibration_holds_over_a_day() -> None:
-    assert [row for row in calibration(86_400, 2) if not row.within] == []
+    assert [row for row in compare_with_original(86_400, 2) if not row.within] == []
 
 
 def test_row_outside_its_limits_says_so() -> None:
-    assert not Row("JSON", 930, "bytes", 885, 840, 929).within
-    assert Row("share", 930, "share").within
+    assert not CalibrationRow("JSON", 930, "bytes", 885, 840, 929).within
+    assert CalibrationRow("share", 930, "share").within
 
 
 def test_calibration_counts_like_a_hand_count() -> None:
     events = list(building.events(50, seed=3))
     partials = [events[0]] + [{k: v for k, v in b.items() if a[k] != v} for a, b in pairwise(events)]
     written = sum(len(json.dumps(p, separators=(",", ":"))) for p in partials)
-    rows = {row.what: row.measured for row in calibration(50, seed=3)}
+    rows = {row.what: row.measured for row in compare_with_original(50, seed=3)}
     assert rows["partial JSON, only what changed"] == pytest.approx(written / 50)
     changed = sum(len(p) - 1 for p in partials[1:])
     assert rows["measured values that changed"] == pytest.approx(changed / 49 / 37)
@@ -178,4 +178,4 @@ def test_limits_are_named(field: str, arguments: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match=field):
         building.batches(**arguments)
     with pytest.raises(ConfigError, match="events"):
-        calibration(1)
+        compare_with_original(1)

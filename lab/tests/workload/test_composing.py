@@ -9,11 +9,9 @@ import pytest
 
 from thinwire.cli.main import main
 from thinwire.errors import SummaryError
-from thinwire_lab.cli.summary_files import TAXONOMY, is_real
-from thinwire_lab.cli.summary_files_workload_tables import read_summary
-from thinwire_lab.workload.interests.interests_correlation import correlations
-from thinwire_lab.workload.summary_composing import Country, Group, Ping, Records, compose
-from thinwire_lab.workload.summary_groups import from_groups
+from thinwire_lab.cli.summary_files import TAXONOMY, is_real, read_summary
+from thinwire_lab.workload.interests.interests import correlations
+from thinwire_lab.workload.summary import Country, Group, Ping, Records, compose, from_groups
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "hierarchy"
 SMALL = Records(

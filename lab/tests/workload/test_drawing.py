@@ -11,20 +11,13 @@ from hypothesis import strategies as st
 from thinwire.errors import ConfigError, SummaryError
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
-from thinwire_lab.workload.interests.interests_correlation import correlations
-from thinwire_lab.workload.interests.transformations_intervals import intervals
-from thinwire_lab.workload.interests.transformations_removal import remove_hot
-from thinwire_lab.workload.places.network_nodes import place_brokers
-from thinwire_lab.workload.places.network_nodes_locations import Locations
-from thinwire_lab.workload.places.network_nodes_nodes import Nodes
-from thinwire_lab.workload.random_rows import quotas
-from thinwire_lab.workload.random_rows_randomness import chosen, normals, uniforms
-from thinwire_lab.workload.recipe import Recipe
-from thinwire_lab.workload.recipe_events import EventSource
-from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.interests.interests import correlations
+from thinwire_lab.workload.interests.transformations import intervals, remove_hot
+from thinwire_lab.workload.places.network_nodes import Locations, Nodes, place_brokers
+from thinwire_lab.workload.random_rows import chosen, normals, quotas, uniforms
+from thinwire_lab.workload.recipe import EventSource, Plan, Recipe
 from thinwire_lab.workload.subscription_sample import Sampler, missed, tallied
-from thinwire_lab.workload.summary import Summary
-from thinwire_lab.workload.summary_groups import from_groups
+from thinwire_lab.workload.summary import Summary, from_groups
 
 WAYS = [
     Recipe(subscriptions=3_000, events=3_000, brokers=9, seed=1),

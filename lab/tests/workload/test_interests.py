@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError, SummaryError
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
-from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.interests.interests_correlation import correlations, mutual_information
-from thinwire_lab.workload.interests.transformations import diffuse
-from thinwire_lab.workload.interests.transformations_generalisation import raise_share, raise_shared
-from thinwire_lab.workload.interests.transformations_intervals import intervals, with_noise
-from thinwire_lab.workload.interests.transformations_removal import remove_hot
+from thinwire_lab.workload.interests.interests import Interests, correlations, mutual_information
+from thinwire_lab.workload.interests.transformations import (
+    diffuse,
+    intervals,
+    raise_share,
+    raise_shared,
+    remove_hot,
+    with_noise,
+)
 
 
 @st.composite

@@ -10,8 +10,7 @@ import pytest
 
 from thinwire.errors import ConfigError, SummaryError
 from thinwire_lab.bench.embedding_bench import metric_mds
-from thinwire_lab.workload.places.latency_embedding import embed
-from thinwire_lab.workload.places.latency_embedding_vivaldi import vivaldi
+from thinwire_lab.workload.places.latency_embedding import embed, vivaldi
 from thinwire_lab.workload.places.latency_matrix import accuracy, completed, distances, symmetric
 
 PLANETLAB = Path(__file__).parents[3] / "shared" / "data" / "netlatency" / "PlanetLabData_1.txt.gz"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from thinwire.cli.main import main
-from thinwire_lab.cli.summary_files_workload_tables import read_summary
+from thinwire_lab.cli.summary_files import read_summary
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 TABLES = {

@@ -5,36 +5,39 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.analysis.analysis_run import in_process
-    from thinwire.analysis.analysis_run_staged import CHUNK, Wanted, one_by_one, staged
+    from thinwire.analysis.analysis_run import CHUNK, Wanted, in_process, one_by_one, staged
     from thinwire.analysis.event_columns import batch_of, events_of
-    from thinwire.analysis.event_files_reading import Read, Reject, Rejects, kind_of, read_events
-    from thinwire.analysis.event_times_times import EventClock
+    from thinwire.analysis.event_files import Read, Reject, Rejects, kind_of, read_events
+    from thinwire.analysis.event_times import EventClock
     from thinwire.analysis.json_baseline import Baseline, merge_baselines, weigh
-    from thinwire.analysis.property_cost import Learned, merge_ranges, ranges_of
-    from thinwire.analysis.property_cost_properties import PropertyCost, study
-    from thinwire.analysis.report import Report, TopicReport, plan_of
-    from thinwire.analysis.report_page import render
-    from thinwire.analysis.strategies import Bytes, Outcome, merge
-    from thinwire.analysis.strategies_strategy import EXACT, LEVELS, LINGERS, Level, Strategy, grid, same_frames
+    from thinwire.analysis.property_cost import Learned, PropertyCost, merge_ranges, ranges_of, study
+    from thinwire.analysis.report import Report, TopicReport, plan_of, render
+    from thinwire.analysis.strategies import (
+        EXACT,
+        LEVELS,
+        LINGERS,
+        Bytes,
+        Level,
+        Outcome,
+        Strategy,
+        grid,
+        merge,
+        same_frames,
+    )
     from thinwire.analysis.strategy_choice import Goal, Judged, choose, judge, pareto
     from thinwire.analysis.strategy_evaluation import evaluate, evaluate_together
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "analysis_run": "in_process",
-            "analysis_run_staged": "CHUNK Wanted one_by_one staged",
+            "analysis_run": "CHUNK Wanted in_process one_by_one staged",
             "event_columns": "batch_of events_of",
-            "event_files_reading": "Read Reject Rejects kind_of read_events",
-            "event_times_times": "EventClock",
+            "event_files": "Read Reject Rejects kind_of read_events",
+            "event_times": "EventClock",
             "json_baseline": "Baseline merge_baselines weigh",
-            "property_cost": "Learned merge_ranges ranges_of",
-            "property_cost_properties": "PropertyCost study",
-            "report": "Report TopicReport plan_of",
-            "report_page": "render",
-            "strategies": "Bytes Outcome merge",
-            "strategies_strategy": "EXACT LEVELS LINGERS Level Strategy grid same_frames",
+            "property_cost": "Learned PropertyCost merge_ranges ranges_of study",
+            "report": "Report TopicReport plan_of render",
+            "strategies": "Bytes EXACT LEVELS LINGERS Level Outcome Strategy grid merge same_frames",
             "strategy_choice": "Goal Judged choose judge pareto",
             "strategy_evaluation": "evaluate evaluate_together",
         },

@@ -14,17 +14,15 @@ from typing import Any
 import pyarrow as pa
 
 from thinwire.analysis.event_columns import batch_of
-from thinwire.analysis.event_files import kept
-from thinwire.analysis.event_files_reading import Rejects
-from thinwire.analysis.event_times_times import EventClock
+from thinwire.analysis.event_files import Rejects, kept
+from thinwire.analysis.event_times import EventClock
 from thinwire.analysis.json_baseline import weigh
 from thinwire.analysis.packed_frames import LEARNT, learn
-from thinwire.analysis.property_cost import merge_ranges, ranges_of
-from thinwire.analysis.property_cost_properties import sample_size, study
-from thinwire.analysis.strategies_strategy import Strategy, same_frames
-from thinwire.analysis.strategy_choice_documents import outcome_out
+from thinwire.analysis.property_cost import merge_ranges, ranges_of, sample_size, study
+from thinwire.analysis.strategies import Strategy, same_frames
+from thinwire.analysis.strategy_choice import outcome_out
 from thinwire.analysis.strategy_evaluation import evaluate_together
-from thinwire.analysis.work_folder_workplace import Task, Workplace, tail
+from thinwire.analysis.work_folder import Task, Workplace, tail
 from thinwire.dictionaries import Dictionary
 
 Cell = dict[str, Any]

@@ -12,13 +12,12 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from thinwire.analysis.event_times_times import EventClock
-from thinwire.analysis.publisher_run_running import Pace, Told
-from thinwire.analysis.strategies import Bytes
-from thinwire.analysis.strategies_strategy import Packed
+from thinwire.analysis.event_times import EventClock
+from thinwire.analysis.publisher_run import Pace, Told
+from thinwire.analysis.strategies import Bytes, Packed
 from thinwire.codec import LinkConfig
-from thinwire.codec.frame_encoder_packer import WORTH_TRYING, Packer
-from thinwire.codec.stream_config_counts import Counts
+from thinwire.codec.frame_encoder import WORTH_TRYING, Packer
+from thinwire.codec.stream_config import Counts
 from thinwire.dictionaries import Dictionary, choose
 from thinwire.dictionaries.byte_account import ALONE
 from thinwire.dictionaries.dictionary_transfer import cost

@@ -1,18 +1,26 @@
-"""Processor time of an event, as a live client spends it: one event in, its frames out, and back."""
+"""Processor time of an event, as a live client spends it: one event in, its frames out, and back.
+
+A publisher at work in the time of its events, and everything that leaves it.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from time import process_time
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from thinwire.analysis.event_columns import events_of
-from thinwire.analysis.strategies_strategy import Packed
+from thinwire.analysis.event_columns import Floats, events_of, fits
+from thinwire.analysis.strategies import Packed
 from thinwire.codec import LinkConfig, Publisher, Subscriber
+from thinwire.codec.batch_encoder import publish_batch
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import EventRejected
 from thinwire.schema import Schema
+from thinwire.wire import begins_round
 
 SAMPLE = 2_000
 """events that are timed"""
@@ -61,3 +69,93 @@ def _timed(
         for frame in frames:
             subscriber.receive(frame, now=0.0)
     return Price((between - begin) / len(events), (process_time() - between) / len(events))
+
+
+FEW = 64
+"""rows below which making columns costs more than it saves"""
+
+
+class Told(NamedTuple):
+    """Frames in their order with the time of each; `rejected`: rows of the stretch that were refused."""
+
+    frames: list[bytes]
+    times: Floats
+    rows: tuple[int, int]
+    rejected: list[int]
+
+    @property
+    def alone(self) -> list[int]:
+        """Places of frames that begin a round of key frames."""
+        return [place for place, frame in enumerate(self.frames) if begins_round(frame)]
+
+
+class Pace:
+    """Publishes batches as if their events happened now; between them the publisher says what is due.
+
+    begin: when the publisher began; rounds of key frames and heartbeats are counted from there
+    """
+
+    def __init__(self, schema: Schema, config: LinkConfig, begin: float) -> None:
+        self.publisher = Publisher(schema, config, now=begin)
+        self.now = begin
+
+    def start(self) -> Told:
+        """What readers need before the first event."""
+        return _at(self.publisher.start(self.now), self.now)
+
+    def publish(self, batch: pa.RecordBatch, times: Floats) -> Iterator[Told]:
+        """What the rows become, stretch by stretch: up to the next heartbeat or key frame at a time."""
+        at = 0
+        while at < batch.num_rows:
+            yield from self.wait(float(times[at]))
+            end = int(np.searchsorted(times, self.publisher.due, side="left"))
+            self.now = float(times[end - 1])
+            yield self._stretch(batch.slice(at, end - at), times[at:end], at)
+            at = end
+
+    def wait(self, until: float) -> Iterator[Told]:
+        """What is due until then although nothing happens."""
+        while (due := self.publisher.due) <= until:
+            yield _at(self.publisher.poll(due), due)
+        self.now = max(self.now, until)
+
+    def close(self) -> Told:
+        """What is still untold, if anything is."""
+        return _at(self.publisher.heartbeat(self.now) if self.publisher.untold else [], self.now)
+
+    def _stretch(self, batch: pa.RecordBatch, times: Floats, first: int) -> Told:
+        schema = self.publisher.schema
+        rows = (first, first + batch.num_rows)
+        if batch.num_rows < FEW or not fits(schema):
+            return self._singly(batch, times, rows)
+        done = publish_batch(self.publisher, batch, self.now)
+        told = [stretch.rows for stretch in done.stretches]
+        places = np.concatenate(told) if told else np.zeros(0, dtype=np.int64)
+        return Told(done.frames, times[places], rows, [row for row, _ in done.rejected])
+
+    def _singly(self, batch: pa.RecordBatch, times: Floats, rows: tuple[int, int]) -> Told:
+        frames: list[bytes] = []
+        when: list[float] = []
+        rejected: list[int] = []
+        for row, event in enumerate(events_of(batch, self.publisher.schema)):
+            try:
+                told = self.publisher.publish(event, self.now)
+            except EventRejected:
+                rejected.append(row)
+                continue
+            frames += told
+            when += [float(times[row])] * len(told)
+        return Told(frames, np.array(when), rows, rejected)
+
+
+def in_step(begin: float, first: float, interval: float) -> float:
+    """The last start of a round of key frames at or before `first`, for a publisher that began at `begin`.
+
+    >>> in_step(100.0, 7500.0, 3600.0), in_step(100.0, 90.0, 3600.0)
+    (7300.0, 90.0)
+    """
+    return begin + interval * math.floor((first - begin) / interval) if first > begin else first
+
+
+def _at(frames: list[bytes], now: float) -> Told:
+    return Told(frames, np.full(len(frames), now), (0, 0), [])

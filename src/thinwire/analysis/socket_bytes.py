@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from thinwire.brokers.nats.jetstream_api_headers import EXPECT, EXPECT_WITHIN
+from thinwire.brokers.nats.jetstream_api import EXPECT, EXPECT_WITHIN
 from thinwire.brokers.protocol_overhead import JetStream
 from thinwire.topics.names import data_subject, key_subject, log_of, publisher_subjects
 

@@ -2,17 +2,22 @@
 
 A strategy is dominated where another saves at least as much, is off by no more, costs no more processor time and lets
 events wait no longer, and is better in one of these. The others are the front.
+
+Strategies and outcomes as plain JSON values and back, for cells that run elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from thinwire.analysis.json_baseline import Baseline
-from thinwire.analysis.strategies import Outcome
-from thinwire.analysis.strategies_strategy import Ranges
+from thinwire.analysis.property_cost import PropertyCost
+from thinwire.analysis.strategies import Bytes, Level, Outcome, Ranges, Strategy
 from thinwire.errors import ConfigError
+from thinwire.ledger import Row
+from thinwire.ledger.row_document import from_document, to_document
 
 CPU_GRAIN = 0.25
 """processor times that differ by less than this share count as equal: they are measured, not counted"""
@@ -125,3 +130,50 @@ def _by_level(judged: Sequence[Judged]) -> list[list[Judged]]:
     for one in judged:
         groups.setdefault(one.outcome.strategy.level.name, []).append(one)
     return list(groups.values())
+
+
+_BYTES = ("start", "running", "end")
+
+
+def strategy_out(strategy: Strategy) -> dict[str, Any]:
+    """A strategy as a document.
+
+    >>> strategy_in(strategy_out(Strategy(linger=0.1))) == Strategy(linger=0.1)
+    True
+    """
+    return asdict(strategy)
+
+
+def strategy_in(document: Mapping[str, Any]) -> Strategy:
+    """The strategy of a document."""
+    level = document["level"]
+    asked = tuple((name, value) for name, value in level["asked"])
+    return Strategy(**{**document, "level": Level(level["name"], level["share"], asked)})
+
+
+def outcome_out(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as a document."""
+    plain = {f.name: getattr(outcome, f.name) for f in fields(Outcome)}
+    return {
+        **plain,
+        "strategy": strategy_out(outcome.strategy),
+        **{name: asdict(plain[name]) for name in _BYTES},
+        "errors": to_document(Row("analyze", outcome.topic, errors=dict(outcome.errors))),
+    }
+
+
+def outcome_in(document: Mapping[str, Any]) -> Outcome:
+    """The outcome of a document."""
+    parts = {name: Bytes(**document[name]) for name in _BYTES}
+    strategy, errors = strategy_in(document["strategy"]), from_document(document["errors"]).errors
+    return Outcome(**{**document, **parts, "strategy": strategy, "errors": errors})
+
+
+def baseline_in(document: Mapping[str, Any]) -> Baseline:
+    """The baseline of a document that `asdict` made."""
+    return Baseline(**document)
+
+
+def cost_in(document: Mapping[str, Any]) -> PropertyCost:
+    """The cost of a document that `asdict` made."""
+    return PropertyCost(**document)

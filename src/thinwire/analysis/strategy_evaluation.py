@@ -13,14 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from thinwire.analysis.column_errors import Comparison
-from thinwire.analysis.event_times_times import EventClock
-from thinwire.analysis.message_batches import ROUND_TRIP
-from thinwire.analysis.message_batches_ways import Sums, Way
+from thinwire.analysis.event_times import EventClock
+from thinwire.analysis.message_batches import ROUND_TRIP, Sums, Way
 from thinwire.analysis.packed_frames import Packing
-from thinwire.analysis.publisher_run import Price, price
-from thinwire.analysis.publisher_run_running import Pace, Told, in_step
-from thinwire.analysis.strategies import Bytes, Outcome
-from thinwire.analysis.strategies_strategy import Ranges, Strategy, same_frames
+from thinwire.analysis.publisher_run import Pace, Price, Told, in_step, price
+from thinwire.analysis.strategies import Bytes, Outcome, Ranges, Strategy, same_frames
 from thinwire.codec import Subscriber
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.codec.table_reader import TableReader

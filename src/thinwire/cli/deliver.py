@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options_live import names
+from thinwire.cli.connection_options import names
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
 
@@ -56,7 +56,7 @@ def deliver(
     thinwire deliver trades.parquet --property price --thresholds 0.01..10 --step 0.01 --source symbol --time ts
     thinwire deliver lake/rooms --property temperature --thresholds 0.5,1,2 --step 0.1 --rows told
     """
-    from thinwire.filters.thresholds_steps import ranged
+    from thinwire.filters.thresholds import ranged
     from thinwire.spark.session import session
 
     output = Output(json)
@@ -76,8 +76,7 @@ def _run(
 ) -> list[dict[str, Any]]:
     from thinwire.spark.action_progress import watched
     from thinwire.spark.jobs.deliver import deliver as filtered
-    from thinwire.spark.jobs.deliver import totals
-    from thinwire.spark.jobs.deliver_deliver_reading import table_at
+    from thinwire.spark.jobs.deliver import table_at, totals
 
     frame = table_at(spark, path)
     counts = filtered(frame, *what, **asked)

@@ -15,10 +15,10 @@ from rich.live import Live
 
 from thinwire.analysis.ledger_files import append
 from thinwire.cli import demo_view
-from thinwire.cli.demo_view_demo_facts import facts
+from thinwire.cli.demo_view import facts
 from thinwire.cli.output import JsonOption, Output
 from thinwire.demo import MAX_RATE, PLANTS, Show, View, rehearse
-from thinwire.demo.process_group_processes import WorkerFailed
+from thinwire.demo.process_group import WorkerFailed
 from thinwire.errors import MissingExtra, SparkUnavailable
 from thinwire.services.translator.hold_group import warm_up_holding
 from thinwire.spark.session import check

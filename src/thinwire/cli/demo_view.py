@@ -1,13 +1,62 @@
-"""How a demonstration looks: tables, 80 columns wide, and a line; drawn from a `View` and nothing else."""
+"""How a demonstration looks: tables, 80 columns wide, and a line; drawn from a `View` and nothing else.
+
+How numbers of a demonstration are written.
+
+A demonstration as a document.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from thinwire.cli.demo_view_demo_cells import amount, hundredth, milliseconds, percent, size, tenths
-from thinwire.demo import Channel, Landing, Seat, View
+from thinwire.demo import Channel, Landing, Phase, Seat, Translating, View
+from thinwire.ledger import Histogram
+
+
+def size(count: int) -> str:
+    """
+    >>> size(812), size(41_288), size(671_700), size(5_264_000)
+    ('812 B', '41.3 kB', '672 kB', '5.3 MB')
+    """
+    for unit, one in (("MB", 1e6), ("kB", 1e3)):
+        if count >= one:
+            return f"{count / one:.{0 if count >= 100 * one else 1}f} {unit}"
+    return f"{count} B"
+
+
+def percent(share: float | None) -> str:
+    """
+    >>> percent(0.99254), percent(1.0), percent(None)
+    ('99.25 %', '100 %', '-')
+    """
+    return "-" if share is None else f"{hundredth(share)} %"
+
+
+def amount(one: float, count: int) -> str:
+    """
+    >>> amount(1e6, 7_902_311), amount(1e6, 61_004), amount(1e3, 56_912), amount(1e3, 1_204_912)
+    ('7.9', '0.06', '56.9', '1,205')
+    """
+    units = count / one
+    return f"{units:,.0f}" if units >= 100 else f"{units:.{1 if units >= 1 else 2}f}"
+
+
+def hundredth(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.4g}"
+
+
+def tenths(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.1f}"
+
+
+def milliseconds(spread: Histogram) -> str:
+    middle, high = (spread.quantile(share) for share in (0.5, 0.99))
+    return "-" if middle is None or high is None else f"{1e3 * middle:.0f}/{1e3 * high:.0f}"
+
 
 SEAT_COLUMNS = (
     "within",
@@ -210,3 +259,81 @@ def _landing_cells(landing: Landing) -> tuple[str, ...]:
         tenths(landing.first),
         tenths(landing.seconds),
     )
+
+
+def facts(view: View) -> dict[str, Any]:
+    """All that the tables say, and what they leave out for want of room."""
+    return {
+        "seconds": view.elapsed,
+        "events": view.events,
+        "kept": view.kept,
+        "stored": [{name: getattr(row, name) for name in ("link", "messages", "stored_bytes")} for row in view.stored],
+        "subscribers": [_seat(seat) for seat in view.seats],
+        "translator": _translating(view.translating),
+        "phases": [_phase(phase) for phase in view.phases],
+        "spark": None if view.landing is None else _landing(view.landing),
+    }
+
+
+def _seat(seat: Seat) -> dict[str, Any]:
+    row = seat.row
+    return {
+        "class": seat.name,
+        **seat.guest.asks,
+        "joined": seat.joined,
+        "reads": seat.reads,
+        "events": row.events,
+        "virtual_events": row.suppressed_events,
+        **{name: getattr(seat, name) for name in ("checked", "broken", "lost", "early", "breach", "kept", "read_back")},
+        "raw_bytes": row.raw_bytes,
+        "frame_bytes": row.frame_bytes,
+        "saved": row.saved,
+        "json_link_bytes": seat.json_link_bytes,
+        "link_bytes": seat.link_bytes,
+        "worst_error": row.error_max,
+        "latency_sent": _quantiles(row.latency_sent),
+        "latency_virtual": _quantiles(row.latency_virtual),
+    }
+
+
+def _translating(translating: Translating) -> dict[str, Any]:
+    return {
+        "events": translating.row.events,
+        "cpu_seconds": sum(translating.row.cpu_seconds.values()),
+        "cpu_seconds_per_event": translating.cpu_per_event,
+        "link_bytes": translating.row.link_bytes,
+        "classes": [_channel(channel) for channel in translating.channels],
+    }
+
+
+def _channel(channel: Channel) -> dict[str, Any]:
+    row = channel.row
+    return {
+        "class": channel.name,
+        "subscribers": channel.subscribers,
+        "reads": channel.reads,
+        **{name: getattr(row, name) for name in ("events", "frames", "frame_bytes", "bytes_per_event")},
+        "log_bytes": channel.log_bytes,
+        "less": channel.less,
+        "link_bytes": channel.link_bytes,
+    }
+
+
+def _phase(phase: Phase) -> dict[str, Any]:
+    row = phase.row
+    counters = ("events", "suppressed_events", "raw_bytes", "frame_bytes", "bytes_per_event", "saved", "link_bytes")
+    return {"in_force": phase.in_force, **{name: getattr(row, name) for name in counters}}
+
+
+def _landing(landing: Landing) -> dict[str, Any]:
+    told = ("rows", "equal", "heard", "published", "differing", "bytes_read", "first", "seconds", "problem")
+    counters = ("link_bytes", "stored_bytes")
+    return {
+        "class": landing.row.class_,
+        **{name: getattr(landing, name) for name in told},
+        **{name: getattr(landing.row, name) for name in counters},
+    }
+
+
+def _quantiles(spread: Histogram) -> dict[str, float | int | None]:
+    return {"count": spread.count, "p50": spread.quantile(0.5), "p99": spread.quantile(0.99)}

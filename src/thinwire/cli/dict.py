@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import DEFAULT_URL, Access, UrlOption
+from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, UrlOption, identified
 from thinwire.cli.dict_output import show_checked, show_decisions, show_listed, show_one
-from thinwire.cli.dict_store import check
-from thinwire.cli.dict_store_dict_reading import described, listed, told
+from thinwire.cli.dict_store import check, described, listed, told
 from thinwire.cli.dict_train import train
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output

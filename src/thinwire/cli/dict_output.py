@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from thinwire.cli.dict_store import Checked
-from thinwire.cli.dict_store_dict_reading import Described, Listed
+from thinwire.cli.dict_store import Checked, Described, Listed
 from thinwire.cli.output import Output, shown
 from thinwire.dictionaries import Dictionary
 from thinwire.topics.dictionary_documents import Decision

@@ -1,27 +1,60 @@
-"""`thinwire dict train --from ...`: a dictionary from messages of the past, on Spark."""
+"""`thinwire dict train --from ...`: a dictionary from messages of the past, on Spark.
+
+A dictionary that somebody trained, given to a topic at a broker.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import DEFAULT_URL, Access, SchemaFileOption, read_schema
+from thinwire.cli.connection_options import (
+    DEFAULT_URL,
+    NOBODY,
+    Access,
+    Identity,
+    SchemaFileOption,
+    identified,
+    read_schema,
+)
 from thinwire.cli.dict_output import facts_of, instant, percent
-from thinwire.cli.dict_train_dict_publishing import publish, registered
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.cli.terminal import run
+from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary import MAX_CONTENT
-from thinwire.errors import ConfigError
-from thinwire.services.dictionary_trainer.dictionary_upload import Told
+from thinwire.errors import ConfigError, UnknownTopic
+from thinwire.schema import Schema
+from thinwire.services.dictionary_trainer.dictionary_upload import Told, give
 from thinwire.topics.names import check_topic
+from thinwire.topics.registry_client import current_schema, open_registry
 
 if TYPE_CHECKING:
     from thinwire.spark.jobs.train import Trained, Trial
+
+
+DAY = 86_400.0
+
+
+async def registered(access: Access, topic: str) -> Schema | None:
+    """The schema of a topic; None where it has none there."""
+    async with access.bus() as bus:
+        try:
+            return await current_schema(await open_registry(bus.broker), topic)
+        except UnknownTopic:
+            return None
+
+
+async def publish(access: Access, topic: str, dictionary: Dictionary, days: float) -> Told:
+    """Store a dictionary and tell the publishers of a topic, who use it from then on for so many days."""
+    async with access.bus() as bus:
+        by = "thinwire dict train"
+        return await give(bus.broker, topic, dictionary, now=time.time(), seconds=days * DAY, by=by)
+
 
 FromOption = Annotated[
     list[str],

@@ -13,12 +13,11 @@ import typer
 
 from thinwire.brokers.broker_url import read_url
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import DEFAULT_URL, Access
+from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, identified
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import Interruptible, run
 from thinwire.cli.up import PULSE, STOPPING, JsonLineOption
-from thinwire.client.local_services_opening import open_broker
+from thinwire.client.local_services import open_broker
 from thinwire.edge import EdgeHostDocument
 from thinwire.edge.leaf_broker import edge_node, edge_server
 from thinwire.errors import BrokerUnavailable, ConfigError

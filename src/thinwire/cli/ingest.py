@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import (
+from thinwire.cli.connection_options import (
     DEFAULT_URL,
+    NOBODY,
     Access,
     DefaultToleranceOption,
+    Identity,
     TolerancesOption,
+    identified,
     names,
     tolerances,
 )
@@ -136,7 +138,7 @@ def _run(master: str, url: str, topics: list[str], table: str, wanted: dict[str,
 
 
 def _forget(access: Access, topics: list[str], table: str) -> None:
-    from thinwire.spark.jobs.ingest_asking import forget
+    from thinwire.spark.jobs.ingest import forget
 
     forget(access.url, topics, table, **access.options())
 

@@ -12,23 +12,24 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import (
+from thinwire.cli.connection_options import (
     DEFAULT_URL,
+    NOBODY,
     Access,
     DefaultToleranceOption,
+    Identity,
     SchemaFileOption,
     TolerancesOption,
     UrlOption,
+    identified,
     names,
     read_schema,
     tolerances,
 )
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.pub_input_publishing import Feed, Intake, Summary, settle_schema
-from thinwire.cli.terminal import Interruptible, run
-from thinwire.cli.terminal_status import status
+from thinwire.cli.pub_input import Feed, Intake, Summary, settle_schema
+from thinwire.cli.terminal import Interruptible, run, status
 from thinwire.client.publisher import TopicPublisher
 from thinwire.errors import ConfigError
 from thinwire.topics.topic_plan import load_plan

@@ -10,15 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.brokers.protocol_broker import Broker
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import DEFAULT_URL, Access, UrlOption
+from thinwire.brokers.protocol import Broker
+from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, UrlOption, identified
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output, plain
 from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError, NobodyAnswers
 from thinwire.services.registry import Registry
-from thinwire.services.registry import registry_state_verbs as verbs
+from thinwire.services.registry import registry_state as verbs
 from thinwire.topics import topic_settings as keys
 from thinwire.topics.registry_client import ask, open_registry
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import DEFAULT_URL, Access, names
+from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, identified, names
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.record import ServersOption
 from thinwire.cli.spark_options import MasterOption, progress_bar

@@ -12,23 +12,26 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import (
+from thinwire.cli.connection_options import (
     DEFAULT_URL,
+    NOBODY,
     Access,
     DefaultToleranceOption,
+    Identity,
     SchemaFileOption,
     TolerancesOption,
     UrlOption,
+    chosen_sources,
+    identified,
     names,
     pairs,
     read_schema,
+    read_start,
+    schema_of,
     tolerances,
 )
-from thinwire.cli.connection_options_places import chosen_sources, read_start, schema_of
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.sub_report import in_words
-from thinwire.cli.sub_report_promises import Promises
+from thinwire.cli.sub_report import Promises, in_words
 from thinwire.cli.terminal import Interruptible, run
 from thinwire.client.notices import Notice
 from thinwire.client.subscription import Subscription

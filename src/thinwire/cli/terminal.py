@@ -1,4 +1,7 @@
-"""How a verb on a live broker runs, so that Ctrl-C and SIGTERM always end it cleanly, and soon."""
+"""How a verb on a live broker runs, so that Ctrl-C and SIGTERM always end it cleanly, and soon.
+
+A line on a terminal that moves while work goes on; nothing where standard error is none.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
+
+from rich.console import Console
 
 CLOSING = 5.0
 """seconds to close in order after Ctrl-C"""
@@ -94,3 +100,28 @@ class Interruptible:
             task.uncancel()
             self.interrupted = True
         return self.interrupted
+
+
+EVERY = 0.2
+"""seconds between two looks"""
+
+
+@contextmanager
+def status(tell: Callable[[], str], waiting: str) -> Iterator[None]:
+    """Show what `tell` says, looked at now and then by the running loop; before the first look, `waiting`."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(waiting) as line:
+        watch = asyncio.get_running_loop().create_task(_watch(lambda: line.update(tell())))
+        try:
+            yield
+        finally:
+            watch.cancel()
+
+
+async def _watch(look: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(EVERY)
+        look()

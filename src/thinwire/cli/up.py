@@ -16,17 +16,10 @@ import typer
 
 from thinwire.brokers.broker_url import read_url
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import Access
+from thinwire.cli.connection_options import NOBODY, Access, Identity, identified
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import Interruptible, run
-from thinwire.client.local_services_opening import (
-    open_broker,
-    run_dictionaries,
-    run_registry,
-    run_translator,
-    run_watches,
-)
+from thinwire.client.local_services import open_broker, run_dictionaries, run_registry, run_translator, run_watches
 from thinwire.clock import WallClock
 from thinwire.errors import BrokerUnavailable, ConfigError
 from thinwire.topics.registry_client import open_registry

@@ -10,15 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import NOBODY, Identity, identified
-from thinwire.cli.connection_options_live import DEFAULT_URL, Access, UrlOption
-from thinwire.cli.connection_options_places import read_start
+from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, UrlOption, identified, read_start
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.sub_report import in_words
 from thinwire.cli.terminal import Interruptible, run
 from thinwire.client.notices import Notice
+from thinwire.client.watch import Hits
 from thinwire.client.watch_hit import Hit
-from thinwire.client.watch_watches import Hits
 from thinwire.errors import ConfigError
 from thinwire.filters.composite import parse
 

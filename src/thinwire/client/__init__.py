@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from thinwire.client.notices import Away, Coarser, Gone, Notice, Skewed, Unreadable, Unserved
     from thinwire.client.publisher import TopicPublisher
     from thinwire.client.subscription import Subscription
+    from thinwire.client.watch import Hits
     from thinwire.client.watch_hit import Hit
-    from thinwire.client.watch_watches import Hits
 else:
     __getattr__, __dir__ = contents(
         __name__,
@@ -19,8 +19,8 @@ else:
             "notices": "Away Coarser Gone Notice Skewed Unreadable Unserved",
             "publisher": "TopicPublisher",
             "subscription": "Subscription",
+            "watch": "Hits",
             "watch_hit": "Hit",
-            "watch_watches": "Hits",
         },
     )
 

@@ -1,28 +1,152 @@
-"""The bus: what users connect to, publish on and subscribe to."""
+"""The bus: what users connect to, publish on and subscribe to.
+
+A connection to a broker from its opening to its end, with the publishers, subscriptions and watches made on it.
+
+What there is of a topic, looked up when a publisher or subscription opens; a publisher may make a new one known.
+"""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
 
-from thinwire.client.bus_connection import Connection
-from thinwire.client.bus_finding import TopicFinder
+from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.protocol import Broker, Bucket
+from thinwire.client.event_rejection import carries_payloads
+from thinwire.client.local_services import open_broker, run_services
 from thinwire.client.publisher import MAX_PENDING, TopicPublisher
-from thinwire.client.served_watch import forget_watcher, watch_options
-from thinwire.client.served_watch_watch_served import CURSOR
+from thinwire.client.served_watch import CURSOR, forget_watcher, watch_options
 from thinwire.client.subscription import OnNotice, Subscription
 from thinwire.client.subscription_request import Start, asked
-from thinwire.client.watch_watches import Hits
+from thinwire.client.watch import Hits
 from thinwire.clock import Clock, WallClock
 from thinwire.codec import Demand, LinkConfig
 from thinwire.codec.demand import Tolerance
-from thinwire.filters.composite.feed_sequencer_sequencing import LatePolicy
-from thinwire.schema import Schema
-from thinwire.topics.names import CURSORS, WATCHES, check_topic, check_word
-from thinwire.topics.registry_client import remove_subscription
+from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed, UnknownTopic
+from thinwire.filters.composite.feed_sequencer import LatePolicy
+from thinwire.schema import Schema, opaque
+from thinwire.topics.names import CURSORS, REGISTRY, WATCHES, check_topic, check_word
+from thinwire.topics.registry_client import ping, register_schema, remove_subscription, topic_document
+from thinwire.topics.topic import Topic
 from thinwire.topics.topic_documents import TopicDocument
+from thinwire.topics.topic_settings import Settings
+
+Part = TypeVar("Part", TopicPublisher, Subscription, Hits)
+
+
+class Connection:
+    """Opened and closed with `async with`; what was made on it is closed with it, the latest first."""
+
+    def __init__(self, url: str, *, name: str, services: bool, clock: Clock, options: Mapping[str, Any]) -> None:
+        self.name = check_word(name or f"c{secrets.token_hex(4)}", "name")
+        self.services = services
+        self.clock = clock
+        self._address = read_url(url)
+        self._options = {"name": self.name, **options}
+        self._stack = AsyncExitStack()
+        self._broker: Broker | None = None
+        self._bucket: Bucket | None = None
+        self._parts: list[TopicPublisher | Subscription | Hits] = []
+        self._made = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._address.shown!r}, name={self.name!r})"
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._broker, own = await open_broker(self._address, self._options, self._stack)
+            if own is not None and self.services:
+                await run_services(own, self.clock, self._stack)
+            self._bucket = await self._broker.bucket(REGISTRY)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close(failed=kind is not None)
+
+    @property
+    def broker(self) -> Broker:
+        """The connection to the broker."""
+        if self._broker is None:
+            raise TransportClosed("this bus is not open: use `async with connect(...)`")
+        return self._broker
+
+    async def close(self, *, failed: bool = False) -> None:
+        """End what is still open, publishers after storing what they have, and leave the broker."""
+        problems: list[ThinwireError] = []
+        for part in reversed(self._parts):
+            try:
+                await (part.close() if isinstance(part, TopicPublisher) else part.close(failed=failed))
+            except ThinwireError as problem:  # the others must be closed all the same
+                problems.append(problem)
+        self._parts.clear()
+        self._broker = None
+        await self._stack.aclose()
+        if problems:
+            raise problems[0]
+
+    @property
+    def _registry(self) -> Bucket:
+        if self._bucket is None:
+            raise TransportClosed("this bus is not open: use `async with connect(...)`")
+        return self._bucket
+
+    def _keep(self, part: Part) -> Part:
+        """It is closed with the connection."""
+        self._parts.append(part)
+        return part
+
+    def _fresh_name(self) -> str:
+        self._made += 1
+        return self.name if self._made == 1 else f"{self.name}-{self._made}"
+
+
+class TopicFinder:
+    """Finds topics at a broker, and registers them there."""
+
+    def __init__(self, broker: Broker, registry: Bucket) -> None:
+        self._broker = broker
+        self._registry = registry
+
+    async def served(self) -> bool:
+        """Does a registry answer?"""
+        try:
+            await ping(self._broker)
+        except NobodyAnswers:
+            return False
+        return True
+
+    async def register(self, schema: Schema, **settings: Any) -> TopicDocument:
+        """Make a topic known, or a new version of its schema."""
+        check_topic(schema.name)
+        return await register_schema(self._registry, schema, Settings(**settings) if settings else None)
+
+    async def find(self, name: str, schema: Schema | None, *, register: bool, dictionaries: bool = False) -> Topic:
+        """What there is of a topic; a new one may be registered, with dictionaries where its publisher wants them."""
+        fresh = await topic_document(self._registry, check_topic(name)) is None
+        settings = {"dictionaries": True} if fresh and dictionaries else {}
+        if schema is None and fresh:
+            return await self._find_payloads(name, register=register, **settings)
+        if register and schema is not None and await self.served():
+            await self.register(schema, **settings)
+        return await Topic.find(self._broker, self._registry, name, schema)
+
+    async def _find_payloads(self, name: str, *, register: bool, **settings: Any) -> Topic:
+        """A topic without a schema: what nobody was there to take is kept in the log all the same, for no state tells
+        of it later."""
+        if not register and not await carries_payloads(self._broker, name):
+            raise UnknownTopic(topic=name)
+        if register and await self.served():
+            await self.register(opaque(name), retain=True, **settings)
+        return await Topic.find(self._broker, self._registry, name, opaque(name))
 
 
 def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | None = None, **options: Any) -> Bus:

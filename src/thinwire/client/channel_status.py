@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.client.notices import Notice, Unserved
 from thinwire.errors import BrokerUnavailable, NobodyAnswers, RegistryError, TransportError
 from thinwire.topics.channel_documents import ChannelDocument, channel_key

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from thinwire.brokers.protocol_broker import NOTHING, Broker, Bucket
+from thinwire.brokers.protocol import NOTHING, Broker, Bucket
 from thinwire.client.delivery_dedup import Last, Told
 from thinwire.errors import Conflict, DurableTaken, RegistryError
-from thinwire.topics.log_position import Positions
-from thinwire.topics.log_position_envelope import Position
+from thinwire.topics.log_position import Position, Positions
 from thinwire.topics.names import CURSORS
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from thinwire.codec import Missed, State, Subscriber
 from thinwire.schema import Event
-from thinwire.topics.log_decoder_inlet import Inlet
-from thinwire.topics.log_position_envelope import Position
+from thinwire.topics.log_decoder import Inlet
+from thinwire.topics.log_position import Position
 from thinwire.wire.control_frames import MAX_SKIP
 
 Source = tuple[Any, ...]

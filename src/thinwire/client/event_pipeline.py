@@ -7,21 +7,17 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple, cast
 
-from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.protocol import Stored
 from thinwire.client.delivery_dedup import Floor, Source, meet
-from thinwire.client.notices import Notice, Unreadable
-from thinwire.client.notices_watching import Watch
-from thinwire.client.subscription_filter import Memory
-from thinwire.client.subscription_filter_shaping import Shape
+from thinwire.client.notices import Notice, Unreadable, Watch
+from thinwire.client.subscription_filter import Memory, Shape
 from thinwire.client.subscription_request import Asked
 from thinwire.codec import Delivery, Missed, Subscriber, Watermark
 from thinwire.codec.changed_events import Vouched
 from thinwire.errors import PeerFault, UnknownFacts
 from thinwire.schema import Event, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder_channels import ChannelInlet
-from thinwire.topics.log_decoder_inlet import Inlet
-from thinwire.topics.log_decoder_learning import read_on
+from thinwire.topics.log_decoder import ChannelInlet, Inlet, read_on
 from thinwire.topics.names import publisher_in
 from thinwire.topics.static_properties import Factoring
 from thinwire.topics.topic import Topic

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import fields
 from typing import NamedTuple
 
-from thinwire.brokers.protocol_broker import Broker, Stored
+from thinwire.brokers.protocol import Broker, Stored
 from thinwire.client.channel_status import Serving
 from thinwire.client.cursor import ChannelPlace, Cursor
 from thinwire.client.delivery_dedup import Floor
 from thinwire.client.event_pipeline import Intake
-from thinwire.client.feed import ChannelFeed, Feed
-from thinwire.client.feed_settling import InChannel, InLog, Settling
+from thinwire.client.feed import ChannelFeed, Feed, InChannel, InLog, Settling
 from thinwire.client.feed_switch import NEARBY, Crossing
 from thinwire.client.notices import Notice
 from thinwire.client.subscription_request import Asked

@@ -13,16 +13,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import NamedTuple
 
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.client.cursor import ChannelPlace
 from thinwire.client.feed import ChannelFeed, Feed, channel_feed, log_feed
 from thinwire.codec import State
 from thinwire.errors import BrokerUnavailable, UnknownLog
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position import Positions
-from thinwire.topics.log_position_envelope import Position
-from thinwire.topics.log_position_track import Track
-from thinwire.topics.log_seek_seeking import SILENT
+from thinwire.topics.log_position import Position, Positions, Track
+from thinwire.topics.log_seek import SILENT
 from thinwire.topics.names import publisher_in
 from thinwire.topics.topic import Topic
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 
-from thinwire.brokers.protocol_broker import ANY, Broker
+from thinwire.brokers.protocol import ANY, Broker
 from thinwire.errors import (
     BrokerRefused,
     BrokerUnavailable,

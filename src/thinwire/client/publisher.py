@@ -10,14 +10,11 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, cast
 
-from thinwire.brokers.protocol_broker import Broker, Listener
-from thinwire.client.event_rejection import DeadLetters
-from thinwire.client.event_rejection_payloads import PayloadLimit, shown
-from thinwire.client.event_rejection_sizes import SizeLimit
+from thinwire.brokers.protocol import Broker, Listener
+from thinwire.client.event_rejection import DeadLetters, PayloadLimit, SizeLimit, shown
 from thinwire.client.outbox import Outbox
 from thinwire.client.publisher_dictionaries import Announced, SelfTrained, Slots
-from thinwire.client.publisher_identity import CLAIM, LastWords, claim
-from thinwire.client.publisher_identity_recovery import what_was_told
+from thinwire.client.publisher_identity import CLAIM, LastWords, claim, what_was_told
 from thinwire.clock import Clock
 from thinwire.codec import Counts, LinkConfig, Publisher
 from thinwire.codec.kernel_warmup import warm_up
@@ -27,7 +24,7 @@ from thinwire.schema import Event
 from thinwire.topics.names import ask_subject, call_subject
 from thinwire.topics.static_properties import Factoring
 from thinwire.topics.topic import Topic
-from thinwire.topics.topic_settings_settings import ConfigDocument
+from thinwire.topics.topic_settings import ConfigDocument
 from thinwire.wire import Request, read
 
 MAX_PENDING = 8 << 20

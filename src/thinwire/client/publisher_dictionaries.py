@@ -13,19 +13,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.clock import Clock
 from thinwire.codec import Publisher
-from thinwire.codec.frame_encoder_packer import MAX_SLOT
+from thinwire.codec.frame_encoder import MAX_SLOT
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.byte_account import ALONE
 from thinwire.dictionaries.policies.policy_catalogue import policy
 from thinwire.errors import PeerFault, RegistryError, TransportClosed, TransportError
 from thinwire.topics.dictionary_documents import InUse, Kept, Said
-from thinwire.topics.dictionary_retention_unattended import Unattended
+from thinwire.topics.dictionary_retention import Unattended
 from thinwire.topics.dictionary_sampler import Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies
-from thinwire.topics.dictionary_store_store import Known
+from thinwire.topics.dictionary_store import Bodies, Known
 from thinwire.topics.names import dictionary_subject
 from thinwire.topics.topic import Topic
 

@@ -14,11 +14,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import Literal
 
-from thinwire.brokers.protocol_broker import Broker, Listener
+from thinwire.brokers.protocol import Broker, Listener
 from thinwire.client.cursor import Cursor, CursorKeeper
 from thinwire.client.feed_reader import Place, Reading
-from thinwire.client.notices import Notice
-from thinwire.client.notices_watching import Absence
+from thinwire.client.notices import Absence, Notice
 from thinwire.client.subscription_request import Asked
 from thinwire.clock import Clock
 from thinwire.codec import Counts, Missed, Watermark

@@ -1,18 +1,34 @@
-"""A watch that is evaluated here, where no service does: the same evaluation, and it ends with this process."""
+"""A watch that is evaluated here, where no service does: the same evaluation, and it ends with this process.
+
+A watch as its watcher sees it: an endless series of notifications over several topics.
+
+Nothing is read on its own: asking for the next notification reads. Asking also says that those handed out before are
+worked off.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Literal, Protocol
 
-from thinwire.brokers.protocol_broker import Broker, Listener
-from thinwire.client.notices import Notice
-from thinwire.client.watch_hit import Hit, HitMaker
-from thinwire.client.watch_hit_watch_notices import notice_of
+from thinwire.brokers.protocol import Broker, Listener
+from thinwire.client.notices import Absence, Notice, Unserved
+from thinwire.client.served_watch import ServedWatch
+from thinwire.client.subscription import MAX_NOTICES, OnNotice
+from thinwire.client.watch_hit import Hit, HitMaker, notice_of
 from thinwire.clock import Clock
-from thinwire.topics.names import alive_subject
-from thinwire.topics.watches.watch_documents import WatchOptions
-from thinwire.topics.watches.watch_evaluation_evaluation import Evaluation
-from thinwire.topics.watches.watch_quantities_resolving import Resolved
+from thinwire.codec.kernel_warmup import warm_up
+from thinwire.errors import ConfigError, NobodyAnswers, TransportClosed
+from thinwire.filters.composite import Condition, parse
+from thinwire.schema import Schema
+from thinwire.topics.names import alive_subject, evaluator_subject
+from thinwire.topics.watches.watch_documents import WatchDocument, WatchOptions
+from thinwire.topics.watches.watch_evaluation import Evaluation
+from thinwire.topics.watches.watch_quantities import Resolved, resolve_live
 
 
 class DirectWatch:
@@ -62,3 +78,176 @@ class DirectWatch:
 
 async def _alive(subject: str, payload: bytes) -> bytes | None:
     return b"here"
+
+
+PULSE = 0.5
+"""seconds without a notification after which a watcher looks around"""
+ANSWER = 2.0
+"""seconds that a service has to answer"""
+HERE = "no watch service runs: this process evaluates the watch itself, and forgets it when it ends"
+_NEEDS_SERVICE = "a durable watch needs the watch service: run `thinwire up`, or leave out durable"
+
+_log = logging.getLogger("thinwire.client")
+
+
+class Source(Protocol):
+    """Where notifications come from."""
+
+    async def open(self) -> list[Hit]: ...
+
+    async def next(self, timeout: float) -> list[Hit]: ...
+
+    async def worked_off(self, hit: Hit) -> None: ...
+
+    async def close(self, last: Hit | None) -> None: ...
+
+
+class Hits:
+    """Notifications of a watch, as `async for`. Made by `Bus.watch`.
+
+    notices: the last things it was told beside notifications
+    identity: its own among those who follow the watch, the durable name where it has one
+    evaluated: "service" beside the broker, or "here" in this process; None before it is open
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        clock: Clock,
+        expression: str,
+        options: WatchOptions,
+        *,
+        identity: str,
+        durable: str | None = None,
+        schemas: Iterable[Schema] = (),
+        ack_every: float = 0.2,
+        limit: int = 256,
+        on_notice: OnNotice | None = None,
+    ) -> None:
+        self.expression = str(parse(expression))  # what cannot be read is refused at once
+        self.options = options
+        self.identity = identity
+        self.durable = durable
+        self.notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
+        self.evaluated: Literal["service", "here"] | None = None
+        self._written = expression
+        self._broker = broker
+        self._clock = clock
+        self._schemas = tuple(schemas)
+        self._ack_every = ack_every
+        self._limit = limit
+        self._on_notice = on_notice
+        self._absence = Absence(broker.url, self._tell)
+        self._resolved: Resolved | None = None
+        self._source: Source | None = None
+        self._ready: deque[Hit] = deque()
+        self._handed_out: Hit | None = None
+        self._worked_off: Hit | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Hits:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close(failed=kind is not None)
+
+    def __aiter__(self) -> Hits:
+        return self
+
+    async def __anext__(self) -> Hit:
+        await self.open()
+        source = self._source
+        if source is None:
+            raise StopAsyncIteration
+        if self._handed_out is not None:
+            self._worked_off, self._handed_out = self._handed_out, None
+            await source.worked_off(self._worked_off)
+        while not self._ready:
+            if self._closed:
+                raise StopAsyncIteration
+            self._ready.extend(await source.next(PULSE))
+            self._absence.note(self._broker.connected, self._clock.now())
+        self._handed_out = self._ready.popleft()
+        return self._handed_out
+
+    @property
+    def condition(self) -> Condition:
+        """What is waited for, in ticks; known once it is open."""
+        if self._resolved is None:
+            raise TransportClosed("this watch is not open: use `async with bus.watch(...)`")
+        return self._resolved.condition
+
+    @property
+    def watch(self) -> str:
+        """The name of the watch: equal for all that mean the same, with the same options."""
+        return WatchDocument.of(self.expression, self.condition.fingerprint, self.options).watch
+
+    async def open(self) -> None:
+        """Find the topics, and begin to watch.
+
+        Raises ExpressionError, with the place, where the expression does not fit the topics.
+        """
+        if self._source is not None or self._closed:
+            return
+        self._resolved = resolved = await resolve_live(self._broker, self._written, self._schemas)
+        await asyncio.to_thread(warm_up)
+        source: Source
+        if await self._is_served(resolved):
+            source = self._served(resolved)
+        else:
+            self._tell(Unserved(HERE))
+            _log.warning(HERE)
+            source = DirectWatch(self._broker, self._clock, resolved, self.options, self.identity, self._tell)
+        try:
+            self._ready.extend(await source.open())
+        except BaseException:
+            await source.close(None)
+            raise
+        self._source, self.evaluated = source, "service" if isinstance(source, ServedWatch) else "here"
+
+    async def close(self, *, failed: bool = False) -> None:
+        """Stop. What was handed out counts as worked off, but for the last one where the caller failed on it. A
+        durable watch goes on being evaluated, others end when nobody follows them."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._source is not None:
+            last = self._worked_off if failed or self._handed_out is None else self._handed_out
+            await self._source.close(last)
+
+    async def _is_served(self, resolved: Resolved) -> bool:
+        """Does a service evaluate watches? It knows only topics that are registered."""
+        if self._schemas or not all(topic.managed for topic in resolved.topics.values()):
+            if self.durable is not None:
+                raise ConfigError("a durable watch needs registered topics", durable=self.durable)
+            return False
+        try:
+            await self._broker.request(evaluator_subject(), b"", timeout=ANSWER)
+        except NobodyAnswers:
+            # one that was there before waits for its service, which is away for a while
+            if self.durable is not None and not await self._served(resolved).is_known():
+                raise ConfigError(_NEEDS_SERVICE, durable=self.durable) from None
+            return self.durable is not None
+        return True
+
+    def _served(self, resolved: Resolved) -> ServedWatch:
+        document = WatchDocument.of(self.expression, resolved.condition.fingerprint, self.options)
+        return ServedWatch(
+            self._broker,
+            self._clock,
+            resolved,
+            document,
+            self.identity,
+            durable=self.durable,
+            ack_every=self._ack_every,
+            limit=self._limit,
+            tell=self._tell,
+        )
+
+    def _tell(self, notice: Notice) -> None:
+        self.notices.append(notice)
+        if self._on_notice is not None:
+            self._on_notice(notice)

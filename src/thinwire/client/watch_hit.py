@@ -1,4 +1,10 @@
-"""What a watcher is handed: the values that moved, in their own units, and what is known about it."""
+"""What a watcher is handed: the values that moved, in their own units, and what is known about it.
+
+What a watch tells beside notifications, as its watcher knows it from subscriptions.
+
+>>> notice_of(WatchNotice("missed", "rooms", "p1", {"source": ["11.1"], "first": 3, "last": 7, "reason": "gap"}))
+Missed(publisher='p1', source=('11.1',), first=3, last=7, reason='gap')
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from thinwire.client.notices import Coarser, Gone, Notice, Unreadable
+from thinwire.codec import Missed
 from thinwire.codec.value_conversion import restorer
 from thinwire.filters.composite import Condition, Delivery, Quantity
 from thinwire.topics.topic import Topic
+from thinwire.topics.watches.watch_documents import WatchNotice
 from thinwire.topics.watches.watch_quantities import MICROSECONDS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,3 +95,17 @@ class HitMaker:
             standing=standing,
             position=position,
         )
+
+
+def notice_of(told: WatchNotice) -> Notice:
+    """The notice; exact is what a watch asks for, so its tolerance is 0."""
+    facts = told.facts
+    if told.kind == "missed":
+        source = facts.get("source")
+        whose = None if source is None else tuple(source)
+        return Missed(told.publisher, whose, facts.get("first"), facts.get("last"), str(facts.get("reason", "gap")))
+    if told.kind == "coarser":
+        return Coarser(told.publisher, str(facts.get("property", "")), facts.get("bound"), 0.0)
+    if told.kind == "unreadable":
+        return Unreadable(told.publisher, facts.get("offset", 0), str(facts.get("reason", "")))
+    return Gone(told.topic, told.publisher, float(facts.get("seconds", 0.0)))

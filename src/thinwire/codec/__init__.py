@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from thinwire.codec.demand import Demand
     from thinwire.codec.expander import Expander
     from thinwire.codec.reducer import Introduction, Reducer
-    from thinwire.codec.rules import Rule, RuleSet
-    from thinwire.codec.rules_resolving import resolve
-    from thinwire.codec.stream_config import LinkConfig
-    from thinwire.codec.stream_config_counts import Counts
+    from thinwire.codec.rules import Rule, RuleSet, resolve
+    from thinwire.codec.stream_config import Counts, LinkConfig
     from thinwire.codec.stream_decoder import State, Subscriber
     from thinwire.codec.stream_encoder import Publisher
 else:
@@ -26,10 +24,8 @@ else:
             "demand": "Demand",
             "expander": "Expander",
             "reducer": "Introduction Reducer",
-            "rules": "Rule RuleSet",
-            "rules_resolving": "resolve",
-            "stream_config": "LinkConfig",
-            "stream_config_counts": "Counts",
+            "rules": "Rule RuleSet resolve",
+            "stream_config": "Counts LinkConfig",
             "stream_decoder": "State Subscriber",
             "stream_encoder": "Publisher",
         },

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from thinwire.codec.arrow_columns_arrow import Ints, Rows
+from thinwire.codec.arrow_columns import Ints, Rows
 from thinwire.codec.compiled_encoder import FastEncoder
 from thinwire.codec.frame_encoder import Encoder
 from thinwire.codec.kernels.event_encoder import encode_rows, scale_columns

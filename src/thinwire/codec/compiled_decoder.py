@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from thinwire.codec.changed_events import Vouched
-from thinwire.codec.code_generation import define
-from thinwire.codec.code_generation_generate import event_literal
+from thinwire.codec.code_generation import define, event_literal
 from thinwire.codec.expander import Expander
 from thinwire.codec.kernels.frame_decoder import (
     AT,
@@ -32,7 +31,7 @@ from thinwire.codec.kernels.frame_decoder import (
 from thinwire.codec.kernels.rule_table import WATCHED, is_whole, plan_of
 from thinwire.codec.ticks import ABSENT
 from thinwire.codec.value_conversion import step_of
-from thinwire.codec.value_decoder_materialise import from_ticks
+from thinwire.codec.value_decoder import from_ticks
 from thinwire.schema import Event, Kind, Property
 from thinwire.schema.timestamps import writer
 from thinwire.wire import LinkState

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec.code_generation import define
-from thinwire.codec.code_generation_picking import place
+from thinwire.codec.code_generation import define, place
 from thinwire.codec.kernels.event_encoder import encode_event, encode_packed
 from thinwire.codec.kernels.rule_table import is_whole, plan_of
 from thinwire.codec.reducer import Reducer

@@ -11,15 +11,13 @@ from thinwire.codec import row_snapshot as snapshots
 from thinwire.codec import value_decoder as arrivals
 from thinwire.codec import value_encoder as exceptions
 from thinwire.codec.rules import RuleSet
-from thinwire.codec.source_table_columns import Columns
-from thinwire.codec.value_decoder_materialise import checked_dimensions, materialiser, value_of_exact
-from thinwire.codec.value_decoder_spelled import Taker, taker
+from thinwire.codec.source_table import Columns
+from thinwire.codec.value_decoder import Taker, checked_dimensions, materialiser, taker, value_of_exact
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Event
 from thinwire.schema.event import About
 from thinwire.wire.control_frames import MAX_SKIP, Switch
-from thinwire.wire.partial_event import Lane
-from thinwire.wire.partial_event_partial import Partial
+from thinwire.wire.partial_event import Lane, Partial
 
 Key = tuple[Any, ...]
 Exacts = tuple[tuple[int, Any], ...]

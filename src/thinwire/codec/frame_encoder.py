@@ -1,26 +1,125 @@
-"""From an event to the frames that tell it: the compiled way where it can, the per-event way where it must."""
+"""From an event to the frames that tell it: the compiled way where it can, the per-event way where it must.
+
+How a publisher packs its frames: with the dictionary that lives longest, with deflate, or not at all.
+
+What was passed over in silence, in runs of neighbouring sources, and in parts that fit a heartbeat.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from thinwire.codec import Introduction, Reducer
 from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec import source_table_payloads as payloads
-from thinwire.codec.frame_encoder_packer import Packer
-from thinwire.codec.stream_config_counts import Counts
-from thinwire.schema.event_paths import flatten
-from thinwire.wire import FrameKind, LinkState, Partial, SourceState, seal, varint
+from thinwire.codec import source_table as payloads
+from thinwire.codec.source_table import ORDINAL, TOLD, Columns
+from thinwire.codec.stream_config import Counts
+from thinwire.dictionaries import Codec, Dictionary, codec_of
+from thinwire.errors import ConfigError
+from thinwire.schema.event import flatten
+from thinwire.wire import Binding, FrameKind, LinkState, Partial, Silence, SourceState, seal, varint
 from thinwire.wire import compact_body as compact
 from thinwire.wire import exact_value as exact
-from thinwire.wire.frame_packing import pack
+from thinwire.wire.control_frames import MAX_TOLD
+from thinwire.wire.frame import pack
 from thinwire.wire.json_body import Spelling
 from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, VALUES, WIDE
 
 if TYPE_CHECKING:
     from thinwire.codec.compiled_encoder import FastEncoder
+
+
+MAX_SLOT = 255
+MAX_EXPIRY = (1 << 63) - 1
+WORTH_TRYING = 8
+"""bytes of a body; from here on two in three short texts shrink by more than the slot costs, below hardly any"""
+
+
+class Packer:
+    """The dictionaries a publisher has bound to slots, of which it uses the one whose expiry lies farthest ahead.
+
+    until: the time from which on the one in use may not be used any more
+    awaited: there is none yet, but one may come: bodies are packed as they will be then
+
+    >>> packer = Packer()
+    >>> said = Dictionary(b'{"room": "11.1", "temperature": 20.5}', "zlib", level=6, largest=64)
+    >>> packer.use(said, slot=1).slot
+    1
+    >>> packed, slot = packer.pack(b'{"room": "11.2", "temperature": 20.5}')
+    >>> len(packed) < 15, slot
+    (True, 1)
+    """
+
+    def __init__(self) -> None:
+        self.until = math.inf
+        self.awaited = False
+        self._bound: dict[int, tuple[Binding, Codec]] = {}
+        self._in_use: tuple[int, Codec] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Are bodies packed as a whole: is there a dictionary to pack with, or may one come?"""
+        return self._in_use is not None or self.awaited
+
+    def use(self, dictionary: Dictionary, slot: int, expires: float = 0) -> Binding:
+        """Bind a dictionary to a slot, in place of what the slot named before."""
+        if isinstance(slot, bool) or not isinstance(slot, int) or not 1 <= slot <= MAX_SLOT:
+            raise ConfigError(f"slot is a whole number from 1 to {MAX_SLOT}", slot=slot)
+        if not 0 <= expires <= MAX_EXPIRY:
+            raise ConfigError("expires is a time in seconds since 1970, or 0 for never", expires=expires)
+        binding = Binding(slot, dictionary.hash, int(expires))
+        before = self._bound.pop(slot, None)
+        same = before is not None and before[0].hash == binding.hash
+        self._bound[slot] = binding, before[1] if before is not None and same else codec_of(dictionary)
+        self._choose()
+        return binding
+
+    def drop(self, slot: int) -> None:
+        """Use the slot's dictionary no more, and tell of it no more; no harm if there is none."""
+        if self._bound.pop(slot, None) is not None:
+            self._choose()
+
+    def expire(self, now: float) -> None:
+        """Let go of what may not be used any more."""
+        self._bound = {slot: bound for slot, bound in self._bound.items() if now < _end(bound[0])}
+        self._choose()
+
+    def in_force(self) -> list[Binding]:
+        """The bindings that a reader who begins here must be told."""
+        return [binding for binding, _ in self._bound.values()]
+
+    def pack(self, body: bytes) -> tuple[bytes, int | None]:
+        """The smallest of the body, its form by dictionary and its deflated form (with the slot byte they cost), and
+        its slot. Deflate is not tried where the dictionary has halved the body: it costs ten times as much."""
+        packed, size = body, len(body)
+        slot: int | None = None
+        if self._in_use is not None and size >= WORTH_TRYING:
+            tried = self._in_use[1].pack(body)
+            if len(tried) + 1 < size:
+                packed, slot = tried, self._in_use[0]
+            if 2 * len(tried) < size:
+                return packed, slot
+        deflated, deflate = pack(body)
+        if deflate is None or (slot is not None and len(deflated) >= len(packed)):
+            return packed, slot
+        return deflated, deflate
+
+    def _choose(self) -> None:
+        if not self._bound:
+            self._in_use, self.until = None, math.inf
+            return
+        newest_first = reversed(self._bound.values())
+        binding, codec = max(newest_first, key=lambda bound: _end(bound[0]))
+        self._in_use, self.until = (binding.slot, codec), _end(binding)
+
+
+def _end(binding: Binding) -> float:
+    return binding.expires or math.inf
 
 
 class Encoder:
@@ -144,3 +243,50 @@ def _fast(reducer: Reducer, link: LinkState) -> FastEncoder | None:
 
     served = compilable(reducer.columns) and reducer.late_policy == "accept"
     return FastEncoder(reducer, link) if served else None
+
+
+MAX_RUNS = 16_384
+"""runs in one heartbeat, at most"""
+
+
+def tell(columns: Columns) -> list[Silence]:
+    """The untold events of all sources, as runs of equal counts; from now on they count as told."""
+    if not columns.rows:
+        return []
+    table = columns.view().reshape(columns.rows, columns.width)
+    skips = table[:, ORDINAL] - table[:, TOLD]
+    edges = np.flatnonzero(np.diff(skips)) + 1
+    starts = np.concatenate(([0], edges))
+    ends = np.concatenate((edges, [len(skips)]))
+    table[:, TOLD] = table[:, ORDINAL]
+    runs = (Silence(int(a), int(b - a), int(skips[a])) for a, b in zip(starts, ends, strict=True) if skips[a])
+    return [piece for run in runs for piece in _pieces(run)]
+
+
+def untold(columns: Columns) -> bool:
+    """Is there an event of any source that was passed over and not told?"""
+    if not columns.rows:
+        return False
+    table = columns.view().reshape(columns.rows, columns.width)
+    return bool((table[:, ORDINAL] != table[:, TOLD]).any())
+
+
+def parts(silences: list[Silence]) -> list[tuple[Silence, ...]]:
+    """Silences in parts that a heartbeat may tell; one empty part where there is nothing to tell."""
+    found: list[list[Silence]] = [[]]
+    told = 0
+    for silence in silences:
+        events = silence.sources * silence.skip
+        if told + events > MAX_TOLD or len(found[-1]) == MAX_RUNS:
+            found.append([])
+            told = 0
+        found[-1].append(silence)
+        told += events
+    return [tuple(part) for part in found]
+
+
+def _pieces(run: Silence) -> Iterator[Silence]:
+    """A run cut so that each piece fits a heartbeat of its own."""
+    most = max(1, MAX_TOLD // run.skip)
+    for first in range(run.first, run.first + run.sources, most):
+        yield Silence(first, min(most, run.first + run.sources - first), run.skip)

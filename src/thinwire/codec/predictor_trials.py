@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from thinwire.codec.kernels.predictor_costs import shadow
-from thinwire.codec.predictors import predictor_steps as steps
+from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.predictors.catalogue import candidates
-from thinwire.codec.source_table_columns import COEFFICIENTS, DUE, FIELDS, FILLED, HEAD, MODE, TRIAL, Columns
+from thinwire.codec.source_table import COEFFICIENTS, DUE, FIELDS, FILLED, HEAD, MODE, TRIAL, Columns
 from thinwire.codec.ticks import UNSET
 from thinwire.wire.control_frames import Change
 from thinwire.wire.partial_event import Lane

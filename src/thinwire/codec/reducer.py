@@ -7,28 +7,23 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from thinwire.codec import code_generation_generate as generate
+from thinwire.codec import code_generation as generate
 from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec import ticks_residual as residual
+from thinwire.codec import ticks as residual
 from thinwire.codec import value_encoder as exceptions
-from thinwire.codec import value_encoder_lane_codes as lane_codes
-from thinwire.codec.code_generation import define
-from thinwire.codec.code_generation_picking import picker
-from thinwire.codec.event_admission import Admission
-from thinwire.codec.event_admission_pacing import LatePolicy, Pacing
+from thinwire.codec import value_encoder as lane_codes
+from thinwire.codec.code_generation import define, picker
+from thinwire.codec.event_admission import Admission, LatePolicy, Pacing
 from thinwire.codec.rules import RuleSet
-from thinwire.codec.source_table import take_over
-from thinwire.codec.source_table_columns import DUE, LATEST, TOLD, TRAVELLED, Columns
-from thinwire.codec.source_table_roster import Key, Roster
+from thinwire.codec.source_table import DUE, LATEST, TOLD, TRAVELLED, Columns, Key, Roster, take_over
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
-from thinwire.codec.value_decoder_materialise import shower, value_of_exact
-from thinwire.codec.value_encoder_first_values import first_value
-from thinwire.codec.value_encoder_gating import Flags, Gate
+from thinwire.codec.value_decoder import shower, value_of_exact
+from thinwire.codec.value_encoder import Flags, Gate, first_value
 from thinwire.errors import TooManySources
 from thinwire.schema import Event
-from thinwire.schema.event_paths import flatten
+from thinwire.schema.event import flatten
 from thinwire.wire.control_frames import MAX_SKIP, Switch
-from thinwire.wire.partial_event_partial import Partial, indexes
+from thinwire.wire.partial_event import Partial, indexes
 
 MAX_SOURCES = 1_000_000
 

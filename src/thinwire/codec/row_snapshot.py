@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from thinwire.codec.predictors import predictor_steps as steps
+from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.rules import Rule
-from thinwire.codec.source_table_columns import COEFFICIENTS, MAX_COEFFICIENTS, MODE, OFFSET, TREND, X2, Columns
+from thinwire.codec.source_table import COEFFICIENTS, MAX_COEFFICIENTS, MODE, OFFSET, TREND, X2, Columns
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT, UNSET
 from thinwire.codec.value_conversion import bits_of, float_of
 from thinwire.errors import CorruptFrame

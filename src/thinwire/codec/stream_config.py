@@ -1,15 +1,20 @@
-"""How a link behaves: one frozen value, versioned."""
+"""How a link behaves: one frozen value, versioned.
+
+What a link has done so far, in numbers the ledger takes over.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from thinwire.codec import Demand
-from thinwire.codec.event_admission_pacing import LatePolicy
+from thinwire.codec.event_admission import LatePolicy
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.errors import ConfigError
+from thinwire.wire import FrameKind
 
 MAX_VERSION = (1 << 63) - 1
 
@@ -57,3 +62,49 @@ class LinkConfig:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
                 raise ConfigError(f"{name} must be a whole number from {lowest} to {highest}", value=value)
+
+
+_KEYS = frozenset({FrameKind.KEY, FrameKind.INTRODUCTION})
+_DATA = frozenset({FrameKind.DATA, FrameKind.EXCEPTION, FrameKind.JSON, FrameKind.PAYLOAD})
+
+
+@dataclass
+class Counts:
+    """Events, frames and bytes of one end of a link. Every byte of every frame is in one of the three sums."""
+
+    events: int = 0
+    rejected: int = 0
+    frames: int = 0
+    data_bytes: int = 0
+    key_bytes: int = 0
+    control_bytes: int = 0
+    missed: int = 0
+    duplicates: int = 0
+    resyncs: int = 0
+    unknown_frames: int = 0
+
+    @property
+    def frame_bytes(self) -> int:
+        """All bytes of all frames."""
+        return self.data_bytes + self.key_bytes + self.control_bytes
+
+    def add_data(self, frame: bytes) -> None:
+        """Count a frame known to tell an event."""
+        self.frames += 1
+        self.data_bytes += len(frame)
+
+    def add_all_data(self, frames: Sequence[bytes]) -> None:
+        """Count frames known to tell events."""
+        self.frames += len(frames)
+        self.data_bytes += sum(map(len, frames))
+
+    def add(self, frame: bytes) -> None:
+        """Count a frame."""
+        kind = frame[0] & 0x0F if frame else 0
+        self.frames += 1
+        if kind in _DATA:
+            self.data_bytes += len(frame)
+        elif kind in _KEYS:
+            self.key_bytes += len(frame)
+        else:
+            self.control_bytes += len(frame)

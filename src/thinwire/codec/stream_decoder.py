@@ -22,24 +22,20 @@ from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from thinwire.codec import frame_handlers_reading as reading
-from thinwire.codec import frame_handlers_spelled as spelled
+from thinwire.codec import frame_handlers as reading
+from thinwire.codec import frame_handlers as spelled
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.codec.changed_events import Vouched
-from thinwire.codec.decoder_state import Find, knows_none
-from thinwire.codec.decoder_state_replica import Replica
+from thinwire.codec.decoder_state import Find, Replica, knows_none
 from thinwire.codec.deliveries import Delivery, Missed
-from thinwire.codec.frame_handlers import Former
-from thinwire.codec.frame_handlers_memory import Memory
+from thinwire.codec.frame_handlers import Former, Memory
 from thinwire.codec.reducer import MAX_SOURCES
-from thinwire.codec.stream_config_counts import Counts
+from thinwire.codec.stream_config import Counts
 from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Event, Schema
 from thinwire.wire import Frame, FrameKind, KeyFrame, Request, SourceState, join, read, split
 from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.frame import PACKED
-from thinwire.wire.frame_batch import room_for
-from thinwire.wire.frame_kinds import is_known
+from thinwire.wire.frame import PACKED, is_known, room_for
 
 RETRY = 2.0
 _LONG_AGO = -1e300
@@ -304,7 +300,7 @@ class Subscriber:
         before, sequence = len(out), replica.sequence
         corrupt = False
         try:
-            spelled.take(replica, frames, number, out)
+            spelled.take_json_frames(replica, frames, number, out)
         except CorruptFrame:
             corrupt = True
         taken = frames[number : number + replica.sequence - sequence]
@@ -340,7 +336,7 @@ class Subscriber:
             self._former.clear()  # the successor has gone on: its silence is another one from here
             before = len(out)
             try:
-                reading.take(replica, frame, self.max_sources, out)
+                reading.take_frame(replica, frame, self.max_sources, out)
             finally:
                 self.counts.events += sum(isinstance(thing, Event) for thing in out[before:])
         elif replica.has_seen(frame):

@@ -17,18 +17,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thinwire.codec import Expander, Reducer, RuleSet, resolve
-from thinwire.codec import deliveries_audits as audits
-from thinwire.codec import frame_encoder_silence as silence
-from thinwire.codec.frame_encoder import Encoder
-from thinwire.codec.frame_encoder_packer import Packer
-from thinwire.codec.source_table_roster import Roster
-from thinwire.codec.stream_config import LinkConfig
-from thinwire.codec.stream_config_counts import Counts
+from thinwire.codec import deliveries as audits
+from thinwire.codec import frame_encoder as silence
+from thinwire.codec.frame_encoder import Encoder, Packer
+from thinwire.codec.source_table import Roster
+from thinwire.codec.stream_config import Counts, LinkConfig
 from thinwire.codec.value_conversion import converter
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, EventRejected, TooLarge, WrongType
 from thinwire.schema import Schema, is_opaque
-from thinwire.schema.event_paths import flatten
+from thinwire.schema.event import flatten
 from thinwire.wire import FrameKind, Heartbeat, KeyFrame, LinkState, Request, SourceState
 from thinwire.wire.frame import MAX_FRAME
 from thinwire.wire.key_frame import CHUNK_BYTES

@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from thinwire.codec.arrow_columns import arrow_schema
-from thinwire.codec.decoder_state_replica import Replica
+from thinwire.codec.decoder_state import Replica
 from thinwire.codec.deliveries import Audit, Delivery, Missed, Watermark
 from thinwire.codec.record_batch_builder import Page, Unfit
 from thinwire.codec.stream_decoder import State, Subscriber
-from thinwire.codec.table_scan_table_way import Way
+from thinwire.codec.table_scan import Way
 from thinwire.errors import PeerFault, UnknownDictionary
 from thinwire.schema import Event, Schema
 

@@ -17,7 +17,7 @@ from thinwire.codec import geo_distance as geo
 from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT
 from thinwire.errors import CorruptFrame, NotFinite, TooLarge, WrongType
 from thinwire.schema import Kind, Property, timestamps
-from thinwire.schema.property_properties import MAX_ARRAY
+from thinwire.schema.property import MAX_ARRAY
 from thinwire.wire.exact_value import MAX_EXACT
 
 MAX_TEXT = 65_536

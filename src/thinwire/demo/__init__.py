@@ -6,23 +6,15 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.demo.demo_run import MAX_RATE, Show
-    from thinwire.demo.demo_scenario import GUESTS, Guest
-    from thinwire.demo.demo_scenario_plants import PLANTS, rehearse
-    from thinwire.demo.view_model import Channel, Translating
-    from thinwire.demo.view_model_landings import Landing
-    from thinwire.demo.view_model_seats import Phase, Seat
-    from thinwire.demo.view_model_views import View
+    from thinwire.demo.demo_scenario import GUESTS, PLANTS, Guest, rehearse
+    from thinwire.demo.view_model import Channel, Landing, Phase, Seat, Translating, View
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "demo_run": "MAX_RATE Show",
-            "demo_scenario": "GUESTS Guest",
-            "demo_scenario_plants": "PLANTS rehearse",
-            "view_model": "Channel Translating",
-            "view_model_landings": "Landing",
-            "view_model_seats": "Phase Seat",
-            "view_model_views": "View",
+            "demo_scenario": "GUESTS Guest PLANTS rehearse",
+            "view_model": "Channel Landing Phase Seat Translating View",
         },
     )
 

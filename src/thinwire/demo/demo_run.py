@@ -14,14 +14,10 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
-from thinwire.demo.demo_scenario import GUESTS, Guest, asked_of
-from thinwire.demo.demo_scenario_plants import TOPIC, Pace
+from thinwire.demo.demo_scenario import GUESTS, TOPIC, Guest, Pace, asked_of
 from thinwire.demo.demo_system import Stage
-from thinwire.demo.process_group import Child
-from thinwire.demo.process_group_processes import micros
-from thinwire.demo.view_model import Translating, channel_of, translator_row
-from thinwire.demo.view_model_seats import Phase, Seat, phases_of
-from thinwire.demo.view_model_views import View
+from thinwire.demo.process_group import Child, micros
+from thinwire.demo.view_model import Phase, Seat, Translating, View, channel_of, phases_of, translator_row
 from thinwire.ledger import Row
 
 MAX_RATE = 1_000

@@ -19,15 +19,13 @@ from typing import Any
 
 import thinwire as tw
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.brokers.proxy import Proxy
 from thinwire.client import Bus
 from thinwire.demo import building
-from thinwire.demo.demo_scenario import GUESTS, Guest, told
-from thinwire.demo.demo_scenario_plants import PLANTS, TOPIC
-from thinwire.demo.process_group import Child
-from thinwire.demo.process_group_processes import Crew, WorkerFailed
-from thinwire.demo.spark_table_spark_leg import SparkLeg
+from thinwire.demo.demo_scenario import GUESTS, PLANTS, TOPIC, Guest, told
+from thinwire.demo.process_group import Child, Crew, WorkerFailed
+from thinwire.demo.spark_table import SparkLeg
 from thinwire.errors import BrokerUnavailable
 from thinwire.ledger import Row
 from thinwire.topics.demand_class import DemandClass

@@ -8,12 +8,12 @@ from time import process_time
 from typing import Any
 
 from thinwire.brokers.broker_url import read_url
-from thinwire.client.local_services_opening import open_broker
+from thinwire.client.local_services import open_broker
 from thinwire.clock import WallClock
-from thinwire.demo.demo_scenario_plants import TOPIC, rehearse
+from thinwire.demo.demo_scenario import TOPIC, rehearse
 from thinwire.demo.view_model import COUNTED
 from thinwire.services.translator.translation import Translation
-from thinwire.services.translator.translator_service_service import TranslatorService
+from thinwire.services.translator.translator_service import TranslatorService
 
 LOOK = 0.05
 """seconds between two looks for classes that are new: what the log has grown by meanwhile is a frame or two"""

@@ -8,9 +8,8 @@ if TYPE_CHECKING:
     from thinwire.edge.assignment import apply, teach, withdraw
     from thinwire.edge.controller import Controller
     from thinwire.edge.edge_documents import Assignment, EdgeHostDocument, EdgeTopic, Report, Seen
-    from thinwire.edge.edge_host_host import EdgeHost
-    from thinwire.edge.edge_messages import Carried
-    from thinwire.edge.edge_messages_publishing import EdgePublisher, read_edge
+    from thinwire.edge.edge_host import EdgeHost
+    from thinwire.edge.edge_messages import Carried, EdgePublisher, read_edge
     from thinwire.edge.latency_report import EdgeReporter
 else:
     __getattr__, __dir__ = contents(
@@ -19,9 +18,8 @@ else:
             "assignment": "apply teach withdraw",
             "controller": "Controller",
             "edge_documents": "Assignment EdgeHostDocument EdgeTopic Report Seen",
-            "edge_host_host": "EdgeHost",
-            "edge_messages": "Carried",
-            "edge_messages_publishing": "EdgePublisher read_edge",
+            "edge_host": "EdgeHost",
+            "edge_messages": "Carried EdgePublisher read_edge",
             "latency_report": "EdgeReporter",
         },
     )

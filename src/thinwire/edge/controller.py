@@ -11,13 +11,11 @@ import logging
 import secrets
 from contextlib import suppress
 
-from thinwire.brokers.protocol_broker import Broker
-from thinwire.edge.edge_documents import Assignment
-from thinwire.edge.edge_documents_names import ASSIGNMENT, EDGE, EDGE_LEADER
-from thinwire.edge.edge_host_host import TERM
+from thinwire.brokers.protocol import Broker
+from thinwire.edge.edge_documents import ASSIGNMENT, EDGE, EDGE_LEADER, Assignment
+from thinwire.edge.edge_host import TERM
 from thinwire.edge.edge_state import EdgeKnowledge
-from thinwire.edge.move_decision import Decider, View
-from thinwire.edge.move_decision_seeing import Sight
+from thinwire.edge.move_decision import Decider, Sight, View
 from thinwire.errors import Conflict, Superseded, TransportClosed, TransportError
 from thinwire.placement import Rising
 from thinwire.placement.calibration import Learner

@@ -7,13 +7,16 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from thinwire.brokers.protocol_broker import NOTHING, Broker, Entry
-from thinwire.edge.edge_documents import Assignment, EdgeHostDocument, EdgeTopic, Report
-from thinwire.edge.edge_documents_names import (
+from thinwire.brokers.protocol import NOTHING, Broker, Entry
+from thinwire.edge.edge_documents import (
     ASSIGNMENT,
     EDGE,
     EDGE_LEASES,
     EDGE_REPORTS,
+    Assignment,
+    EdgeHostDocument,
+    EdgeTopic,
+    Report,
     host_in,
     model_in,
     model_key,

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
-from thinwire.brokers.protocol_broker import Broker
-from thinwire.edge.edge_documents import EdgeHostDocument
-from thinwire.edge.edge_documents_names import NEAR
-from thinwire.edge.edge_host_host import TERM, EdgeHost, at_work
+from thinwire.brokers.protocol import Broker
+from thinwire.edge.edge_documents import NEAR, EdgeHostDocument
+from thinwire.edge.edge_host import TERM, EdgeHost, at_work
 
 
 def edge_server(name: str, leaf: str | None, directory: Path | None = None, port: int = 0) -> EmbeddedServer:

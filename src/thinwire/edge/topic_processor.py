@@ -7,15 +7,12 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from thinwire.brokers.protocol_broker import Broker, LogReader, Stored
-from thinwire.edge.edge_documents import EdgeTopic, Seen
-from thinwire.edge.edge_documents_names import EDGE_POSITIONS, edge_log, edge_subject
+from thinwire.brokers.protocol import Broker, LogReader, Stored
+from thinwire.edge.edge_documents import EDGE_POSITIONS, EdgeTopic, Seen, edge_log, edge_subject
 from thinwire.edge.edge_messages import Carried
-from thinwire.edge.latency_report_times import Flow, Times
-from thinwire.edge.result_log import EdgeLetters
-from thinwire.edge.result_log_outlets import Outlet
-from thinwire.edge.result_log_positions import Position
-from thinwire.edge.topic_worker_workers import Outcome, Worker
+from thinwire.edge.latency_report import Flow, Times
+from thinwire.edge.result_log import EdgeLetters, Outlet, Position
+from thinwire.edge.topic_worker import Outcome, Worker
 from thinwire.errors import CorruptFrame, PayloadTooLarge
 from thinwire.topics.leases import Lease
 

@@ -13,16 +13,14 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.filters.greedy_filter import greedy, within
-    from thinwire.filters.rectangle_index import Distinct, distinct
-    from thinwire.filters.rectangle_index_rectangles import RectangleIndex
+    from thinwire.filters.rectangle_index import Distinct, RectangleIndex, distinct
     from thinwire.filters.threshold_index import IntervalIndex
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "greedy_filter": "greedy within",
-            "rectangle_index": "Distinct distinct",
-            "rectangle_index_rectangles": "RectangleIndex",
+            "rectangle_index": "Distinct RectangleIndex distinct",
             "threshold_index": "IntervalIndex",
         },
     )

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from thinwire.filters.kernels.intervals import HIGHEST, LOWEST, build
-from thinwire.filters.kernels.intervals_leaving import outside, put_interval
-from thinwire.filters.threshold_index_index_members import levels
+from thinwire.filters.kernels.intervals import HIGHEST, LOWEST, build, outside, put_interval
+from thinwire.filters.threshold_index import levels
 from thinwire.filters.thresholds import Ticks
 
 ANYWHERE = (LOWEST, HIGHEST)

@@ -18,8 +18,7 @@ from typing import Any
 
 from thinwire.errors import LedgerError
 from thinwire.ledger.histogram import TOP, Histogram
-from thinwire.ledger.row import COUNTERS, KEYS, Row
-from thinwire.ledger.row_deviation import Deviation
+from thinwire.ledger.row import COUNTERS, KEYS, Deviation, Row
 
 VERSION = 1
 

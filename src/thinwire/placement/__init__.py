@@ -5,22 +5,18 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.placement.hosts_topics import Host, Topic
-    from thinwire.placement.latency_model_models import LatencyModel, Rising, fit_rising
-    from thinwire.placement.planner_placing import Plan, Seat, propose, tightened
-    from thinwire.placement.planner_splitting import Split, split
-    from thinwire.placement.queue_simulator import Latency, simulate
-    from thinwire.placement.queue_simulator_samples import Run, random_runs
+    from thinwire.placement.hosts import Host, Topic
+    from thinwire.placement.latency_model import LatencyModel, Rising, fit_rising
+    from thinwire.placement.planner import Plan, Seat, Split, propose, split, tightened
+    from thinwire.placement.queue_simulator import Latency, Run, random_runs, simulate
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "hosts_topics": "Host Topic",
-            "latency_model_models": "LatencyModel Rising fit_rising",
-            "planner_placing": "Plan Seat propose tightened",
-            "planner_splitting": "Split split",
-            "queue_simulator": "Latency simulate",
-            "queue_simulator_samples": "Run random_runs",
+            "hosts": "Host Topic",
+            "latency_model": "LatencyModel Rising fit_rising",
+            "planner": "Plan Seat Split propose split tightened",
+            "queue_simulator": "Latency Run random_runs simulate",
         },
     )
 

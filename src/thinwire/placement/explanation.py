@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from thinwire.placement.hosts_topics import Topic
-from thinwire.placement.latency_model_models import Rising
-from thinwire.placement.planner_placing import Plan, Seat
+from thinwire.placement.hosts import Topic
+from thinwire.placement.latency_model import Rising
+from thinwire.placement.planner import Plan, Seat
 
 MAX_OTHERS = 200
 

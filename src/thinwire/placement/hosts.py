@@ -5,15 +5,132 @@
 True
 >>> all(rough.rate >= topic.rate for rough, topic in zip(bucketed(topics, types=50), topics))
 True
+
+What is placed and where it can go: topics with a processing function, and hosts that run them.
+
+A topic costs its host `interval` seconds of one core for every message, `rate` times a second. It promises its
+subscribers that nine messages in ten arrive within `promise` seconds.
+
+>>> gps = Topic("region-7.gps", rate=20, interval=0.0273, promise=1.0)
+>>> round(gps.load, 3)
+0.546
+>>> Host("edge", cores=4, speed=2.0).seconds(gps)
+0.01365
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from thinwire.placement.hosts_topics import Topic
+import numpy as np
+from numpy.typing import NDArray
+
+from thinwire.errors import ConfigError
+
+Vector = NDArray[np.float64]
+
+PROMISE = 1.0
+"""seconds within which nine messages in ten shall arrive, where a topic says nothing else"""
+MAX_TOGETHER = 32
+"""topics on one host, at most"""
+MAX_RATE = 1e6
+MAX_CORES = 1024
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One topic.
+
+    rate: messages a second
+    interval: seconds of one core of the reference host that a message takes
+    promise: seconds within which nine messages in ten shall arrive
+    """
+
+    name: str
+    rate: float
+    interval: float
+    promise: float = PROMISE
+
+    def __post_init__(self) -> None:
+        _within("rate", self.rate, 0, MAX_RATE, self.name)
+        _within("interval", self.interval, 0, 3600, self.name)
+        _within("promise", self.promise, 0, 86_400, self.name)
+
+    @property
+    def load(self) -> float:
+        """Cores of the reference host that it keeps busy."""
+        return self.rate * self.interval
+
+    def part(self, parts: int) -> Topic:
+        """The same with its messages dealt to this many parts."""
+        return replace(self, rate=self.rate / parts)
+
+
+@dataclass(frozen=True)
+class Host:
+    """One kind of host.
+
+    cores: how many topics it serves at the same time
+    speed: how much faster than the reference host a core is
+    contention: by what share a busy core slows the others
+    overhead: seconds a message is on its way besides waiting and work
+    spread: of the work of a message, as a share of its mean
+    count: how many hosts of this kind there are; None where more can be had
+    """
+
+    name: str = "edge"
+    cores: int = 4
+    speed: float = 1.0
+    contention: float = 0.03
+    overhead: float = 0.0
+    spread: float = 0.15
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.cores, bool) or not isinstance(self.cores, int) or not 1 <= self.cores <= MAX_CORES:
+            raise ConfigError("a host has whole cores", field="cores", value=self.cores, limit=f"1 to {MAX_CORES}")
+        _within("speed", self.speed, 0, 1000, self.name)
+        for field, value, most in (("contention", self.contention, 1), ("overhead", self.overhead, 3600)):
+            _from_zero(field, value, most, self.name)
+        _within("spread", self.spread, 0, 10, self.name)
+        if self.count is not None and self.count < 1:
+            raise ConfigError("leave out a host that is not there", field="count", value=self.count, lowest=1)
+
+    def seconds(self, topic: Topic) -> float:
+        """What a message of the topic takes here, with the host to itself."""
+        return topic.interval / self.speed
+
+
+def check_together(k: int) -> int:
+    """The most topics that may share a host."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_TOGETHER:
+        raise ConfigError("a host takes one topic at least", field="k", value=k, limit=f"1 to {MAX_TOGETHER}")
+    return k
+
+
+def columns(sets: Sequence[Sequence[Topic]], host: Host) -> tuple[Vector, Vector, NDArray[np.int64]]:
+    """Rates and seconds of sets of topics, a row a set, and how many topics each has."""
+    sizes = np.array([len(topics) for topics in sets], np.int64)
+    width = int(sizes.max(initial=1))
+    rates, seconds = np.zeros((len(sets), width)), np.zeros((len(sets), width))
+    for row, topics in enumerate(sets):
+        rates[row, : len(topics)] = [topic.rate for topic in topics]
+        seconds[row, : len(topics)] = [host.seconds(topic) for topic in topics]
+    return rates, seconds, sizes
+
+
+def _from_zero(field: str, value: float, most: float, of: str) -> None:
+    if value != 0 or isinstance(value, bool):
+        _within(field, value, 0, most, of)
+
+
+def _within(field: str, value: float, above: float, most: float, of: str) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or not above < value <= most:
+        raise ConfigError("outside its limits", field=field, value=value, above=above, at_most=most, of=of)
+
 
 TYPES = 200
 

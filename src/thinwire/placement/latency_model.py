@@ -6,18 +6,28 @@ errors on runs the model was not fitted to: around every prediction, the distanc
 >>> margin = learned(np.zeros(41), np.linspace(-1, 1, 41), kept=0.9)
 >>> round(float(margin.above(np.array([0.0]))[0]), 2)
 0.8
+
+Latency models: the p90 of topics that share a host, learned from runs, kept as data.
+
+`Published` is the model as it was described: a polynomial for a topic alone, a network for every number of topics that
+share a host, on sums over the others. `Rising` is ours: one network for all, on what queueing theory says of the set,
+which can only rise with load, and with a margin learned on runs it was not fitted to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
-from thinwire.placement.hosts_topics import Vector
+from thinwire.placement.hosts import Host, Topic, Vector, columns
+from thinwire.placement.neural_network import Network, fit
+from thinwire.placement.queue_simulator import Run, logs
+from thinwire.placement.queueing_features import coordinates, keeps
 
 KEPT = 0.9
 """share of the runs that shall stay below the bound"""
@@ -70,3 +80,131 @@ def learned(predicted: Vector, errors: Vector, *, kept: float = KEPT) -> Margin:
     bounds = np.array([place + np.quantile(errors[piece], kept) for place, piece in zip(places, pieces, strict=True)])
     # a bound never falls where the expectation rises: a larger set must not look better
     return Margin(kept, places, np.maximum.accumulate(bounds))
+
+
+Sizes = NDArray[np.int64]
+VERSION = 1
+HIDDEN = (12,)
+ROUNDS = 200
+
+
+class LatencyModel(Protocol):
+    """What a judge asks."""
+
+    def logs(self, rates: Vector, seconds: Vector, sizes: Sizes, host: Host) -> Vector:
+        """The logarithm of the expected p90 of every topic of every set, a row a set."""
+        ...
+
+    def bounds(self, logs: Vector) -> Vector:
+        """The same with the margin that keeps promises."""
+        ...
+
+    def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
+        """Of sets of one size: is every logarithm within its limit?"""
+        ...
+
+
+@dataclass(frozen=True)
+class Rising:
+    """Our model.
+
+    shift: what live latencies have taught since, as a logarithm
+    origin: how it came to be: simulated or measured, machine, date, runs, error
+    """
+
+    network: Network
+    margin: Margin
+    shift: float = 0.0
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    def logs(self, rates: Vector, seconds: Vector, sizes: Sizes, host: Host) -> Vector:
+        """The expected p90 of every topic of every set, as a logarithm."""
+        found = coordinates(rates, seconds, sizes, host.cores, host.contention)
+        here = self.network.predict(found.reshape(-1, found.shape[2])).reshape(rates.shape) + self.shift
+        return np.asarray(np.logaddexp(here, np.log(host.overhead)) if host.overhead else here)
+
+    def bounds(self, logs: Vector) -> Vector:
+        """The p90 that the runs of such a set stay below, nine in ten of them where nothing else was asked."""
+        return self.margin.above(logs)
+
+    def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
+        """Of sets of one size: is every logarithm within its limit?"""
+        if len(self.network.weights) != 2:
+            sizes = np.full(len(rates), rates.shape[1], np.int64)
+            return np.asarray((self.logs(rates, seconds, sizes, host) <= limits).all(axis=1))
+        hidden, last = (np.concatenate((matrix[:-1] ** 2, matrix[-1:])) for matrix in self.network.weights)
+        inputs = np.stack((self.network.shift, self.network.scale))
+        answers = np.array([self.network.level + self.shift, self.network.height, host.overhead])
+        found = keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), answers)
+        return np.asarray(found)
+
+    def p90(self, topics: Sequence[Topic], host: Host) -> Vector:
+        """The expected p90 of topics that share a host, in seconds."""
+        return np.asarray(np.exp(self.logs(*columns([topics], host), host)[0]))
+
+    def bound(self, topics: Sequence[Topic], host: Host) -> Vector:
+        """The same with the margin."""
+        return np.asarray(np.exp(self.bounds(self.logs(*columns([topics], host), host)[0])))
+
+    def to_document(self) -> dict[str, Any]:
+        """Everything about it in plain numbers and words."""
+        parts = {"network": self.network.to_document(), "margin": self.margin.to_document()}
+        return {"kind": "rising", "version": VERSION, "shift": self.shift, "origin": dict(self.origin), **parts}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Rising:
+        """The model of a document; what does not fit together is refused."""
+        head_of(document, "rising")
+        network = Network.from_document(part_of(document, "network"))
+        if not network.rising or len(network.shift) != 6:
+            raise ConfigError("not a rising network on six coordinates", field="network")
+        margin, shift = Margin.from_document(part_of(document, "margin")), document.get("shift", 0.0)
+        if isinstance(shift, bool) or not isinstance(shift, int | float) or not np.isfinite(shift):
+            raise ConfigError("a finite number", field="shift", value=shift)
+        return cls(network, margin, float(shift), part_of(document, "origin"))
+
+
+def fit_rising(
+    runs: Sequence[Run],
+    held: Sequence[Run],
+    *,
+    kept: float = KEPT,
+    rounds: int = ROUNDS,
+    origin: Mapping[str, Any] | None = None,
+) -> Rising:
+    """Ours, fitted to runs; the margin comes from runs held back."""
+    inputs, weight = located(runs)
+    network = fit(inputs, logs(runs), hidden=HIDDEN, rising=True, penalty=0.01, importance=weight, rounds=rounds)
+    predicted = network.predict(located(held)[0])
+    margin = learned(predicted, logs(held) - predicted, kept=kept)
+    return Rising(network, margin, origin=origin or {})
+
+
+def with_kept(model: Rising, held: Sequence[Run], kept: float) -> Rising:
+    """The same model with another margin."""
+    predicted = model.network.predict(located(held)[0]) + model.shift
+    return replace(model, margin=learned(predicted, logs(held) - predicted, kept=kept))
+
+
+def located(runs: Sequence[Run]) -> tuple[Vector, Vector]:
+    """The coordinates of every topic of every run, and its weight: a run counts once, however many topics it has."""
+    found, weights = [], []
+    for run in runs:
+        at = coordinates(*columns([run.topics], run.host), run.host.cores, run.host.contention)
+        found.append(at[0])
+        weights += [1.0 / len(run.topics)] * len(run.topics)
+    return np.concatenate(found), np.array(weights)
+
+
+def head_of(document: Mapping[str, Any], kind: str) -> None:
+    """Is this a document of such a model, and of this version?"""
+    if document.get("kind") != kind or document.get("version") != VERSION:
+        raise ConfigError("not a latency model of this kind and version", field="kind", wanted=kind, version=VERSION)
+
+
+def part_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part of a document that is a table itself."""
+    part = document.get(name)
+    if not isinstance(part, Mapping):
+        raise ConfigError("a part of the model is missing", field=name)
+    return part

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thinwire.placement.feasibility_judge import Judge, Pattern
-from thinwire.placement.heuristics_greedy import Shared
-from thinwire.placement.hosts_topics import Vector
+from thinwire.placement.feasibility import Judge, Pattern
+from thinwire.placement.heuristics import Shared
+from thinwire.placement.hosts import Vector
 
 SHARPNESS = 4.0
 ROUNDS = 300

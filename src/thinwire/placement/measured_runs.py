@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, cast
 
 from thinwire.errors import ConfigError
-from thinwire.placement.hosts_topics import Host, Topic
-from thinwire.placement.queue_simulator import Arrivals
-from thinwire.placement.queue_simulator_samples import Run
+from thinwire.placement.hosts import Host, Topic
+from thinwire.placement.queue_simulator import Arrivals, Run
 
 KIND = "edge runs"
 VERSION = 1

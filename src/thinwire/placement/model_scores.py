@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thinwire.placement.heuristics_greedy import Shared
-from thinwire.placement.hosts_topics import Host, Topic, Vector, columns
-from thinwire.placement.latency_model_models import LatencyModel
-from thinwire.placement.queue_simulator import simulate
-from thinwire.placement.queue_simulator_samples import Run, logs
+from thinwire.placement.heuristics import Shared
+from thinwire.placement.hosts import Host, Topic, Vector, columns
+from thinwire.placement.latency_model import LatencyModel
+from thinwire.placement.queue_simulator import Run, logs, simulate
 
 
 class Score(NamedTuple):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.placement.feasibility_judge import Judge, Places
-from thinwire.placement.hosts_topics import Vector
+from thinwire.placement.feasibility import Judge, Places
+from thinwire.placement.hosts import Vector
 
 Counts = NDArray[np.float32]
 Mates = NDArray[np.bool_]

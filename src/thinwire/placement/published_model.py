@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
-from thinwire.placement.hosts_topics import MAX_TOGETHER, Host, Vector, columns
-from thinwire.placement.latency_model_models import VERSION, Sizes, head_of, part_of
-from thinwire.placement.neural_network_networks import Network, fit
-from thinwire.placement.queue_simulator_samples import Run, logs
+from thinwire.placement.hosts import MAX_TOGETHER, Host, Vector, columns
+from thinwire.placement.latency_model import VERSION, Sizes, head_of, part_of
+from thinwire.placement.neural_network import Network, fit
+from thinwire.placement.queue_simulator import Run, logs
 
 PENALTY = 0.1
 ROUNDS = 200

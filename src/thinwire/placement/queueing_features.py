@@ -2,6 +2,17 @@
 
 The same arithmetic as `Rising.logs` for a network with one hidden layer; a set is given up at the first topic that is
 expected too late.
+
+What queueing theory says of topics that share a host: the coordinates in which latency is smooth and rising.
+
+A worker is stretched when more workers are busy than there are cores; how often that is depends on how busy the others
+are, which depends on how stretched they are: the fixed point is found by iterating from below, so everything here rises
+when a topic is added or a rate grows. Waiting is that of one queue watched for a limited time: the stationary formula
+far below saturation, a random walk at it, a growing backlog above it, in one expression.
+
+>>> alone = coordinates(np.array([[20.0]]), np.array([[0.0273]]), np.array([1]), cores=4, contention=0.03)
+>>> dict(zip(NAMES, alone[0, 0].round(3).tolist(), strict=True))
+{'seconds': -3.601, 'busy': 0.546, 'waiting': -2.719, 'stretch': 0.0, 'others': 0.0, 'hot others': 0.0}
 """
 
 from __future__ import annotations
@@ -12,8 +23,96 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from thinwire.placement.hosts_topics import Vector
-from thinwire.placement.queueing_features_sharing import locate
+from thinwire.placement.hosts import Vector
+
+NAMES = ("seconds", "busy", "waiting", "stretch", "others", "hot others")
+"""log of the stretched seconds of a message; share of the time its worker is busy; log of the expected p90; log of the
+stretch; busy workers of other topics to a core; and the same where only very busy ones count"""
+WATCHED = 115.0
+"""seconds over which a p90 is taken"""
+ROUNDS = 4
+
+
+@njit(cache=True)
+def coordinates(
+    rates: Vector, seconds: Vector, sizes: NDArray[np.int64], cores: int, contention: float
+) -> NDArray[np.float64]:
+    """The coordinates of every topic of every set: sets by topics by coordinates."""
+    out = np.zeros((rates.shape[0], rates.shape[1], 6))
+    for row in range(rates.shape[0]):
+        locate(rates[row], seconds[row], sizes[row], cores, contention, out[row])
+    return out
+
+
+@njit(cache=True)
+def locate(rates: Vector, seconds: Vector, size: int, cores: int, contention: float, out: Vector) -> None:
+    """The coordinates of the topics of one set."""
+    stretch = np.ones(size)
+    busy = np.zeros(size)
+    chance = np.zeros(size + 1)
+    for _ in range(ROUNDS):
+        for j in range(size):
+            busy[j] = min(1.0, rates[j] * seconds[j] * stretch[j])
+        _crowd(busy, size, chance)
+        for j in range(size):
+            stretch[j] = _stretch(chance, busy[j], size, cores, contention)
+    for j in range(size):
+        others, hot = 0.0, 0.0
+        for i in range(size):
+            if i != j:
+                others += busy[i]
+                hot += busy[i] ** 4
+        taken = seconds[j] * stretch[j]
+        share = rates[j] * taken
+        out[j, 0] = np.log(taken)
+        out[j, 1] = min(share, 2.0)
+        out[j, 2] = np.log(taken + _waiting(share, taken))
+        out[j, 3] = np.log(stretch[j])
+        out[j, 4] = others / cores
+        out[j, 5] = hot / cores
+
+
+@njit()
+def _crowd(busy: Vector, size: int, chance: Vector) -> None:
+    """How likely each number of busy workers is."""
+    chance[:] = 0.0
+    chance[0] = 1.0
+    for i in range(size):
+        for n in range(i + 1, 0, -1):
+            chance[n] = chance[n] * (1.0 - busy[i]) + chance[n - 1] * busy[i]
+        chance[0] *= 1.0 - busy[i]
+
+
+@njit()
+def _stretch(chance: Vector, own: float, size: int, cores: int, contention: float) -> float:
+    """How much longer a message takes, averaged over how many of the other workers are busy.
+
+    The worker itself is taken out of the crowd, from the end at which rounding errors do not grow.
+    """
+    total, others = 0.0, 0.0
+    if own < 0.5:
+        for n in range(size):
+            others = (chance[n] - own * others) / (1.0 - own)
+            total += others * _slowed(n + 1, cores, contention)
+    else:
+        for n in range(size - 1, -1, -1):
+            others = (chance[n + 1] - (1.0 - own) * others) / own
+            total += others * _slowed(n + 1, cores, contention)
+    return total
+
+
+@njit()
+def _slowed(active: int, cores: int, contention: float) -> float:
+    """How much longer a message takes beside so many workers, itself counted."""
+    return max(1.0, active / cores) * (1.0 + contention * (min(active, cores) - 1))
+
+
+@njit()
+def _waiting(share: float, taken: float) -> float:
+    """The wait that nine messages in ten stay below, for a worker this busy, watched for a limited time."""
+    drift = (share - 1.0) * 0.9 * WATCHED
+    noise = 1.1513 * share * taken * 1.0225 * 0.9 * WATCHED
+    return 0.5 * (drift + np.sqrt(drift * drift + 4.0 * noise))
 
 
 @njit(cache=True)

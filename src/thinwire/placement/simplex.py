@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.placement.hosts_topics import Vector
+from thinwire.placement.hosts import Vector
 
 SLACK = 1e-9
 RENEW = 64

@@ -12,24 +12,215 @@ old writer, each with its own view of the other's events.
 >>> read = Projection(writer=new, reader=old)(written)
 >>> read, read.bound
 ({'level': 8}, {'level': 0.75})
+
+What differs between two versions of a schema, and which differences readers or writers cannot live with.
+
+>>> from thinwire.schema import Property, Schema
+>>> old = Schema("rooms", [Property("level", "integer")])
+>>> new = Schema("rooms", [Property("level", "number", step="0.5"), Property("open", "boolean")], version=2)
+>>> [(change.name, change.what, change.breaking) for change in changes(old, new)]
+[('level', 'widened', False), ('open', 'added', False)]
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 from thinwire.errors import SchemaError
 from thinwire.schema.event import Event
-from thinwire.schema.evolution_differences import Change, changes
-from thinwire.schema.property import Kind
-from thinwire.schema.property_properties import Property
+from thinwire.schema.property import Kind, Property, Role
 from thinwire.schema.schema import Schema
 
-__all__ = ["Change", "Projection", "changes", "compatible"]
+OTHER_NAME = "Publish it as another property, beside the old one."
+OTHER_SCHEMA = "Register a schema of another name: these are other sources."
+KEEP = "Keep the old declaration, or publish it as another property."
+
+_WIDER = {
+    Kind.INTEGER: {Kind.NUMBER, Kind.FLOAT},
+    Kind.NUMBER: {Kind.FLOAT},
+    Kind.ENUM: {Kind.STRING},
+}
+_COUNTED = frozenset({Kind.INTEGER, Kind.TIMESTAMP})
+"""kinds that count in ones where no step is declared"""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between two versions.
+
+    name: the property, or empty for the schema as a whole
+    what: added, removed, renamed, widened, narrowed, replaced (it means something else), reordered, hidden, revealed
+        or tuned (a hint to reduction)
+    detail: what it was and what it is; remedy: what to do instead, where the change is breaking
+    """
+
+    name: str
+    what: str
+    detail: str
+    remedy: str = ""
+
+    @property
+    def breaking(self) -> bool:
+        return bool(self.remedy)
+
+
+def changes(old: Schema, new: Schema) -> list[Change]:
+    """Everything that differs, in the order of the old schema, then of the new one."""
+    found = list(_whole(old, new))
+    removed = [p for p in old if p.name not in new]
+    added = [p for p in new if p.name not in old]
+    for p in old:
+        found += _between(p, new[p.name]) if p.name in new else [_removed(p, old, added)]
+    found += [_added(p, new) for p in added if not _renamed(p, removed)]
+    return found
+
+
+def _whole(old: Schema, new: Schema) -> Iterator[Change]:
+    if old.name != new.name:
+        yield Change("", "replaced", f"schema {old.name} became {new.name}", "Compare versions of one schema.")
+    if old.time is not None and new.time is not None and old.time.name != new.time.name:
+        detail = f"the timestamp of the event was {old.time.name}"
+        yield Change(new.time.name, "replaced", detail, "List the old timestamp first; others may follow it.")
+    shared = [[p.name for p in one if p.name in other] for one, other in ((old, new), (new, old))]
+    sources = [[p.name for p in one.dimensions if p.name in other] for one, other in ((old, new), (new, old))]
+    if sources[0] != sources[1] and sorted(sources[0]) == sorted(sources[1]):
+        yield Change(
+            sources[1][0], "reordered", f"dimensions were {sources[0]}", "Keep the order: it names the source."
+        )
+    elif shared[0] != shared[1]:
+        yield Change("", "reordered", "the properties stand in another order")
+
+
+def _removed(p: Property, old: Schema, added: list[Property]) -> Change:
+    if p.role is Role.DIMENSION:
+        return Change(p.name, "removed", "a dimension was removed", OTHER_SCHEMA)
+    if p is old.time:
+        return Change(p.name, "removed", "the timestamp of the event was removed", "Keep it: it identifies the event.")
+    twin = next((q for q in added if _same_but_name(p, q)), None)
+    if twin is not None:
+        remedy = "Take two versions: add the new name and fill both, then remove the old one."
+        return Change(p.name, "renamed", f"renamed to {twin.name}, which readers of the old name cannot follow", remedy)
+    return Change(p.name, "removed", f"a {p.kind.value} was removed")
+
+
+def _added(p: Property, new: Schema) -> Change:
+    if p.role is Role.DIMENSION:
+        return Change(p.name, "added", "a dimension was added", OTHER_SCHEMA)
+    if p is new.time:
+        remedy = "Add it as a measurement: older events cannot have it."
+        return Change(p.name, "added", "the timestamp of the event was added", remedy)
+    return Change(p.name, "added", f"a {p.kind.value} was added")
+
+
+def _renamed(p: Property, removed: list[Property]) -> bool:
+    return any(_same_but_name(p, q) and q.role is not Role.DIMENSION for q in removed)
+
+
+def _same_but_name(p: Property, q: Property) -> bool:
+    return p.to_document() | {"name": ""} == q.to_document() | {"name": ""}
+
+
+def _between(old: Property, new: Property) -> list[Change]:
+    """What changed in one property."""
+    found = [*_meaning(old, new), *_shape(old, new), *_range(old, new), *_hints(old, new)]
+    if not found and old != new:
+        found.append(Change(old.name, "tuned", "fields that its kind has no use for changed"))
+    return found
+
+
+def _meaning(old: Property, new: Property) -> Iterator[Change]:
+    for field, remedy in (("role", KEEP), ("unit", OTHER_NAME), ("domain", OTHER_NAME)):
+        was, is_now = getattr(old, field), getattr(new, field)
+        if was == is_now:
+            continue
+        if was is None or is_now is None:
+            yield Change(old.name, "tuned", f"{field} was {_shown(was)}, is {_shown(is_now)}")
+        else:
+            yield Change(old.name, "replaced", f"{field} was {_shown(was)}, is {_shown(is_now)}", remedy)
+
+
+def _shape(old: Property, new: Property) -> Iterator[Change]:
+    if old.kind is not new.kind:
+        yield _kind(old, new)
+    elif old.kind is Kind.TIMESTAMP and (old.form or "epoch") != (new.form or "epoch"):
+        yield Change(old.name, "replaced", f"the form was {old.form}, is {new.form}", OTHER_NAME)
+    elif old.kind is Kind.ARRAY and old.length != new.length:
+        yield Change(old.name, "replaced", f"the length was {old.length}, is {new.length}", OTHER_NAME)
+    elif old.kind is Kind.ENUM:
+        yield from _members(old, new)
+    elif _grid(old) != _grid(new):
+        yield _steps(old, new)
+
+
+def _kind(old: Property, new: Property) -> Change:
+    detail = f"a {old.kind.value} became a {new.kind.value}"
+    if new.kind in _WIDER.get(old.kind, ()):
+        return Change(old.name, "widened", detail) if _finer(old, new) else _steps(old, new)
+    if old.kind in _WIDER.get(new.kind, ()):
+        return Change(old.name, "narrowed", detail, KEEP)
+    return Change(old.name, "replaced", detail, OTHER_NAME)
+
+
+def _steps(old: Property, new: Property) -> Change:
+    was, is_now = _grid(old), _grid(new)
+    detail = f"the step was {_shown(was)}, is {_shown(is_now)}"
+    if _finer(old, new):
+        return Change(old.name, "widened", detail)
+    return Change(old.name, "narrowed", f"{detail}: old values lie between the new steps", KEEP)
+
+
+def _grid(p: Property) -> Fraction | None:
+    """The grid of the values; None where any value may occur."""
+    return Fraction(1) if p.step is None and p.kind in _COUNTED else p.step
+
+
+def _finer(old: Property, new: Property) -> bool:
+    was, is_now = _grid(old), _grid(new)
+    return is_now is None or (was is not None and (was / is_now).denominator == 1)
+
+
+def _members(old: Property, new: Property) -> Iterator[Change]:
+    lost, more = sorted(set(old.members) - set(new.members)), sorted(set(new.members) - set(old.members))
+    if new.closed and not old.closed:
+        yield Change(old.name, "narrowed", "an open enum was closed", KEEP)
+    elif new.closed and lost:
+        yield Change(old.name, "narrowed", f"the closed enum lost {lost}", KEEP)
+    elif more or (old.closed and not new.closed):
+        yield Change(old.name, "widened", f"the enum gained {more}" if more else "the closed enum was opened")
+    elif old.members != new.members:
+        yield Change(old.name, "tuned", "known members are listed otherwise")
+
+
+def _range(old: Property, new: Property) -> Iterator[Change]:
+    """Not breaking either way: values outside their range always travel, and are flagged."""
+    was, is_now = _limits(old), _limits(new)
+    if was != is_now:
+        wider = is_now[0] <= was[0] and was[1] <= is_now[1]
+        yield Change(old.name, "widened" if wider else "narrowed", f"the range was {was}, is {is_now}")
+
+
+def _limits(p: Property) -> tuple[float, float]:
+    return -inf if p.minimum is None else p.minimum, inf if p.maximum is None else p.maximum
+
+
+def _hints(old: Property, new: Property) -> Iterator[Change]:
+    if old.confidential != new.confidential:
+        what = "hidden" if new.confidential else "revealed"
+        yield Change(old.name, what, f"the property was {what}")
+    if old.static != new.static:
+        yield Change(old.name, "tuned", "now told once" if new.static else "no longer told once")
+    if (old.idle_band, old.period) != (new.idle_band, new.period):
+        yield Change(old.name, "tuned", "idle band or period changed")
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)
+
 
 _MEASURED = frozenset({Kind.NUMBER, Kind.FLOAT})
 
@@ -62,7 +253,9 @@ class Projection:
         self.writer = writer
         self.reader = reader
         self._views = tuple(_view(p, writer) for p in reader)
-        self.loss = {view.name: 0.5 if view.convert is _whole else 0.0 for view in self._views if not view.missing}
+        self.loss = {
+            view.name: 0.5 if view.convert is _whole_evolution else 0.0 for view in self._views if not view.missing
+        }
 
     def __call__(self, event: Event) -> Event:
         values: dict[str, Any] = {}
@@ -107,11 +300,11 @@ def _view(p: Property, writer: Schema) -> _View:
 
 def _conversion(written: Kind, read: Kind) -> Callable[[Any], Any] | None:
     if written in _MEASURED and read is Kind.INTEGER:
-        return _whole
+        return _whole_evolution
     return float if written is Kind.INTEGER and read in _MEASURED else None
 
 
-def _whole(value: float) -> int:
+def _whole_evolution(value: float) -> int:
     return round(value)
 
 

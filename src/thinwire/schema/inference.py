@@ -20,11 +20,8 @@ from itertools import pairwise
 from typing import Any
 
 from thinwire.errors import SchemaError
-from thinwire.schema.kind_detection import Column, columns_of
-from thinwire.schema.kind_detection_judging import Verdict, judge, widened
-from thinwire.schema.kind_detection_naming import names_asset, names_instant
-from thinwire.schema.property import Kind, Role
-from thinwire.schema.property_properties import Property
+from thinwire.schema.kind_detection import Column, Verdict, columns_of, judge, names_asset, names_instant, widened
+from thinwire.schema.property import Kind, Property, Role
 from thinwire.schema.schema import Schema
 
 _IDENTIFYING = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.ENUM, Kind.STRING})

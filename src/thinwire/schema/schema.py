@@ -1,4 +1,12 @@
-"""A schema: the properties of a topic's events, in a fixed order, under one fingerprint."""
+"""A schema: the properties of a topic's events, in a fixed order, under one fingerprint.
+
+Topics without a schema: their events are bytes, and nothing is known of what they mean.
+
+To everybody in between such a topic has a schema all the same: one property that holds the bytes.
+
+>>> opaque("machine.raw").wire[0].name, is_opaque(opaque("machine.raw"))
+('payload', True)
+"""
 
 from __future__ import annotations
 
@@ -11,8 +19,7 @@ from hashlib import sha256
 from typing import Any
 
 from thinwire.errors import SchemaError, UnknownProperty
-from thinwire.schema.property import Kind, Role
-from thinwire.schema.property_properties import MAX_NAME, Property
+from thinwire.schema.property import MAX_NAME, Kind, Property, Role
 
 MAX_PROPERTIES = 1_024
 
@@ -147,3 +154,17 @@ class Schema:
 
 
 _IDENTIFYING = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.ENUM, Kind.STRING})
+
+
+PAYLOAD = "payload"
+"""the property that holds the bytes"""
+
+
+def opaque(topic: str) -> Schema:
+    """The schema of a topic whose events are bytes."""
+    return Schema(topic, [Property(PAYLOAD, Kind.OPAQUE)])
+
+
+def is_opaque(schema: Schema) -> bool:
+    """Are the events of this schema nothing but bytes?"""
+    return [(p.name, p.kind) for p in schema.wire] == [(PAYLOAD, Kind.OPAQUE)] and len(schema.properties) == 1

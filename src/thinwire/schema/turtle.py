@@ -27,10 +27,8 @@ from urllib.parse import quote
 from pyoxigraph import Literal, NamedNode
 
 from thinwire.errors import SchemaError
-from thinwire.schema.property import Role
-from thinwire.schema.property_properties import MAX_MEMBERS, Property
-from thinwire.schema.rdf_graph import Node, nodes_of, read_graph
-from thinwire.schema.rdf_graph_vocabulary import DOMAINS, PREFIXES, RUNTIME_TYPES, TW, UNITS, readable
+from thinwire.schema.property import MAX_MEMBERS, Property, Role
+from thinwire.schema.rdf_graph import DOMAINS, PREFIXES, RUNTIME_TYPES, TW, UNITS, Node, nodes_of, read_graph, readable
 from thinwire.schema.schema import Schema
 
 _KINDS = {iri: kind for kind, iri in RUNTIME_TYPES.items()}

@@ -1,9 +1,14 @@
-"""A Spark session that is quiet, runs this very Python in its tasks, and knows the source `thinwire`."""
+"""A Spark session that is quiet, runs this very Python in its tasks, and knows the source `thinwire`.
+
+Java, which Spark runs on and nothing else of thinwire needs.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -11,10 +16,52 @@ from typing import TYPE_CHECKING, Any
 
 from thinwire.errors import MissingExtra, SparkUnavailable
 from thinwire.spark.executor_package import package
-from thinwire.spark.session_java import JAVA, how_to_install, java_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+JAVA = 17
+"""the oldest version that does"""
+PATIENCE = 60.0
+_WAYS = {
+    "apt-get": "sudo apt-get install default-jre-headless",
+    "dnf": "sudo dnf install java-latest-openjdk-headless",
+    "brew": "brew install openjdk@17",
+}
+
+
+def java_version() -> int:
+    """The version of the Java that Spark would start, 0 where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    try:
+        done = subprocess.run(
+            [f"{home}/bin/java" if home else "java", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return version_told(done.stdout + done.stderr)
+
+
+def version_told(said: str) -> int:
+    """The version that a Java tells of itself.
+
+    >>> version_told('openjdk version "17.0.9" 2023-10-17'), version_told("java: not found")
+    (17, 0)
+    """
+    match = re.search(r'version "(\d+)', said)
+    return int(match[1]) if match else 0
+
+
+def how_to_install() -> str:
+    """The command that brings Java to this machine, in words where there is no such command."""
+    found = (way for program, way in _WAYS.items() if shutil.which(program))
+    return next(found, f"install a JRE {JAVA} or newer of your choice and set JAVA_HOME")
+
 
 SPARK = (4, 3)
 """the oldest version that does: its Python sources take part in admission control"""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from thinwire.codec import Demand
 from thinwire.schema import Role, Schema
-from thinwire.schema.event_paths import flatten, nest
+from thinwire.schema.event import flatten, nest
 from thinwire.testing.reference_rules import Memory, Told, memory_of, outside, tolerance_of
 
 __all__ = ["Expected", "Reference", "tolerance_of"]

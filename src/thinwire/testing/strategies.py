@@ -3,12 +3,18 @@
 >>> from hypothesis import find
 >>> find(values_of(Property("level", "integer", minimum=3)), lambda level: True)
 3
+
+Hypothesis strategies of histories: the events of a few sources, one after the other.
+
+Most values move a little from event to event, as readings do. Now and then one goes absent, jumps, leaves its grid, its
+range or all reason: whatever a schema allows. A history is drawn as moves, so that a failing one shrinks to few events
+and small moves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from thinwire.schema import Kind, Property, Role, Schema
-from thinwire.schema.event_paths import nest
+from thinwire.schema.event import nest
 from thinwire.schema.timestamps import from_ticks
 
 SAFE_TICKS = 2**40
@@ -171,4 +177,157 @@ _VALUES: dict[Kind, Callable[[Property], SearchStrategy[Any]]] = {
     Kind.GEO: _positions,
     Kind.ARRAY: _arrays,
     Kind.OPAQUE: _opaque,
+}
+
+
+Move = int | str
+ODD_MOVES = ("absent", "jump", "back", "odd", "outside", "huge", "zero", "whole")
+
+small: SearchStrategy[Move] = st.integers(-4, 4)
+"""moves of a quiet stream"""
+
+moves: SearchStrategy[Move] = st.one_of(small, small, st.integers(-300, 300), st.sampled_from(ODD_MOVES))
+"""moves of any stream"""
+
+_START = 1_600_000_000
+_HUGE = 2**60 + 3
+
+
+def histories(
+    schema: Schema, moves: SearchStrategy[Move] = moves, *, sources: int = 3, max_size: int = 25
+) -> SearchStrategy[list[dict[str, Any]]]:
+    """Events of up to `sources` sources, in the nested form that a publisher holds."""
+    free = [p for p in schema if p not in schema.dimensions]
+    step = st.tuples(st.integers(0, sources - 1), st.tuples(*(moves for _ in free)))
+    return st.lists(step, min_size=1, max_size=max_size).map(lambda steps: _play(schema, free, steps))
+
+
+def _play(schema: Schema, free: list[Property], steps: list[tuple[int, tuple[Move, ...]]]) -> list[dict[str, Any]]:
+    places: dict[tuple[int, str], Any] = {}
+    events: list[dict[str, Any]] = []
+    for source, step in steps:
+        event: dict[str, Any] = {p.name: _IDENTITIES[p.kind](source) for p in schema.dimensions}
+        for p, move in zip(free, step, strict=True):
+            place = places.get((source, p.name))
+            places[source, p.name], value = _MOVES[p.kind](p, place, move)
+            event[p.name] = None if move == "absent" and p is not schema.time else value
+        events.append(nest(event))
+    return events
+
+
+_IDENTITIES: dict[Kind, Callable[[int], Any]] = {
+    Kind.STRING: lambda source: f"S{source}",
+    Kind.ENUM: lambda source: f"S{source}",
+    Kind.INTEGER: lambda source: source,
+    Kind.BOOLEAN: bool,
+}
+
+
+def _count(place: int | None, move: Move, jump: int = 997) -> int:
+    """Where a counter goes."""
+    place = place or 0
+    if isinstance(move, int):
+        return place + move
+    return {"jump": place + jump, "back": place - jump, "zero": 0}.get(move, place)
+
+
+def _number(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
+    step = p.step or Fraction(1)
+    place = _count(place, move)
+    if move == "outside" and p.maximum is not None:
+        return place, float(int(Fraction(str(p.maximum)) / step + 7) * step)
+    if move == "huge":
+        return place, float(_HUGE * step) if step < 1 else int(_HUGE * step)
+    value = float(place * step)
+    if move == "odd":
+        return place, value + float(step) * 0.37
+    if move == "whole" and value.is_integer():
+        return place, int(value) + (step > 2)
+    return place, -0.0 if move == "zero" else value
+
+
+def _integer(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
+    place = _count(place, move)
+    if move == "outside" and p.maximum is not None:
+        return place, int(p.maximum) + 7
+    return place, {"huge": _HUGE, "odd": -_HUGE, "whole": float(place)}.get(str(move), place)
+
+
+def _float(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
+    place = _count(place, move)
+    if move == "outside" and p.maximum is not None:
+        return place, p.maximum * 2 + 1.25
+    return place, {"huge": 1e300, "odd": 5e-324, "zero": -0.0, "whole": place}.get(str(move), place * 0.37)
+
+
+def _boolean(p: Property, place: bool | None, move: Move) -> tuple[bool, Any]:
+    place = bool(place) ^ (isinstance(move, int) and move % 2 == 1)
+    return place, place
+
+
+def _text(p: Property, place: str | None, move: Move) -> tuple[str, Any]:
+    known = p.members or ("calm", "storm")
+    if not isinstance(move, int):
+        place = known[0] if p.closed else {"huge": "x" * 7_000, "odd": "déjà vu", "zero": ""}.get(move, f"fault {move}")
+    elif move % 3 == 1:
+        place = known[move % len(known)]
+    return place or known[0], place or known[0]
+
+
+def _stamp(p: Property, place: int | None, move: Move) -> tuple[int, Any]:
+    form = p.form or "epoch"
+    unit = 1_000_000 if form == "datetime" else 10 ** int(form[5]) if form != "epoch" else 1000
+    place = (_START * unit if place is None else place) + unit + _count(0, move, jump=50 * unit)
+    if form == "datetime":
+        return place, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=place)
+    if form == "epoch":
+        value = place * (p.step or 1)
+        return place, (float(value) if p.step else place) + (0.37 if move == "odd" else 0)
+    return place, "2020-13-45 some day" if move == "odd" else from_ticks(place, form)
+
+
+def _position(p: Property, place: tuple[int, int] | None, move: Move) -> tuple[tuple[int, int], Any]:
+    north, east = place or (490_000_000, 80_000_000)
+    if isinstance(move, int):
+        north, east = north + 3 * move, east + move * abs(move)
+    north = {"jump": 899_999_990, "back": -899_999_900, "zero": 5}.get(str(move), north)
+    east = {"outside": 1_799_999_990, "huge": 1_800_000_000, "whole": -1_799_999_990}.get(str(move), east)
+    north, east = max(-900_000_000, min(900_000_000, north)), (east + 1_800_000_000) % 3_600_000_000 - 1_800_000_000
+    position = [north / 1e7, 180.0 if move == "huge" else east / 1e7]
+    return (north, east), [position[0] * 0.99 + 1e-9, position[1]] if move == "odd" else position
+
+
+def _array(p: Property, place: list[int] | None, move: Move) -> tuple[list[int], Any]:
+    step = p.step or Fraction(1)
+    place = list(place or [0] * (p.length or 4))
+    if isinstance(move, int):
+        place[move % len(place)] += move
+    elif move == "jump" and p.length is None:
+        place.append(7)
+    values = [float(ticks * step) for ticks in place]
+    if move == "odd":
+        values[0] += float(step) * 0.37
+    if move == "outside" and p.maximum is not None:
+        values[-1] = float(int(Fraction(str(p.maximum)) / step + 7) * step)
+    return place, values
+
+
+def _opaque_histories(p: Property, place: Any, move: Move) -> tuple[Any, Any]:
+    place = {"odd": b"\x00bytes", "huge": {"$bytes": "aGk="}, "jump": [1, [2.5, None]], "zero": ""}.get(
+        str(move), {"k": move} if place is None or (isinstance(move, int) and move % 3 == 1) else place
+    )
+    return place, place
+
+
+_MOVES: dict[Kind, Callable[[Property, Any, Move], tuple[Any, Any]]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INTEGER: _integer,
+    Kind.NUMBER: _number,
+    Kind.FLOAT: _float,
+    Kind.ENUM: _text,
+    Kind.STRING: _text,
+    Kind.TIMESTAMP: _stamp,
+    Kind.GEO: _position,
+    Kind.ARRAY: _array,
+    Kind.OPAQUE: _opaque_histories,
 }

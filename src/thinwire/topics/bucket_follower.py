@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from typing import NamedTuple
 
-from thinwire.brokers.protocol_broker import Broker, Entry
+from thinwire.brokers.protocol import Broker, Entry
 from thinwire.errors import TransportClosed, TransportError
 from thinwire.topics.leases import Leases
 

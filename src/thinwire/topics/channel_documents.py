@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from thinwire.brokers.protocol_broker import ANY, NOTHING, Bucket, Entry
+from thinwire.brokers.protocol import ANY, NOTHING, Bucket, Entry
 from thinwire.errors import Conflict, RegistryError, Superseded
 from thinwire.topics import document_validation as checks
 

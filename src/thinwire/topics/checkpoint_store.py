@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
-from thinwire.brokers.protocol_broker import NOTHING, Bucket
+from thinwire.brokers.protocol import NOTHING, Bucket
 from thinwire.errors import Conflict, CorruptCheckpoint, RegistryError
 from thinwire.topics import document_validation as checks
 

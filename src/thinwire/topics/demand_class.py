@@ -30,10 +30,9 @@ from thinwire.filters.where import Where, parse
 from thinwire.schema import Property, Role, Schema
 from thinwire.topics import tolerance_budget as canonical
 from thinwire.topics.static_properties import FACTS_PROPERTY
-from thinwire.topics.tolerance_budget_amounts import written
-from thinwire.topics.tolerance_budget_budget import check_subscription
+from thinwire.topics.tolerance_budget import check_subscription, written
 from thinwire.topics.topic_documents import SubscriptionDocument
-from thinwire.topics.topic_settings_settings import demand_for
+from thinwire.topics.topic_settings import demand_for
 from thinwire.wire.partial_event import Lane, lane_of
 
 MAX_CLASSES: Mapping[str, int] = MappingProxyType({"predict": 64, "hold": 100_000})

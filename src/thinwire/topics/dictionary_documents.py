@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from thinwire.codec.frame_encoder_packer import MAX_EXPIRY
+from thinwire.codec.frame_encoder import MAX_EXPIRY
 from thinwire.topics import document_validation as checks
 from thinwire.topics.names import check_topic
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from thinwire.brokers.protocol_broker import NOTHING, Bucket
+from thinwire.brokers.protocol import NOTHING, Bucket
 from thinwire.errors import Conflict, RegistryError, Superseded
 from thinwire.topics.dictionary_documents import (
     Decision,
@@ -22,7 +22,7 @@ from thinwire.topics.dictionary_documents import (
     why_key,
 )
 from thinwire.topics.dictionary_sampler import Action
-from thinwire.topics.dictionary_store_store import DictionaryStore
+from thinwire.topics.dictionary_store import DictionaryStore
 
 T = TypeVar("T")
 

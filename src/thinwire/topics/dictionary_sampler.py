@@ -24,7 +24,7 @@ from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.dictionaries.policies import CostBased, Keep, Policy, Prolong, Proposal, Replace, Why
 from thinwire.topics.dictionary_documents import DECISIONS, MAX_SAID, Decision, InUse, Kept, Said
-from thinwire.topics.dictionary_store_store import MAX_CHAIN
+from thinwire.topics.dictionary_store import MAX_CHAIN
 
 _BRIEF = 1.0
 """seconds; from less nothing follows for the pace of messages"""

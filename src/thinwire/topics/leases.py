@@ -20,7 +20,7 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from thinwire.brokers.protocol_broker import NOTHING, Bucket, Entry
+from thinwire.brokers.protocol import NOTHING, Bucket, Entry
 from thinwire.errors import Conflict, RegistryError, Superseded
 from thinwire.topics import document_validation as checks
 

@@ -7,17 +7,105 @@
 >>> positions.complete_to(110)
 >>> positions.of("p1"), positions.of("p2")
 (Position(offset=120, within=2), Position(offset=110, within=0))
+
+What a reader follows: the log of a topic, or among the channels of a topic the one of its class.
+
+>>> Track("building.rooms").subjects("p1"), Track("building.rooms").log
+('tw.log.building.rooms.p1.*', 'tw_log_building~rooms')
+>>> channel = Track("building.rooms", "00ff00ff00ff00ff")
+>>> channel.keys("p1"), channel.part("p1")
+('tw.chan.building.rooms.00ff00ff00ff00ff.p1.k', 'class/00ff00ff00ff00ff/p1')
+
+What stands before the frames of a channel's message: who wrote it, and how far the channel has told.
+
+    epoch | offset | within | link message        three whole numbers of 1 to 10 bytes each
+
+The position (offset, within) says that all events of the publisher's messages up to `offset` are in this message or an
+earlier one, or were passed over in silence, and so are the first `within` events of its next message.
+
+>>> unseal(seal(3, Position(120, 7), b"frames"))
+(3, Position(offset=120, within=7), b'frames')
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from thinwire.brokers.protocol_broker import Broker, Stored
-from thinwire.topics.log_position_envelope import Position
-from thinwire.topics.names import key_subject, log_of, publisher_in, publisher_subjects
+from thinwire.brokers.protocol import Broker, Stored
+from thinwire.errors import CorruptFrame
+from thinwire.topics.names import (
+    channel_key_subject,
+    channel_log_of,
+    channel_subjects,
+    key_subject,
+    log_of,
+    publisher_in,
+    publisher_subjects,
+)
+from thinwire.wire import varint
+
+LOG_PART = "log/"
+"""how the part of a checkpoint begins that holds the state of a publisher's link"""
+
+
+class Track(NamedTuple):
+    """The messages under some subjects of a log, in which rounds of key frames begin under subjects of their own.
+
+    class_id: whose channel; "" for the log that publishers write themselves
+    """
+
+    topic: str
+    class_id: str = ""
+
+    @property
+    def log(self) -> str:
+        """Where the messages are kept."""
+        return channel_log_of(self.topic) if self.class_id else log_of(self.topic)
+
+    def subjects(self, publisher: str = "*") -> str:
+        """All messages that tell of a publisher; of every one by default."""
+        if self.class_id:
+            return channel_subjects(self.topic, self.class_id, publisher)
+        return publisher_subjects(self.topic, publisher)
+
+    def keys(self, publisher: str = "*") -> str:
+        """The messages with which a round of key frames begins."""
+        if self.class_id:
+            return channel_key_subject(self.topic, self.class_id, publisher)
+        return key_subject(self.topic, publisher)
+
+    def part(self, publisher: str) -> str:
+        """The part of a checkpoint that holds what a reader of these messages knows of a publisher."""
+        return f"class/{self.class_id}/{publisher}" if self.class_id else LOG_PART + publisher
+
+
+MAX_ENVELOPE = 3 * varint.MAX_BYTES
+"""bytes before the frames, at most"""
+
+
+class Position(NamedTuple):
+    """How far a channel has told what its publisher wrote to the log; one is further than another if it is larger."""
+
+    offset: int
+    within: int = 0
+
+
+def seal(epoch: int, position: Position, message: bytes) -> bytes:
+    """A channel's message: the frames in their envelope."""
+    return b"".join((varint.write(epoch), varint.write(position.offset), varint.write(position.within), message))
+
+
+def unseal(payload: bytes) -> tuple[int, Position, bytes]:
+    """The epoch of who wrote a channel's message, the position it tells up to, and the frames."""
+    epoch, at = varint.read(payload, 0)
+    offset, at = varint.read(payload, at)
+    within, at = varint.read(payload, at)
+    if at == len(payload):
+        raise CorruptFrame("a channel's message without frames", length=at)
+    return epoch, Position(offset, within), payload[at:]
+
 
 AT_ONCE = 64
 """questions to the broker at the same time"""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from thinwire.brokers.protocol_broker import NOTHING, Broker, Bucket, Entry
+from thinwire.brokers.protocol import NOTHING, Broker, Bucket, Entry
 from thinwire.codec import Demand, resolve
 from thinwire.codec.demand import check_names
 from thinwire.errors import Conflict, RegistryError, SchemaError, UnknownTopic
@@ -20,9 +20,9 @@ from thinwire.schema import Schema, compatible, from_turtle
 from thinwire.topics import topic_settings as keys
 from thinwire.topics.names import REGISTRY, service_subject
 from thinwire.topics.static_properties import factored
-from thinwire.topics.tolerance_budget_budget import check_subscription
+from thinwire.topics.tolerance_budget import check_subscription
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode, encode
-from thinwire.topics.topic_settings_settings import Settings, demand_for
+from thinwire.topics.topic_settings import Settings, demand_for
 
 ATTEMPTS = 20
 """how often a write is tried again because somebody else wrote in between"""

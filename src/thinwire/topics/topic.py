@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from thinwire.brokers.protocol_broker import Broker, Bucket, Retention
+from thinwire.brokers.protocol import Broker, Bucket, Retention
 from thinwire.codec.demand import tolerance_of
 from thinwire.codec.stream_config import LinkConfig
 from thinwire.dictionaries import Dictionary
@@ -20,7 +20,7 @@ from thinwire.schema import Event, Schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.dictionary_documents import InUse
 from thinwire.topics.dictionary_metadata import TopicShelf
-from thinwire.topics.dictionary_store_store import DictionaryStore, Known
+from thinwire.topics.dictionary_store import DictionaryStore, Known
 from thinwire.topics.names import DICTIONARIES, FACTS, check_topic, log_of, publisher_subjects
 from thinwire.topics.registry_client import (
     find_schema,
@@ -31,10 +31,9 @@ from thinwire.topics.registry_client import (
     topic_document,
 )
 from thinwire.topics.static_properties import Factoring, decode_facts, encode_facts, factored, facts_key
-from thinwire.topics.tolerance_budget_budget import budget
+from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode
-from thinwire.topics.topic_settings import config_key, schema_key
-from thinwire.topics.topic_settings_settings import ConfigDocument, demand_for
+from thinwire.topics.topic_settings import ConfigDocument, config_key, demand_for, schema_key
 
 MAX_FACTS = 65_536
 _ANY = "any"

@@ -22,8 +22,7 @@ from thinwire.filters.where import parse
 from thinwire.schema import Schema
 from thinwire.topics import document_validation as checks
 from thinwire.topics import topic_settings as keys
-from thinwire.topics.topic_settings import Key
-from thinwire.topics.topic_settings_settings import ConfigDocument, Settings
+from thinwire.topics.topic_settings import ConfigDocument, Key, Settings
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from thinwire.brokers.protocol_broker import Bucket
+from thinwire.brokers.protocol import Bucket
 from thinwire.codec import Demand, LinkConfig, resolve
 from thinwire.errors import PlanError, SchemaError, ThinwireError
 from thinwire.schema import Schema, from_turtle
 from thinwire.topics.names import check_topic
 from thinwire.topics.registry_client import register_schema
 from thinwire.topics.topic_documents import TopicDocument
-from thinwire.topics.topic_settings_settings import Settings
+from thinwire.topics.topic_settings import Settings
 
 VERSION = 1
 MAX_PLAN = 8 << 20

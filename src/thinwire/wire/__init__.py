@@ -9,26 +9,18 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.wire.control_frames import Binding, Change, Heartbeat, Request, Silence, Switch
-    from thinwire.wire.frame import Frame, read, seal
-    from thinwire.wire.frame_batch import join, split
-    from thinwire.wire.frame_kinds import WIRE_VERSION, FrameKind
-    from thinwire.wire.key_frame import KeyFrame, SourceState
-    from thinwire.wire.key_frame_rounds import RoundPlace, begins_round, bindings_in, place_in_round
-    from thinwire.wire.partial_event import Lane, lanes_of
-    from thinwire.wire.partial_event_partial import Given, Partial
+    from thinwire.wire.frame import WIRE_VERSION, Frame, FrameKind, join, read, seal, split
+    from thinwire.wire.key_frame import KeyFrame, RoundPlace, SourceState, begins_round, bindings_in, place_in_round
+    from thinwire.wire.partial_event import Given, Lane, Partial, lanes_of
     from thinwire.wire.stream_state import LinkState
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "control_frames": "Binding Change Heartbeat Request Silence Switch",
-            "frame": "Frame read seal",
-            "frame_batch": "join split",
-            "frame_kinds": "FrameKind WIRE_VERSION",
-            "key_frame": "KeyFrame SourceState",
-            "key_frame_rounds": "RoundPlace begins_round bindings_in place_in_round",
-            "partial_event": "Lane lanes_of",
-            "partial_event_partial": "Given Partial",
+            "frame": "Frame FrameKind WIRE_VERSION join read seal split",
+            "key_frame": "KeyFrame RoundPlace SourceState begins_round bindings_in place_in_round",
+            "partial_event": "Given Lane Partial lanes_of",
             "stream_state": "LinkState",
         },
     )

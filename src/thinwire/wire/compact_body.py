@@ -3,23 +3,138 @@
     [alias] [skip] mask [exceptions] codes... padding | tail
 
 Bits, most significant first. The alias is left out while the link has one source; otherwise it is told against the one
-after the alias told last. Codes are Exp-Golomb at the scale of their field; see `thinwire.wire.stream_state_scales`.
+after the alias told last. Codes are Exp-Golomb at the scale of their field; see `thinwire.wire.stream_state`.
+
+Which properties travel, in bits.
+
+Up to eight properties: one bit each, the first property highest. More: one bit for each group of eight that has any,
+then the bits of those groups.
+
+>>> bits, width = encode_mask(0b1, 3)
+>>> f"{bits:0{width}b}"
+'100'
+>>> bits, width = encode_mask(1 << 9, 20)
+>>> f"{bits:0{width}b}"
+'01001000000'
+
+The byte part of a compact body: what is not a small number stands after the bits, each part told whole.
+
+Three kinds of part: values told exactly, texts not in their table yet, and arrays and opaque values.
 """
 
 from __future__ import annotations
 
+import zlib
 from array import array
 from typing import Any
 
 from thinwire.errors import CorruptFrame
-from thinwire.wire import compact_body_masks as masks
-from thinwire.wire import compact_body_tails as tails
+from thinwire.schema.property import MAX_ARRAY
 from thinwire.wire import exact_value as exact
-from thinwire.wire.partial_event import Lane
-from thinwire.wire.partial_event_partial import Partial
-from thinwire.wire.stream_state import ALIAS, FIRST, LAST_ALIAS, SKIP, SOURCES, LinkState
-from thinwire.wire.stream_state_scales import adapt
+from thinwire.wire import varint
+from thinwire.wire.exact_value import MAX_EXACT
+from thinwire.wire.frame import inflate
+from thinwire.wire.partial_event import Lane, Partial
+from thinwire.wire.stream_state import ALIAS, FIRST, LAST_ALIAS, SKIP, SOURCES, LinkState, adapt
 from thinwire.wire.varint import read_blob, unzigzag, write_blob, zigzag
+
+GROUP = 8
+_REVERSED = [int(f"{n:08b}"[::-1], 2) for n in range(256)]
+
+
+def encode_mask(mask: int, count: int) -> tuple[int, int]:
+    """The bits of a mask over `count` properties, and how many they are."""
+    if count <= GROUP:
+        return _REVERSED[mask] >> (GROUP - count), count
+    groups = (count + GROUP - 1) // GROUP
+    bits, width = 0, groups
+    for group in range(groups):
+        part = mask >> GROUP * group & 0xFF
+        if part:
+            size = min(GROUP, count - GROUP * group)
+            bits = (bits | 1 << (width - 1 - group)) << size | _REVERSED[part] >> (GROUP - size)
+            width += size
+    return bits, width
+
+
+def decode_mask(bits: int, width: int, count: int) -> tuple[int, int]:
+    """The mask at the top of `width` bits, and how many bits are left. Raises ValueError when they run out."""
+    if count <= GROUP:
+        left = width - count
+        return _REVERSED[(bits >> left) << (GROUP - count)], left
+    groups = (count + GROUP - 1) // GROUP
+    left = width - groups
+    present = bits >> left
+    mask = 0
+    for group in range(groups):
+        if present >> (groups - 1 - group) & 1:
+            size = min(GROUP, count - GROUP * group)
+            left -= size
+            part = bits >> left & (1 << size) - 1
+            mask |= _REVERSED[part << (GROUP - size)] << GROUP * group
+    return mask, left
+
+
+_WORTH_DEFLATING = 64
+
+
+def write_text(text: str, *, deflate: bool = True) -> bytes:
+    """A text, deflated where that is shorter and wanted."""
+    plain = text.encode("utf-8")
+    if deflate and len(plain) >= _WORTH_DEFLATING:
+        packed = zlib.compress(plain, 6, wbits=-15)
+        if len(packed) < len(plain):
+            return varint.write(len(packed) << 1 | 1) + packed
+    return varint.write(len(plain) << 1) + plain
+
+
+def read_text(data: bytes, at: int) -> tuple[str, int]:
+    """The text at this place, and the place after it."""
+    size, at = varint.read(data, at)
+    end = at + (size >> 1)
+    if end > len(data):
+        raise CorruptFrame("a text longer than its frame", length=size >> 1)
+    plain = inflate(data[at:end], MAX_EXACT) if size & 1 else data[at:end]
+    try:
+        return plain.decode("utf-8"), end
+    except UnicodeDecodeError as problem:
+        raise CorruptFrame(f"text is not UTF-8: {problem}") from None
+
+
+def write_array(code: tuple[bool, list[Any]]) -> bytes:
+    """A patch `(False, [(place, code), ...])`, or all ticks `(True, [ticks, ...])`."""
+    whole, items = code
+    if whole:
+        return varint.write(0) + varint.write(len(items)) + b"".join(varint.write_signed(t) for t in items)
+    parts = [varint.write(len(items))]
+    at = 0
+    for place, residual in items:
+        parts += (varint.write(place - at), varint.write(residual))
+        at = place + 1
+    return b"".join(parts)
+
+
+def read_array(data: bytes, at: int) -> tuple[tuple[bool, list[Any]], int]:
+    """The patch or the elements at this place, and the place after it."""
+    count, at = varint.read(data, at)
+    whole = count == 0
+    if whole:
+        count, at = varint.read(data, at)
+    if count > MAX_ARRAY or count > len(data) - at:
+        raise CorruptFrame("an array longer than its frame or its limit", count=count, limit=MAX_ARRAY)
+    items: list[Any] = []
+    place = 0
+    for _ in range(count):
+        if whole:
+            item, at = varint.read_signed(data, at)
+            items.append(item)
+        else:
+            gap, at = varint.read(data, at)
+            residual, at = varint.read(data, at)
+            items.append((place + gap, residual))
+            place += gap + 1
+    return (whole, items), at
+
 
 _MAX_FIELD_BYTES = 17
 _FLOAT_FIELD = 6
@@ -34,10 +149,10 @@ def encode(partial: Partial, link: LinkState) -> bytes:
         acc = _put(acc, zigzag(partial.source - levels[LAST_ALIAS] - 1), levels, ALIAS)
         levels[LAST_ALIAS] = partial.source
     acc = _put(acc, partial.skip, levels, SKIP)
-    bits, width = masks.encode(partial.mask, len(lanes))
+    bits, width = encode_mask(partial.mask, len(lanes))
     acc = acc << width | bits
     if partial.exceptions:
-        bits, width = masks.encode(partial.exceptions, len(lanes))
+        bits, width = encode_mask(partial.exceptions, len(lanes))
         acc = acc << width | bits
     tail: list[bytes] = []
     mask = partial.mask
@@ -82,11 +197,11 @@ def _decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
             raise CorruptFrame("alias of no source", alias=source, sources=levels[SOURCES])
         levels[LAST_ALIAS] = source
     skip, bits, left = _take(bits, left, levels, SKIP)
-    mask, left = masks.decode(bits, left, count)
+    mask, left = decode_mask(bits, left, count)
     bits &= (1 << left) - 1
     exceptions = 0
     if exceptional:
-        exceptions, left = masks.decode(bits, left, count)
+        exceptions, left = decode_mask(bits, left, count)
         bits &= (1 << left) - 1
     codes: list[Any] = []
     rest = mask
@@ -153,10 +268,10 @@ def _put_other(acc: int, lane: Lane, code: Any, index: int, link: LinkState, tai
         assert table is not None
         place = table.place(code)
         if place is None:
-            tail.append(tails.write_text(code, deflate=not link.whole_texts))
+            tail.append(write_text(code, deflate=not link.whole_texts))
             table.remember(code)
         return _put(acc, 0 if place is None else place + 1, link.cells, FIRST + index)
-    tail.append(tails.write_array(code) if lane is Lane.ARRAY else write_blob(code))
+    tail.append(write_array(code) if lane is Lane.ARRAY else write_blob(code))
     return acc
 
 
@@ -189,7 +304,7 @@ def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any
         if low & exceptions:
             codes[position], at = exact.decode(body, at)
         elif lane is Lane.TEXT and codes[position] is None:
-            text, at = tails.read_text(body, at)
+            text, at = read_text(body, at)
             table = link.tables[index]
             assert table is not None
             if table.place(text) is not None:
@@ -197,7 +312,7 @@ def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any
             table.remember(text)
             codes[position] = text
         elif lane is Lane.ARRAY:
-            codes[position], at = tails.read_array(body, at)
+            codes[position], at = read_array(body, at)
         elif lane is Lane.OPAQUE:
             codes[position], at = read_blob(body, at, exact.MAX_EXACT)
         position += 1

@@ -19,7 +19,7 @@ from typing import Any
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Schema
-from thinwire.wire.partial_event_partial import Given
+from thinwire.wire.partial_event import Given
 
 MAX_DEPTH = 72
 """lists and objects in one another; an opaque value may have 64"""

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import process_time
 
-from thinwire.analysis.json_baseline_references import RAW_DEFLATE, deflate
+from thinwire.analysis.json_baseline import RAW_DEFLATE, deflate
 from thinwire.dictionaries import choose, codec_of, train
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.codec_sizes_dictionaries_codecs import SMALL
-from thinwire_lab.bench.codec_sizes_dictionaries_streams import Cut, cuts
+from thinwire_lab.bench.codec_sizes import SMALL, Cut, cuts
 
 ROUNDS = 5
 PACK, UNPACK, TRAIN = 0.25, 0.5, 100.0

@@ -22,9 +22,8 @@ from thinwire.filters import RectangleIndex
 from thinwire.filters.where import PredicateIndex, parse
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.random_rows_randomness import Floats
-from thinwire_lab.workload.recipe import Recipe
-from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.random_rows import Floats
+from thinwire_lab.workload.recipe import Plan, Recipe
 
 EVENTS_PER_SECOND = 50_000.0
 BATCH = 1_000

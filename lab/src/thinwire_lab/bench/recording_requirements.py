@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from thinwire.analysis import json_baseline_references as references
+from thinwire.analysis import json_baseline as references
 from thinwire.codec import Counts, Demand, LinkConfig
 from thinwire.errors import MissingData
 from thinwire_lab.bench.benchmark import Bar, Row, Setting, unmeasured

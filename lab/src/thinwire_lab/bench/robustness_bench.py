@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 
 from thinwire.testing.fuzz import run_fuzz
-from thinwire.testing.worlds import channel_world_classes_world_runs as classes_world_runs
-from thinwire.testing.worlds import dictionary_world_dictionary_world_runs as dictionary_world_runs
-from thinwire.testing.worlds.stream_world_world_runs import run_seeds
+from thinwire.testing.worlds import channel_world as classes_world_runs
+from thinwire.testing.worlds import dictionary_world as dictionary_world_runs
+from thinwire.testing.worlds.stream_world import run_seeds
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 
 SEED = 1

@@ -2,22 +2,32 @@
 
 Each end runs in a process of its own, started for this: first a link with one source, so that imports and compiled
 kernels are not counted, then the measured one. Frames pass from one to the other through a file.
+
+Time: processor seconds as multiples of a reference method's in the same run, and values a second in batches.
+
+Each figure is the median over rounds. In a round both methods process the same block of events, one after the other,
+and take turns in going first; the garbage collector stays on, as it is in production.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
+from time import process_time
 from typing import Any
 
-from thinwire.codec import Publisher, Subscriber
-from thinwire.testing.sensor_stream import SENSORS, sensor_schema
+from thinwire.analysis import json_baseline as references
+from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.schema import Schema
+from thinwire.testing.sensor_stream import SENSORS, changed_share, sensor_batch, sensor_events, sensor_schema
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
+from thinwire_lab.streams.checked_stream import is_switch
 
-ROUNDS = 2
+MEMORY_ROUNDS = 2
 """events of each source: one makes it known, the next changes every value"""
 
 
@@ -44,7 +54,7 @@ def _publish(sources: int, path: Path) -> Publisher:
     publisher = Publisher(sensor_schema())
     with path.open("wb") as file:
         _write(file, publisher.start(0.0))
-        for number in range(ROUNDS):
+        for number in range(MEMORY_ROUNDS):
             for source in range(sources):
                 _write(file, publisher.publish(_event(source, number), float(number)))
     return publisher
@@ -84,4 +94,136 @@ def _measure(end: str, sources: int, frames: str) -> int:
     return grown
 
 
-BARS = [Bar("many sources", many_sources)]
+MEMORY_REQUIREMENTS = [Bar("many sources", many_sources)]
+
+
+SOURCES = 10
+ROUNDS = 11
+FIXED, AUTO, COSTLY = "last", "auto", "trend"
+"""on this stream `auto` finds nothing better than `last`, so a predictor that computes more is timed beside it"""
+
+
+def publish_time(setting: Setting) -> Iterator[Row]:
+    """A dict goes in, a frame comes out, all checks on."""
+    block = setting.size(5_000, 1_000)
+    schema, events = sensor_events((ROUNDS + 1) * block, SOURCES)
+    blocks = _blocks(events, block)
+    how = f"{ROUNDS} rounds of {block:,} events, {100 * changed_share(events, SOURCES):.0f} % of the values change"
+    for predictor, bar in ((FIXED, 0.5), (AUTO, 1.0), (COSTLY, None)):
+        publish = _publisher(schema, predictor)
+        ratios, ours = _race(publish, _each(references.packed_json), blocks, setting)
+        name = f"publish an event, predictor {predictor}: time to json.dumps + deflate"
+        told = f"{how}; {ours:.1f} us an event; {_switches(schema, predictor, events):,} switches"
+        yield Row(name, "times", median(ratios), high=bar, how=told)
+
+
+def receive_time(setting: Setting) -> Iterator[Row]:
+    """A frame goes in, a dict comes out."""
+    block = setting.size(5_000, 1_000)
+    schema, events = sensor_events((ROUNDS + 1) * block, SOURCES)
+    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=FIXED)))
+    subscriber = Subscriber([schema])
+    for frame in publisher.start(0.0):
+        subscriber.receive(frame, now=0.0)
+    messages = [(publisher.publish(event, event["time"] / 1000), references.packed_json(event)) for event in events]
+    receive = subscriber.receive
+
+    def take(pairs: list[Any]) -> None:
+        for frames, _ in pairs:
+            for frame in frames:
+                receive(frame, now=0.0)
+
+    def reference(pairs: list[Any]) -> None:
+        for _, packed in pairs:
+            references.unpacked_json(packed)
+
+    ratios, ours = _race(take, reference, _blocks(messages, block), setting)
+    how = f"{ROUNDS} rounds of {block:,} events; {ours:.1f} us an event"
+    yield Row("receive an event: time to inflate + json.loads", "times", median(ratios), high=0.8, how=how)
+
+
+def batch_rate(setting: Setting) -> Iterator[Row]:
+    """Arrow batches in, frames out, on one core; the batches are made outside the timed part."""
+    from thinwire.codec.batch_encoder import publish_batch
+
+    large, small, rounds = setting.size(100_000, 5_000), setting.size(20_000, 1_000), setting.size(ROUNDS, 3)
+    whole = sensor_batch((rounds + 2) * large, SOURCES)
+    schema = sensor_schema()
+    for predictor, size, bar in ((FIXED, large, 3e7), (AUTO, large, 1e7), (COSTLY, large, None), (FIXED, small, None)):
+        batches = [whole.slice(at, size) for at in range(0, (rounds + 2) * size, size)]
+        publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=predictor)))
+        publisher.start(0.0)
+        rates = []
+        for batch in batches:
+            now = batch.column("time")[-1].as_py() / 1000
+            begin = process_time()
+            publish_batch(publisher, batch, now)
+            rates.append(size * len(schema.wire) / (process_time() - begin))
+        name = f"batches of {size:,}, predictor {predictor}: property values a second, one core"
+        how = f"median of {rounds} batches of {size:,} events, {len(schema.wire)} values each, {SOURCES} sources"
+        yield Row(name, "values/s", median(rates[2:]), low=bar, how=how)
+
+
+def _switches(schema: Schema, predictor: str, events: list[Any]) -> int:
+    """How often the predictor changed, counted apart from the timed part."""
+    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=predictor)))
+    publisher.start(0.0)
+    return sum(is_switch(frame) for event in events for frame in publisher.publish(event, event["time"] / 1000))
+
+
+def _publisher(schema: Any, predictor: str) -> Callable[[list[Any]], None]:
+    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=predictor)))
+    publisher.start(0.0)
+    publish = publisher.publish
+
+    def run(events: list[Any]) -> None:
+        for event in events:
+            publish(event, event["time"] / 1000)
+
+    return run
+
+
+def _each(function: Callable[[Any], Any]) -> Callable[[list[Any]], None]:
+    def run(items: list[Any]) -> None:
+        for item in items:
+            function(item)
+
+    return run
+
+
+def _race(
+    ours: Callable[[list[Any]], None],
+    theirs: Callable[[list[Any]], None],
+    blocks: list[list[Any]],
+    setting: Setting,
+) -> tuple[list[float], float]:
+    """Ratios of both times, round by round, and the median of ours in microseconds; the first block warms up."""
+    ours(blocks[0])
+    theirs(blocks[0])
+    ratios, own = [], []
+    for number, block in enumerate(blocks[1:]):
+        if number % 2:
+            mine, reference = _timed(ours, block), _timed(theirs, block)
+        else:
+            reference, mine = _timed(theirs, block), _timed(ours, block)
+        ratios.append(mine / reference)
+        own.append(mine / len(block) * 1e6)
+        setting.progress((number + 1) / (len(blocks) - 1))
+    return ratios, median(own)
+
+
+def _timed(method: Callable[[list[Any]], None], block: list[Any]) -> float:
+    begin = process_time()
+    method(block)
+    return process_time() - begin
+
+
+def _blocks(items: list[Any], size: int) -> list[list[Any]]:
+    return [items[at : at + size] for at in range(0, len(items), size)]
+
+
+SPEED_REQUIREMENTS = [
+    Bar("publish time", publish_time),
+    Bar("receive time", receive_time),
+    Bar("batch rate", batch_rate),
+]

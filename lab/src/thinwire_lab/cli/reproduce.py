@@ -15,7 +15,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce import EXPERIMENTS, Experiment, find
-from thinwire_lab.reproduce.virtual_events import virtual_event_figures_virtual_events as experiment
+from thinwire_lab.reproduce.virtual_events import virtual_event_figures as experiment
 
 QUICK, FULL = 20_000, 1_000_000
 QUICK_RUNS, RUNS = 2, 10
@@ -132,8 +132,8 @@ def _dictionaries(
     out: Path,
     master: str,
 ) -> dict[str, Any]:
-    from thinwire_lab.cli.reproduce_texts_reproduce_dictionaries import reproduce_sheets
-    from thinwire_lab.reproduce.dictionaries.thesis_sheet_dictionaries_sheet import Scale as SheetScale
+    from thinwire_lab.cli.reproduce_texts import reproduce_sheets
+    from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale as SheetScale
 
     scale = SheetScale(quick, str(data.resolve()) if data is not None else None, events or FULL)
     return reproduce_sheets(output, table, figure, scale, out / "dictionaries", master)
@@ -150,7 +150,8 @@ def _conformance(
     out: Path,
     master: str,
 ) -> dict[str, Any]:
-    from thinwire_lab.cli.reproduce_texts_reproduce_conformance import asked, reproduce_figures
+    from thinwire_lab.cli.reproduce_texts import asked
+    from thinwire_lab.cli.reproduce_texts import reproduce_conformance_figures as reproduce_figures
     from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES
 
     _refuse_tables(table, FIGURES)
@@ -158,7 +159,7 @@ def _conformance(
 
 
 def _workload(output: Output, figure: str | None, data: Path | None, out: Path) -> dict[str, Any]:
-    from thinwire_lab.cli.reproduce_texts_reproduce_workload import reproduce_figures
+    from thinwire_lab.cli.reproduce_texts import reproduce_workload_figures as reproduce_figures
 
     return reproduce_figures(output, figure, data, out / "workload")
 
@@ -246,12 +247,12 @@ _FIGURES: dict[int, Callable[[Output, Experiment, Scale, Path], Any]] = {5: _fig
 
 
 def _list(output: Output) -> None:
-    from thinwire_lab.cli.reproduce_texts_reproduce_conformance import listing as conformance_figures
-    from thinwire_lab.cli.reproduce_texts_reproduce_dictionaries import COLUMNS, NAME
-    from thinwire_lab.cli.reproduce_texts_reproduce_dictionaries import listing as sheets
-    from thinwire_lab.cli.reproduce_texts_reproduce_workload import listing as workload_figures
+    from thinwire_lab.cli.reproduce_texts import COLUMNS, NAME
+    from thinwire_lab.cli.reproduce_texts import list_conformance_figures as conformance_figures
+    from thinwire_lab.cli.reproduce_texts import list_dictionary_items as sheets
+    from thinwire_lab.cli.reproduce_texts import list_workload_figures as workload_figures
     from thinwire_lab.reproduce.conformance import conformance_figures as conformance
-    from thinwire_lab.reproduce.dictionaries.thesis_numbers_dictionaries_published import PAPER
+    from thinwire_lab.reproduce.dictionaries.thesis_numbers import PAPER
     from thinwire_lab.reproduce.workload import workload_figures as workload
 
     rows = [

@@ -11,7 +11,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.demo import building
 from thinwire.errors import ConfigError
 from thinwire.schema.turtle import to_turtle
-from thinwire_lab.bench.building_bench_building_calibration import Row
+from thinwire_lab.bench.building_bench import CalibrationRow
 from thinwire_lab.streams.formats import FORMATS
 from thinwire_lab.workload.samples import market, taxi
 
@@ -75,10 +75,10 @@ def _sample(name: str) -> Sample:
     return SAMPLES[name]
 
 
-def _rows(name: str, module: Any, events: int, seed: int) -> list[Row]:
+def _rows(name: str, module: Any, events: int, seed: int) -> list[CalibrationRow]:
     if name != "building":
         raise ConfigError("this sample has no original to compare with", sample=name)
-    from thinwire_lab.bench.building_bench_building_calibration import calibration
+    from thinwire_lab.bench.building_bench import compare_with_original as calibration
 
     return calibration(events, seed)
 
@@ -88,14 +88,14 @@ def _list(output: Output) -> None:
     output.document({"samples": [{"name": name, "what": sample.what} for name, sample in SAMPLES.items()]})
 
 
-def _calibration(output: Output, name: str, rows: list[Row]) -> None:
+def _calibration(output: Output, name: str, rows: list[CalibrationRow]) -> None:
     columns = ("what", "measured", "unit", "published", "low", "high", "within")
     cells = [(r.what, r.measured, r.unit, r.published, r.low, r.high, _verdict(r)) for r in rows]
     output.table(f"{name}: generated beside published", columns, cells)
     output.document({"sample": name, "rows": [dict(zip(columns, row, strict=True)) for row in cells]})
 
 
-def _verdict(row: Row) -> str | None:
+def _verdict(row: CalibrationRow) -> str | None:
     if row.low is None and row.high is None:
         return None
     return "within" if row.within else "outside"

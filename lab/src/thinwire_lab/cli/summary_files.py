@@ -3,6 +3,8 @@
 Taken are the IAB content taxonomy, subreddits of two days and Meetup topics as groups, countries with their languages,
 Glottolog's families, and pings between cities. A subreddit says as much a month as it gained in subscribers from one
 day to the other, a Meetup topic as much as it has groups: how much is really said, neither tells.
+
+Tables of a summary as files: CSV or Parquet, one a table, in one folder.
 """
 
 from __future__ import annotations
@@ -15,8 +17,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
 from thinwire.errors import SummaryError
-from thinwire_lab.workload.summary_composing import Country, Group, Ping, Records
+from thinwire_lab.workload.builtin_summary import builtin
+from thinwire_lab.workload.spark.workload_folder import new_folder
+from thinwire_lab.workload.summary import AXES, Country, Group, Ping, Records, Summary
 
 TAXONOMY = "iab_content_taxonomy_2.2.tsv.gz"
 SUBREDDITS = ("reddit_subreddits_2023-12-31.json.gz", "reddit_subreddits_2024-02-13.json.gz")
@@ -98,3 +106,38 @@ def _text(path: Path) -> str:
     if len(found) > MOST_BYTES:
         raise SummaryError("unpacked it is larger than any public record", file=path.name, limit=MOST_BYTES)
     return found.decode("utf-8-sig")
+
+
+READERS = {".csv": pc.read_csv, ".parquet": pq.read_table}
+
+
+def read_summary(folder: Path | None) -> Summary:
+    """The summary in a folder; the built-in one where none is named."""
+    if folder is None:
+        return builtin()
+    tables = read_tables(folder)
+    known = ("members", "messages", "nodes", "latencies", "regions", "groups")
+    axes = [name for name in AXES if f"{name}s" in tables]
+    axes += sorted(name[:-1] for name in tables if name not in known and name.endswith("s") and name[:-1] not in AXES)
+    return Summary.read(tables, axes or AXES)
+
+
+def read_tables(folder: Path) -> dict[str, pa.Table]:
+    """Every table of a folder, under the name of its file."""
+    if not folder.is_dir():
+        raise SummaryError("there is no such folder", folder=str(folder))
+    return {path.stem: _read(path) for path in sorted(folder.iterdir()) if path.suffix in READERS}
+
+
+def write_tables(tables: dict[str, pa.Table], out: Path) -> None:
+    """All tables into a new folder, which is there when all of them are."""
+    with new_folder(out) as folder:
+        for name, table in tables.items():
+            pq.write_table(table, folder / f"{name}.parquet")
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return READERS[path.suffix](path)
+    except pa.ArrowException as problem:
+        raise SummaryError(f"it cannot be read: {problem}", table=path.stem, file=str(path)) from None

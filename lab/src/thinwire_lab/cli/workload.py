@@ -1,29 +1,151 @@
-"""`thinwire workload generate | describe | match | assign | run | summary build`: wide-area workloads."""
+"""`thinwire workload generate | describe | match | assign | run | summary build`: wide-area workloads.
+
+`thinwire workload match`: which of the events of a workload lie in which of its rectangles.
+
+`thinwire workload run SCENARIO`: a scenario on a live broker, with latencies from the intended instants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from thinwire.brokers.broker_url import read_url
+from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, UrlOption, identified
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
-from thinwire.errors import ConfigError
-from thinwire_lab.cli.summary_files import is_real, read_records
-from thinwire_lab.cli.summary_files_workload_tables import read_summary, read_tables, write_tables
-from thinwire_lab.cli.workload_reports import assign
-from thinwire_lab.cli.workload_reports_workload_describing import describe_folder, draw_pictures
-from thinwire_lab.cli.workload_workload_match import match
-from thinwire_lab.cli.workload_workload_run import run_verb
-from thinwire_lab.workload.places.network_nodes_locations import Way
+from thinwire.cli.terminal import run
+from thinwire.errors import ConfigError, ScenarioError
+from thinwire_lab.cli.summary_files import is_real, read_records, read_summary, read_tables, write_tables
+from thinwire_lab.cli.workload_reports import assign, describe_folder, draw_pictures
+from thinwire_lab.workload.places.network_nodes import Way as NetworkNodesWay
 from thinwire_lab.workload.recipe import Generalisation, Recipe
-from thinwire_lab.workload.spark.workload_folder_folders import check_new
+from thinwire_lab.workload.scenarios import read_scenario
+from thinwire_lab.workload.scenarios.scenario import MAX_LENGTH
+from thinwire_lab.workload.spark.workload_folder import check_new
 from thinwire_lab.workload.subscription_sample import Sampling
-from thinwire_lab.workload.summary import Summary
-from thinwire_lab.workload.summary_composing import compose
-from thinwire_lab.workload.summary_groups import from_groups
+from thinwire_lab.workload.summary import Summary, compose, from_groups
+
+if TYPE_CHECKING:
+    from thinwire_lab.workload.scenarios.scenario_outcome import AudienceOutcome
+    from thinwire_lab.workload.spark.rectangle_match import Way
+
+
+FolderArgument = Annotated[Path, typer.Argument(help="A folder that `workload generate` wrote.", file_okay=False)]
+OutOption = Annotated[Path, typer.Option("--out", help="The folder to write; it must not be there yet.")]
+WayOption = Annotated[str, typer.Option("--way", help="auto; index, where rectangles fit into one process; or grid.")]
+
+
+def match(
+    folder: FolderArgument,
+    out: OutOption,
+    way: WayOption = "auto",
+    master: MasterOption = "local[*]",
+    json: JsonOption = False,
+) -> None:
+    """Find all pairs of an event and a rectangle that holds it, on Spark.
+
+    `pairs` has a row for each: the `event`, the `rectangle` (the smallest
+    id of the subscriptions that have it) and how many subscriptions these
+    are (`multiplicity`).
+
+    \b
+    thinwire workload match wide --out matched
+    """
+    from thinwire.spark.session import session
+    from thinwire_lab.workload.spark.rectangle_match import match_folder
+
+    check_new(out)
+    spark = session(master)
+    try:
+        with progress_bar("match") as progress:
+            found = match_folder(spark, folder, out, way=cast("Way", way), progress=progress)
+    finally:
+        spark.stop()
+    output = Output(json)
+    output.table("matched", ["pairs", "notifications", "events matched"], [tuple(found.values())])
+    output.document({"out": str(out), **found})
+
+
+ScenarioArgument = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="A TOML file.", exists=True, dir_okay=False, readable=True)
+]
+LedgerOption = Annotated[Path | None, typer.Option("--ledger", metavar="FILE", help="Append rows to this ledger.")]
+
+_TOPICS = ("topic", "publishers", "events", "frames", "suppressed", "frame bytes", "late p99 ms", "late max ms")
+_AUDIENCES = ("topic", "asked", "subscribers", "on channels", "events", "virtual", "frame bytes", "missed")
+_LATENCIES = ("p50 ms", "p90 ms", "p99 ms", "max ms")
+
+
+@identified
+def run_verb(
+    scenario: ScenarioArgument,
+    to: UrlOption = DEFAULT_URL,
+    ledger: LedgerOption = None,
+    json: JsonOption = False,
+    who: Identity = NOBODY,
+) -> None:
+    """Publish and subscribe as a scenario says, and tell how many events came, and how late.
+
+    Events are due by the clock, whatever has become of those before;
+    latency counts from when they were due.
+
+    \b
+    thinwire workload run morning.toml --to nats://127.0.0.1:4222 --ledger runs.jsonl
+    thinwire workload run morning.toml --to embedded://
+    """
+    from thinwire.analysis.ledger_files import append
+    from thinwire_lab.workload.scenarios.scenario_run import run_scenario
+
+    told = read_scenario(_text_of(scenario))
+    access = Access(to, who)
+    outcome = run(run_scenario(told, access.bus, shared=read_url(to).scheme == "embedded"))
+    output = Output(json)
+    topics = [
+        (
+            t.topic,
+            t.publishers,
+            t.events,
+            t.frames,
+            t.suppressed_events,
+            t.frame_bytes,
+            _ms(t.late_p99),
+            _ms(t.late_max),
+        )
+        for t in outcome.topics
+    ]
+    audiences = [
+        (a.topic, a.asked, a.subscribers, a.on_channels, a.events, a.virtual, a.frame_bytes, a.missed, *_spread(a))
+        for a in outcome.audiences
+    ]
+    output.table("published", _TOPICS, topics)
+    output.table("handed out", (*_AUDIENCES, *_LATENCIES), audiences)
+    output.note(f"{outcome.scenario}: {outcome.seconds:.1f} s, seed {outcome.seed}")
+    if ledger is not None:
+        append(ledger, outcome.rows)
+    shown = {"scenario": outcome.scenario, "seed": outcome.seed, "seconds": outcome.seconds, "to": access.shown}
+    output.document({**shown, "topics": list(outcome.topics), "audiences": list(outcome.audiences)})
+
+
+def _text_of(path: Path) -> str:
+    if path.stat().st_size > MAX_LENGTH:
+        raise ScenarioError("the file is above the limit", file=str(path), limit=MAX_LENGTH)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ScenarioError("not a text in UTF-8", file=str(path)) from None
+
+
+def _spread(audience: AudienceOutcome) -> Iterator[float | None]:
+    return map(_ms, (audience.p50, audience.p90, audience.p99, audience.most))
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1000 * seconds
+
 
 workload = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Wide-area workloads: generate, describe, match, assign, run."
@@ -36,7 +158,6 @@ workload.command()(match)
 
 CountOption = Annotated[float, typer.Option(help="How many; 1e7 will do for ten million.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="The same seed gives the same rows.", min=0)]
-OutOption = Annotated[Path, typer.Option("--out", help="The folder to write; it must not be there yet.")]
 SummaryOption = Annotated[
     Path | None,
     typer.Option("--summary", help="A folder of tables, CSV or Parquet; else the built-in summary.", file_okay=False),
@@ -52,7 +173,6 @@ SamplingOption = Annotated[str, typer.Option("--sampling", help="stratified or p
 StrataOption = Annotated[int, typer.Option("--strata", help="Classes of popularity.", min=1)]
 BandwidthOption = Annotated[float, typer.Option("--bandwidth", help="How far events reach into the gaps.")]
 PartitionsOption = Annotated[int | None, typer.Option("--partitions", help="Tasks; rows do not depend on it.")]
-FolderArgument = Annotated[Path, typer.Argument(help="A folder that `workload generate` wrote.", file_okay=False)]
 PicturesOption = Annotated[
     Path | None, typer.Option("--pictures", help="A folder for pictures of interests and places (extra plots).")
 ]
@@ -99,7 +219,7 @@ def generate(
         generalise=cast(Generalisation, generalise),
         fraction=fraction,
         noise=noise,
-        location=cast(Way, location),
+        location=cast(NetworkNodesWay, location),
         spread=spread,
         sampling=cast(Sampling, sampling),
         strata=strata,

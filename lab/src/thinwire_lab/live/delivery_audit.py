@@ -5,17 +5,95 @@ disturbs. `by_promise` is for one that was disturbed: a translator that takes ov
 predecessor had told of it, and may tell a change a little earlier; what it may not do is to leave a subscriber further
 from the truth than it asked for, to say the same twice, or to tell an event that never was. Who asks for changes may be
 told an event again with other values: those that the predecessor had not shown.
+
+What an auditing subscriber writes down: every event it is handed, in the order in which they came.
+
+Writing down is cheap and takes no memory while a round lasts, so that an auditor is hardly slower than the others of
+its class; judging comes after the round (`class_judge`).
+
+Events whose truth is known everywhere: numbered, with a value that follows from the number.
+
+A subscriber's record is judged without asking anybody: every number of every source once, in order, every value as
+near to the truth as its bound says.
+
+>>> record = [("a", 0, reading(0), 0.5), ("a", 2, reading(2), 0.5), ("a", 2, reading(2) + 1, 0.5)]
+>>> judge(record, {"a": 3})
+Verdict(events=3, missing=2, repeated=1, disordered=0, beyond=1)
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from thinwire_lab.live.delivery_audit_class_record import Record, Rows
-from thinwire_lab.live.live_feed import STEP, Course, Flags, Ints
-from thinwire_lab.live.live_feed_class_truth import Told
+from thinwire.schema import Event, Property, Schema
+from thinwire_lab.live.live_feed import STEP, Course, Flags, Ints, Told
+
+Rows = NDArray[np.float64]
+_FEW = 1024
+
+
+class Record:
+    """Rows of source, claim, instant and readings; a source that nobody knows is -1.
+
+    source, stamp: the properties that tell the source and the instant
+    capacity: rows for which there is room from the beginning
+    claims: how far values may be off, as events said; a row has the place of its event's claim
+
+    >>> from thinwire.schema import Event
+    >>> record = Record(["a"], ("t",), source="sensor", stamp="time")
+    >>> record.note([Event({"sensor": "a", "time": 7, "t": 20.5}, bound={"t": 0.5}, source=("a",), ordinal=1)])
+    >>> record.rows.tolist(), record.claims
+    ([[0.0, 0.0, 7.0, 20.5]], [(0.5,)])
+    """
+
+    def __init__(
+        self, names: Sequence[str], readings: Sequence[str], *, source: str, stamp: str, capacity: int = _FEW
+    ) -> None:
+        self.readings = tuple(readings)
+        self.claims: list[tuple[float | None, ...]] = []
+        self._columns = (stamp, *readings)
+        self._source = source
+        self._places = {name: place for place, name in enumerate(names)}
+        self._bound: Mapping[str, float | None] | None = None
+        self._claim = -1
+        # written to once, so that the memory is there before anybody looks
+        self._rows = np.full((max(capacity, _FEW), 2 + len(self._columns)), -1.0)
+        self._used = 0
+
+    def note(self, events: Sequence[Event]) -> None:
+        """Write events down."""
+        if not events:
+            return
+        places, source, columns, claim = self._places, self._source, self._columns, self._claim_of
+        rows = [
+            [places.get(event[source], -1), claim(event.bound), *map(event.__getitem__, columns)] for event in events
+        ]
+        self._make_room(len(rows))
+        self._rows[self._used : self._used + len(rows)] = rows
+        self._used += len(rows)
+
+    @property
+    def rows(self) -> Rows:
+        """Everything so far."""
+        return self._rows[: self._used]
+
+    def _make_room(self, more: int) -> None:
+        while self._used + more > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.full_like(self._rows, -1.0)])
+
+    def _claim_of(self, bound: Mapping[str, float | None]) -> int:
+        """The place of a claim; the events of a link share theirs, so that one look is enough for most."""
+        if bound is not self._bound:
+            claim = tuple(bound[name] for name in self.readings)
+            if claim not in self.claims:
+                self.claims.append(claim)
+            self._bound, self._claim = bound, self.claims.index(claim)
+        return self._claim
+
 
 _SLACK = 1e-6
 """ticks: values and bounds are doubles of decimals"""
@@ -141,3 +219,82 @@ def _left_behind(course: Course, source: Ints, step: Ints, ticks: Rows, toleranc
         off = (np.abs(course.at(now) - shown) > tolerance + _SLACK).any(axis=1)
         behind += int((off & course.goes_on(now)).sum())
     return behind
+
+
+TOPIC = "chaos.numbers"
+TOLERANCE = 0.5
+PERIOD = 20
+"""milliseconds between two events of a source, as their timestamps tell"""
+_BASE = 1_700_000_000_000
+_SLACK_NUMBERED = 1e-9
+"""the value and its truth are doubles of decimals"""
+
+Line = tuple[str, int, float, float]
+"""source, number, value, bound"""
+
+
+class Verdict(NamedTuple):
+    """What is wrong with a record: events missing, there again, before an earlier one, further off than promised."""
+
+    events: int
+    missing: int = 0
+    repeated: int = 0
+    disordered: int = 0
+    beyond: int = 0
+
+    @property
+    def faults(self) -> int:
+        return self.missing + self.repeated + self.disordered + self.beyond
+
+
+def wrong(found: Verdict | Findings) -> str:
+    """What is wrong, in words; nothing where nothing is.
+
+    >>> wrong(Verdict(events=30, missing=2, beyond=1)), wrong(Verdict(events=30))
+    ('2 missing, 1 beyond', '')
+    """
+    counted = found._asdict().items()
+    return ", ".join(f"{count:,} {what}" for what, count in counted if count and what != "events")
+
+
+def numbered_schema() -> Schema:
+    """The schema of numbered events."""
+    return Schema(
+        TOPIC,
+        [
+            Property("time", "timestamp", "header", form="epoch", step=1),
+            Property("sensor", "string", "dimension"),
+            Property("number", "integer"),
+            Property("value", "number", step="0.1"),
+        ],
+    )
+
+
+def reading(number: int) -> float:
+    """The value of an event: a new level every third time, in between movements smaller than the tolerance.
+
+    >>> [reading(number) for number in range(5)]
+    [10.0, 10.1, 10.2, 17.4, 17.5]
+    """
+    return (100 + number // 3 * 37 % 101 * 2 + number % 3) / 10
+
+
+def numbered(sensor: str, number: int) -> dict[str, Any]:
+    """An event of a source."""
+    return {"time": _BASE + number * PERIOD, "sensor": sensor, "number": number, "value": reading(number)}
+
+
+def judge(record: Iterable[Line], last: Mapping[str, int], tolerance: float = TOLERANCE) -> Verdict:
+    """What is wrong with a record, where the numbers of each source went from 0 to `last`."""
+    seen: dict[str, set[int]] = {sensor: set() for sensor in last}
+    highest = dict.fromkeys(last, -1)
+    events = repeated = disordered = beyond = 0
+    for sensor, number, value, bound in record:
+        events += 1
+        repeated += number in seen[sensor]
+        disordered += number < highest[sensor]
+        beyond += not abs(value - reading(number)) <= bound + _SLACK_NUMBERED or not bound <= tolerance
+        seen[sensor].add(number)
+        highest[sensor] = max(highest[sensor], number)
+    missing = sum(len(set(range(last[sensor] + 1)) - numbers) for sensor, numbers in seen.items())
+    return Verdict(events, missing, repeated, disordered, beyond)

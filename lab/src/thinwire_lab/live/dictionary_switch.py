@@ -1,22 +1,31 @@
-"""Dictionaries that are switched while a chain is under load, and subscribers that see whether the order is kept."""
+"""Dictionaries that are switched while a chain is under load, and subscribers that see whether the order is kept.
+
+A chain at most of what it holds, first with one dictionary, then with another one every few seconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
 from time import time
 from typing import Any
 
 from thinwire.brokers.broker_url import read_url
-from thinwire.brokers.protocol_broker import Broker, Stored
-from thinwire.client.local_services_opening import open_broker
+from thinwire.brokers.protocol import Broker, Stored
+from thinwire.client.local_services import open_broker
+from thinwire.demo.process_group import two_cores
 from thinwire.dictionaries import Dictionary
 from thinwire.services.dictionary_trainer.dictionary_upload import give
 from thinwire.topics.dictionary_store import Bodies
 from thinwire.topics.names import log_of, publisher_in, publisher_subjects
 from thinwire.wire import Binding, FrameKind, read, split
-from thinwire_lab.live.load_roles_roles import NOTES, SubscriberRole
+from thinwire_lab.live.live_feed import feed_schema
+from thinwire_lab.live.load_chain import Chain, Outcome, Shape
+from thinwire_lab.live.load_roles import NOTES, SubscriberRole
 from thinwire_lab.live.process_measurement import Taken
+from thinwire_lab.live.saturation_rate import REHEARSAL
 
 SAMPLE = 4_000
 """bodies that the dictionaries are cut from, at most"""
@@ -127,3 +136,56 @@ class OrderedSubscriberRole(SubscriberRole):
         answer = await super().obey(command)
         disordered = [notes.disordered for notes in self._notes if isinstance(notes, InOrder)]
         return answer | {"faults": disordered} if command["do"] == "end" else answer
+
+
+SETTLED = 3.0
+"""seconds in which every publisher has gone over to a dictionary"""
+
+
+@dataclass(frozen=True)
+class Switched:
+    """What came of it: the round with one dictionary, the round with many, and how often they were switched.
+
+    bound: times that a publisher went over to another dictionary, as the log tells
+    """
+
+    steady: Outcome
+    switching: Outcome
+    switches: int
+    bound: int
+
+    @property
+    def slower(self) -> float:
+        """The latency while switching, p99, to the one without."""
+        return self.switching.p99 / self.steady.p99
+
+
+async def switched(shape: Shape, rate: float, seconds: float, every: float) -> Switched:
+    """Both rounds on the same chain; another dictionary `every` so many seconds."""
+    async with two_cores(), Chain(replace(shape, dictionaries="switching"), feed_schema()) as chain:
+        await chain.round(REHEARSAL, 1.0)
+        await chain.command("switching", do="switch")
+        await asyncio.sleep(SETTLED)
+        steady = await chain.round(rate, seconds)
+        async with _switches(chain, every) as made:
+            switching = await chain.round(rate, seconds)
+        answer = await chain.command("switching", do="bound")
+    return Switched(steady, switching, len(made), answer["bound"])
+
+
+@asynccontextmanager
+async def _switches(chain: Chain, every: float) -> AsyncIterator[list[str]]:
+    """Another dictionary at regular times within the block; the hashes of those that were given."""
+    made: list[str] = []
+
+    async def switch() -> None:
+        while True:
+            made.append((await chain.command("switching", do="switch"))["hash"])
+            await asyncio.sleep(every)
+
+    task = asyncio.create_task(switch())
+    try:
+        yield made
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

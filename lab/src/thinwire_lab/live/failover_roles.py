@@ -14,12 +14,10 @@ from typing import Any
 import thinwire as tw
 from thinwire.client import Subscription, TopicPublisher
 from thinwire.codec import Missed
-from thinwire.demo.process_group_processes import micros
-from thinwire_lab.live.delivery_audit import by_promise
-from thinwire_lab.live.delivery_audit_class_record import Record
-from thinwire_lab.live.live_feed import Course, feed_course
-from thinwire_lab.live.live_feed_feed import SOURCES, TOPIC, Feed
-from thinwire_lab.live.load_roles_roles import NOTES, TICK
+from thinwire.demo.process_group import micros
+from thinwire_lab.live.delivery_audit import Record, by_promise
+from thinwire_lab.live.live_feed import SOURCES, TOPIC, Course, Feed, feed_course
+from thinwire_lab.live.load_roles import NOTES, TICK
 
 SLICE = 100_000
 """microseconds of the past that are published at a time"""

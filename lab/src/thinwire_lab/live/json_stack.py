@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from thinwire.brokers.protocol_broker import Broker, LogReader
+from thinwire.brokers.protocol import Broker, LogReader
 from thinwire_lab.live.stacks import Receiver, Route, Sender
 
 LANES = 16

@@ -1,24 +1,172 @@
-"""A thousand subscribers in ten classes on a hundred thousand sources: what does their translator do, and need?"""
+"""A thousand subscribers in ten classes on a hundred thousand sources: what does their translator do, and need?
+
+Very many sources that say a few things each: one reading, ten tolerances, every event known beforehand.
+
+>>> course = sweep_course(sources=8, publishers=2)
+>>> course.names[:2], course.counts.tolist(), course.at(0).ravel().tolist()[:3]
+(['p0-000000', 'p0-000001'], [3, 3, 3, 3, 3, 3, 3, 3], [209, 226, 218])
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 import thinwire as tw
-from thinwire.brokers.protocol_broker import Broker
-from thinwire.demo.process_group_processes import Crew, Worker
+from thinwire.brokers.protocol import Broker
+from thinwire.client import Subscription, TopicPublisher
+from thinwire.demo.process_group import Crew, Worker
+from thinwire.schema import Property, Schema
 from thinwire.topics.registry_client import open_registry, put_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
-from thinwire_lab.live.delivery_audit import Findings
+from thinwire_lab.live.delivery_audit import Findings, Record, strictly
+from thinwire_lab.live.live_feed import STEP, Course, changes, in_ticks
 from thinwire_lab.live.load_chain import IN_MEMORY
-from thinwire_lab.live.many_sources_class_sweep import TOLERANCES, TOPIC, findings_in, sweep_schema
-from thinwire_lab.live.process_measurement_sampling import Sampler
+from thinwire_lab.live.process_measurement import Sampler
 from thinwire_lab.live.service_roles import wait_for_channels
+
+TOPIC = "bench.sweep"
+READING = "level"
+TOLERANCES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0)
+ROUNDS = 3
+"""events of each source: one makes it known, two more follow"""
+START = 1_700_000_000_000_000
+PERIOD = 1_000_000
+SEED = 11
+SLICE = 2_000
+_MOVES = (6, 60)
+"""ticks by which a reading moves from one event to the next: always more than the strictest asks"""
+_POLL = 0.05
+
+
+def sweep_schema() -> Schema:
+    """A timestamp, the source, one measurement."""
+    stamp = Property("time", "timestamp", "header", form="epoch", step=1)
+    return Schema(
+        TOPIC, [stamp, Property("sensor", "string", "dimension"), Property(READING, "number", step=str(float(STEP)))]
+    )
+
+
+def sweep_course(sources: int, publishers: int) -> Course:
+    """All events, the sources of the first publisher first."""
+    rng = np.random.default_rng(SEED)
+    each = sources // publishers
+    moves = rng.integers(*_MOVES, (sources, ROUNDS - 1, 1)) * rng.choice([-1, 1], (sources, ROUNDS - 1, 1))
+    first = rng.integers(200, 240, (sources, 1, 1))
+    return Course(
+        readings=(READING,),
+        names=[f"p{k}-{number:06d}" for k in range(publishers) for number in range(each)],
+        counts=np.full(sources, ROUNDS),
+        offsets=np.arange(sources),
+        period=PERIOD,
+        cycle=np.concatenate([first, first + np.cumsum(moves, axis=1)], axis=1),
+    )
+
+
+def events_of(course: Course, first: int, last: int) -> Iterator[dict[str, Any]]:
+    """The events of sources from `first` to before `last`, round by round."""
+    for step in range(course.steps):
+        values = (course.at(step)[first:last, 0] * float(STEP)).round(1).tolist()
+        for source, value in enumerate(values, start=first):
+            time = START + step * course.period + int(course.offsets[source])
+            yield {"time": time, "sensor": course.names[source], READING: value}
+
+
+class SweepingRole:
+    """Publishes its part of the sources, as fast as it goes."""
+
+    def __init__(self, url: str, number: int, publishers: int, sources: int) -> None:
+        self.url = url
+        self.number = number
+        self.publishers = publishers
+        self.sources = sources
+        self._opened = AsyncExitStack()
+
+    async def open(self) -> None:
+        bus = await self._opened.enter_async_context(tw.connect(self.url))
+        publisher = bus.publisher(TOPIC, name=f"p{self.number}", linger=0.05)
+        self._out: TopicPublisher = await self._opened.enter_async_context(publisher)
+
+    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        """`sweep`: everything, and return when it is stored."""
+        each = self.sources // self.publishers
+        course = sweep_course(self.sources, self.publishers)
+        events = list(events_of(course, self.number * each, (self.number + 1) * each))
+        for at in range(0, len(events), SLICE):
+            await self._out.publish_all(events[at : at + SLICE])
+            await asyncio.sleep(0)
+        await self._out.flush()
+        return {"events": len(events), "frames": self._out.counts.frames}
+
+    async def close(self) -> None:
+        await self._opened.aclose()
+
+
+class SweptRole:
+    """One subscriber of each class, each of which audits what it is handed."""
+
+    def __init__(self, url: str, sources: int, publishers: int, tolerances: Sequence[float] = TOLERANCES) -> None:
+        self.url = url
+        self.tolerances = tolerances
+        self._course = sweep_course(sources, publishers)
+        self._opened = AsyncExitStack()
+        self._records: list[Record] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        for tolerance in self.tolerances:
+            bus = await self._opened.enter_async_context(tw.connect(self.url))
+            asked = bus.subscribe(TOPIC, default_tolerance=tolerance, emit="changes")
+            subscription = await self._opened.enter_async_context(asked)
+            record = Record(self._course.names, self._course.readings, source="sensor", stamp="time")
+            self._records.append(record)
+            self._tasks.append(asyncio.create_task(_note_all(subscription, record)))
+
+    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        """`judge`: wait until everything has come, `patience` seconds at most, and say what is wrong."""
+        log = in_ticks(min(self.tolerances))
+        told = [changes(self._course, log, in_ticks(tolerance) - log) for tolerance in self.tolerances]
+        await self._wait([len(one) for one in told], command["patience"])
+        judged = zip(self._records, told, self.tolerances, strict=True)
+        findings = [strictly(record, one, self._course, START, tolerance) for record, one, tolerance in judged]
+        return {"findings": [found._asdict() for found in findings]}
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._opened.aclose()
+
+    async def _wait(self, expected: Sequence[int], patience: float) -> None:
+        try:
+            async with asyncio.timeout(patience):
+                while any(len(record.rows) < count for record, count in zip(self._records, expected, strict=True)):
+                    for task in self._tasks:
+                        if task.done():
+                            task.result()
+                    await asyncio.sleep(_POLL)
+        except TimeoutError:
+            return
+        # whatever should not come any more would come now
+        await asyncio.sleep(1.0)
+
+
+async def _note_all(subscription: Subscription, record: Record) -> None:
+    async for batch in subscription.batches():
+        record.note(batch)
+
+
+def findings_in(answer: Mapping[str, Any]) -> list[Findings]:
+    """What the auditors found, from their process's answer."""
+    return [Findings(**found) for found in answer["findings"]]
+
 
 PUBLISHERS = 4
 PATIENCE = 900.0

@@ -1,18 +1,78 @@
-"""The knee of a stack: the highest rate four publishers and twenty subscribers hold on two cores."""
+"""The knee of a stack: the highest rate four publishers and twenty subscribers hold on two cores.
+
+The search for a knee: the highest rate that is held, each try costing seconds.
+
+>>> import asyncio
+>>> tried = []
+>>> async def held(rate):
+...     tried.append(round(rate))
+...     return rate <= 7300
+>>> round(asyncio.run(climb(held, 4000)))
+7165
+>>> tried
+[4000, 6000, 9000, 7348, 6640, 6985, 7165]
+
+One stack at one rate: what the scripts in benchmarks/ run.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from math import sqrt
 from statistics import median
 
-from thinwire.demo.process_group_processes import two_cores
-from thinwire_lab.live.live_feed_feed import feed_schema
-from thinwire_lab.live.load_chain import Chain, Shape
-from thinwire_lab.live.load_chain_outcome import Outcome
-from thinwire_lab.live.saturation_rate_search import climb, confirm
+from thinwire.demo.process_group import two_cores
+from thinwire_lab.live.live_feed import feed_schema
+from thinwire_lab.live.load_chain import Chain, Outcome, Shape
+
+STRIDE = 1.5
+PRECISION = 1.05
+"""how far the lowest rate that failed may lie above the highest that was held"""
+STEPS = (0.93, 0.93, 0.85, 0.75, 0.6, 0.5)
+"""from one try that confirms to the next"""
+LOWEST, HIGHEST = 300.0, 2_000_000.0
+
+Held = Callable[[float], Awaitable[bool]]
+
+
+async def climb(held: Held, start: float, stride: float = STRIDE, precision: float = PRECISION) -> float:
+    """The highest rate that is held, to the precision; 0 where not even the lowest is."""
+    good, bad = await _bracket(held, start, stride)
+    while good and bad / good > precision:
+        middle = sqrt(good * bad)
+        if await held(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+async def confirm(held: Held, rate: float) -> float:
+    """The rate, or the next lower one that is held for long; 0 after a few tries, each further below the one before."""
+    for step in (*STEPS, 0.0):
+        if await held(rate):
+            return rate
+        rate *= step
+    return 0.0
+
+
+async def _bracket(held: Held, rate: float, stride: float) -> tuple[float, float]:
+    """A rate that is held and a higher one that is not."""
+    if await held(rate):
+        while rate < HIGHEST and await held(rate * stride):
+            rate *= stride
+        return rate, rate * stride
+    while rate > LOWEST:
+        rate /= stride
+        if await held(rate):
+            return rate, rate * stride
+    return 0.0, rate
+
 
 LINGER = 0.05
 FIRST = {
@@ -152,3 +212,33 @@ async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitab
     finally:
         for chain in chains:
             await chain.__aexit__(None, None, None)
+
+
+RATE, SECONDS = 2_000.0, 10.0
+
+
+def main(kind: str, arguments: list[str] | None = None) -> None:
+    """`SCRIPT [RATE [SECONDS]]`: hold a rate and print what came of it."""
+    given = [float(word) for word in (sys.argv[1:] if arguments is None else arguments)]
+    rate, seconds = (*given, *(RATE, SECONDS)[len(given) :])
+    print(told(asyncio.run(once(kind, rate, seconds))))
+
+
+async def once(kind: str, rate: float, seconds: float) -> Outcome:
+    """One round after a rehearsal."""
+    async with two_cores(), Chain(SHAPES[kind], feed_schema()) as chain:
+        await chain.round(REHEARSAL, 1.0)
+        return await chain.round(rate, seconds)
+
+
+def told(outcome: Outcome) -> str:
+    """An outcome in words.
+
+    >>> print(told(Outcome(2000.0, 10.0, events=20_000, sent=20_000, lost=0, p50=3.0, p99=9.0)))
+    2,000 events/s for 10 s: held; p50 3 ms, p99 9 ms, 0 lost, 1.00 frames an event
+    """
+    verdict = f"not held: {outcome.trouble}" if outcome.trouble else "held"
+    text = f"{outcome.rate:,.0f} events/s for {outcome.seconds:g} s: {verdict}; p50 {outcome.p50:.0f} ms"
+    text += f", p99 {outcome.p99:.0f} ms, {outcome.lost:,} lost, {outcome.sent_share:.2f} frames an event"
+    cores = ", ".join(f"{role} {share:.2f}" for role, share in outcome.cpu.items())
+    return f"{text}; cores: {cores}" if cores else text

@@ -15,9 +15,9 @@ from typing import Any
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.proxy import Proxy
 from thinwire.demo import building
-from thinwire.demo.process_group_processes import Crew, Worker, micros
+from thinwire.demo.process_group import Crew, Worker, micros
 from thinwire_lab.live.building_feed import BuildingFeed
-from thinwire_lab.live.load_roles_roles import NOTES, publish, take_all
+from thinwire_lab.live.load_roles import NOTES, publish, take_all
 from thinwire_lab.live.process_measurement import Taken
 from thinwire_lab.live.stacks import Sender, route_to, stack
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from thinwire_lab.reproduce.virtual_events.virtual_event_figures import KINDS, ChainFigure
-from thinwire_lab.reproduce.virtual_events.virtual_event_figures_virtual_events import PUBLISHED, STAGES, Stages
+from thinwire_lab.reproduce.virtual_events.virtual_event_figures import KINDS, PUBLISHED, STAGES, ChainFigure, Stages
 
 THEIRS, OURS = "#b8c4ce", "#1f6f8b"
 STAGE_COLOURS = ("#5c6b73", "#1f6f8b", "#4fb0ae", "#b8c4ce")

@@ -1,20 +1,103 @@
-"""Avro: the binary body of one record an event, without schema or file header."""
+"""Avro: the binary body of one record an event, without schema or file header.
+
+What a property becomes in a format with types of its own; Avro and Thrift agree on it.
+
+Thrift's binary protocol: a struct whose fields carry a type, a number and a value.
+
+Written by hand after the protocol's specification, so that no code generator is needed: per field one byte of type and
+two of field number, numbers big-endian, texts behind a four-byte length, one zero byte at the end of the struct.
+"""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from thinwire.errors import MissingExtra, WrongType
-from thinwire.schema import Property, Schema
-from thinwire.schema.event_paths import flatten
-from thinwire_lab.streams import text_formats_plain_json as plain_json
-from thinwire_lab.streams.binary_formats_shapes import Shape, once_per_schema, shape
+from thinwire.errors import FullEventsOnly, MissingExtra, WrongType
+from thinwire.schema import Kind, Property, Schema
+from thinwire.schema.event import flatten
+from thinwire_lab.streams import text_formats as plain_json
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+
+T = TypeVar("T")
+
+_KEPT = 64
+
+
+class Shape(Enum):
+    """The types that a schema language offers for a property."""
+
+    BOOLEAN = auto()
+    LONG = auto()
+    DOUBLE = auto()
+    MEMBER = auto()
+    """an enum whose members are all known"""
+    TEXT = auto()
+    INSTANT = auto()
+    """a datetime, in microseconds"""
+    DOUBLES = auto()
+    BYTES = auto()
+    """bytes as they are, any other value as JSON"""
+
+
+_OF_KIND = {
+    Kind.BOOLEAN: Shape.BOOLEAN,
+    Kind.INTEGER: Shape.LONG,
+    Kind.NUMBER: Shape.DOUBLE,
+    Kind.FLOAT: Shape.DOUBLE,
+    Kind.STRING: Shape.TEXT,
+    Kind.GEO: Shape.DOUBLES,
+    Kind.ARRAY: Shape.DOUBLES,
+    Kind.OPAQUE: Shape.BYTES,
+}
+
+
+def shape(p: Property) -> Shape:
+    """The type a user would naturally choose.
+
+    A number is a double, as it is in every program that reads it. An enum that may grow has to be a text.
+
+    >>> shape(Property("temperature", "number", step="0.1")), shape(Property("mode", "enum", members=["ON"]))
+    (<Shape.DOUBLE: 3>, <Shape.TEXT: 5>)
+    """
+    if p.kind is Kind.ENUM:
+        return Shape.MEMBER if p.closed else Shape.TEXT
+    if p.kind is Kind.TIMESTAMP:
+        return _instant(p)
+    return _OF_KIND[p.kind]
+
+
+def _instant(p: Property) -> Shape:
+    if p.form == "datetime":
+        return Shape.INSTANT
+    if p.form and p.form.startswith("iso"):
+        return Shape.TEXT
+    return Shape.LONG if p.step is None or p.step.denominator == 1 else Shape.DOUBLE
+
+
+def once_per_schema(prepare: Callable[[Schema], T]) -> Callable[[Schema], T]:
+    """Keep what was prepared for a schema under its fingerprint: preparing costs far more than writing an event."""
+    kept: dict[bytes, T] = {}
+
+    @wraps(prepare)
+    def prepared(schema: Schema) -> T:
+        if schema.fingerprint not in kept:
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept[schema.fingerprint] = prepare(schema)
+        return kept[schema.fingerprint]
+
+    return prepared
+
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPES: dict[Shape, Any] = {
@@ -35,7 +118,7 @@ class _Writer(NamedTuple):
     """per property its path, the name of its field and its shape"""
 
 
-def encode(event: Mapping[str, Any], schema: Schema) -> bytes:
+def to_avro(event: Mapping[str, Any], schema: Schema) -> bytes:
     """The event as the record `record_type` describes.
 
     An event with all its values is a plain record. One with values missing is a record of unions with null, a byte
@@ -98,3 +181,83 @@ def _fastavro() -> ModuleType:
     except ImportError:
         raise MissingExtra("Avro sizes need fastavro", extra="evaluation") from None
     return fastavro
+
+
+BOOL, DOUBLE, I32, I64, STRING, LIST = 2, 4, 8, 10, 11, 15
+STOP = b"\x00"
+
+_TYPES_THRIFT = {
+    Shape.BOOLEAN: BOOL,
+    Shape.LONG: I64,
+    Shape.DOUBLE: DOUBLE,
+    Shape.MEMBER: I32,
+    Shape.TEXT: STRING,
+    Shape.INSTANT: I64,
+    Shape.DOUBLES: LIST,
+    Shape.BYTES: STRING,
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def to_thrift(event: Mapping[str, Any], schema: Schema) -> bytes:
+    """The event as a struct; fields are numbered from 1 in the order of the schema. Full events only.
+
+    >>> to_thrift({"on": True, "heat": 20.5}, Schema("rooms", [Property("on", "boolean"),
+    ...     Property("heat", "number", step="0.1")])).hex(" ", 3)
+    '02 000101 040002 403480 000000 000000'
+    """
+    flat = flatten(event, schema)
+    parts = []
+    for name, head, write in _fields(schema):
+        value = flat.get(name)
+        if value is None:
+            raise FullEventsOnly(format="thrift", property=name, schema=schema.name)
+        try:
+            parts.append(head + write(value))
+        except (struct.error, TypeError, ValueError, AttributeError, OverflowError) as problem:
+            raise WrongType(f"Thrift cannot carry this value: {problem}", property=name, value=value) from None
+    return b"".join(parts) + STOP
+
+
+@once_per_schema
+def _fields(schema: Schema) -> list[tuple[str, bytes, Callable[[Any], bytes]]]:
+    """Per property its path, the bytes before its value and the function that writes the value."""
+    heads = [struct.pack(">bh", _TYPES_THRIFT[shape(p)], number) for number, p in enumerate(schema, 1)]
+    return [(p.name, head, _value_writer(p)) for p, head in zip(schema, heads, strict=True)]
+
+
+def _value_writer(p: Property) -> Callable[[Any], bytes]:
+    if shape(p) is Shape.MEMBER:
+        return lambda value: struct.pack(">i", p.members.index(value))
+    return _WRITERS[shape(p)]
+
+
+def _instant_thrift(value: datetime) -> bytes:
+    return struct.pack(">q", (value - _EPOCH) // timedelta(microseconds=1))
+
+
+def _doubles(values: Sequence[float]) -> bytes:
+    return struct.pack(f">bi{len(values)}d", DOUBLE, len(values), *values)
+
+
+def _text(value: str) -> bytes:
+    return _counted(value.encode())
+
+
+def _opaque(value: Any) -> bytes:
+    return _counted(value if isinstance(value, bytes) else plain_json.text(value).encode())
+
+
+def _counted(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+_WRITERS: dict[Shape, Callable[[Any], bytes]] = {
+    Shape.BOOLEAN: struct.Struct(">?").pack,
+    Shape.LONG: struct.Struct(">q").pack,
+    Shape.DOUBLE: struct.Struct(">d").pack,
+    Shape.TEXT: _text,
+    Shape.INSTANT: _instant_thrift,
+    Shape.DOUBLES: _doubles,
+    Shape.BYTES: _opaque,
+}

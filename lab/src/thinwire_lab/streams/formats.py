@@ -14,10 +14,10 @@ from typing import Any
 
 from thinwire.schema import Schema
 from thinwire_lab.streams import binary_formats as avro
-from thinwire_lab.streams import binary_formats_thrift as thrift
+from thinwire_lab.streams import binary_formats as thrift
 from thinwire_lab.streams import text_formats as gzip_json
-from thinwire_lab.streams import text_formats_plain_json as plain_json
-from thinwire_lab.streams import text_formats_xml as xml
+from thinwire_lab.streams import text_formats as plain_json
+from thinwire_lab.streams import text_formats as xml
 
 __all__ = ["FORMATS", "Format"]
 
@@ -40,10 +40,10 @@ class Format:
 FORMATS: dict[str, Format] = {
     f.name: f
     for f in (
-        Format("json", "compact JSON", True, plain_json.encode),
-        Format("xml", "XML, one element a property", True, xml.encode),
-        Format("gzip-json", "compact JSON, each event gzipped", True, gzip_json.encode),
-        Format("avro", "Avro binary, one record an event", True, avro.encode),
-        Format("thrift", "Thrift binary protocol, one struct an event", False, thrift.encode),
+        Format("json", "compact JSON", True, plain_json.to_json),
+        Format("xml", "XML, one element a property", True, xml.to_xml),
+        Format("gzip-json", "compact JSON, each event gzipped", True, gzip_json.to_gzip_json),
+        Format("avro", "Avro binary, one record an event", True, avro.to_avro),
+        Format("thrift", "Thrift binary protocol, one struct an event", False, thrift.to_thrift),
     )
 }

@@ -14,8 +14,7 @@ import numpy as np
 
 from thinwire.errors import ConfigError, SummaryError
 from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.random_rows import quotas
-from thinwire_lab.workload.random_rows_randomness import Floats, Rows, fallen, uniforms
+from thinwire_lab.workload.random_rows import Floats, Rows, fallen, quotas, uniforms
 
 Sampling = Literal["stratified", "plain"]
 MAX_ROWS = 10**12

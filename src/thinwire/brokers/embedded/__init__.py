@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.brokers.embedded.server import LOOPBACK, EmbeddedServer
-    from thinwire.brokers.embedded.server_binary import find_binary
+    from thinwire.brokers.embedded.server import LOOPBACK, EmbeddedServer, find_binary
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "server": "EmbeddedServer LOOPBACK",
-            "server_binary": "find_binary",
+            "server": "EmbeddedServer LOOPBACK find_binary",
         },
     )
 

@@ -1,13 +1,23 @@
-"""The embedded server itself."""
+"""The embedded server itself.
+
+The program behind the embedded server, and how it is started.
+
+The directory of an embedded server: its own while it runs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,9 +25,117 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from thinwire.brokers.embedded.server_binary import find_binary, launch
-from thinwire.brokers.embedded.server_directory import Directory
-from thinwire.errors import BrokerUnavailable, ConfigError
+from thinwire.errors import BrokerRefused, BrokerUnavailable, ConfigError, MissingExtra
+
+# Runs before the server, in its process: asks the kernel for a signal when the parent is gone, then becomes the server.
+# A function run between fork and exec would do the same, but is not safe in a process with threads.
+_LAUNCH = """
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def find_binary() -> str:
+    """Where the nats-server of this environment is."""
+    places = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    found = shutil.which("nats-server", path=os.pathsep.join(map(str, places))) or shutil.which("nats-server")
+    if found is None:
+        raise MissingExtra("the embedded broker needs the program nats-server", extra="nats")
+    return found
+
+
+def launch(binary: str, config: Path, output: Path, lock: int) -> subprocess.Popen[bytes]:
+    """Start the server; it holds the lock of its directory as long as it lives, and dies with this process."""
+    before = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid())]
+    with output.open("wb") as written:
+        return subprocess.Popen(
+            [*before, binary, "-c", str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=written,
+            pass_fds=(lock,),
+            start_new_session=True,  # a Ctrl-C is for this process, which then stops the server
+        )
+
+
+_HINTS = {
+    "address already in use": "The port is taken: choose another one, or 0 for a free one. ",
+    "no space left": "The disk is full: make room, or choose another directory. ",
+    "permission denied": "Choose a directory that can be written to. ",
+}
+_TROUBLE = ("[ERR]", "[FTL]", "[WRN]")
+
+
+class Directory:
+    """A directory that one server at a time may use; a temporary one where none is given."""
+
+    def __init__(self, given: Path | None) -> None:
+        self.temporary = given is None
+        try:
+            self.path = _made(given)
+            self.lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise ConfigError(f"the directory cannot be used: {error.strerror}", directory=str(given)) from None
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self.lock)
+            advice = "another embedded server works in this directory: stop it, or choose another directory"
+            raise BrokerRefused(advice, directory=str(self.path)) from None
+
+    def leave(self) -> None:
+        """Let others have it; a temporary one goes."""
+        os.close(self.lock)
+        if self.temporary:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    @property
+    def config(self) -> Path:
+        return self.path / "server.conf"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "server.log"
+
+    @property
+    def output(self) -> Path:
+        """What the server says before it has a log."""
+        return self.path / "server.out"
+
+    def write_config(self, text: str) -> None:
+        """Only for its owner: it may hold passwords."""
+        for stale in self.path.glob("*.ports"):
+            stale.unlink()
+        self.config.touch(mode=0o600)
+        self.config.write_text(text)
+
+    def log_tail(self, lines: int) -> str:
+        """The last lines of the log; of what was said before there is one otherwise."""
+        for path in (self.log, self.output):
+            with suppress(OSError):
+                tail = path.read_text(errors="replace").splitlines()[-lines:]
+                if tail:
+                    return "\n".join(tail)
+        return ""
+
+    def trouble(self) -> str:
+        """What the log says about a server that did not come up, and what to do about it."""
+        tail = self.log_tail(200).splitlines()
+        told = "\n".join([line for line in tail if any(sign in line for sign in _TROUBLE)][-8:] or tail[-8:])
+        hint = "".join(advice for sign, advice in _HINTS.items() if sign in told.lower())
+        return f"{hint}Its log ends with:\n{told}\n"
+
+
+def _made(given: Path | None) -> Path:
+    if given is None:
+        return Path(tempfile.mkdtemp(prefix="thinwire-nats-"))
+    given.mkdir(parents=True, exist_ok=True)
+    return given.resolve()
+
 
 LOOPBACK = "127.0.0.1"
 _POLL = 0.01

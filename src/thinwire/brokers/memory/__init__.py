@@ -21,20 +21,16 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.brokers.memory.broker import LocalBroker
-    from thinwire.brokers.memory.broker_bucket import LocalBucket
-    from thinwire.brokers.memory.connection_reader import LocalReader
-    from thinwire.brokers.memory.server import LocalServer
-    from thinwire.brokers.memory.server_words import LocalListener
+    from thinwire.brokers.memory.broker import LocalBroker, LocalBucket
+    from thinwire.brokers.memory.connection import LocalReader
+    from thinwire.brokers.memory.server import LocalListener, LocalServer
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "broker": "LocalBroker",
-            "broker_bucket": "LocalBucket",
-            "connection_reader": "LocalReader",
-            "server": "LocalServer",
-            "server_words": "LocalListener",
+            "broker": "LocalBroker LocalBucket",
+            "connection": "LocalReader",
+            "server": "LocalListener LocalServer",
         },
     )
 

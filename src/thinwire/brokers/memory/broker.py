@@ -1,25 +1,83 @@
-"""A client's connection to a broker in memory."""
+"""A client's connection to a broker in memory.
+
+A client's view of a bucket.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from thinwire.brokers.memory.broker_bucket import LocalBucket
-from thinwire.brokers.memory.connection_reader import LocalReader
-from thinwire.brokers.memory.server import LocalServer
-from thinwire.brokers.memory.server_words import LocalListener, Word
-from thinwire.brokers.memory.storage_messages import MessageLog
-from thinwire.brokers.protocol import Capabilities
-from thinwire.brokers.protocol_broker import ANY, NOTHING, Handler, Retention, Span, Stored
+from thinwire.brokers.memory.connection import Line, LocalReader
+from thinwire.brokers.memory.server import LocalListener, LocalServer, Word
+from thinwire.brokers.memory.storage import Bell, Documents, MessageLog
+from thinwire.brokers.protocol import ANY, NOTHING, Capabilities, Entry, Handler, Retention, Span, Stored
 from thinwire.brokers.subjects import check_subject
 from thinwire.errors import Conflict, NobodyAnswers, PayloadTooLarge, TransportClosed, TransportError
 
 
+class LocalBucket:
+    """Documents under keys."""
+
+    def __init__(self, documents: Documents, line: Line, max_payload: int) -> None:
+        self.max_payload = max_payload
+        self._documents = documents
+        self._line = line
+
+    async def get(self, key: str) -> Entry | None:
+        """The document, or None."""
+        return await self._line.call(lambda: self._documents.get(key))
+
+    async def put(self, key: str, value: bytes, *, revision: int = ANY) -> int:
+        """Store a document and return its revision; `Conflict` if the last one is not `revision` (NOTHING: none)."""
+        if len(value) > self.max_payload:
+            raise PayloadTooLarge(key=key, size=len(value), limit=self.max_payload)
+        return await self._line.call(lambda: self._documents.put(key, bytes(value), revision))
+
+    async def delete(self, key: str, *, revision: int = ANY) -> None:
+        """Forget a document; no harm if there is none."""
+        await self._line.call(lambda: self._documents.delete(key, revision))
+
+    async def entries(self, pattern: str = ">") -> list[Entry]:
+        """All documents whose key matches, in the order of their revisions."""
+        return await self._line.call(lambda: self._documents.entries(pattern))
+
+    async def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
+        """What is there now, then None once, then every change as it comes; it ends when the broker is closed."""
+        with self._listening() as bell:
+            known = await self._line.call(lambda: self._documents.since(0, pattern))
+            for entry in known:
+                if entry.value is not None:
+                    yield entry
+            yield None
+            seen = known[-1].revision if known else 0
+            while not self._line.closed:
+                changes = self._documents.since(seen, pattern) if self._line.up else []
+                for entry in changes:
+                    seen = entry.revision
+                    yield entry
+                if not changes:
+                    await bell.heard()
+                    await self._line.travel()
+
+    @contextmanager
+    def _listening(self) -> Iterator[Bell]:
+        bell = Bell()
+        homes = (self._line.bells, self._documents.listeners)
+        for home in homes:
+            home.add(bell)
+        try:
+            yield bell
+        finally:
+            for home in homes:
+                home.discard(bell)
+
+
 class LocalBroker:
-    """Implements `thinwire.brokers.protocol_broker.Broker`; it is made inside a running event loop.
+    """Implements `thinwire.brokers.protocol.Broker`; it is made inside a running event loop.
 
     server: where it leads; timeout: seconds that a call without one of its own waits for a broken connection
 

@@ -1,24 +1,28 @@
-"""One broker in memory: what it keeps, who is connected, and how it misbehaves when told to."""
+"""One broker in memory: what it keeps, who is connected, and how it misbehaves when told to.
+
+Words that are stored nowhere: who hears them, one after the other, and answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire.brokers.memory.connection import Line
-from thinwire.brokers.memory.storage_documents import Documents
-from thinwire.brokers.memory.storage_messages import MessageLog
-from thinwire.brokers.protocol import Capabilities
-from thinwire.brokers.protocol_broker import Retention
+from thinwire.brokers.memory.storage import Documents, MessageLog
+from thinwire.brokers.protocol import Capabilities, Handler, Retention
+from thinwire.brokers.subjects import check_pattern, matches
 from thinwire.clock import Clock, WallClock
-from thinwire.errors import ConfigError, TransportError, UnknownLog
+from thinwire.errors import ConfigError, PayloadTooLarge, TransportError, UnknownLog
 
 if TYPE_CHECKING:
     from thinwire.brokers.memory.broker import LocalBroker
-    from thinwire.brokers.memory.connection_reader import LocalReader
-    from thinwire.brokers.memory.server_words import LocalListener
+    from thinwire.brokers.memory.connection import LocalReader
+
 
 _named: dict[tuple[asyncio.AbstractEventLoop, str], LocalServer] = {}
 
@@ -167,3 +171,62 @@ class LocalServer:
 
     def _readers(self, client: LocalBroker | None) -> Iterator[LocalReader]:
         return (reader for one in self.clients if client in (None, one) for reader in one.readers)
+
+
+MAX_WAITING = 65_536
+"""words a listener may lag behind; later ones are lost to it"""
+
+_log = logging.getLogger(__name__)
+
+
+class Word(NamedTuple):
+    subject: str
+    payload: bytes
+    answer: asyncio.Future[bytes] | None = None
+
+
+class LocalListener:
+    """Hears words that match while its line is up."""
+
+    def __init__(self, pattern: str, handler: Handler, line: Line, server: LocalServer) -> None:
+        check_pattern(pattern)
+        self.pattern = pattern
+        self.handler = handler
+        self.closed = False
+        self.line = line
+        self._server = server
+        self._words: asyncio.Queue[Word] = asyncio.Queue(MAX_WAITING)
+        self._task = asyncio.create_task(self._work())
+        server.listeners.append(self)
+
+    def hears(self, subject: str) -> bool:
+        return self.line.up and matches(self.pattern, subject)
+
+    def tell(self, word: Word) -> None:
+        with suppress(asyncio.QueueFull):
+            self._words.put_nowait(word)
+
+    async def close(self) -> None:
+        if not self.closed:
+            self._server.listeners.remove(self)
+            self.closed = True
+            if self._task is not asyncio.current_task():  # a handler may close its own listener, and finish
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while not self.closed:
+            word = await self._words.get()
+            try:
+                await self._handle(word)
+            except Exception:  # the next word must be heard, whatever the handler made of this one
+                _log.exception("listener on %s failed at a word on %s", self.pattern, word.subject)
+
+    async def _handle(self, word: Word) -> None:
+        answer = await self.handler(word.subject, word.payload)
+        if answer is None or word.answer is None:
+            return
+        if len(answer) > self._server.max_payload:
+            raise PayloadTooLarge(subject=word.subject, size=len(answer), limit=self._server.max_payload)
+        if self.line.up and not word.answer.done():
+            word.answer.set_result(bytes(answer))

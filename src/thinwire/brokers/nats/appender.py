@@ -12,11 +12,9 @@ import json
 from dataclasses import dataclass
 
 from thinwire.brokers.nats.connection import Connection
-from thinwire.brokers.nats.jetstream_api import PAUSE, NobodyThere, Unanswered
-from thinwire.brokers.nats.jetstream_api_headers import expectation
-from thinwire.brokers.nats.jetstream_api_refusals import Refused
+from thinwire.brokers.nats.jetstream_api import PAUSE, NobodyThere, Refused, Unanswered, expectation
 from thinwire.brokers.nats.streams import Store, check_log
-from thinwire.brokers.protocol_broker import ANY
+from thinwire.brokers.protocol import ANY
 from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import BrokerUnavailable, UnknownLog
 

@@ -8,10 +8,10 @@ from contextlib import aclosing
 
 from thinwire.brokers.nats.appender import Appender
 from thinwire.brokers.nats.connection import Connection
-from thinwire.brokers.nats.jetstream_api_headers import OPERATION, expectation, fields_of, headers_block
+from thinwire.brokers.nats.jetstream_api import OPERATION, expectation, fields_of, headers_block
 from thinwire.brokers.nats.log_reader import Feed
 from thinwire.brokers.nats.streams import Store
-from thinwire.brokers.protocol_broker import ANY, NOTHING, Entry
+from thinwire.brokers.protocol import ANY, NOTHING, Entry
 from thinwire.brokers.subjects import check_pattern
 from thinwire.errors import BadSubject, ConfigError, Conflict, TransportClosed
 

@@ -13,12 +13,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from thinwire.brokers.nats.client_intake import log as logger
+from thinwire.brokers.nats.client import log as logger
 from thinwire.brokers.nats.connection import Connection, letters
-from thinwire.brokers.nats.jetstream_api_headers import fields_of, status_of
-from thinwire.brokers.nats.jetstream_api_refusals import Refused
+from thinwire.brokers.nats.jetstream_api import Refused, fields_of, status_of
 from thinwire.brokers.nats.streams import NANOSECONDS, Store
-from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.protocol import Stored
 from thinwire.errors import ThinwireError, TransportClosed, UnknownLog
 
 T = TypeVar("T")

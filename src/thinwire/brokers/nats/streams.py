@@ -8,10 +8,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from thinwire.brokers.nats.jetstream_api import Answer, Asking, NobodyThere, Unanswered
-from thinwire.brokers.nats.jetstream_api_headers import fields_of, status_of
-from thinwire.brokers.nats.jetstream_api_refusals import NAME_IN_USE, NO_STREAM, NOT_FOUND, Refused
-from thinwire.brokers.protocol_broker import Retention, Span, Stored
+from thinwire.brokers.nats.jetstream_api import (
+    NAME_IN_USE,
+    NO_STREAM,
+    NOT_FOUND,
+    Answer,
+    Asking,
+    NobodyThere,
+    Refused,
+    Unanswered,
+    fields_of,
+    status_of,
+)
+from thinwire.brokers.protocol import Retention, Span, Stored
 from thinwire.brokers.subjects import REST, check_pattern, is_literal, matches
 from thinwire.errors import BadSubject, BrokerRefused, ConfigError, ThinwireError, UnknownLog
 

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.brokers.recording.recording_reader_recording import Recording, open_recording
-    from thinwire.brokers.recording.recording_writer_writer import RecordingWriter
+    from thinwire.brokers.recording.recording_reader import Recording, open_recording
+    from thinwire.brokers.recording.recording_writer import RecordingWriter
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "recording_reader_recording": "Recording open_recording",
-            "recording_writer_writer": "RecordingWriter",
+            "recording_reader": "Recording open_recording",
+            "recording_writer": "RecordingWriter",
         },
     )
 

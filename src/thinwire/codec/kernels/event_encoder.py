@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec import ticks_residual as residual
+from thinwire.codec import ticks as residual
 from thinwire.codec.kernels.frame_writer import put_frame
 from thinwire.codec.kernels.jit import lean, lean_part, woven
 from thinwire.codec.kernels.rule_table import (
@@ -28,9 +28,9 @@ from thinwire.codec.kernels.rule_table import (
     UP,
     WHOLE,
 )
-from thinwire.codec.kernels.slot_updates_slots import advance_at, expected_at, settle_at
-from thinwire.codec.predictors.predictor_steps import FINE
-from thinwire.codec.source_table_columns import DUE, FIELDS, FILLED, HEAD, MODE, ORDINAL, TOLD, TRIAL
+from thinwire.codec.kernels.slot_updates import advance_at, expected_at, settle_at
+from thinwire.codec.predictors.predictor import FINE
+from thinwire.codec.source_table import DUE, FIELDS, FILLED, HEAD, MODE, ORDINAL, TOLD, TRIAL
 from thinwire.codec.ticks import ABSENT
 from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.partial_event import Lane

@@ -16,22 +16,29 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec import ticks_residual as residual
-from thinwire.codec.kernels.bit_codes import crc
-from thinwire.codec.kernels.bit_codes_codes import BROKEN, NOTHING, padded, take_code, take_codes, take_mask
+from thinwire.codec import ticks as residual
+from thinwire.codec.kernels.bit_codes import BROKEN, NOTHING, crc, padded, take_code, take_codes, take_mask
 from thinwire.codec.kernels.jit import lean, lean_part
 from thinwire.codec.kernels.rule_table import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WATCHED, WHOLE
-from thinwire.codec.kernels.slot_updates_slots import expected_at, settle_at
-from thinwire.codec.predictors.predictor_steps import FINE
-from thinwire.codec.source_table_columns import FIELDS, HEAD, MODE, ORDINAL
+from thinwire.codec.kernels.slot_updates import expected_at, settle_at
+from thinwire.codec.predictors.predictor import FINE
+from thinwire.codec.source_table import FIELDS, HEAD, MODE, ORDINAL
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.frame import MAX_FRAME
-from thinwire.wire.frame_batch import MAX_FRAMES
-from thinwire.wire.frame_kinds import FrameKind
+from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, FrameKind
 from thinwire.wire.partial_event import Lane
-from thinwire.wire.stream_state import ALIAS, CHAIN, FIRST, INCARNATION, LAST_ALIAS, SEQUENCE, SKIP, SOURCES, WIDE
-from thinwire.wire.stream_state_scales import adapt
+from thinwire.wire.stream_state import (
+    ALIAS,
+    CHAIN,
+    FIRST,
+    INCARNATION,
+    LAST_ALIAS,
+    SEQUENCE,
+    SKIP,
+    SOURCES,
+    WIDE,
+    adapt,
+)
 
 AT, FRAMES, BYTES, EVENTS, DOUBTS, CELLS_OF_RUN = range(6)
 """cells of a run: the byte it goes on from, and how many frames, bytes of frames and events it has taken, and

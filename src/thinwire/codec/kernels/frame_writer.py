@@ -7,10 +7,20 @@ from typing import Any
 from thinwire.codec.kernels.bit_codes import bit_length, crc, finish, put, put_code, put_long
 from thinwire.codec.kernels.jit import lean_part, woven
 from thinwire.codec.kernels.rule_table import LANE
-from thinwire.wire.frame_kinds import FrameKind
+from thinwire.wire.frame import FrameKind
 from thinwire.wire.partial_event import Lane
-from thinwire.wire.stream_state import ALIAS, CHAIN, FIRST, INCARNATION, LAST_ALIAS, SEQUENCE, SKIP, SOURCES, WIDE
-from thinwire.wire.stream_state_scales import adapt
+from thinwire.wire.stream_state import (
+    ALIAS,
+    CHAIN,
+    FIRST,
+    INCARNATION,
+    LAST_ALIAS,
+    SEQUENCE,
+    SKIP,
+    SOURCES,
+    WIDE,
+    adapt,
+)
 
 _TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
 _DATA = int(FrameKind.DATA)

@@ -1,4 +1,7 @@
-"""Compiling: the same functions that run per event in Python run here in machine code."""
+"""Compiling: the same functions that run per event in Python run here in machine code.
+
+Compiling the inner loops of workloads.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.extending import register_jitable
 
-from thinwire.codec import ticks_residual as residual
-from thinwire.codec.predictors import predictor_steps as steps
-from thinwire.wire import stream_state_scales as scales
+from thinwire.codec import ticks as residual
+from thinwire.codec.predictors import predictor as steps
+from thinwire.wire import stream_state as scales
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec.kernels.bit_codes import crc
-from thinwire.codec.kernels.bit_codes_codes import BROKEN
+from thinwire.codec.kernels.bit_codes import BROKEN, crc
 from thinwire.codec.kernels.frame_decoder import (
     AT,
     BYTES,
@@ -24,9 +23,9 @@ from thinwire.codec.kernels.frame_decoder import (
     take_frames,
 )
 from thinwire.codec.kernels.jit import lean, lean_part
-from thinwire.codec.source_table_columns import ORDINAL
+from thinwire.codec.source_table import ORDINAL
 from thinwire.wire.control_frames import MAX_SKIP, MAX_TOLD
-from thinwire.wire.frame_kinds import FrameKind
+from thinwire.wire.frame import FrameKind
 from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, SOURCES, WIDE
 
 MESSAGE, BYTE, ROWS, SEEN, DATA_BYTES, BEAT_BYTES, CELLS_OF_WALK = range(7)

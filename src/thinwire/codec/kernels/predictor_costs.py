@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec import ticks_residual as residual
+from thinwire.codec import ticks as residual
 from thinwire.codec.kernels.bit_codes import bit_length
 from thinwire.codec.kernels.jit import compiled, part
-from thinwire.codec.predictors.predictor_steps import FINE, SEASONAL, TREND, observe_trend, predict
+from thinwire.codec.predictors.predictor import FINE, SEASONAL, TREND, observe_trend, predict
 from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT, UNSET
-from thinwire.wire.stream_state_scales import adapt
+from thinwire.wire.stream_state import adapt
 
 PRESENCE = 3
 """bits that sending a value costs beside its code"""

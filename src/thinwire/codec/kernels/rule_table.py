@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinwire.codec.rules import Rule
-from thinwire.codec.source_table_columns import Columns
+from thinwire.codec.source_table import Columns
 from thinwire.codec.value_conversion import step_of
 from thinwire.schema import Kind, Property
 from thinwire.wire.partial_event import Lane

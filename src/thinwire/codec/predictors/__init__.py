@@ -6,9 +6,7 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.codec.predictors.catalogue import by_name, names
-    from thinwire.codec.predictors.extrapolation import LastValue
-    from thinwire.codec.predictors.extrapolation_linear import Linear
-    from thinwire.codec.predictors.extrapolation_trend import Cadence, Smooth, Trend
+    from thinwire.codec.predictors.extrapolation import Cadence, LastValue, Linear, Smooth, Trend
     from thinwire.codec.predictors.predictor import Predictor
     from thinwire.codec.predictors.seasonal import Seasonal, find_period
 else:
@@ -16,9 +14,7 @@ else:
         __name__,
         {
             "catalogue": "by_name names",
-            "extrapolation": "LastValue",
-            "extrapolation_linear": "Linear",
-            "extrapolation_trend": "Cadence Smooth Trend",
+            "extrapolation": "Cadence LastValue Linear Smooth Trend",
             "predictor": "Predictor",
             "seasonal": "Seasonal find_period",
         },

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from thinwire.codec.predictors import predictor_steps as steps
-from thinwire.codec.predictors.extrapolation import LastValue
-from thinwire.codec.predictors.extrapolation_linear import Linear
-from thinwire.codec.predictors.extrapolation_trend import Cadence, Smooth, Trend
+from thinwire.codec.predictors import predictor as steps
+from thinwire.codec.predictors.extrapolation import Cadence, LastValue, Linear, Smooth, Trend
 from thinwire.codec.predictors.predictor import Predictor
 from thinwire.codec.predictors.seasonal import Seasonal
 from thinwire.errors import ConfigError, UnknownPredictor

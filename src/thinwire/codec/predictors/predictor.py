@@ -1,12 +1,62 @@
-"""What a predictor is: a shared expectation of the next value, described as data and run by the kernels."""
+"""What a predictor is: a shared expectation of the next value, described as data and run by the kernels.
+
+The arithmetic of every predictor: plain functions on integers, called per event, and compiled for batches.
+
+A slot's state is four integers: `x1` and `x2` (the last two reconstructed values), `offset` and `trend` (in 256ths of a
+tick), read with the slot's `coefficients`. All values stay inside 64 bits; shifts round down on both sides.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import ClassVar
 
-from thinwire.codec.predictors import predictor_steps as steps
-from thinwire.codec.ticks import UNSET
+from thinwire.codec.ticks import TICK_LIMIT, UNSET
+
+LAST, LINEAR, TREND, SEASONAL = 0, 1, 2, 3
+FINE = 16
+"""added to a mode: residuals travel exactly, not in bins"""
+MODES = 4
+
+_FAR = 1 << 38
+_WIDE = 1 << 46
+
+
+def clamp(value: int, limit: int) -> int:
+    """The value, or the limit it went beyond."""
+    if value > limit:
+        return limit
+    if value < -limit:
+        return -limit
+    return value
+
+
+def damped(trend: int, coefficients: int) -> int:
+    """The trend as far as it is trusted."""
+    return (trend * (coefficients >> 18)) >> 8
+
+
+def predict(mode: int, x1: int, x2: int, offset: int, trend: int, coefficients: int) -> int:
+    """The value expected next. For the seasonal mode `x2` is the value one period ago."""
+    kind = mode & 15
+    if kind == LINEAR:
+        return clamp(2 * x1 - x2, TICK_LIMIT)
+    if kind == TREND and trend != UNSET:
+        return clamp(x1 + ((offset + damped(trend, coefficients)) >> 8), TICK_LIMIT)
+    if kind == SEASONAL and x2 != UNSET:
+        return x2
+    return x1
+
+
+def observe_trend(x: int, x1: int, offset: int, trend: int, coefficients: int) -> tuple[int, int]:
+    """Offset and trend after a value: both lean towards what the prediction missed."""
+    moved = clamp(x - x1, _FAR) << 8
+    beta = (coefficients >> 9) & 511
+    if trend == UNSET:
+        return 0, (moved if beta else 0)
+    missed = clamp(moved - offset - damped(trend, coefficients), _WIDE)
+    level_part = (missed * (coefficients & 511)) >> 8
+    return level_part - missed, clamp(trend + ((missed * beta) >> 8), _WIDE)
 
 
 class Predictor:
@@ -39,10 +89,8 @@ class Predictor:
     def observe(self, value: int) -> None:
         """Take in the value that both sides now have."""
         if self._x1 is not None:
-            if self.mode == steps.TREND:
-                self._offset, self._trend = steps.observe_trend(
-                    value, self._x1, self._offset, self._trend, self.coefficients
-                )
+            if self.mode == TREND:
+                self._offset, self._trend = observe_trend(value, self._x1, self._offset, self._trend, self.coefficients)
             self._x2 = self._x1
         else:
             self._x2 = value
@@ -54,6 +102,6 @@ class Predictor:
         if self._x1 is None:
             raise ValueError("a predictor needs one value before it can predict")
         x2 = self._x2
-        if self.mode == steps.SEASONAL:
+        if self.mode == SEASONAL:
             x2 = self._season[0] if len(self._season) == self.season else UNSET
-        return steps.predict(self.mode, self._x1, x2, self._offset, self._trend, self.coefficients)
+        return predict(self.mode, self._x1, x2, self._offset, self._trend, self.coefficients)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thinwire.codec.predictors import predictor_steps as steps
+from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.predictors.predictor import Predictor
 from thinwire.errors import ConfigError
-from thinwire.schema.property_properties import MAX_PERIOD
+from thinwire.schema.property import MAX_PERIOD
 
 
 class Seasonal(Predictor):

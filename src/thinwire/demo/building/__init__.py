@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.demo.building.building_stream import Plant, batches, events
-    from thinwire.demo.building.building_stream_turns import BLOCK, MAX_SOURCES
+    from thinwire.demo.building.building_stream import BLOCK, MAX_SOURCES, Plant, batches, events
     from thinwire.demo.building.sensor_tags import schema
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "building_stream": "Plant batches events",
-            "building_stream_turns": "BLOCK MAX_SOURCES",
+            "building_stream": "BLOCK MAX_SOURCES Plant batches events",
             "sensor_tags": "schema",
         },
     )

@@ -2,22 +2,131 @@
 
 Batches and single events tell the same truth, memory holds one block of each plant, and a seed gives the same stream
 on every machine: the random words are the raw output of PCG64, whose sequence NumPy promises not to change.
+
+From what is so to what is reported: noise, steps, inertia of the display, and polling.
+
+A reading is the true value plus a slowly wandering error. What is reported is a whole count of the sensor's step, and
+stays as it is until the reading has left it by more than half a step and a margin; without the margin a value on the
+edge between two steps would flicker. Meters on a bus report only when they are polled.
+
+Several sources in one stream: they take turns, and memory holds one block of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 from numpy.typing import NDArray
 
-from thinwire.demo.building.building_stream_building_sensors import Sensors
-from thinwire.demo.building.building_stream_turns import BLOCK, check_request, in_turn
-from thinwire.demo.building.plant_model import run
-from thinwire.demo.building.plant_model_building_state import CHANCES, DAY, Build, Luck, Status, first_state
+from thinwire.demo.building.plant_model import CHANCES, DAY, Build, Luck, Status, Vector, first_state, run
 from thinwire.demo.building.sensor_tags import ALARMS, CHILLER_MODES, PLANT_MODES, SENSORS, schema
+from thinwire.errors import ConfigError
+
+Counts = NDArray[np.int64]
+
+MARGIN = 0.3
+"""fraction of a step by which a reading must pass the middle between two steps"""
+
+STEPS = np.array([s.numerator / s.denominator for s in SENSORS])
+NOISE = np.array([s.noise for s in SENSORS])
+POLLS = np.array([s.poll for s in SENSORS])
+LOWEST = np.array([int(s.minimum * s.denominator) // s.numerator for s in SENSORS])
+
+
+class Sensors:
+    """All sensors of one plant, with what they last reported.
+
+    >>> sensors = Sensors()
+    >>> still = np.full((3, len(SENSORS)), 21.04)
+    >>> int(sensors.read(still, np.full(still.shape, 0.5), second=0)[2, 1])
+    210
+    """
+
+    def __init__(self) -> None:
+        self._wander = np.zeros(len(SENSORS))
+        self._shown: Counts | None = None
+
+    def read(self, signals: Vector, chances: Vector, second: int) -> Counts:
+        """What is reported for each row of true values, in counts of each sensor's step."""
+        if self._shown is None:
+            self._shown = np.floor(signals[0, : len(SENSORS)] / STEPS + 0.5).astype(np.int64)
+        ticks = np.empty((len(signals), len(SENSORS)), np.int64)
+        _report(signals, chances, second, STEPS, NOISE, POLLS, LOWEST, self._wander, self._shown, ticks)
+        return ticks
+
+
+@njit(cache=True)
+def _report(
+    signals: Vector,
+    chances: Vector,
+    second: int,
+    steps: Vector,
+    noise: Vector,
+    polls: Counts,
+    lowest: Counts,
+    wander: Vector,
+    shown: Counts,
+    ticks: Counts,
+) -> None:
+    for row in range(len(ticks)):
+        for j in range(len(steps)):
+            wander[j] += 0.1 * (2.0 * chances[row, j] - 1.0 - wander[j])
+            # a sensor of something that stands still reads zero, and its noise with it
+            error = noise[j] * wander[j] if signals[row, j] != 0.0 else 0.0
+            if (second + row + j) % polls[j] == 0:
+                counts = (signals[row, j] + error) / steps[j]
+                if abs(counts - shown[j]) > 0.5 + MARGIN:
+                    shown[j] = max(lowest[j], int(np.floor(counts + 0.5)))
+            ticks[row, j] = shown[j]
+
+
+BLOCK = 10_000
+"""rows of a batch"""
+MAX_SOURCES = 1_000
+
+
+class Maker(Protocol):
+    """Makes the events of one source."""
+
+    def block(self, rows: int = BLOCK) -> pa.RecordBatch:
+        """The next `rows` events."""
+
+
+def in_turn(makers: Sequence[Maker], events: int) -> Iterator[pa.RecordBatch]:
+    """So many events of all of them, one of each in turn, in batches."""
+    rounds = max(1, BLOCK // len(makers))
+    while events > 0:
+        rows = rounds * len(makers)
+        batch = _interleave([maker.block(rounds) for maker in makers])
+        yield batch if rows <= events else batch.slice(0, events)
+        events -= rows
+
+
+def check(name: str, value: int, lowest: int, highest: int | None) -> None:
+    """Refuse a number outside its limits."""
+    if value < lowest or (highest is not None and value > highest):
+        raise ConfigError("outside its limits", field=name, value=value, lowest=lowest, highest=highest)
+
+
+def check_request(events: int, seed: int, sources: int, first: int) -> None:
+    """Refuse a stream that nobody can make."""
+    check("events", events, 0, None)
+    check("sources", sources, 1, MAX_SOURCES)
+    check("seed", seed, 0, None)
+    check("first", first, 0, None)
+
+
+def _interleave(blocks: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """First row of each, then second row of each, and so on."""
+    if len(blocks) == 1:
+        return blocks[0]
+    order = np.arange(sum(b.num_rows for b in blocks)).reshape(len(blocks), -1).T.ravel()
+    return pa.Table.from_batches(blocks).take(order).combine_chunks().to_batches()[0]
+
 
 _START = 1_530_507_600
 """2018-07-02T05:00:00Z: a summer morning, so that a short sample already sees the sun rise"""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from thinwire.dictionaries.codecs.codec import Codec
-from thinwire.dictionaries.codecs.deflate import Deflate, Preset
-from thinwire.dictionaries.codecs.deflate_brief import Brief
-from thinwire.dictionaries.codecs.zstd import Zstd
-from thinwire.dictionaries.codecs.zstd_dense import Dense
+from thinwire.dictionaries.codecs.deflate import Brief, Deflate, Preset
+from thinwire.dictionaries.codecs.zstd import Dense, Zstd
 from thinwire.dictionaries.dictionary import Dictionary
 
 __all__ = ["Brief", "Codec", "Deflate", "Dense", "Preset", "Zstd", "codec_of"]

@@ -1,8 +1,13 @@
-"""What every codec can do."""
+"""What every codec can do.
+
+A message that does not shrink: itself, behind one byte.
+"""
 
 from __future__ import annotations
 
 from typing import Protocol
+
+from thinwire.errors import CorruptFrame
 
 
 class Codec(Protocol):
@@ -20,3 +25,12 @@ class Codec(Protocol):
 
     def unpack(self, packed: bytes, limit: int) -> bytes:
         """The message again; `CorruptFrame` for anything that is not one, and never more than `limit` bytes."""
+
+
+def unstored(packed: bytes, mark: bytes, limit: int) -> bytes:
+    """The message behind the mark."""
+    if packed[:1] != mark:
+        raise CorruptFrame("begins with a mark that no codec writes", mark=packed[0])
+    if len(packed) - 1 > limit:
+        raise CorruptFrame("stored, and above the limit", length=len(packed) - 1, limit=limit)
+    return packed[1:]

@@ -35,17 +35,35 @@ from math import inf
 from thinwire.dictionaries.byte_account import ALONE, Topology
 from thinwire.dictionaries.codecs import Codec, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
-from thinwire.dictionaries.policies.candidate_trial import GROWING, LADDER, NEAR, REPLACING, SEARCHING, climbed, fitting
-from thinwire.dictionaries.policies.candidate_trial_trial import FORMS, LEAST, Outcome, Trial, at_most
-from thinwire.dictionaries.policies.lifetime_estimate import Decay
-from thinwire.dictionaries.policies.lifetime_estimate_epochs import Epochs, Form, Kind
-from thinwire.dictionaries.policies.lifetime_estimate_prospects import Prospects
-from thinwire.dictionaries.policies.policy import KEEP, Keep, Prolong, Proposal, Replace, Trainer, Why
-from thinwire.dictionaries.policies.policy_estimating import DEFLATE, SLOT
-from thinwire.dictionaries.policies.policy_history import History
-from thinwire.dictionaries.policies.policy_pace import Pace
-from thinwire.dictionaries.training import COSTS
-from thinwire.dictionaries.training_building import SEGMENTS, USUAL_SEGMENT
+from thinwire.dictionaries.policies.candidate_trial import (
+    FORMS,
+    GROWING,
+    LADDER,
+    LEAST,
+    NEAR,
+    REPLACING,
+    SEARCHING,
+    Outcome,
+    Trial,
+    at_most,
+    climbed,
+    fitting,
+)
+from thinwire.dictionaries.policies.lifetime_estimate import Decay, Epochs, Form, Kind, Prospects
+from thinwire.dictionaries.policies.policy import (
+    DEFLATE,
+    KEEP,
+    SLOT,
+    History,
+    Keep,
+    Pace,
+    Prolong,
+    Proposal,
+    Replace,
+    Trainer,
+    Why,
+)
+from thinwire.dictionaries.training import COSTS, SEGMENTS, USUAL_SEGMENT
 
 SAMPLE, SAMPLE_BYTES = 2000, 1 << 19
 FIRST = 64

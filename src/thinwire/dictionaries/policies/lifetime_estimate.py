@@ -16,11 +16,30 @@ dictionary reached at first. Chance makes that wander; a loss is reported only w
 ...     decay.judge(plain=100, packed=30 + n % 5)
 >>> round(decay.lost, 1), round(decay.faded, 1)
 (10.0, 7.6)
+
+What dictionaries have cost in the end: the bytes of their messages and their own, over their lives.
+
+A large dictionary that fades looks best whenever it is new; that a plain one cost less over its life shows only
+afterwards. So when one has decayed, the next is made like the one that cost least.
+
+>>> epochs = Epochs()
+>>> for kind, packed, cost in ((Kind(256, ("zstd", 3)), 66, 250_000), (Kind(8192, ("brief", 6)), 55, 2_900_000)):
+...     for _ in range(ENOUGH):
+...         epochs.judge(118, packed)
+...     epochs.end(kind, age=100_000, cost=cost, copies=2)
+>>> epochs.best.size, epochs.settled
+(256, True)
+
+How long a new dictionary is expected to live, and whether the present one has decayed so far that another pays.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import sqrt
+from typing import NamedTuple
+
+from thinwire.dictionaries.byte_account import Topology
 
 FIRST = 128
 """messages that tell what a dictionary gives while it is new"""
@@ -100,3 +119,110 @@ class Decay:
     def worse(self) -> bool:
         """Would messages be shorter without the dictionary?"""
         return self._compared >= COMPARED and self._behind > 0
+
+
+Form = tuple[str, int]
+"""a codec and its level"""
+ENOUGH = 128
+"""messages that tell what a life was like"""
+OTHER = 2
+"""sizes that differ by this factor are of different kinds"""
+
+
+class Kind(NamedTuple):
+    """Which dictionary it was: the size that was asked for, and what packed with it."""
+
+    size: int
+    form: Form
+
+
+class Epochs:
+    """The lives of a stream's dictionaries.
+
+    best: which kind cost least; None before any has ended
+    settled: was it compared with quite another size? Then there is no need to look for one
+    spent: bytes of the last life, of messages and dictionary, as a share of the plain ones; 0 where nothing is known
+    """
+
+    def __init__(self) -> None:
+        self.best: Kind | None = None
+        self.settled = False
+        self.spent = self._least = 0.0
+        self._begin()
+
+    def judge(self, plain: int, packed: int) -> None:
+        """A message of the present life, before and after."""
+        self._judged += 1
+        self._plain += plain
+        self._packed += packed
+
+    def end(self, kind: Kind, age: int, cost: float, copies: int) -> None:
+        """The present life is over, after `age` messages; `cost`: bytes of its dictionary to all receivers."""
+        self.spent = 0.0
+        if self._judged >= ENOUGH and age > 0 and self._plain:
+            self.spent = self._packed / self._plain + cost * self._judged / (age * self._plain * copies)
+            if self.best is not None:
+                sizes = sorted((self.best.size, kind.size))
+                self.settled |= sizes[1] >= OTHER * sizes[0]
+            if self.best is None or self.spent < self._least:
+                self.best, self._least = kind, self.spent
+        self._begin()
+
+    def _begin(self) -> None:
+        self._judged = self._plain = self._packed = 0
+
+
+TRUSTED = 10
+"""a stream whose length is known is expected to stay as it is for so many times the messages seen; who knows more?"""
+UNTOLD, ANOTHER = 2, 0.5
+"""a stream of unknown length is expected to go on for so many times the messages seen: for its first dictionary, and
+where one is to be replaced"""
+AHEAD = 3
+"""such lives that sizes are compared over: as the stream goes on it is expected to go on for longer"""
+EACH = 40
+"""messages that every publisher is expected to send, where sizes are compared: nobody connects for a few"""
+SLIGHT = 0.02
+"""share of what a message takes; a smaller loss is not worth the look"""
+
+
+@dataclass(frozen=True)
+class Prospects:
+    """What is known of a stream and of those it reaches.
+
+    topology: how many publishers and subscribers there are; expected: messages in all, where that is known
+
+    >>> from thinwire.dictionaries.byte_account import ALONE
+    >>> Prospects(ALONE, None).life(1000, first=True), Prospects(ALONE, 5000).life(1000, first=True)
+    (2000, 4000)
+    """
+
+    topology: Topology
+    expected: int | None
+
+    def ahead(self, seen: int, life: float) -> float:
+        """Lives, of so many messages, that sizes are compared over."""
+        if self.expected is not None:
+            return min(max(1.0, (self.expected - seen) / max(life, 1)), AHEAD)
+        return max(AHEAD, EACH * self.topology.publishers / max(life, 1))
+
+    def trusted(self, first: bool) -> float:
+        """For how many times the messages seen the stream is expected to go on; first: has it no dictionary yet?"""
+        if self.expected is not None:
+            return TRUSTED
+        return UNTOLD if first else ANOTHER
+
+    def life(self, seen: int, *, first: bool, lost: float = 0.0, age: int = 1, cost: float = 0.0) -> float:
+        """Messages that a new dictionary is expected to live for.
+
+        lost: bytes a message that the present one takes more than when it was new, `age` messages ago; cost: of it
+        """
+        left = self.trusted(first) * seen
+        if self.expected is not None:
+            left = min(left, max(0, self.expected - seen))
+        if not lost:
+            return left
+        return min(left, sqrt(2 * cost / (lost / max(age, 1) * self.topology.copies)))
+
+    def has_decayed(self, decay: Decay, life: float, cost: float) -> bool:
+        """Would the loss, at half its present size over a life, pay for another dictionary?"""
+        return decay.lost > SLIGHT * decay.packed and decay.lost / 2 * self.topology.copies * life >= cost

@@ -7,8 +7,7 @@ what is gained without any upkeep.
 
 from __future__ import annotations
 
-from thinwire.dictionaries.policies.policy import KEEP, OneByOne, Proposal, Replace, Trainer, zstd_3
-from thinwire.dictionaries.policies.policy_history import History
+from thinwire.dictionaries.policies.policy import KEEP, History, OneByOne, Proposal, Replace, Trainer, zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21, 35, 56, 91)
 FIRST = 10_000

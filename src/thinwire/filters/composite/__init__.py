@@ -5,34 +5,24 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.filters.composite.condition import Condition
-    from thinwire.filters.composite.condition_predicates import Predicate, Quantity, Radius
+    from thinwire.filters.composite.condition import Condition, Predicate, Quantity, Radius
     from thinwire.filters.composite.condition_resolver import resolve, ticks_of
     from thinwire.filters.composite.expression import And, Expression, Formula, Or, Term, Threshold
     from thinwire.filters.composite.expression_parser import parse
-    from thinwire.filters.composite.feed_sequencer import Position
-    from thinwire.filters.composite.feed_sequencer_order import Delivery, Entry, Feed, Order, Reading
-    from thinwire.filters.composite.feed_sequencer_sequencing import Sequencer
-    from thinwire.filters.composite.watch_evaluator import Evaluator
-    from thinwire.filters.composite.watch_evaluator_watch import Watch
-    from thinwire.filters.composite.watch_messages import from_document, to_document
-    from thinwire.filters.composite.watch_messages_messages import Message, WatchState
+    from thinwire.filters.composite.feed_sequencer import Delivery, Entry, Feed, Order, Position, Reading, Sequencer
+    from thinwire.filters.composite.watch_evaluator import Evaluator, Watch
+    from thinwire.filters.composite.watch_messages import Message, WatchState, from_document, to_document
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "condition": "Condition",
-            "condition_predicates": "Predicate Quantity Radius",
+            "condition": "Condition Predicate Quantity Radius",
             "condition_resolver": "resolve ticks_of",
             "expression": "And Expression Formula Or Term Threshold",
             "expression_parser": "parse",
-            "feed_sequencer": "Position",
-            "feed_sequencer_order": "Delivery Entry Feed Order Reading",
-            "feed_sequencer_sequencing": "Sequencer",
-            "watch_evaluator": "Evaluator",
-            "watch_evaluator_watch": "Watch",
-            "watch_messages": "from_document to_document",
-            "watch_messages_messages": "Message WatchState",
+            "feed_sequencer": "Delivery Entry Feed Order Position Reading Sequencer",
+            "watch_evaluator": "Evaluator Watch",
+            "watch_messages": "Message WatchState from_document to_document",
         },
     )
 

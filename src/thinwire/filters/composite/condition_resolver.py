@@ -26,11 +26,9 @@ from thinwire.codec.demand import in_ticks, tick_size
 from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT
 from thinwire.codec.value_conversion import converter, nearest
 from thinwire.errors import BadThreshold, ExpressionError, UnknownName
-from thinwire.filters.composite.condition import Condition
-from thinwire.filters.composite.condition_predicates import Predicate, Quantity, Radius
+from thinwire.filters.composite.condition import Condition, Predicate, Quantity, Radius
 from thinwire.filters.composite.expression import And, Expression, Formula, Or, Term, fold
-from thinwire.filters.composite.expression_parser import parse
-from thinwire.filters.composite.expression_parser_tokens import error
+from thinwire.filters.composite.expression_parser import error, parse
 from thinwire.schema import Kind, Property, Schema
 
 _COUNTED = frozenset({Kind.INTEGER, Kind.NUMBER})

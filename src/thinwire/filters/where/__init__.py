@@ -6,15 +6,15 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.filters.where.parser import parse
-    from thinwire.filters.where.predicate_index_index import PredicateIndex
-    from thinwire.filters.where.predicate_where import Where
+    from thinwire.filters.where.predicate import Where
+    from thinwire.filters.where.predicate_index import PredicateIndex
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "parser": "parse",
-            "predicate_index_index": "PredicateIndex",
-            "predicate_where": "Where",
+            "predicate": "Where",
+            "predicate_index": "PredicateIndex",
         },
     )
 

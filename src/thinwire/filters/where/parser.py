@@ -21,8 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from thinwire.errors import ExpressionError, ExpressionTooLarge
-from thinwire.filters.where.predicate import Case, both, fewest, rectangles
-from thinwire.filters.where.predicate_where import Mention, Where
+from thinwire.filters.where.predicate import Case, Mention, Where, both, fewest, rectangles
 from thinwire.filters.where.tokenizer import WORDS, Token, tokens
 from thinwire.filters.where.value_sets import Kind, Values, above, beginning, points
 

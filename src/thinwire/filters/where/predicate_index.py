@@ -1,22 +1,28 @@
 """Cases on the same properties, as rectangles in one index.
 
 Newcomers are looked at one by one until that has cost as much as to place all of them.
+
+Many predicates, and which of them an event matches: one question for a batch of events.
+
+Cases of predicates that say something about the same properties are rectangles of one space, and each space has an
+index of its own: a predicate on a price does not lie in the way of one on a region. Equal predicates are one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.filters.where.predicate import Case
-from thinwire.filters.where.predicate_sides import NUMBERS, Ranks, sides, test_of, value_in
+from thinwire.filters.where.predicate import NUMBERS, Case, Ranks, Where, sides, test_of, value_in
 
 if TYPE_CHECKING:
-    from thinwire.filters.rectangle_index_rectangles import RectangleIndex
+    from thinwire.filters.rectangle_index import RectangleIndex
+
 
 FEW = 16
 """cases that are looked at one by one; an index needs compiled kernels, which cost half a second to load"""
@@ -92,7 +98,7 @@ class Group:
 
     def _arrange(self) -> None:
         """Place all cases anew."""
-        from thinwire.filters.rectangle_index_rectangles import RectangleIndex
+        from thinwire.filters.rectangle_index import RectangleIndex
 
         numbers = [number for number, cases in self._cases.items() for _ in cases]
         cases = [case for several in self._cases.values() for case in several]
@@ -146,3 +152,84 @@ def _numbers(values: list[Any]) -> NDArray[np.float64]:
 
 
 _PLAIN = {float, int, bool, type(None)}
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(slots=True)
+class _Asked(Generic[T]):
+    """A predicate, and who asks for it."""
+
+    where: Where
+    number: int
+    who: dict[T, None] = field(default_factory=dict)
+
+
+class PredicateIndex(Generic[T]):
+    """Who asks for which events.
+
+    >>> from thinwire.filters.where.parser import parse
+    >>> index = PredicateIndex()
+    >>> index.add("cheap", parse("price < 10")); index.add("far", parse("region != 'EU'"))
+    >>> index.match([{"price": 5, "region": "EU"}, {"price": 5, "region": "US"}, {"price": 50, "region": "EU"}])
+    [['cheap'], ['cheap', 'far'], []]
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[T, str] = {}
+        self._asked: dict[str, _Asked[T]] = {}
+        self._by_number: dict[int, _Asked[T]] = {}
+        self._groups: dict[tuple[str, ...], Group] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        """How many ask."""
+        return len(self._of)
+
+    def add(self, who: T, where: Where) -> None:
+        """Somebody asks for the events that match; each asks once."""
+        self.remove(who)
+        self._of[who] = where.canonical
+        asked = self._asked.get(where.canonical)
+        if asked is None:
+            asked = self._asked[where.canonical] = self._by_number[self._next] = _Asked(where, self._next)
+            self._next += 1
+            for case in where.cases:
+                names = tuple(case)
+                self._groups.setdefault(names, Group(names)).add(asked.number, case)
+        asked.who[who] = None
+
+    def remove(self, who: T) -> None:
+        """Somebody asks no more; no harm where nobody did."""
+        canonical = self._of.pop(who, None)
+        if canonical is None:
+            return
+        asked = self._asked[canonical]
+        del asked.who[who]
+        if not asked.who:
+            del self._asked[canonical], self._by_number[asked.number]
+            for names in {tuple(case) for case in asked.where.cases}:
+                self._groups[names].remove(asked.number)
+                if not self._groups[names]:
+                    del self._groups[names]
+
+    def match(self, events: Sequence[Mapping[str, Any]]) -> list[list[T]]:
+        """Of every event, who asks for it; each once, in the order in which predicates were first asked for."""
+        matched = [group.match(events) for group in self._groups.values()]
+        new = [pair for pairs, _ in matched for pair in pairs]
+        placed = [pairs for _, pairs in matched if pairs is not None]
+        numbers = self._sorted(new, placed) if placed else sorted({*new})
+        who, found = self._by_number, list[list[T]]([] for _ in events)
+        for at, number in numbers:
+            if number in who:
+                found[at] += who[number].who
+        return found
+
+    def _sorted(self, new: list[Found], placed: list[Pairs]) -> Iterable[Found]:
+        """Pairs, each once, in their order."""
+        ats, numbers = zip(*placed, strict=True)
+        at = np.concatenate([*ats, np.array([pair[0] for pair in new], dtype=np.int64)])
+        number = np.concatenate([*numbers, np.array([pair[1] for pair in new], dtype=np.int64)])
+        keys = np.unique(at * self._next + number)
+        return zip((keys // self._next).tolist(), (keys % self._next).tolist(), strict=True)

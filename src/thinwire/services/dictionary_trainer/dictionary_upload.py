@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.policies import Keep, Proposal, Replace
 from thinwire.errors import ConfigError, CorruptDictionary

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from thinwire.brokers.protocol_broker import Broker, Bucket, LogReader
+from thinwire.brokers.protocol import Broker, Bucket, LogReader
 from thinwire.clock import Clock
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.byte_account import Topology
@@ -20,8 +20,7 @@ from thinwire.topics.dictionary_documents import Decision, InUse
 from thinwire.topics.dictionary_metadata import TopicShelf
 from thinwire.topics.dictionary_retention import tidy
 from thinwire.topics.dictionary_sampler import Action, Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies
-from thinwire.topics.dictionary_store_store import Known
+from thinwire.topics.dictionary_store import Bodies, Known
 from thinwire.topics.leases import Lease
 from thinwire.topics.names import (
     DICTIONARIES,

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.services.registry.rdf_projection_projection import Projection
+    from thinwire.services.registry.rdf_projection import Projection
     from thinwire.services.registry.registry_service import RegistryService
     from thinwire.services.registry.registry_state import Registry, Write
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "rdf_projection_projection": "Projection",
+            "rdf_projection": "Projection",
             "registry_service": "RegistryService",
             "registry_state": "Registry Write",
         },

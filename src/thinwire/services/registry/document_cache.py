@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from thinwire.brokers.protocol_broker import NOTHING, Entry
+from thinwire.brokers.protocol import NOTHING, Entry
 from thinwire.errors import RegistryError
 from thinwire.schema import Schema
 from thinwire.topics import topic_settings as keys
 from thinwire.topics.topic_documents import Document, PublisherDocument, SubscriptionDocument, TopicDocument, decode
-from thinwire.topics.topic_settings_settings import ConfigDocument
+from thinwire.topics.topic_settings import ConfigDocument
 
 
 @dataclass

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
 from typing import Any
 
-from thinwire.brokers.protocol_broker import Broker, Bucket, Entry
+from thinwire.brokers.protocol import Broker, Bucket, Entry
 from thinwire.clock import Clock, WallClock
 from thinwire.errors import (
     Conflict,
@@ -23,9 +23,8 @@ from thinwire.errors import (
     TransportClosed,
     TransportError,
 )
-from thinwire.services.registry import registry_state_verbs as verbs
-from thinwire.services.registry.rdf_projection import ask_graph
-from thinwire.services.registry.rdf_projection_projection import Projection
+from thinwire.services.registry import registry_state as verbs
+from thinwire.services.registry.rdf_projection import Projection, ask_graph
 from thinwire.services.registry.registry_state import Registry, Write
 from thinwire.topics import document_validation as checks
 from thinwire.topics.names import alive_subject, service_subject

@@ -6,24 +6,67 @@ starts again, and several of them agree. Two things take time:
     leaving     a subscription counts for `grace` seconds after it left or asked for less: whoever comes and goes does
                 not make publishers start over. To ask for more counts at once.
     silence     a subscription that is not durable and does not answer `misses` times in a row has left
+
+What the subscriptions of a topic ask of its publishers, each demand once: very many may ask for the same.
+
+>>> voices = Voices()
+>>> for number in range(3):
+...     voices.hear(None, SubscriptionDocument("rooms", f"s{number}", {"t": 0.5}))
+>>> voices.hear(SubscriptionDocument("rooms", "s0", {"t": 0.5}), SubscriptionDocument("rooms", "s0", {"t": 1}))
+>>> [(asked.identity, asked.tolerance) for asked in voices.asking()]
+[('s1', {'t': 0.5}), ('s0', {'t': 1})]
+
+What the registry answers when it is asked: plain JSON values in and out, no I/O.
+
+ping    how it is
+get     {"topic": name}: everything about a topic; with "as": "turtle" its schema as Turtle, a "version" of it where
+        given. {"key": key}: the document under a key
+list    the topics, at most "limit" of them, those "after" a name; and what is wrong with documents
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from thinwire.brokers.protocol_broker import Entry
+from thinwire.brokers.protocol import Entry
 from thinwire.codec import resolve
-from thinwire.errors import ThinwireError
-from thinwire.schema import Schema
+from thinwire.errors import RegistryError, ThinwireError, UnknownTopic
+from thinwire.schema import Schema, to_turtle
 from thinwire.services.registry.document_cache import Shelf, Topic
-from thinwire.services.registry.registry_state_voices import Voices
+from thinwire.topics import document_validation as checks
 from thinwire.topics import topic_settings as keys
 from thinwire.topics.static_properties import factored
-from thinwire.topics.tolerance_budget_budget import Budget, between, budget, of_demand, stricter
-from thinwire.topics.topic_documents import SubscriptionDocument, encode
-from thinwire.topics.topic_settings_settings import ConfigDocument, Settings, demand_for
+from thinwire.topics.tolerance_budget import Budget, between, budget, of_demand, stricter
+from thinwire.topics.topic_documents import Document, SubscriptionDocument, encode, to_document
+from thinwire.topics.topic_settings import ConfigDocument, Settings, demand_for
+
+
+class Voices:
+    """The different demands of a topic's subscriptions."""
+
+    def __init__(self) -> None:
+        self._saying: dict[str, dict[str, SubscriptionDocument]] = {}
+
+    def hear(self, before: SubscriptionDocument | None, after: SubscriptionDocument | None) -> None:
+        """A subscription came, went, or asks for something else."""
+        if before is not None:
+            same = self._saying.get(_words(before), {})
+            same.pop(before.identity, None)
+            if not same:
+                self._saying.pop(_words(before), None)
+        if after is not None:
+            self._saying.setdefault(_words(after), {})[after.identity] = after
+
+    def asking(self) -> list[SubscriptionDocument]:
+        """One subscription of each demand."""
+        return [next(iter(same.values())) for same in self._saying.values()]
+
+
+def _words(asked: SubscriptionDocument) -> str:
+    """What matters to publishers."""
+    return repr((asked.tolerance, asked.default_tolerance, asked.exact, asked.properties))
 
 
 class Write(NamedTuple):
@@ -229,3 +272,91 @@ class Registry:
             ends.append(self._hold_until)
         if ends:
             self._later[name] = min(ends)
+
+
+MAX_LISTED = 1_000
+MAX_PROBLEMS = 100
+
+
+def ping(registry: Registry) -> dict[str, Any]:
+    """How many of everything there are."""
+    topics = list(registry.shelf)
+    return {
+        "topics": len(topics),
+        "subscriptions": sum(len(topic.subscriptions) for topic in topics),
+        "publishers": sum(len(topic.publishers) for topic in topics),
+        "problems": len(registry.problems()),
+    }
+
+
+def get(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
+    """A topic, or one document."""
+    if "key" in body:
+        checks.text("key", body["key"])
+        document = registry.shelf.document(body["key"])
+        if document is None:
+            why = registry.shelf.problems.get(body["key"], "there is no document under this key")
+            raise RegistryError(why, key=body["key"])
+        return {"key": body["key"], "document": _plain(document)}
+    checks.topic(body.get("topic"))
+    topic = registry.shelf.topics.get(body["topic"])
+    if topic is None:
+        raise UnknownTopic(topic=body["topic"])
+    if body.get("as", "json") == "turtle":
+        return {"topic": topic.name, "turtle": to_turtle(_version(topic, body.get("version")))}
+    checks.text("as", body.get("as", "json"), "json", "turtle")
+    return _described(topic)
+
+
+def listed(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The topics in the order of their names, in portions."""
+    after, limit = body.get("after", ""), body.get("limit", MAX_LISTED)
+    checks.text("after", after)
+    checks.count("limit", limit, MAX_LISTED)
+    names = [topic for topic in registry.shelf if topic.name > after]
+    problems = sorted(registry.problems().items())
+    return {
+        "topics": [_line(topic) for topic in names[:limit]],
+        "complete": len(names) <= limit,
+        "problems": dict(problems[:MAX_PROBLEMS]),
+    }
+
+
+def _line(topic: Topic) -> dict[str, Any]:
+    schema = topic.schema
+    return {
+        "topic": topic.name,
+        "version": schema.version if schema is not None else None,
+        "fingerprint": topic.document.fingerprint if topic.document is not None else None,
+        "properties": len(schema.properties) if schema is not None else None,
+        "subscriptions": len(topic.subscriptions),
+        "publishers": len(topic.publishers),
+        "wanted": topic.config.wanted if topic.config is not None else None,
+    }
+
+
+def _described(topic: Topic) -> dict[str, Any]:
+    return {
+        "topic": topic.name,
+        "settings": to_document(topic.document)["settings"] if topic.document is not None else None,
+        "schema": topic.schema.to_document() if topic.schema is not None else None,
+        "config": to_document(topic.config) if topic.config is not None else None,
+        "versions": sorted((schema.version, name) for name, schema in topic.schemas.items()),
+        "subscriptions": [to_document(asked) for _, asked in sorted(topic.subscriptions.items())],
+        "publishers": [to_document(one) for _, one in sorted(topic.publishers.items())],
+    }
+
+
+def _version(topic: Topic, version: Any) -> Schema:
+    found = topic.schema if version is None else None
+    if version is not None:
+        checks.count("version", version)
+        found = next((schema for schema in topic.schemas.values() if schema.version == version), None)
+    if found is None:
+        known = sorted(schema.version for schema in topic.schemas.values())
+        raise RegistryError("the topic has no such schema", topic=topic.name, version=version, known=known)
+    return found
+
+
+def _plain(document: Document | Schema) -> dict[str, Any]:
+    return document.to_document() if isinstance(document, Schema) else to_document(document)

@@ -14,17 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from thinwire.codec import Audit, Counts, Publisher, Watermark
 from thinwire.codec.decoded_event_encoder import Frames
-from thinwire.codec.decoder_state_replica import Replica
-from thinwire.codec.source_table_roster import Roster
+from thinwire.codec.decoder_state import Replica
+from thinwire.codec.source_table import Roster
 from thinwire.errors import EventRejected
 from thinwire.schema import Event
-from thinwire.services.translator.channel_encoder import Habits, Keeper
-from thinwire.services.translator.channel_encoder_leaping import stands_at
-from thinwire.services.translator.channel_encoder_linking import Linking
-from thinwire.services.translator.channel_encoder_told import Told
+from thinwire.services.translator.channel_encoder import Habits, Keeper, Linking, Told, stands_at
 from thinwire.services.translator.message_batcher import Outgoing, Pending, cut
 from thinwire.topics.demand_class import DemandClass, Source
-from thinwire.topics.log_position_envelope import Position
+from thinwire.topics.log_position import Position
 from thinwire.wire import Request
 
 _ANYBODY = Request(0, 0)

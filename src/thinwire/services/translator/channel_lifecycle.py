@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.errors import Superseded
-from thinwire.services.translator.subscription_groups_planning import Plan, Served
-from thinwire.services.translator.translator_recovery import Ends, channel_ends
-from thinwire.services.translator.translator_recovery_resuming import Resumed
+from thinwire.services.translator.subscription_groups import Plan, Served
+from thinwire.services.translator.translator_recovery import Ends, Resumed, channel_ends
 from thinwire.topics.channel_documents import ChannelDocument
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.leases import Lease

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
-from thinwire.brokers.protocol_broker import ANY, Broker
+from thinwire.brokers.protocol import ANY, Broker
 from thinwire.errors import BrokerRefused, BrokerUnavailable, Conflict, Superseded, TransportError
 from thinwire.services.translator.message_batcher import Outgoing
 from thinwire.topics.names import channel_data_subject, channel_key_subject, channel_log_of, channel_subjects

@@ -11,14 +11,14 @@ import logging
 from collections import deque
 from dataclasses import dataclass, field
 
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.codec import State
 from thinwire.codec.stream_snapshot import of_publisher, of_subscriber
 from thinwire.errors import RegistryError, TransportClosed, TransportError
 from thinwire.services.translator.channel_writer import ChannelWriter
 from thinwire.services.translator.translation import Translation
 from thinwire.topics.checkpoint_store import MAX_PARTS, CheckpointStore
-from thinwire.topics.log_position_track import Track
+from thinwire.topics.log_position import Track
 from thinwire.topics.names import log_of
 
 SOURCES_AT_ONCE = 20_000

@@ -11,6 +11,8 @@ little: its own gate decides.
     newcomers, and those who were told an odd value     the next event is due in any case
     those not told of any event for very long           a link counts only so many silent ones
     those who owe the next part of their key frames     it follows on an event
+
+Sources as many channels know them: one row each, and where the rows of every roster are among them.
 """
 
 from __future__ import annotations
@@ -21,19 +23,51 @@ from functools import cache
 import numpy as np
 
 from thinwire.codec import Audit, Watermark
-from thinwire.codec.decoder_state_replica import Replica
+from thinwire.codec.decoder_state import Replica
 from thinwire.codec.kernels.slot_updates import pass_all, pass_one
-from thinwire.codec.source_table_columns import FIELDS, HEAD
+from thinwire.codec.source_table import FIELDS, HEAD, Roster
 from thinwire.errors import DemandError, EventRejected
 from thinwire.filters.interval_table import Desk, IntervalLine
 from thinwire.schema import Event, Schema
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder_told import Told
-from thinwire.services.translator.hold_group_rosters import Rosters
-from thinwire.services.translator.hold_member import Gauge
-from thinwire.services.translator.hold_member_holder import Holder
-from thinwire.services.translator.hold_member_lines import Line
+from thinwire.services.translator.channel_encoder import Told
+from thinwire.services.translator.hold_member import Gauge, Holder, Line, Places
 from thinwire.services.translator.key_frame_schedule import Dues
+from thinwire.topics.demand_class import Source
+
+_FIRST = 64
+_NOWHERE: Places = np.zeros(0, dtype=np.int64)
+
+
+class Rosters:
+    """The sources of one publisher, and the number of the last event of each."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Source, int] = {}
+        self.seen: Places = np.zeros(_FIRST, dtype=np.int64)
+        self._places: dict[int, tuple[Roster, Places]] = {}
+
+    def row(self, source: Source, ordinal: int) -> int:
+        """The row of a source; ordinal: of its last event, where nobody has met it yet."""
+        row = self.rows.get(source)
+        if row is None:
+            row = self.rows[source] = len(self.rows)
+            if row == len(self.seen):
+                self.seen = np.concatenate((self.seen, np.zeros_like(self.seen)))
+            self.seen[row] = ordinal
+        return row
+
+    def places(self, holder: Holder) -> Places:
+        """Where the rows of a holder are; found once for all that share a roster."""
+        roster = holder.link.encoder.reducer.roster
+        _, known = self._places.get(id(roster), (roster, _NOWHERE))
+        keys = holder.sources
+        if len(known) < len(keys):
+            more = [self.row(keys[row], holder.ordinal(row)) for row in range(len(known), len(keys))]
+            known = np.concatenate((known, np.array(more, dtype=np.int64)))
+            self._places[id(roster)] = roster, known
+        return known
+
 
 Refused = Callable[[Channel, DemandError | EventRejected, float], None]
 

@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from thinwire.topics.log_position_envelope import MAX_ENVELOPE, Position, seal
+from thinwire.topics.log_position import MAX_ENVELOPE, Position, seal
 from thinwire.wire import begins_round, join
-from thinwire.wire.frame_batch import MAX_FRAMES, room_for
+from thinwire.wire.frame import MAX_FRAMES, room_for
 
 ENTRY_BYTES = 64
 """that a frame needs while it waits, beside its own bytes, which are often a dozen"""

@@ -10,27 +10,46 @@ A channel that waits for the place where its predecessor ended takes over the st
 telling that state anew, in several messages, it takes over the one before, and goes along mutely.
 
 What one channel cannot take in is no matter of the others.
+
+Which channels can be fed as one: those whose silence can be foretold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.protocol import Stored
 from thinwire.codec import Delivery, State, Subscriber
-from thinwire.codec.decoder_state_replica import Replica
-from thinwire.codec.source_table_roster import Roster
+from thinwire.codec.decoder_state import Replica
+from thinwire.codec.predictors.predictor import FINE, LAST
+from thinwire.codec.source_table import Roster
 from thinwire.errors import DemandError, EventRejected
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder import HOLD_FROM
-from thinwire.services.translator.channel_encoder_told import Told, told
-from thinwire.services.translator.publisher_feed_holdable import may_hold
+from thinwire.services.translator.channel_encoder import HOLD_FROM, Told, told
 from thinwire.services.translator.where_group import Selecting
-from thinwire.topics.log_position_envelope import Position
+from thinwire.topics.log_position import Position
+from thinwire.wire.partial_event import Lane
 
 if TYPE_CHECKING:
     from thinwire.services.translator.hold_group import Holding
+
+
+def may_hold(channel: Channel) -> bool:
+    """Can it be said without asking the channel which events it passes over?
+
+    It can where every measurement is held, or travels with every change, and nothing else moves in silence but time.
+    """
+    link = channel.link
+    if link is None or channel.is_mute or channel.asked.predicate is not None or find_spec("numba") is None:
+        return False
+    rules = link.encoder.reducer.rules
+    ticks = [rule for rule in rules.rules if rule.lane is Lane.TICK]
+    held = [rule for rule in ticks if rules.fires(rule)]
+    steady = not any(rule.property.period or rule.auto for rule in ticks)
+    return rules.changes and steady and bool(held) and all(rule.mode & ~FINE == LAST for rule in held)
+
 
 Complain = Callable[[str], None]
 

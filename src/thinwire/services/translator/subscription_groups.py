@@ -5,16 +5,30 @@
 ...     crowd.hear(f"s{number}", SubscriptionDocument("rooms", f"s{number}", {"t": t}, since=9.0 - number))
 >>> [asked.tolerance for asked in crowd.classes()]
 [{'t': 0.5}, {'t': 1}]
+
+Which classes of a topic have a channel: what is asked, what the log already is, and how many there may be.
+
+A class is opened as soon as it asks for something that the log is not, and stays open for `grace` seconds after its
+last subscriber left, or after the log has become what it asks: whoever comes and goes does not make anybody start over.
+No I/O; the time is an argument.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from thinwire.topics.demand_class import DemandClass
+from thinwire.errors import ThinwireError
+from thinwire.schema import Schema
+from thinwire.services.registry.document_cache import Topic
+from thinwire.topics.channel_documents import State
+from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
+from thinwire.topics.static_properties import factored
 from thinwire.topics.topic_documents import SubscriptionDocument
+from thinwire.topics.topic_settings import ConfigDocument, demand_for
 
 First = tuple[float, str]
 """since when a subscription is there, and its identity"""
@@ -90,3 +104,136 @@ class Crowd:
             found = self._written[text] = self._classes.setdefault(demand.id, _Class(demand))
             found.texts.add(text)
         return found
+
+
+_MAX_REASON = 240
+
+_THE_LOG = "the log is what it asks for"
+_UNKNOWN = "publishers have not been told what to do yet"
+_THINNED = "publishers leave events out (min_interval): only the log says which"
+
+
+class Served(NamedTuple):
+    """How a class shall be served."""
+
+    asked: DemandClass
+    state: State
+    reason: str = ""
+
+
+class Judge:
+    """Says of every class of a topic whether it needs a channel; what it has looked at once it remembers.
+
+    A hundred thousand subscriptions may ask: only those are looked at that have changed.
+    """
+
+    def __init__(self) -> None:
+        self._crowd = Crowd()
+        self._verdicts: dict[str, Served] = {}
+        self._told: tuple[Schema | None, ConfigDocument | None] = (None, None)
+
+    def verdicts(self, topic: Topic, changed: Iterable[str] | None = None) -> dict[str, Served]:
+        """Every class that is asked for, "open" where it needs a channel; the first to ask stand first.
+
+        changed: the identities of subscriptions that came, went or ask for something else since the last time; None
+            where anybody may have. The same answer as before is the same object
+        """
+        for identity in self._crowd.identities | topic.subscriptions.keys() if changed is None else changed:
+            asked = topic.subscriptions.get(identity)
+            self._crowd.hear(identity, asked if asked is not None and not asked.log else None)
+        moved, self._crowd.moved = self._crowd.moved, False
+        if (topic.schema, topic.config) != self._told:
+            self._told = topic.schema, topic.config
+            self._verdicts, moved = {}, True
+        if moved:
+            self._verdicts = {asked.id: self._verdict(topic, asked) for asked in self._crowd.classes()}
+        return self._verdicts
+
+    def _verdict(self, topic: Topic, asked: DemandClass) -> Served:
+        known = self._verdicts.get(asked.id)
+        return known if known is not None else _judge(topic, asked)
+
+
+class Plan:
+    """The classes of one topic, and how each is to be served.
+
+    grace: seconds that a channel stays open when it is no longer needed
+    """
+
+    def __init__(self, grace: float) -> None:
+        self.grace = grace
+        self._open: dict[str, DemandClass] = {}
+        self._taken = Counter[str]()
+        self._until: dict[str, float] = {}
+
+    def resume(self, classes: Iterable[DemandClass]) -> None:
+        """These had a channel already; they come before those that ask for one now."""
+        for asked in classes:
+            self._keep(asked)
+
+    def decide(self, asked: Mapping[str, Served], now: float) -> dict[str, Served]:
+        """How each class is to be served now, by what is asked; a class that is not in it is served no longer."""
+        self._outlive(asked, now)
+        served = {name: self._place(one) for name, one in asked.items()}
+        for name, one in self._open.items():
+            served[name] = Served(one, "open")
+        return served
+
+    @property
+    def idle(self) -> bool:
+        """Has no class a channel?"""
+        return not self._open
+
+    @property
+    def settled(self) -> bool:
+        """Is everything as it is going to be, while the same is asked?"""
+        return not self._until
+
+    def _outlive(self, asked: Mapping[str, Served], now: float) -> None:
+        """Close what has not been needed for a while."""
+        for name in list(self._open):
+            if name in asked and asked[name].state == "open":
+                self._until.pop(name, None)
+            elif self._until.setdefault(name, now + self.grace) <= now:
+                self._taken[self._open.pop(name).mode] -= 1
+                del self._until[name]
+
+    def _place(self, one: Served) -> Served:
+        if one.state != "open" or one.asked.id in self._open:
+            return one
+        mode = one.asked.mode
+        if self._taken[mode] >= MAX_CLASSES[mode]:
+            return Served(one.asked, "refused", _advice(mode))
+        self._keep(one.asked)
+        return one
+
+    def _keep(self, asked: DemandClass) -> None:
+        self._taken[asked.mode] += asked.id not in self._open
+        self._open[asked.id] = asked
+
+
+def _judge(topic: Topic, asked: DemandClass) -> Served:
+    if topic.schema is None or topic.config is None or not topic.config.wanted:
+        return Served(asked, "log", _UNKNOWN)
+    if topic.config.demand.min_interval:
+        return Served(asked, "log", _THINNED)
+    travelling = factored(topic.schema)
+    try:
+        asked.check()
+        is_log = asked.is_log(travelling, demand_for(travelling, topic.config.demand))
+    except ThinwireError as problem:
+        return Served(asked, "log", str(problem)[:_MAX_REASON])
+    return Served(asked, "log", _THE_LOG) if is_log else Served(asked, "open")
+
+
+def _advice(mode: str) -> str:
+    limit = MAX_CLASSES[mode]
+    if mode == "predict":
+        return (
+            f"{limit} classes of this topic have a channel, the most there may be: ask for tolerances that others ask "
+            "for, or emit='changes'. Until then it reads the log"
+        )
+    return (
+        f"{limit} classes of this topic have a channel, the most there may be: ask for tolerances that others ask for. "
+        "Until then it reads the log"
+    )

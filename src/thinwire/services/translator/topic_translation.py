@@ -9,19 +9,18 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from thinwire.brokers.protocol_broker import Broker, Stored
+from thinwire.brokers.protocol import Broker, Stored
 from thinwire.clock import Clock
 from thinwire.codec import Delivery
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import PeerFault
 from thinwire.services.translator.channel_lifecycle import Serving
 from thinwire.services.translator.checkpoint_writer import Checkpoints
-from thinwire.services.translator.subscription_groups_planning import Served
+from thinwire.services.translator.subscription_groups import Served
 from thinwire.services.translator.translation import Translation
-from thinwire.services.translator.translator_recovery_resuming import resume
+from thinwire.services.translator.translator_recovery import resume
 from thinwire.topics.leases import Lease
-from thinwire.topics.log_decoder_asking import Requests
-from thinwire.topics.log_decoder_learning import read_on
+from thinwire.topics.log_decoder import Requests, read_on
 from thinwire.topics.names import channel_ask_subject, log_of, publisher_in, publisher_subjects, translator_subject
 
 MAX_BATCH = 65_536

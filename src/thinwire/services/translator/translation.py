@@ -1,7 +1,7 @@
 """Translation: the log of a topic in, the channels of its classes out. No I/O, no clock.
 
 >>> from thinwire.topics.topic_documents import SubscriptionDocument
->>> from thinwire.topics.log_position_envelope import unseal
+>>> from thinwire.topics.log_position import unseal
 >>> from thinwire.schema import Property
 >>> from thinwire.wire import join
 >>> from thinwire.codec import Publisher
@@ -16,6 +16,8 @@
 [(True, 1), (False, 4)]
 >>> translation.counts.events, translation.counts.encodings
 (3, 3)
+
+What a translation has done so far, and what went wrong, in numbers the ledger takes over.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from thinwire.brokers.protocol_broker import Stored
-from thinwire.codec import Missed, Publisher, Subscriber
+from thinwire.brokers.protocol import Stored
+from thinwire.codec import Counts, Missed, Publisher, Subscriber
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.errors import PeerFault, TooManyClasses, UnknownDictionary, UnknownSchema
 from thinwire.schema import Schema
@@ -32,14 +34,49 @@ from thinwire.services.translator.channel import Channel
 from thinwire.services.translator.channel_encoder import HOLD_FROM, Habits
 from thinwire.services.translator.message_batcher import Outgoing
 from thinwire.services.translator.publisher_feed import Feed
-from thinwire.services.translator.translation_counts import Problems, TranslationCounts
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
-from thinwire.topics.log_decoder_inlet import Inlet, Lookup
-from thinwire.topics.log_decoder_learning import name_of
-from thinwire.topics.log_position_envelope import Position
+from thinwire.topics.log_decoder import Inlet, Lookup, name_of
+from thinwire.topics.log_position import Position
 from thinwire.topics.names import publisher_in
 
-__all__ = ["Outgoing", "Position", "Translation"]
+MAX_PROBLEMS = 64
+
+
+class TranslationCounts:
+    """events: of the log, each once; classes: what was encoded for each class that is open, and the bytes it took."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.classes: dict[str, Counts] = {}
+        self._before = 0
+
+    @property
+    def encodings(self) -> int:
+        """Events encoded, once for each class that takes them."""
+        return self._before + sum(counts.events for counts in self.classes.values())
+
+    def open(self, class_id: str) -> Counts:
+        """A class begins."""
+        return self.classes.setdefault(class_id, Counts())
+
+    def close(self, class_id: str) -> None:
+        """A class ends; what was encoded for it still counts."""
+        self._before += self.classes.pop(class_id).events
+
+
+class Problems(dict[str, int]):
+    """What went wrong, in words, and how often. Only so many are kept: the oldest go first.
+
+    >>> problems = Problems()
+    >>> problems.note("the same"); problems.note("the same"); problems
+    {'the same': 2}
+    """
+
+    def note(self, problem: str) -> None:
+        """It happened again, or for the first time."""
+        self[problem] = self.pop(problem, 0) + 1
+        if len(self) > MAX_PROBLEMS:
+            del self[next(iter(self))]
 
 
 class Translation:

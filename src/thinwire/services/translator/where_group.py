@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from thinwire.codec import Audit, Publisher, Watermark
-from thinwire.codec.decoder_state_replica import Replica
+from thinwire.codec.decoder_state import Replica
 from thinwire.errors import DemandError, EventRejected
 from thinwire.filters.where import PredicateIndex
 from thinwire.schema import Event
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder_told import Told
+from thinwire.services.translator.channel_encoder import Told
 from thinwire.services.translator.key_frame_schedule import Dues
 
 Refused = Callable[[Channel, DemandError | EventRejected, float], None]

@@ -8,16 +8,16 @@ from collections.abc import Collection
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
-from thinwire.brokers.protocol_broker import NOTHING, Broker
+from thinwire.brokers.protocol import NOTHING, Broker
 from thinwire.clock import Clock
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import Conflict, NobodyAnswers, RegistryError, ThinwireError, TransportError, WatchFailed
 from thinwire.topics.leases import Lease
 from thinwire.topics.names import WATCHES, alive_subject, evaluator_subject
 from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, failed_key, watch_key, watcher_key
-from thinwire.topics.watches.watch_evaluation_evaluation import Evaluation
+from thinwire.topics.watches.watch_evaluation import Evaluation
 from thinwire.topics.watches.watch_log import WatchLog
-from thinwire.topics.watches.watch_quantities_resolving import Resolved, resolve_live
+from thinwire.topics.watches.watch_quantities import Resolved, resolve_live
 
 PULSE = 0.5
 """seconds between two looks at whether anybody follows the watch"""

@@ -19,13 +19,13 @@ from pyspark.sql import functions as F
 from thinwire.analysis import Reject, Rejects, Report, TopicReport, Wanted, in_process, staged
 from thinwire.analysis.analysis_cells import Cell
 from thinwire.analysis.analysis_run import stamper_for, working
-from thinwire.analysis.event_files_reading import SAMPLED
+from thinwire.analysis.event_files import SAMPLED
 from thinwire.analysis.event_times import Stamper
-from thinwire.analysis.work_folder_workplace import Workplace
+from thinwire.analysis.work_folder import Workplace
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, JobFailed
 from thinwire.spark.action_progress import Progress, watched
-from thinwire.spark.jobs.analyze_input_analyze_reading import head_of, landed, naming_damage, numbered, parsed
+from thinwire.spark.jobs.analyze_input import head_of, landed, naming_damage, numbered, parsed
 from thinwire.spark.parameter_sweep import sweep
 from thinwire.topics.log_tables import TopicSchemas
 

@@ -3,24 +3,134 @@
 Rows of a source stay together and in their order. A task walks through its sources one after the other and keeps one
 state for each threshold; so a month of events is read once, however many thresholds are tried. A property without a
 value is no reading and passes by.
+
+Tables of recorded events as they come: Parquet, CSV with a header, JSON lines.
+
+Batches in which sources follow one another: cut where a source ends, and filtered with a state that goes on.
+
+A source's columns come first, its value last, and what lies between is passed on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, StructType
 
+from thinwire.analysis import kind_of
 from thinwire.errors import ConfigError
-from thinwire.filters.thresholds import checked_thresholds
-from thinwire.filters.thresholds_steps import ranged, ticks_of
-from thinwire.spark.jobs.deliver_deliver_sources import counted, kept
+from thinwire.filters import IntervalIndex
+from thinwire.filters.greedy_filter import Tally
+from thinwire.filters.thresholds import Ticks, checked_thresholds, nearest_ticks, ranged, ticks_of
 from thinwire.spark.jobs.replay import ORDER, SOURCE
 from thinwire.spark.jobs.time_columns import named
+
+
+def table_at(spark: SparkSession, path: str) -> DataFrame:
+    """The rows at a path; a folder holds Parquet."""
+    name = PurePosixPath(path).name
+    kind = kind_of(name) if "." in name else "parquet"
+    try:
+        if kind == "csv":
+            return spark.read.csv(path, header=True, inferSchema=True)
+        return spark.read.json(path) if kind == "json" else spark.read.option("mergeSchema", "true").parquet(path)
+    except AnalysisException as problem:
+        if problem.getCondition() == "PATH_NOT_FOUND":
+            raise ConfigError("there is no such file", path=path) from None
+        raise ConfigError(f"this cannot be read: {str(problem).splitlines()[0]}", path=path) from None
+
+
+Piece = tuple[bool, pa.RecordBatch]
+"""does a source begin here, and rows of it"""
+
+
+def pieces(batches: Iterable[pa.RecordBatch], keys: int) -> Iterator[Piece]:
+    """The batches, cut where the first so many columns change."""
+    last: Any = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        begins = [0, *_changes(batch, keys).tolist()]
+        for begin, end in zip(begins, [*begins[1:], batch.num_rows], strict=True):
+            key = _key(batch, begin, keys)
+            yield begin > 0 or key != last, batch.slice(begin, end - begin)
+            last = key
+
+
+def counted(
+    batches: Iterable[pa.RecordBatch], thresholds: tuple[int, ...], step: float, keys: int
+) -> Iterator[pa.RecordBatch]:
+    """A row for each source and threshold."""
+    tally, before = Tally(thresholds), None
+    for begins, piece in pieces(batches, keys):
+        if begins and before is not None:
+            yield _counts(tally, before, step, keys)
+            tally = Tally(thresholds)
+        tally.take(_ticks(piece, step))
+        before = piece
+    if before is not None:
+        yield _counts(tally, before, step, keys)
+
+
+def kept(
+    batches: Iterable[pa.RecordBatch], thresholds: tuple[int, ...], step: float, keys: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows that are delivered, once for each threshold that they are delivered to."""
+    index = IntervalIndex(thresholds, 0)
+    every = np.array(thresholds, dtype=np.int64)
+    for begins, piece in pieces(batches, keys):
+        ticks = _ticks(piece, step)
+        if begins:
+            index = IntervalIndex(every, int(ticks[0]))
+            yield _rows(piece, np.zeros(every.size, dtype=np.int64), every, step)
+        for places, fired in index.offer_batches(ticks):
+            yield _rows(piece, places, fired, step)
+
+
+def _changes(batch: pa.RecordBatch, keys: int) -> Ticks:
+    """Rows whose key is another than that of the row before."""
+    changed = np.zeros(max(0, batch.num_rows - 1), dtype=np.bool_)
+    for column in batch.columns[:keys]:
+        codes = column.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+        changed |= np.diff(codes) != 0
+    return 1 + np.flatnonzero(changed)
+
+
+def _key(batch: pa.RecordBatch, row: int, keys: int) -> tuple[Any, ...]:
+    return tuple(column[row].as_py() for column in batch.columns[:keys])
+
+
+def _ticks(piece: pa.RecordBatch, step: float) -> Ticks:
+    return nearest_ticks(piece.column(piece.num_columns - 1).to_numpy(zero_copy_only=False), step)
+
+
+def _counts(tally: Tally, piece: pa.RecordBatch, step: float, keys: int) -> pa.RecordBatch:
+    first = pa.array(np.zeros(tally.thresholds.size, dtype=np.int64))
+    about = [column.take(first) for column in piece.columns[:keys]]
+    figures = {
+        "threshold": tally.thresholds * step,
+        "events": np.full(tally.thresholds.size, tally.events, dtype=np.int64),
+        "delivered": tally.delivered,
+        "share": tally.delivered / max(1, tally.events),
+        "largest_gap": tally.gaps * step,
+        "longest_silence": tally.silences,
+    }
+    arrays = [*about, *map(pa.array, figures.values())]
+    return pa.RecordBatch.from_arrays(arrays, names=[*piece.schema.names[:keys], *figures])
+
+
+def _rows(piece: pa.RecordBatch, places: Ticks, fired: Ticks, step: float) -> pa.RecordBatch:
+    rows = piece.take(pa.array(places))
+    return pa.RecordBatch.from_arrays([*rows.columns, pa.array(fired * step)], names=[*rows.schema.names, "threshold"])
+
 
 THRESHOLD = "threshold"
 COUNTS = [

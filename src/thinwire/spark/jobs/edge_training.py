@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.edge import Carried, read_edge
-from thinwire.edge.edge_documents_names import edge_log, edge_subject
+from thinwire.edge.edge_documents import edge_log, edge_subject
 from thinwire.errors import ConfigError
 
 COLUMNS = pa.schema([("offset", pa.int64()), ("due", pa.float64()), ("id", pa.string()), ("body", pa.binary())])

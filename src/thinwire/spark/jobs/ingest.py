@@ -4,32 +4,194 @@ A batch is a range of the topics' logs that Spark writes down before it is read,
 them are there: whatever is killed, the same range gives the same rows again, and they are seen once. When a topic gets
 a new schema, the batch that would reach it is not begun; the query starts again with the new columns, and rows of
 before have nulls there.
+
+A job as a subscriber: a topic that lands in a table is wanted, whether the job runs at the moment or not.
+
+A table that a stream writes: Parquet files, and beside them Spark's own log of those that count.
+
+The log makes every batch visible at once or not at all. It also remembers the numbers of batches: a query whose
+checkpoint is gone would begin to count anew, and its first batches would be taken for ones that are there already.
+Such a query must not run.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from dataclasses import field as dataclasses_field
+from hashlib import sha256
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import DataType, StructType
 
 from thinwire.brokers.nats.blocking import open_source
+from thinwire.client.bus import connect
 from thinwire.codec.demand import Tolerance
-from thinwire.errors import ConfigError, JobFailed
+from thinwire.errors import ConfigError, DemandError, JobFailed, TableMismatch
 from thinwire.schema import Schema
-from thinwire.spark.jobs.ingest_asking import identity_of, subscribe
-from thinwire.spark.jobs.ingest_tables import Table
 from thinwire.spark.jobs.stream_progress import Tell, Watch
 from thinwire.spark.jobs.time_columns import date_of, named, seconds_of
 from thinwire.topics.log_tables import TopicSchemas
 from thinwire.topics.names import check_topic
+from thinwire.topics.registry_client import current_schema, open_registry, put_subscription
+from thinwire.topics.topic_documents import SubscriptionDocument
+
+T = TypeVar("T")
+
+
+def identity_of(table: str) -> str:
+    """The name under which a table subscribes: its own, and a few signs that tell it from others of that name.
+
+    >>> identity_of("/lake/rooms/")
+    'table-rooms-d4b0071c'
+    """
+    place = table.rstrip("/") if "://" in table else os.path.abspath(table)
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", place.rpartition("/")[2])[:40]
+    return f"table-{name}-{sha256(place.encode()).hexdigest()[:8]}"
+
+
+def subscribe(
+    servers: str,
+    topics: Sequence[str],
+    identity: str,
+    tolerance: Mapping[str, Tolerance],
+    default_tolerance: float,
+    connection: Mapping[str, Any],
+) -> None:
+    """Enter durable subscriptions with these tolerances; each counts for the topics that have the property."""
+
+    async def ask() -> None:
+        async with connect(servers, services=False, **connection) as bus:
+            bucket = await open_registry(bus.broker)
+            schemas = {topic: await current_schema(bucket, topic) for topic in topics}
+            known = {p.name for schema in schemas.values() for p in schema}
+            if unknown := sorted(tolerance.keys() - known):
+                raise DemandError("no topic has this property", property=unknown[0], choose_from=sorted(known))
+            for topic, schema in schemas.items():
+                asked = {name: value for name, value in tolerance.items() if name in schema}
+                document = SubscriptionDocument(
+                    topic,
+                    identity,
+                    tolerance=asked,
+                    default_tolerance=default_tolerance,
+                    durable=identity,
+                    since=time.time(),
+                )
+                await put_subscription(bucket, document, schema)
+
+    run_apart(ask())
+
+
+def forget(servers: str, topics: Sequence[str], table: str, **connection: Any) -> None:
+    """A table no longer asks for topics; where nobody else does, and they are not retained, publishers fall silent."""
+
+    async def end() -> None:
+        async with connect(servers, services=False, **connection) as bus:
+            for topic in topics:
+                await bus.forget(topic, identity_of(table))
+
+    run_apart(end())
+
+
+def run_apart(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, whether the caller is in a loop (a notebook) or not."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+SINK_LOG = "_spark_metadata"
+MISSING = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+"""what Spark calls a folder that is not there, or that has no files"""
+
+
+class Table:
+    """A table at a place that Spark reaches.
+
+    by: the columns that name its folders
+    """
+
+    def __init__(self, spark: SparkSession, place: str, by: Sequence[str]) -> None:
+        self.place = place.rstrip("/")
+        self.by = tuple(by)
+        self._spark = spark
+
+    def rows(self) -> DataFrame | None:
+        """What it holds, with all columns it ever had; None where there is nothing yet."""
+        try:
+            return self._spark.read.option("mergeSchema", "true").parquet(self.place)
+        except AnalysisException as problem:
+            _expect_missing(problem)
+            return None
+
+    def check(self, columns: StructType, checkpoint: str) -> None:
+        """Refuse a table that cannot take rows with these columns; nothing is written."""
+        begun = bool(_listed(self._spark, f"{checkpoint}/offsets"))
+        if _listed(self._spark, f"{self.place}/{SINK_LOG}") is None:
+            if not begun and _listed(self._spark, self.place):
+                detail = "its files are not a stream's: new ones would hide them. Name another folder"
+                raise TableMismatch(detail, table=self.place)
+            return
+        rows = self.rows()
+        if rows is None:
+            return
+        self._check_columns(rows.schema, columns)
+        if not begun:
+            self._refuse_to_double(rows, checkpoint)
+
+    def _check_columns(self, known: StructType, columns: StructType) -> None:
+        for name in (*self.by, "_topic", "_offset"):
+            if name not in known.names:
+                detail = "it was not made by `thinwire ingest` with these folders: name another folder"
+                raise TableMismatch(detail, table=self.place, missing=name)
+        for field in columns:
+            if field.name not in known.names or field.name in self.by:
+                continue
+            there = known[field.name].dataType
+            if not _takes(there, field.dataType):
+                detail = "a column has another type there: land the topic in another table"
+                types = {"table_type": there.simpleString(), "topic_type": field.dataType.simpleString()}
+                raise TableMismatch(detail, table=self.place, column=field.name, **types)
+
+    def _refuse_to_double(self, rows: DataFrame, checkpoint: str) -> None:
+        reached = rows.groupBy("_topic").agg(F.max("_offset").alias("last")).collect()
+        ahead = json.dumps({row["_topic"]: row["last"] + 1 for row in reached})
+        detail = f"it has rows, but its checkpoint is gone. Land what follows in another table, with --from '{ahead}'"
+        raise TableMismatch(detail, table=self.place, checkpoint=checkpoint)
+
+
+def _listed(spark: SparkSession, place: str) -> list[str] | None:
+    """The files in a folder and below it; None where there is none of this name."""
+    try:
+        return spark.read.option("recursiveFileLookup", "true").text(place).inputFiles()
+    except AnalysisException as problem:
+        _expect_missing(problem)
+        return None
+
+
+def _expect_missing(problem: AnalysisException) -> None:
+    """That nothing is there is an answer; any other problem is raised again."""
+    if problem.getCondition() not in MISSING:
+        raise problem
+
+
+def _takes(there: DataType, given: DataType) -> bool:
+    """Can both be read as one column? Groups may have different members; one that both have is of one type."""
+    if isinstance(there, StructType) and isinstance(given, StructType):
+        known = {field.name: field.dataType for field in there}
+        return all(_takes(known.get(field.name, field.dataType), field.dataType) for field in given)
+    return there.simpleString() == given.simpleString()
+
 
 CHECKPOINT = "_checkpoint"
 BY = ("topic", "date")
@@ -50,14 +212,14 @@ class Ingested:
 class _Job:
     """What is to land where."""
 
-    servers: str = field(repr=False)
+    servers: str = dataclasses_field(repr=False)
     topics: tuple[str, ...]
     table: Table
     checkpoint: str
     start: str
     trigger: float | None
     options: Mapping[str, str]
-    connection: Mapping[str, Any] = field(repr=False)
+    connection: Mapping[str, Any] = dataclasses_field(repr=False)
 
 
 def ingest(

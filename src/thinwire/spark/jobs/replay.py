@@ -4,6 +4,9 @@ Sources are dealt to publishers, each a task of its own. All of them go by one c
 due at the start, every other one as much later as it came after that, divided by the speed. What a table says about
 its rows (`_time`, `_offset`, `_ordinal`) puts them in the order in which they were published; their own time does so
 where it is silent: for sources that share a message, and for tables from elsewhere.
+
+The schema of a topic that a table is played onto: the topic's own, that of the topic the rows came from, or one
+that is found from rows.
 """
 
 from __future__ import annotations
@@ -19,16 +22,62 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from thinwire.errors import ConfigError, MissingData
-from thinwire.schema import Schema
+from thinwire.brokers.nats.blocking import open_source
+from thinwire.brokers.protocol import LogSource
+from thinwire.client.bus import connect
+from thinwire.errors import ConfigError, MissingData, UnknownTopic
+from thinwire.schema import Schema, infer
+from thinwire.schema.event import nest
 from thinwire.spark.action_progress import Progress, watched
-from thinwire.spark.jobs.ingest import BY
-from thinwire.spark.jobs.replay_replay_schemas import settle_schema
+from thinwire.spark.jobs.ingest import BY, run_apart
 from thinwire.spark.jobs.time_columns import named, seconds_of
-from thinwire.spark.source.sink import publish_part
-from thinwire.spark.source.sink_rows import DUE, check_columns, event_columns
-from thinwire.spark.source.sink_write_options import WriteOptions
-from thinwire.spark.source.source_schema_schemas import arrow_of
+from thinwire.spark.source.sink import DUE, WriteOptions, check_columns, event_columns, publish_part
+from thinwire.spark.source.source_schema import arrow_of
+from thinwire.topics.log_tables import TopicSchemas
+
+SAMPLE = 10_000
+"""rows from which a schema is found"""
+
+
+def settle_schema(to: WriteOptions, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None) -> Schema:
+    """The schema to publish under; where the topic has none, it is registered, and its events are retained."""
+    with open_source(to.servers, **to.connection) as source:
+        found = _registered(source, to.topic)
+        if found is not None:
+            return found
+        made = None if dimensions or time else _copied(source, to.topic, rows)
+    made = made or _found(to.topic, rows, dimensions, time)
+    run_apart(_register(to, made))
+    return made
+
+
+async def _register(to: WriteOptions, schema: Schema) -> None:
+    async with connect(to.servers, services=False, **dict[str, Any](to.connection)) as bus:
+        await bus.register(schema, retain=True)
+
+
+def _registered(source: LogSource, topic: str) -> Schema | None:
+    try:
+        return TopicSchemas(source, topic).current
+    except UnknownTopic:
+        return None
+
+
+def _copied(source: LogSource, topic: str, rows: DataFrame) -> Schema | None:
+    """The schema of the topic that the rows came from, under the new name."""
+    told = rows.select("_topic").first() if "_topic" in rows.columns else None
+    of = _registered(source, told["_topic"]) if told is not None else None
+    return Schema(topic, [p for p in of if not p.confidential]) if of is not None else None
+
+
+def _found(topic: str, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None) -> Schema:
+    """The schema that the first rows show."""
+    table = rows.select(*map(named, event_columns(rows.columns))).limit(SAMPLE).toArrow()
+    events = [nest({name: value for name, value in row.items() if value is not None}) for row in table.to_pylist()]
+    if not events:
+        raise MissingData("the table has no rows to find a schema from", topic=topic)
+    return infer(events, topic, dimensions=dimensions, time=time)
+
 
 LEAD = 2.0
 """seconds until the first event is due, in which tasks start"""

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 
 from thinwire.testing.broker_checks import bucket_checks as documents
 from thinwire.testing.broker_checks import connection_checks as breaking
-from thinwire.testing.broker_checks import connection_checks_closing as closing
+from thinwire.testing.broker_checks import connection_checks as closing
 from thinwire.testing.broker_checks import listener_checks as words
 from thinwire.testing.broker_checks import log_checks as reading
-from thinwire.testing.broker_checks import log_checks_seeking as seeking
+from thinwire.testing.broker_checks import log_checks as seeking
 from thinwire.testing.broker_checks.check_site import LocalSite, Site
 
 __all__ = ["CHECKS", "LocalSite", "Site", "run"]
@@ -25,7 +25,7 @@ Check = Callable[[Site], Awaitable[None]]
 
 CHECKS: tuple[Check, ...] = tuple(
     value
-    for module in (reading, breaking, documents, words, closing, seeking)
+    for module in dict.fromkeys((reading, breaking, documents, words, closing, seeking))
     for name, value in vars(module).items()
     if name.startswith("check_")
 )

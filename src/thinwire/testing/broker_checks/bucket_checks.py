@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from thinwire.brokers.protocol_broker import NOTHING, Bucket, Entry
+from thinwire.brokers.protocol import NOTHING, Bucket, Entry
 from thinwire.errors import Conflict
 from thinwire.testing.broker_checks.check_site import Site, fresh, open_log, raises
 

@@ -10,7 +10,7 @@ from itertools import count
 from typing import TypeVar
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol_broker import Broker, LogReader, Retention, Stored
+from thinwire.brokers.protocol import Broker, LogReader, Retention, Stored
 
 Result = TypeVar("Result")
 _numbers = count(1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
-from thinwire.brokers.link_limits_limits import Limit, Limits
+from thinwire.brokers.link_limits import Limit, Limits
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.nats.options import Options
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.brokers.proxy import Proxy
 from thinwire.testing.broker_checks.check_site import Site
 

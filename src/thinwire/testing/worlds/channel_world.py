@@ -10,6 +10,12 @@ tells the story of a seed and what it broke; with `where`, of its world in which
 >>> report = World(7).run()
 >>> report.violations, World(7).run() == report
 ([], True)
+
+Many worlds of classes at once, on several processes.
+
+>>> summary = run_seeds(1, 4, processes=1)
+>>> summary.seeds, summary.failed
+(4, {})
 """
 
 from __future__ import annotations
@@ -17,20 +23,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from thinwire.clock import VirtualClock
 from thinwire.schema import Schema
 from thinwire.testing.worlds.channel_world_incidents import INCIDENTS
-from thinwire.testing.worlds.channel_world_logs import Registry, choosing, draw_settings, draw_subscription
-from thinwire.testing.worlds.channel_world_logs_classes_world_reference import Reference
+from thinwire.testing.worlds.channel_world_logs import Reference, Registry, choosing, draw_settings, draw_subscription
 from thinwire.testing.worlds.channel_world_observer import Observer
-from thinwire.testing.worlds.channel_world_publisher import Ground
-from thinwire.testing.worlds.channel_world_publisher_classes_world_publishing import PublishingSite
+from thinwire.testing.worlds.channel_world_publisher import Ground, PublishingSite
 from thinwire.testing.worlds.channel_world_reader import ReadingSite
-from thinwire.testing.worlds.channel_world_translator_classes_world_translating import TranslatingSite
-from thinwire.testing.worlds.world_sensors import CreepingSensors
-from thinwire.testing.worlds.world_sensors_world_readings import draw_schema
+from thinwire.testing.worlds.channel_world_translator import TranslatingSite
+from thinwire.testing.worlds.stream_world import Progress, Sums, portions, summed
+from thinwire.testing.worlds.world_sensors import CreepingSensors, draw_schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.topic_documents import SubscriptionDocument
 
@@ -223,6 +228,36 @@ def main(arguments: list[str]) -> int:
     lines += [f"VIOLATION {what}" for what in report.violations] or ["nothing was violated"]
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if report.violations else 0
+
+
+@dataclass
+class Summary(Sums):
+    """What many worlds came to; `python -m thinwire.testing.worlds.channel_world SEED` tells the story of a seed."""
+
+    events: int = 0
+    delivered: int = 0
+    missed: int = 0
+    stored: int = 0
+    successions: int = 0
+    stale: int = 0
+    refused: int = 0
+
+
+def run_seeds(
+    first: int, count: int, progress: Progress | None = None, processes: int = 2, *, where: bool = False
+) -> Summary:
+    """Run the worlds of seeds `first`, `first + 1`, ...
+
+    progress: told how many are done; where: worlds in which classes choose events by their values
+    """
+    return summed(Summary(), portions(first, count, processes, partial(_run, where=where)), progress)
+
+
+def _run(start: int, end: int, *, where: bool) -> list[Report]:
+    reports = [World(seed, where=where).run() for seed in range(start, end)]
+    for report in reports:
+        report.story.clear()  # it is told again by its seed, and costs more to send than to make
+    return reports
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from thinwire.testing.worlds.channel_world_logs import tightened
-from thinwire.testing.worlds.world_sensors_world_readings import evolved
+from thinwire.testing.worlds.world_sensors import evolved
 from thinwire.topics.demand_class import DemandClass
 
 if TYPE_CHECKING:

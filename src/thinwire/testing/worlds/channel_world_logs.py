@@ -1,21 +1,32 @@
-"""What is asked in a world of classes: seeded subscriptions, and the registry's budget of all of them."""
+"""What is asked in a world of classes: seeded subscriptions, and the registry's budget of all of them.
+
+The logs of a world of classes: numbered messages in memory, with conflicts, holes and altered messages.
+
+What the log of a topic tells a reader that never fails: the measure of what every class is owed.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-from thinwire.codec import LinkConfig
+from thinwire.brokers.protocol import ANY, NOTHING, Stored
+from thinwire.codec import LinkConfig, Missed, State, Subscriber
 from thinwire.codec.demand import tolerance_of
+from thinwire.errors import Conflict, PeerFault
 from thinwire.filters.where import parse
-from thinwire.schema import Kind, Property, Schema
+from thinwire.schema import Event, Kind, Property, Schema
 from thinwire.schema.property import TOLERANT_KINDS
-from thinwire.testing.worlds.world_observer_world_truth import decimal
-from thinwire.topics.tolerance_budget_budget import budget
+from thinwire.testing.worlds.world_observer import Source, decimal
+from thinwire.topics.log_decoder import Inlet, Lookup
+from thinwire.topics.names import publisher_in
+from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import SubscriptionDocument
-from thinwire.topics.topic_settings_settings import Settings
+from thinwire.topics.topic_settings import Settings
 
 _TOLERANCES: tuple[float | str, ...] = (0, 0.25, 0.5, 1, 2, "0.3", 5)
 _PREDICTORS = ("auto", "last", "last", "linear", "trend", "cadence")
@@ -128,3 +139,114 @@ def allowed(schema: Schema, p: Property, asked: SubscriptionDocument) -> Fractio
 
 def _tolerance(p: Property, chance: Random) -> float | str:
     return chance.choice((0, 10, 500)) if p.kind is Kind.GEO else chance.choice(_TOLERANCES)
+
+
+class Log:
+    """Messages under subjects, numbered from 1 on; a write may insist on the last one of a channel or a publisher.
+
+    >>> log = Log()
+    >>> log.append("tw.log.t.p.d", b"one", 0.0, after=NOTHING, within="tw.log.t.p.*")
+    1
+    >>> log.append("tw.log.t.p.k", b"two", 0.0, after=NOTHING, within="tw.log.t.p.*")
+    Traceback (most recent call last):
+        ...
+    thinwire.errors.Conflict: somebody else wrote first: last=1. Read again, decide again, write again.
+    """
+
+    def __init__(self) -> None:
+        self._messages: list[Stored | None] = []
+        self._under: dict[str, list[int]] = {}
+
+    @property
+    def end(self) -> int:
+        """The offset of the last message."""
+        return len(self._messages)
+
+    def append(self, subject: str, payload: bytes, time: float, *, after: int = ANY, within: str = "") -> int:
+        """Store a message; `Conflict` if the last one under `within` is not `after`."""
+        if after != ANY:
+            last = self._under.get(within, [NOTHING])[-1]
+            if last != after:
+                raise Conflict(last=last)
+        offset = self.end + 1
+        self._messages.append(Stored(offset, subject, payload, time))
+        for name in (subject, _all(subject)):
+            self._under.setdefault(name, []).append(offset)
+        return offset
+
+    def skip(self) -> None:
+        """A number without a message: it was stored and could not be kept."""
+        self._messages.append(None)
+
+    def read(self, first: int, count: int | None = None) -> Iterator[Stored]:
+        """Messages from an offset on, at most so many numbers of them."""
+        last = self.end if count is None else min(self.end, first + count - 1)
+        return (stored for stored in self._messages[max(first, 1) - 1 : last] if stored is not None)
+
+    def back(self, pattern: str, up_to: int | None = None) -> Iterator[Stored]:
+        """Messages under a subject, or under all subjects of a channel or publisher (`.*`), the newest first."""
+        for offset in reversed(self._under.get(pattern, ())):
+            stored = self._messages[offset - 1]
+            if stored is not None and (up_to is None or offset <= up_to):
+                yield stored
+
+    def last(self, pattern: str, up_to: int | None = None) -> Stored | None:
+        """The newest message under subjects that match."""
+        return next(self.back(pattern, up_to), None)
+
+
+def _all(subject: str) -> str:
+    return subject[: subject.rindex(".")] + ".*"
+
+
+Identity = tuple[int, Source, int]
+"""incarnation, source, ordinal of an event of one publisher"""
+
+
+class Told(NamedTuple):
+    """An event that the log tells, as it tells it, with the offset of the message that does."""
+
+    offset: int
+    identity: Identity
+    event: Event
+
+
+class Reference:
+    """Reads everything, at once.
+
+    told: per publisher, the events of messages that left a link ready which was ready before, in their order: these
+        must reach every class that chooses them whatever happens to translators
+    known: the same by their identities
+    lost: per publisher, how often the log itself has been a loss
+    """
+
+    def __init__(self, log: Log, lookup: Lookup, publishers: list[str]) -> None:
+        self.told: dict[str, list[Told]] = {name: [] for name in publishers}
+        self.known: dict[str, dict[Identity, Told]] = {name: {} for name in publishers}
+        self.lost: Counter[str] = Counter()
+        self._log = log
+        self._inlet = Inlet(lookup)
+        self._inlet.links |= {name: Subscriber(lookup, publisher=name, compiled=False) for name in publishers}
+        self._next = 1
+
+    def read_on(self) -> None:
+        """Read what is new."""
+        for stored in self._log.read(self._next):
+            publisher = publisher_in(stored.subject)
+            link = self._inlet.link(publisher)
+            before = link.state
+            try:
+                found = self._inlet.receive(stored, stored.time)
+            except PeerFault:
+                found = []
+            losses = [thing for thing in found if isinstance(thing, Missed)]
+            self.lost.update(missed.publisher for missed in losses if missed.source is None)
+            if before is link.state is State.READY and not losses:
+                self._keep(publisher, stored.offset, [thing for thing in found if isinstance(thing, Event)])
+        self._next = self._log.end + 1
+
+    def _keep(self, publisher: str, offset: int, events: list[Event]) -> None:
+        for event in events:
+            identity = (event.incarnation, event.source, event.ordinal)
+            told = self.known[publisher][identity] = Told(offset, identity, event)
+            self.told[publisher].append(told)

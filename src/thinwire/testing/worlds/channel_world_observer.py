@@ -19,11 +19,10 @@ from fractions import Fraction
 
 from thinwire.codec import Audit, Delivery, Missed, State, Subscriber, Watermark
 from thinwire.schema import Event, Property, Role, Schema
-from thinwire.testing.worlds.channel_world_logs import allowed
-from thinwire.testing.worlds.channel_world_logs_classes_world_reference import Identity, Reference
-from thinwire.testing.worlds.world_observer_world_truth import Published, Source, Truth, decimal, distance
+from thinwire.testing.worlds.channel_world_logs import Identity, Reference, allowed
+from thinwire.testing.worlds.world_observer import Published, Source, Truth, decimal, distance
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position_envelope import Position
+from thinwire.topics.log_position import Position
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 Place = tuple[int, Source]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from thinwire.brokers.protocol_broker import Stored
+from thinwire.brokers.protocol import Stored
 from thinwire.codec import Delivery, State, Subscriber
 from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.schema import Event
 from thinwire.testing.worlds.channel_world_observer import Observer
 from thinwire.testing.worlds.channel_world_publisher import Copied, Ground
-from thinwire.testing.worlds.world_observer_world_truth import Source
+from thinwire.testing.worlds.world_observer import Source
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder_channels import ChannelInlet
-from thinwire.topics.log_position_envelope import Position, unseal
+from thinwire.topics.log_decoder import ChannelInlet
+from thinwire.topics.log_position import Position, unseal
 from thinwire.topics.names import channel_key_subject, class_in, publisher_in
 from thinwire.topics.topic_documents import SubscriptionDocument
 

@@ -10,6 +10,12 @@ tells the story of a seed and what it broke.
 >>> report = World(7).run()
 >>> report.violations, World(7).run() == report
 ([], True)
+
+Many worlds of dictionaries at once, on several processes.
+
+>>> summary = run_seeds(1, 4, processes=1)
+>>> summary.seeds, summary.failed
+(4, {})
 """
 
 from __future__ import annotations
@@ -20,9 +26,8 @@ from random import Random
 
 from thinwire.clock import VirtualClock
 from thinwire.testing.worlds.dictionary_world_sampler import SamplingSite
-from thinwire.testing.worlds.dictionary_world_sites import Ground
-from thinwire.testing.worlds.dictionary_world_sites_dictionary_world_publishing import PublishingSite
-from thinwire.testing.worlds.dictionary_world_sites_dictionary_world_reading import ReadingSite, places
+from thinwire.testing.worlds.dictionary_world_sites import Ground, PublishingSite, ReadingSite, places
+from thinwire.testing.worlds.stream_world import Progress, Sums, portions, summed
 
 _TICKS = (1.0, 20.0, 150.0)
 _REST = 6
@@ -166,6 +171,30 @@ def main(arguments: list[str]) -> int:
     lines += [f"VIOLATION {what}" for what in report.violations] or ["nothing was violated"]
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if report.violations else 0
+
+
+@dataclass
+class Summary(Sums):
+    """What many worlds came to; `python -m thinwire.testing.worlds.dictionary_world SEED` tells the story of a seed."""
+
+    notes: int = 0
+    packed: int = 0
+    spread: int = 0
+    delivered: int = 0
+    missed: int = 0
+    refused: int = 0
+
+
+def run_seeds(first: int, count: int, progress: Progress | None = None, processes: int = 2) -> Summary:
+    """Run the worlds of seeds `first`, `first + 1`, ...; progress: told how many are done."""
+    return summed(Summary(), portions(first, count, processes, _run), progress)
+
+
+def _run(start: int, end: int) -> list[Report]:
+    reports = [World(seed).run() for seed in range(start, end)]
+    for report in reports:
+        report.story.clear()  # it is told again by its seed, and costs more to send than to make
+    return reports
 
 
 if __name__ == "__main__":

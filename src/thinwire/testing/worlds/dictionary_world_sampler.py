@@ -16,8 +16,7 @@ from thinwire.testing.worlds.dictionary_world_sites import PIECE, TOPIC, Ground
 from thinwire.topics.dictionary_documents import InUse, Kept, in_use_key, kept_key
 from thinwire.topics.dictionary_retention import dispensable
 from thinwire.topics.dictionary_sampler import Action, Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies
-from thinwire.topics.dictionary_store_store import Known, pieces
+from thinwire.topics.dictionary_store import Bodies, Known, pieces
 from thinwire.topics.names import publisher_in
 
 T = TypeVar("T")

@@ -7,9 +7,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from thinwire.testing.worlds.transport_faults import Faults
-from thinwire.testing.worlds.world_sensors_world_readings import evolved
-from thinwire.testing.worlds.world_sites import PublishingSite
-from thinwire.testing.worlds.world_sites_world_subscribing import SubscribingSite
+from thinwire.testing.worlds.world_sensors import evolved
+from thinwire.testing.worlds.world_sites import PublishingSite, SubscribingSite
 
 if TYPE_CHECKING:
     from thinwire.testing.worlds.stream_world import World

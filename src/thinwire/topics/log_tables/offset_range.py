@@ -1,13 +1,98 @@
-"""Events that were asked for and cannot be had: an error that says where, or a number and a line in the log."""
+"""Events that were asked for and cannot be had: an error that says where, or a number and a line in the log.
+
+Blocks of a log taken apart: where offsets jump, and by publisher.
+
+Ranges of a log, and what a log holds.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 
-from thinwire.brokers.protocol_broker import Span
+import numpy as np
+
+from thinwire.brokers.protocol import Block, LogSource, Span
 from thinwire.codec import Missed
-from thinwire.errors import DataLoss
-from thinwire.topics.log_tables.offset_range_ranges import Range
+from thinwire.errors import DataLoss, UnknownLog
+from thinwire.topics.names import is_key, publisher_in
+
+
+def pieces(block: Block, expected: int) -> Iterator[Block]:
+    """The block, cut wherever messages are missing; those before `expected` are left out, for they came before."""
+    start = int(np.searchsorted(block.offsets, expected))
+    jumps = np.flatnonzero(np.diff(block.offsets[start:]) != 1) + start + 1
+    cuts = [start, *jumps.tolist(), len(block.payloads)]
+    for first, last in pairwise(cuts):
+        if first < last:
+            yield part(block, first, last)
+
+
+def by_publisher(piece: Block) -> dict[str, Block]:
+    """The messages of each publisher, in their order; the very block where there is only one."""
+    names = {subject: publisher_in(subject) for subject in set(piece.subjects)}
+    if len(set(names.values())) == 1:
+        return {next(iter(names.values())): piece}
+    places: dict[str, list[int]] = {}
+    for place, subject in enumerate(piece.subjects):
+        places.setdefault(names[subject], []).append(place)
+    return {name: _chosen(piece, chosen) for name, chosen in sorted(places.items())}
+
+
+def key_places(block: Block) -> list[int]:
+    """Which messages begin a round of key frames?"""
+    if not any(map(is_key, set(block.subjects))):
+        return []
+    return [place for place, subject in enumerate(block.subjects) if is_key(subject)]
+
+
+def part(block: Block, first: int, last: int) -> Block:
+    """Some of the messages one after the other; the very block where it is all of them."""
+    if last - first == len(block.payloads):
+        return block
+    offsets, times, subjects, payloads = block
+    return Block(offsets[first:last], times[first:last], subjects[first:last], payloads[first:last])
+
+
+def _chosen(block: Block, places: list[int]) -> Block:
+    return Block(
+        block.offsets[places],
+        block.times[places],
+        [block.subjects[place] for place in places],
+        [block.payloads[place] for place in places],
+    )
+
+
+NOTHING = Span(1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The messages from an offset to another, both included; nothing where `last` comes before `first`.
+
+    >>> len(Range(3, 5)), bool(Range(3, 2))
+    (3, False)
+    """
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return max(0, self.last - self.first + 1)
+
+    def __bool__(self) -> bool:
+        return self.last >= self.first
+
+
+def span_of(source: LogSource, log: str) -> Span:
+    """What a log holds; nothing, where there is no log."""
+    try:
+        return source.span(log)
+    except UnknownLog:
+        return NOTHING
+
 
 OPTION = "failOnDataLoss"
 REMADE = "the log was deleted, and perhaps made again"

@@ -8,16 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thinwire.brokers.protocol_source import Block
+from thinwire.brokers.protocol import Block
 from thinwire.codec import Missed, State, Subscriber
 from thinwire.codec.table_reader import TableReader, Taken
 from thinwire.errors import PeerFault
 from thinwire.schema import Schema
-from thinwire.topics.log_tables.offset_range import Losses
-from thinwire.topics.log_tables.offset_range_pieces import by_publisher, key_places, part
+from thinwire.topics.log_tables.offset_range import Losses, by_publisher, key_places, part
 from thinwire.topics.log_tables.range_seek import Seeker
-from thinwire.topics.log_tables.table_layout import TopicSchemas
-from thinwire.topics.log_tables.table_layout_shaping import Shaper
+from thinwire.topics.log_tables.table_layout import Shaper, TopicSchemas
 from thinwire.topics.names import is_key
 from thinwire.topics.static_properties import FACTS_PROPERTY
 from thinwire.wire.frame import read

@@ -7,17 +7,24 @@ Equal conditions with equal options are one watch: its name is made from them, a
 (True, True)
 >>> asked.watch == WatchDocument.of("rooms[12].t +- 0.50", "00ff00ff00ff00ff", WatchOptions(max_delay=2.0)).watch
 True
+
+What a watcher is told beside notifications, on its way through the log of the watch.
+
+>>> WatchNotice.read(WatchNotice("missed", "rooms", "p1", {"reason": "gap"}).written()).facts
+{'reason': 'gap'}
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from thinwire.errors import ConfigError
-from thinwire.filters.composite.feed_sequencer_sequencing import LatePolicy
+from thinwire.codec import Missed
+from thinwire.errors import ConfigError, CorruptWatchLog
+from thinwire.filters.composite.feed_sequencer import LatePolicy
 from thinwire.topics import document_validation as checks
 
 MAX_WATCHES = 256
@@ -147,3 +154,39 @@ def failed_key(watch: str) -> str:
 
 def _is_time(start: object) -> bool:
     return not isinstance(start, bool) and isinstance(start, int | float) and 0 <= start < math.inf
+
+
+KINDS = frozenset({"missed", "coarser", "unreadable", "gone"})
+"""events that could not be had; values that are not exact; a message nobody can read; a publisher that fell silent"""
+MAX_NOTICES = 256
+"""told in one record; more of the same moment are left out"""
+
+
+class WatchNotice(NamedTuple):
+    """A kind of `KINDS`, whom it is about, and what is known of it."""
+
+    kind: str
+    topic: str
+    publisher: str
+    facts: Mapping[str, Any]
+
+    def written(self) -> list[Any]:
+        """As plain JSON values."""
+        return [self.kind, self.topic, self.publisher, dict(self.facts)]
+
+    @classmethod
+    def read(cls, fields: Any) -> WatchNotice:
+        """The notice again; what comes back is checked, whoever wrote it."""
+        if not isinstance(fields, list) or len(fields) != 4 or fields[0] not in KINDS:
+            raise CorruptWatchLog("not a notice", found=str(fields)[:100])
+        kind, topic, publisher, facts = fields
+        if not (isinstance(topic, str) and isinstance(publisher, str) and isinstance(facts, dict)):
+            raise CorruptWatchLog("not a notice", found=str(fields)[:100])
+        return cls(kind, topic, publisher, facts)
+
+
+def missed(topic: str, what: Missed) -> WatchNotice:
+    """Events of a topic that could not be had."""
+    source = None if what.source is None else list(what.source)
+    facts = {"source": source, "first": what.first, "last": what.last, "reason": what.reason}
+    return WatchNotice("missed", topic, what.publisher, facts)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from thinwire.brokers.protocol_broker import Broker, Retention, Stored
+from thinwire.brokers.protocol import Broker, Retention, Stored
 from thinwire.errors import BrokerRefused, BrokerUnavailable, Conflict, CorruptWatchLog, Superseded
 from thinwire.topics.names import watch_log_of, watch_subject, watch_subjects
-from thinwire.topics.watches.watch_evaluation_evaluation import Step
-from thinwire.topics.watches.watch_records import Progress
-from thinwire.topics.watches.watch_records_records import (
+from thinwire.topics.watches.watch_evaluation import Step
+from thinwire.topics.watches.watch_records import (
     MAX_RECORD,
+    Progress,
     read_record,
     read_state,
     records,

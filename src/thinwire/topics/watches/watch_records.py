@@ -1,15 +1,23 @@
-"""Where a watch reads the logs of its topics from: where it begins, and where it goes on."""
+"""Where a watch reads the logs of its topics from: where it begins, and where it goes on.
+
+The records of a watch's log: notifications as they come, and now and then the whole state.
+
+A record is JSON. Under `.d`: the messages of a moment, what was told beside them, and how far the logs of the topics
+were read by then. Under `.k`: the state, from which a successor goes on, and a newcomer learns where everything stands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from thinwire.brokers.protocol_broker import Broker
-from thinwire.filters.composite import Feed, Position, WatchState
+from thinwire.brokers.protocol import Broker
+from thinwire.errors import CorruptWatchLog, WatchFailed
+from thinwire.filters.composite import Feed, Message, Position, WatchState, from_document, to_document
 from thinwire.topics.log_position import Publishers
 from thinwire.topics.names import log_of
-from thinwire.topics.watches.watch_documents import WatchStart
+from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice, WatchStart
 
 
 class Progress(NamedTuple):
@@ -60,3 +68,92 @@ def worked_off(progress: Progress, feed: Feed) -> int:
     """
     offset = progress.state.positions.get(feed, Position()).offset
     return progress.read[feed.topic] if offset is None else max(offset, progress.begins[feed.topic])
+
+
+MAX_RECORD = 65_536
+"""bytes of messages in one record; a larger message goes alone"""
+MAX_MESSAGES = 4_096
+
+
+class Record(NamedTuple):
+    """Messages of a moment, notices beside them, and how far each topic's log was read."""
+
+    messages: Sequence[Message]
+    notices: Sequence[WatchNotice]
+    read: Mapping[str, int]
+
+
+def records(messages: Sequence[Message], notices: Sequence[WatchNotice], limit: int) -> Iterator[list[Any]]:
+    """Messages, as plain values, in parts that each fit a record; what is told beside them comes with the first."""
+    told, part, size = [notice.written() for notice in notices], list[Any](), 0
+    for message in messages:
+        document = to_document(message)
+        length = len(json.dumps(document))
+        if part and (size + length > limit or len(part) >= MAX_MESSAGES):
+            yield [part, told]
+            told, part, size = [], [], 0
+        part.append(document)
+        size += length
+    if part or told:
+        yield [part, told]
+
+
+def write_record(part: list[Any], read: Mapping[str, int], limit: int) -> bytes:
+    """A record as it is stored."""
+    messages, notices = part
+    return _written({"messages": messages, "notices": notices, "read": dict(read)}, limit)
+
+
+def write_state(progress: Progress, limit: int) -> bytes:
+    """The whole state as it is stored."""
+    state = to_document(progress.state.to_message())
+    return _written({"state": state, "begins": dict(progress.begins), "read": dict(progress.read)}, limit)
+
+
+def read_record(payload: bytes) -> Record:
+    """A record under `.d`."""
+    document = _object(payload)
+    messages, notices = _list(document, "messages", MAX_MESSAGES), _list(document, "notices", MAX_NOTICES)
+    return Record(
+        [from_document(one) for one in messages], [WatchNotice.read(one) for one in notices], _offsets(document, "read")
+    )
+
+
+def read_state(payload: bytes, fingerprint: str) -> Progress:
+    """A record under `.k`."""
+    document = _object(payload)
+    message = from_document(document.get("state"))
+    state = WatchState(fingerprint, number=message.number).advance(message)
+    return Progress(state, _offsets(document, "begins"), _offsets(document, "read"))
+
+
+def _written(document: Mapping[str, Any], limit: int) -> bytes:
+    payload = json.dumps(document, separators=(",", ":")).encode()
+    if len(payload) > limit:
+        detail = "its state is larger than a message of the broker may be: name fewer sources, or split the watch"
+        raise WatchFailed(detail, size=len(payload), limit=limit)
+    return payload
+
+
+def _object(payload: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(payload)
+    except (ValueError, RecursionError):
+        raise CorruptWatchLog("a record that is not JSON") from None
+    if not isinstance(document, dict):
+        raise CorruptWatchLog("a record is a JSON object")
+    return document
+
+
+def _list(document: Mapping[str, Any], name: str, most: int) -> list[Any]:
+    found = document.get(name, [])
+    if not isinstance(found, list) or len(found) > most:
+        raise CorruptWatchLog(f"{name} is a list of at most {most}")
+    return found
+
+
+def _offsets(document: Mapping[str, Any], name: str) -> dict[str, int]:
+    found = document.get(name)
+    if not isinstance(found, dict) or not all(type(offset) is int and offset >= 0 for offset in found.values()):
+        raise CorruptWatchLog(f"{name} has an offset for each topic")
+    return found

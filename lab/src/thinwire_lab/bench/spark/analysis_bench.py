@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thinwire.analysis import TopicReport, Wanted, in_process
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.spark.bench_site_stream import every
-from thinwire_lab.bench.spark.process_usage import Peak, Spent, race, rate, ratio, spent
-from thinwire_lab.bench.spark.process_usage_sessions import TWO, running
-from thinwire_lab.live.live_feed_feed import TOPIC
+from thinwire_lab.bench.spark.bench_site import every
+from thinwire_lab.bench.spark.process_usage import TWO, Peak, Spent, race, rate, ratio, running, spent
+from thinwire_lab.live.live_feed import TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

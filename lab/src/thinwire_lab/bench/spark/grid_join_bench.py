@@ -3,11 +3,18 @@
 Sides are up to 1/250 of the space, so an event lies in four rectangles where all is even. Crowded: half of both in a
 twenty-fifth of the space. The workload: subscriptions and events of the built-in summary, where a rectangle that many
 have asked for is one with a multiplicity. Quick runs have no bars: there a job is mostly its start.
+
+The usual grid join: what a team writes in Spark SQL to find which rectangles hold which points.
+
+One grid for all, its cells twice as wide as the longest side; rectangles are put into every cell they touch, points
+into theirs, and what meets there is compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,15 +24,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.spark.grid_join_bench_workload_references import usual_grid_join
-from thinwire_lab.bench.spark.process_usage import Spent, race, ratio
-from thinwire_lab.bench.spark.process_usage_sessions import TWO, running
+from thinwire_lab.bench.spark.process_usage import TWO, Spent, race, ratio, running
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.recipe import Recipe
-from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.recipe import Plan, Recipe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+def usual_grid_join(events: DataFrame, rectangles: DataFrame, axes: Sequence[str]) -> DataFrame:
+    """All pairs of `event` and `rectangle`; frames as `thinwire_lab.workload.spark.rectangle_match` takes them."""
+    from pyspark.sql import functions as F
+
+    sides = [F.max(F.col(f"{axis}_high") - F.col(f"{axis}_low")).alias(axis) for axis in axes]
+    widest = rectangles.agg(*sides).collect()[0]
+    cells = {axis: 2.0 * widest[axis] for axis in axes}
+    here = events.select(F.col("id").alias("event"), *(F.col(f"{axis}_at") for axis in axes))
+    there = rectangles.withColumnRenamed("id", "rectangle")
+    for axis in axes:
+        first, last = (F.floor(F.col(f"{axis}_{end}") / cells[axis]) for end in ("low", "high"))
+        there = there.withColumn(f"{axis}_cell", F.explode(F.sequence(first, last)))
+        here = here.withColumn(f"{axis}_cell", F.floor(F.col(f"{axis}_at") / cells[axis]))
+    inside = reduce(and_, (F.col(f"{a}_at").between(F.col(f"{a}_low"), F.col(f"{a}_high")) for a in axes))
+    return here.join(there, [f"{axis}_cell" for axis in axes]).where(inside).select("event", "rectangle")
+
 
 SIDE = 1 / 250
 CROWD, CORNER = 0.5, 0.2

@@ -1,13 +1,21 @@
-"""Processor time and memory of this process and everything below it, and methods that take turns."""
+"""Processor time and memory of this process and everything below it, and methods that take turns.
+
+The session that bars run in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from statistics import median
 from threading import Event, Thread
 from time import perf_counter, process_time
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 EVERY = 0.5
 """seconds between two looks at the processes"""
@@ -163,3 +171,27 @@ def _tree() -> list[Any]:
 
     here = psutil.Process()
     return [here, *here.children(recursive=True)]
+
+
+TWO = "local[2]"
+SHUFFLED = 8
+"""parts after a shuffle, for every method alike; the default of 200 is for clusters"""
+MEMORY = "4g"
+
+
+@contextmanager
+def running(master: str = TWO) -> Iterator[SparkSession]:
+    """A session of one's own, stopped at the end."""
+    from thinwire.spark.session import session
+
+    settings = {"spark.driver.memory": MEMORY, "spark.sql.shuffle.partitions": str(SHUFFLED)}
+    made = session(master, app="thinwire bench", ship=False, **settings)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def drain(rows: DataFrame) -> None:
+    """Make all rows with all their columns, and throw them away."""
+    rows.write.format("noop").mode("overwrite").save()

@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.spark.process_usage import Peak, Spent, spent
-from thinwire_lab.bench.spark.process_usage_sessions import TWO, running
+from thinwire_lab.bench.spark.process_usage import TWO, Peak, Spent, running, spent
 from thinwire_lab.workload.assignment import Costs, policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe

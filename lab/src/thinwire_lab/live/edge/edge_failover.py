@@ -18,11 +18,11 @@ import numpy as np
 from thinwire.analysis.placement_files import read_model
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
-from thinwire.brokers.protocol_broker import Broker
-from thinwire.demo.process_group_processes import Crew, Worker
+from thinwire.brokers.protocol import Broker
+from thinwire.demo.process_group import Crew, Worker
 from thinwire.edge import Controller, EdgeHostDocument, EdgeTopic, apply
-from thinwire.edge.assignment_proposing import present, proposed
-from thinwire.placement.hosts_topics import Vector
+from thinwire.edge.assignment import present, proposed
+from thinwire.placement.hosts import Vector
 from thinwire_lab.live.edge.edge_load import Collector, Late, Stream, schedule, send
 
 TOPICS, HOSTS, CORES, TOGETHER = 12, 3, 2, 6

@@ -1,19 +1,28 @@
-"""Load with a schedule fixed in advance: what is late to be sent is still counted from when it was due."""
+"""Load with a schedule fixed in advance: what is late to be sent is still counted from when it was due.
+
+Edge hosts as processes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from thinwire.brokers.protocol_broker import Broker
-from thinwire.edge import EdgePublisher, read_edge
+from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.protocol import Broker
+from thinwire.client.local_services import open_broker
+from thinwire.edge import EdgeHost, EdgeHostDocument, EdgePublisher, read_edge
+from thinwire.edge.edge_host import at_work
+from thinwire.edge.latency_report import Times
 from thinwire.ledger.histogram import Histogram
-from thinwire.placement.hosts_topics import Vector
+from thinwire.placement.hosts import Vector
 from thinwire.placement.queue_simulator import Arrivals
 
 QUIET = 3.0
@@ -102,3 +111,43 @@ class Collector:
         async for _, result in read_edge(self._broker, f"{topic}.out"):
             self.repeated += result.id in met
             met.setdefault(result.id, Late(result.due, max(0.0, time.time() - result.due)))
+
+
+class EdgeHostRole:
+    """A host; it tells how its topics did.
+
+    emulated: cores by timer; pinned: the processors it may use, any where empty
+    """
+
+    def __init__(
+        self, url: str, about: dict[str, Any], emulated: bool, pinned: Sequence[int] = (), path: Sequence[str] = ()
+    ) -> None:
+        self.url, self.about, self.emulated = url, EdgeHostDocument(**about), emulated
+        self.pinned, self.path = pinned, path
+        self._stack = AsyncExitStack()
+        self._host: EdgeHost | None = None
+
+    async def open(self) -> None:
+        if self.pinned and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, self.pinned)
+        broker, _ = await open_broker(read_url(self.url), {}, self._stack)
+        self._host = EdgeHost(broker, self.about, emulated=self.emulated, path=self.path)
+        await self._stack.enter_async_context(at_work(self._host))
+
+    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Whatever it is told: the work on every topic that it has, by the wall and by the processor."""
+        assert self._host is not None
+        return {topic: _worked(work.times) for topic, work in self._host.works.items()}
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+
+def _worked(times: Times) -> dict[str, Any]:
+    return {
+        "messages": times.work.count,
+        "wall": times.work.value,
+        "cpu": times.work_cpu.value,
+        "spread": times.work_cpu.spread,
+        "stretch": (times.wall.quantile(0.99) or 0.0) / (times.cpu.quantile(0.99) or 1.0),
+    }

@@ -17,10 +17,10 @@ from typing import Any
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.edge import EdgeHostDocument, EdgePublisher, EdgeTopic, apply, read_edge
 from thinwire.edge.leaf_broker import edge_node, edge_server
-from thinwire_lab.live.edge.load_harness_harness import FUNCTIONS
+from thinwire_lab.live.edge.load_harness import FUNCTIONS
 from thinwire_lab.workload.samples import taxi
 
 HOSTS = ("east", "west")

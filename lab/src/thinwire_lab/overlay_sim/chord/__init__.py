@@ -12,17 +12,15 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire_lab.overlay_sim.chord.key_handover import Event, Keeper, Numbering, State
-    from thinwire_lab.overlay_sim.chord.ring import Ring, key_of
+    from thinwire_lab.overlay_sim.chord.ring import Ring, Routes, hops, key_of, route, routes
     from thinwire_lab.overlay_sim.chord.ring_multicast import Message, multicast, owners, range_multicast
-    from thinwire_lab.overlay_sim.chord.ring_routes import Routes, hops, route, routes
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "key_handover": "Event Keeper Numbering State",
-            "ring": "Ring key_of",
+            "ring": "Ring Routes hops key_of route routes",
             "ring_multicast": "Message multicast owners range_multicast",
-            "ring_routes": "Routes hops route routes",
         },
     )
 

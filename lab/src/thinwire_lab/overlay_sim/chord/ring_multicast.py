@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from thinwire_lab.overlay_sim.chord.ring import Ring
-from thinwire_lab.overlay_sim.chord.ring_routes import route
+from thinwire_lab.overlay_sim.chord.ring import Ring, route
 
 
 class Message(NamedTuple):

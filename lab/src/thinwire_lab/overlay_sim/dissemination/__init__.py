@@ -13,22 +13,18 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model
-    from thinwire_lab.overlay_sim.dissemination.cost_model_outcome import Costs
-    from thinwire_lab.overlay_sim.dissemination.overlay_simulation import ChurnCosts, churn
-    from thinwire_lab.overlay_sim.dissemination.overlay_simulation_simulate import simulate, sites
-    from thinwire_lab.overlay_sim.dissemination.schemes_schemes import SCHEMES
-    from thinwire_lab.overlay_sim.dissemination.site_traffic_site import Demands, Site
+    from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Costs, Model
+    from thinwire_lab.overlay_sim.dissemination.overlay_simulation import ChurnCosts, churn, simulate, sites
+    from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
+    from thinwire_lab.overlay_sim.dissemination.site_traffic import Demands, Site
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "cost_model": "Model PINNED",
-            "cost_model_outcome": "Costs",
-            "overlay_simulation": "ChurnCosts churn",
-            "overlay_simulation_simulate": "simulate sites",
-            "schemes_schemes": "SCHEMES",
-            "site_traffic_site": "Demands Site",
+            "cost_model": "Costs Model PINNED",
+            "overlay_simulation": "ChurnCosts churn simulate sites",
+            "schemes": "SCHEMES",
+            "site_traffic": "Demands Site",
         },
     )
 

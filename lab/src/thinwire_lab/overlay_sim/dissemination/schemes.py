@@ -1,19 +1,55 @@
-"""Multi-level cooperative filters, each chain with an upper filter of its own: the form that misses nothing."""
+"""Multi-level cooperative filters, each chain with an upper filter of its own: the form that misses nothing.
+
+What exact schemes deliver: event by event the thresholds that fire.
+
+Multi-level filter decomposition: events go to the first filters and down every path as far as filters pass them.
+
+The interval index with the publisher: only processors whose thresholds fire are told.
+
+The safe-region tree over the processors: an event goes down where something fires, an advert comes back up.
+
+Between events the tree comes to rest, so an event visits a node exactly where a threshold below it fires; how it
+behaves while messages are under way is played in `thinwire_lab.overlay_sim.safe_region`.
+
+Single-level filters: every event goes to every processor.
+
+The schemes, each in a file of its own: who must see an event, and who tells them.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire_lab.overlay_sim.chord.ring import Numbers
-from thinwire_lab.overlay_sim.dissemination.schemes_fired import counts
-from thinwire_lab.overlay_sim.dissemination.site_traffic import grouped, joined, repeated
-from thinwire_lab.overlay_sim.dissemination.site_traffic_site import Site
-from thinwire_lab.overlay_sim.dissemination.site_traffic_traffic import Traffic, kept_by_processors, no_replies
-from thinwire_lab.overlay_sim.filters.published_filters_mcf import Cooperative
+from thinwire.filters import IntervalIndex
+from thinwire_lab.overlay_sim.chord.ring import Numbers, hops
+from thinwire_lab.overlay_sim.dissemination.site_traffic import (
+    NONE,
+    Contacts,
+    Scheme,
+    Site,
+    Traffic,
+    directly,
+    grouped,
+    joined,
+    kept_by_processors,
+    no_replies,
+    repeated,
+)
+from thinwire_lab.overlay_sim.filters.published_filters import Cooperative, Decomposed
 
 
-def traffic(site: Site, values: Numbers) -> Traffic:
+def fired(site: Site, values: Numbers) -> tuple[Numbers, Numbers]:
+    """Places of events and the thresholds they fire, from the second value on; all are centred at the first."""
+    return IntervalIndex(site.thresholds, int(values[0])).offer_many(values[1:])
+
+
+def counts(site: Site, thresholds: Numbers) -> Numbers:
+    """How often each threshold of the source is named."""
+    return np.bincount(site.ranks(thresholds), minlength=len(site.thresholds)).astype(np.int64)
+
+
+def cooperative_traffic(site: Site, values: Numbers) -> Traffic:
     """Every event goes to the first level; from there to the thresholds whose upper filter passes it, as one multicast
     a first-level node."""
     scheme = Cooperative(site.thresholds, int(values[0]), site.model.step)
@@ -42,3 +78,157 @@ def _places(site: Site, first_level: Numbers, firsts: Numbers, deep: NDArray[np.
     lower = upper.copy()
     lower[deep] = dealt[len(first_level) :]
     return upper, lower
+
+
+def decomposed_traffic(site: Site, values: Numbers) -> Traffic:
+    """A filter that passes a value on sends it to all filters below it; those of one node send together."""
+    scheme = Decomposed(site.thresholds, int(values[0]), site.model.base)
+    passage = scheme.run(values[1:])
+    places = _places_decomposed(site, scheme.parents)
+    firsts = repeated([(0, places[scheme.parents < 0], len(values) - 1)])
+    onward = _onward(site, scheme, places, passage.passed_at, np.searchsorted(scheme.names, passage.passed))
+    chains = _chains(scheme.parents, places)
+    return Traffic(
+        joined([firsts, onward]),
+        no_replies(site),
+        counts(site, passage.thresholds),
+        [chains[n] for n in np.searchsorted(scheme.names, site.thresholds)],
+        kept_by_processors(site, places),
+        int(sum(site.hops[places[parent] + 1, places[n]] for n, parent in enumerate(scheme.parents) if parent >= 0)),
+    )
+
+
+def _onward(site: Site, scheme: Decomposed, places: Numbers, at: Numbers, passed: Numbers) -> Contacts:
+    """From each filter that passed a value to all below it."""
+    order = np.argsort(scheme.parents, kind="stable")
+    below = np.searchsorted(scheme.parents[order], np.arange(len(places) + 1))
+    sizes = np.diff(below)[passed]
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    children = order[np.repeat(below[passed], sizes) + within]
+    senders = places[np.repeat(passed, sizes)] + 1
+    return grouped(np.repeat(at, sizes) * (len(site.processors) + 1) + senders, senders, places[children])
+
+
+def _places_decomposed(site: Site, parents: Numbers) -> Numbers:
+    """Filters are dealt out level by level, each level by threshold."""
+    levels = np.zeros(len(parents), dtype=np.int64)
+    for n, parent in enumerate(parents):
+        levels[n] = levels[parent] + 1 if parent >= 0 else 0
+    places = np.empty(len(parents), dtype=np.int64)
+    places[np.argsort(levels, kind="stable")] = site.dealt(len(parents))
+    return places
+
+
+def _chains(parents: Numbers, places: Numbers) -> list[tuple[int, ...]]:
+    """The way down to each filter; parents stand for smaller thresholds, so they come first."""
+    chains: list[tuple[int, ...]] = []
+    for parent, place in zip(parents.tolist(), places.tolist(), strict=True):
+        chains.append((*chains[parent], place) if parent >= 0 else (place,))
+    return chains
+
+
+def indexed_traffic(site: Site, values: Numbers) -> Traffic:
+    """One multicast an event that fires something.
+
+    OnlineGreedy decides by the values alone, so nobody need answer, and processors keep nothing but subscribers.
+    """
+    events, thresholds = fired(site, values)
+    entries = no_replies(site)
+    entries[0] = len(site.thresholds)
+    return Traffic(
+        grouped(events, np.zeros_like(events), site.places[site.ranks(thresholds)]),
+        no_replies(site),
+        counts(site, thresholds),
+        directly(site),
+        entries,
+        int(hops(site.ring, site.processors[site.places], site.publisher).sum()),
+    )
+
+
+def safe_region_traffic(site: Site, values: Numbers) -> Traffic:
+    """A multicast from each node that is visited to its children that are."""
+    events, thresholds = fired(site, values)
+    contacts, replies = _visits(site, events, site.places[site.ranks(thresholds)])
+    chains = _chains_safe_region(site)
+    return Traffic(
+        contacts,
+        replies,
+        counts(site, thresholds),
+        chains,
+        kept_by_processors(site, site.places) + _adverts(site),
+        sum(len(chain) for chain in chains),
+    )
+
+
+def levels(processors: int, fan_out: int) -> list[int]:
+    """How many processors lie below a node of each level, leaves first; the root has the rest.
+
+    >>> levels(32, 4), levels(3, 4)
+    ([1, 4, 16], [1])
+    """
+    sizes = [1]
+    while sizes[-1] * fan_out < processors:
+        sizes.append(sizes[-1] * fan_out)
+    return sizes
+
+
+def _hosts(site: Site, places: Numbers, size: int) -> tuple[Numbers, Numbers]:
+    """For the nodes above these places: where they live, and where their parents do."""
+    own = places // size * size
+    above = levels(len(site.processors), site.model.fan_out)[-1]
+    parent = places * 0 if size == above else places // (size * site.model.fan_out) * (size * site.model.fan_out) + 1
+    return own, parent
+
+
+def _visits(site: Site, events: Numbers, places: Numbers) -> tuple[Contacts, Numbers]:
+    parts, replies = [NONE], no_replies(site)
+    width = len(site.processors) + 1
+    for size in levels(len(site.processors), site.model.fan_out):
+        own, parent = _hosts(site, places, size)
+        parts.append(grouped(events * width + parent, parent, own))
+        visited = np.unique((events * width + own) * width + parent)
+        child, above = visited // width % width, visited % width
+        apart = np.where(above == 0, site.publisher, site.processors[above - 1]) != site.processors[child]
+        replies += np.bincount(above[apart], minlength=width).astype(np.int64)
+    return joined(parts), replies
+
+
+def _chains_safe_region(site: Site) -> list[tuple[int, ...]]:
+    """Where the nodes above each threshold live, from the top down."""
+    hosts = [own for own, _ in _ways(site, site.places)]
+    return [tuple(int(own[n]) for own in reversed(hosts)) for n in range(len(site.places))]
+
+
+def _ways(site: Site, places: Numbers) -> list[tuple[Numbers, Numbers]]:
+    return [_hosts(site, places, size) for size in levels(len(site.processors), site.model.fan_out)]
+
+
+def _adverts(site: Site) -> Numbers:
+    """One for each child, with the parent."""
+    entries = no_replies(site)
+    for own, parent in _ways(site, np.arange(len(site.processors))):
+        pairs = np.unique(np.stack([own, parent], axis=1), axis=0)
+        entries += np.bincount(pairs[:, 1], minlength=len(entries)).astype(np.int64)
+    return entries
+
+
+def single_level_traffic(site: Site, values: Numbers) -> Traffic:
+    """One multicast an event, always the same."""
+    return Traffic(
+        repeated([(0, np.arange(len(site.processors)), len(values) - 1)]),
+        no_replies(site),
+        counts(site, fired(site, values)[1]),
+        directly(site),
+        kept_by_processors(site, site.places),
+        0,
+    )
+
+
+SCHEMES: dict[str, Scheme] = {
+    "SF": single_level_traffic,
+    "MFD": decomposed_traffic,
+    "MCF": cooperative_traffic,
+    "SRT": safe_region_traffic,
+    "SRI": indexed_traffic,
+}
+"""all but MFD deliver exactly what OnlineGreedy does; MFD may deliver more"""

@@ -1,4 +1,9 @@
-"""Conjunctions over many sources, tick by tick: who asks whom, and what comes true."""
+"""Conjunctions over many sources, tick by tick: who asks whom, and what comes true.
+
+Filters in levels: what the ones above pass on, the ones below look at.
+
+How long each value would serve, and the fewest that serve all the time.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from thinwire.codec.kernels.jit import compiled, part
 
 FIELDS = ("fired", "requests", "merged", "moves", "passes", "route", "merged_route", "waited", "rounds")
 FIRED, REQUESTS, MERGED, MOVES, PASSES, ROUTE, MERGED_ROUTE, WAITED, ROUNDS = range(len(FIELDS))
-STATIC, WATCHED, CARRIED = range(3)
+STATIC, WATCHED_CODE, CARRIED_CODE = range(3)
 
 
 @part
@@ -124,7 +129,7 @@ def evaluate(
             w = owners[n]
             if abs(now[sources[n, w]] - held[n, w]) <= thresholds[n, w]:
                 continue
-            if way == CARRIED:
+            if way == CARRIED_CODE:
                 owners[n] = _carry(found, now, sources[n], thresholds[n], held[n], w, hops)
                 continue
             inside = _probe(
@@ -141,6 +146,132 @@ def evaluate(
                 nodes,
                 hops,
             )
-            if inside >= 0 and way == WATCHED:
+            if inside >= 0 and way == WATCHED_CODE:
                 owners[n] = inside
                 found[MOVES] += 1
+
+
+@part
+def visit_tree(x: int, radii: Any, centres: Any, roots: Any, first: Any, children: Any, queue: Any, passed: Any) -> Any:
+    """BasicMove: lists the filters that pass x on; answers with how many did and how many looked."""
+    seen, count = len(roots), 0
+    queue[:seen] = roots
+    at = 0
+    while at < seen:
+        node = queue[at]
+        at += 1
+        if abs(x - centres[node]) <= radii[node]:
+            continue
+        centres[node] = x
+        passed[count] = node
+        count += 1
+        for k in range(first[node], first[node + 1]):
+            queue[seen] = children[k]
+            seen += 1
+    return count, seen
+
+
+@compiled
+def pass_tree(
+    values: Any, radii: Any, centres: Any, roots: Any, first: Any, children: Any, places: Any, passed: Any
+) -> tuple[int, int]:
+    """Writes pairs of a value's place and a filter that passed it on; how many, and how many filters looked."""
+    queue = np.empty(len(radii), dtype=np.int64)
+    count, touched = 0, 0
+    for at in range(len(values)):
+        n, seen = visit_tree(values[at], radii, centres, roots, first, children, queue, passed[count:])
+        places[count : count + n] = at
+        count += n
+        touched += seen
+    return count, touched
+
+
+@part
+def aligned(x: int, radius: int, centre: int, edge: int) -> Any:
+    """The edge of the filter below that x is within the radius of, if there is one."""
+    if abs(x - (centre - edge)) <= radius:
+        return True, centre - edge
+    if abs(x - (centre + edge)) <= radius:
+        return True, centre + edge
+    return False, 0
+
+
+@part
+def visit_chain(x: int, radii: Any, centres: Any, depth: int) -> int:
+    """CooperativeMove down one chain; how many filters passed x on."""
+    for level in range(depth):
+        if level < depth - 1:
+            near, edge = aligned(x, radii[level], centres[level + 1], radii[level + 1])
+            if near:
+                centres[level] = edge
+                return level
+        if abs(x - centres[level]) <= radii[level]:
+            return level
+        centres[level] = x
+    return depth
+
+
+@compiled
+def pass_chains(values: Any, radii: Any, depths: Any, centres: Any, places: Any, rows: Any, levels: Any) -> int:
+    """Writes place, chain and level of every filter that passed a value on, and says how many."""
+    count = 0
+    for at in range(len(values)):
+        for row in range(len(depths)):
+            for level in range(visit_chain(values[at], radii[row], centres[row], depths[row])):
+                places[count] = at
+                rows[count] = row
+                levels[count] = level
+                count += 1
+    return count
+
+
+@part
+def first_beyond(values: Any, stack: Any, top: int, limit: int, sign: int) -> int:
+    """Of the records on the stack, the nearest beyond the limit; those further down lie further out and later."""
+    low, high = 0, top
+    while low < high:
+        middle = (low + high) // 2
+        if sign * values[stack[middle]] > limit:
+            low = middle + 1
+        else:
+            high = middle
+    return stack[low - 1] if low else len(values)
+
+
+@part
+def push(values: Any, stack: Any, top: int, at: int, sign: int) -> int:
+    """A value hides the later ones that are not beyond it."""
+    while top and sign * values[stack[top - 1]] <= sign * values[at]:
+        top -= 1
+    stack[top] = at
+    return top + 1
+
+
+@compiled
+def serves_until(values: Any, threshold: int, until: Any) -> None:
+    """For each place the first later one that is further than the threshold away, or the end."""
+    size = len(values)
+    highs, lows = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    high, low = 0, 0
+    for at in range(size - 1, -1, -1):
+        above = first_beyond(values, highs, high, values[at] + threshold, 1)
+        below = first_beyond(values, lows, low, threshold - values[at], -1)
+        until[at] = min(above, below)
+        high = push(values, highs, high, at, 1)
+        low = push(values, lows, low, at, -1)
+
+
+@compiled
+def choose(until: Any, places: Any) -> int:
+    """Writes the places that are delivered, and says how many."""
+    size = len(until)
+    end, far, best, at, count = 0, 0, 0, 0, 0
+    while end < size:
+        while at <= min(end, size - 1):
+            if until[at] > far:
+                far, best = until[at], at
+            at += 1
+        places[count] = best
+        count += 1
+        end = far
+    return count

@@ -4,17 +4,107 @@ The upper filter may drop a value only where all thresholds below would. So afte
 what their intervals have in common; that is always wide enough for a ball of half the smallest threshold. Exact on any
 stream. Whoever knows the common interval needs no ball, which is what the index is built on; the scheme is kept to show
 where the cooperating filters were going.
+
+The fewest deliveries that keep a subscriber within a threshold, known only when all values are.
+
+A delivery of x serves up to the first value further than the threshold from x. So the places form segments: the next
+delivery may be any value up to the end of the present one, and the best is the one that serves longest.
+
+What a scheme did with a stream: what was delivered, what its filters passed on, and how many of them looked.
+
+What the schemes cost on one stream: filters that must look at a value, and deliveries, a value on average.
+
+The unit differs: a filter of the index is a block of 32 thresholds, looked at in one go.
+
+Multi-level cooperative filters (MCF), in the form that is correct: each threshold has a chain of filters of its own.
+
+CooperativeMove aligns an upper filter with the edge of the one below it, so that nothing slips through the gap between
+them. With two thresholds below one upper filter there are two edges and one filter, and one of the two misses values
+whatever is done. Here upper filters of equal radius lie on one node and keep a state for every chain. Two levels then
+deliver exactly what `greedy` does, on any stream; three and more do where two values in a row lie no further apart than
+the step.
+
+Multi-level filter decomposition (MFD): a threshold's digits as a path of filters, shared where paths begin alike.
+
+Every filter moves to what it passes on (BasicMove). The radii of a path add up to the threshold, so a subscriber's copy
+stays within it; but it may be told more often than `greedy` would, and now and then less often.
+
+Single-level filters (SF): every threshold looks at every value by itself.
+
+The plainest scheme and the measure of the others: it delivers what `greedy` does, and touches everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from thinwire.errors import ConfigError
-from thinwire.filters.thresholds import Ticks, checked_threshold, checked_thresholds, checked_tick, checked_ticks
-from thinwire_lab.overlay_sim.filters.published_filters_passage import Passage
+from thinwire.filters.threshold_index import IntervalIndex
+from thinwire.filters.thresholds import (
+    SUM_LIMIT,
+    Ticks,
+    checked_threshold,
+    checked_thresholds,
+    checked_tick,
+    checked_ticks,
+)
+from thinwire_lab.overlay_sim.filters.filter_kernels import choose, pass_chains, pass_tree, serves_until
+from thinwire_lab.overlay_sim.filters.threshold_decomposition import Chain, base_for, chosen_chains, digits, first_level
+
+
+def global_optimum(values: Ticks, threshold: int) -> Ticks:
+    """Places of the fewest deliveries, the first value among them; in time n log n.
+
+    >>> global_optimum(np.array([0, -5, -9, -3]), 5).tolist()
+    [0, 1]
+    """
+    ticks = checked_ticks(values)
+    until = np.empty(ticks.size, dtype=np.int64)
+    serves_until(ticks, checked_threshold(threshold), until)
+    places = np.empty(ticks.size, dtype=np.int64)
+    return places[: choose(until, places)].copy()
+
+
+_CELLS = 1 << 20
+"""pairs that a kernel may write at once"""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Pairs of a place in the stream and a threshold, places ascending, thresholds ascending at each place.
+
+    places, thresholds: what was delivered
+    passed_at, passed: the filters that passed a value on or delivered it, each named by the threshold it stands for
+    events: values of the stream
+    touched: how many filters looked at a value, all values together
+    """
+
+    places: Ticks
+    thresholds: Ticks
+    passed_at: Ticks
+    passed: Ticks
+    events: int
+    touched: int
+
+    def of(self, threshold: int) -> Ticks:
+        """Places of what one threshold was given."""
+        found: Ticks = self.places[self.thresholds == threshold]
+        return found
+
+
+def ordered(places: Ticks, names: Ticks) -> tuple[Ticks, Ticks]:
+    """Pairs in the order of a passage."""
+    order = np.lexsort((names, places))
+    return places[order], names[order]
+
+
+def pieces(values: Ticks, filters: int) -> Iterator[tuple[int, Ticks]]:
+    """A stream cut so that all filters together may write at every value; with the place where each piece begins."""
+    size = max(1, _CELLS // max(1, filters))
+    return ((at, values[at : at + size]) for at in range(0, values.size, size))
 
 
 class Clamped:
@@ -59,3 +149,183 @@ class Clamped:
         low = int((self._held - self.thresholds).max(initial=-(1 << 63)))
         high = int((self._held + self.thresholds).min(initial=(1 << 63) - 1))
         return min(max(x, low + self.radius), high - self.radius)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A scheme on a stream: filters touched and deliveries, a value on average."""
+
+    scheme: str
+    touched: float
+    fired: float
+
+
+def costs(values: Ticks, thresholds: Iterable[int], step: int = 1, base: int | None = None) -> list[Cost]:
+    """SF, MFD, MCF with chains of its own, and the index; all begin with the first value.
+
+    step: nominal step of the cooperating filters
+    base: of the decomposition, see `Decomposed`
+
+    >>> import numpy as np
+    >>> [(cost.scheme, cost.touched) for cost in costs(np.arange(9), [3, 7])]
+    [('SF', 2.0), ('MFD', 1.75), ('MCF', 1.125), ('SRI', 0.25)]
+    """
+
+    ticks, distinct = checked_ticks(values), checked_thresholds(thresholds)
+    start, rest = int(ticks[0]), ticks[1:]
+    passages = {
+        "SF": SingleLevel(distinct, start).run(rest),
+        "MFD": Decomposed(distinct, start, base).run(rest),
+        "MCF": Cooperative(distinct, start, step).run(rest),
+    }
+    return [*(_cost(name, passage) for name, passage in passages.items()), _indexed(distinct, start, rest)]
+
+
+def _cost(scheme: str, passage: Passage) -> Cost:
+    events = max(1, passage.events)
+    return Cost(scheme, passage.touched / events, passage.places.size / events)
+
+
+def _indexed(thresholds: Ticks, start: int, values: Ticks) -> Cost:
+    from thinwire.filters.threshold_index import IntervalIndex
+
+    index = IntervalIndex(thresholds, start)
+    fired = sum(places.size for places, _ in index.offer_batches(values))
+    events = max(1, values.size)
+    return Cost("SRI", index.looked / events, fired / events)
+
+
+class Cooperative:
+    """Chains of cooperating filters.
+
+    step: how far two values in a row are said to lie apart at most; it limits which decompositions are allowed
+    levels: filters of a chain at most
+    centres: where the filters are, a row for each chain
+
+    >>> scheme = Cooperative([7, 11], value=0, step=1)
+    >>> scheme.chains, scheme.first_level
+    ({7: (3, 4), 11: (3, 8)}, [3])
+    >>> scheme.run(-np.arange(1, 13)).places.tolist()
+    [7, 11]
+    """
+
+    def __init__(self, thresholds: Iterable[int], value: int, step: int = 1, levels: int = 2) -> None:
+        self._begin(chosen_chains(checked_thresholds(thresholds).tolist(), step, levels), value)
+
+    @classmethod
+    def of(cls, chains: Iterable[Chain], value: int) -> Cooperative:
+        """With chains chosen elsewhere; each stands for the sum of its radii."""
+        scheme = cls.__new__(cls)
+        scheme._begin({sum(chain): chain for chain in sorted(chains, key=sum)}, value)
+        return scheme
+
+    def _begin(self, chains: dict[int, Chain], value: int) -> None:
+        self.chains = chains
+        self.first_level = first_level(chains)
+        self.thresholds = checked_thresholds(chains)
+        depth = max(map(len, chains.values()), default=1)
+        self._radii = np.zeros((len(chains), depth), dtype=np.int64)
+        for row, chain in enumerate(chains.values()):
+            self._radii[row, : len(chain)] = chain
+        self._depths = np.array([len(chain) for chain in chains.values()], dtype=np.int64)
+        self.centres = np.full(self._radii.shape, checked_tick(value), dtype=np.int64)
+
+    def run(self, values: Ticks) -> Passage:
+        """Offers all values, in order.
+
+        Touched are the filters of the first level and those that something is passed on to; the state that each chain
+        keeps at every level is looked at besides.
+        """
+        ticks = checked_ticks(values, limit=SUM_LIMIT)
+        parts = [self._piece(begin, piece) for begin, piece in pieces(ticks, self._radii.size)]
+        at, rows, levels = (np.concatenate([part[side] for part in parts] or [self._depths[:0]]) for side in range(3))
+        names, last = self.thresholds[rows], levels == self._depths[rows] - 1
+        delivered = ordered(at[last], names[last])
+        touched = ticks.size * len(self.first_level) + int(np.count_nonzero(~last))
+        return Passage(*delivered, *ordered(at, names), ticks.size, touched)
+
+    def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, Ticks]:
+        places, rows, levels = (np.empty(values.size * self._radii.size, dtype=np.int64) for _ in range(3))
+        count = pass_chains(values, self._radii, self._depths, self.centres, places, rows, levels)
+        return begin + places[:count], rows[:count], levels[:count]
+
+
+class Decomposed:
+    """The tree of digits of all thresholds. A filter on the way that nobody asked for is a proxy.
+
+    names, parents, centres: of the filters: the threshold each stands for, the one before it (-1: none), its state
+    base: of the digits; by default the one that gives the largest threshold three digits
+
+    >>> scheme = Decomposed([21, 34], value=0, base=4)
+    >>> scheme.names.tolist(), scheme.proxies.tolist()
+    ([1, 2, 5, 21, 34], [1, 2, 5])
+    >>> scheme.run(np.array([10, 40])).thresholds.tolist()
+    [21, 34]
+    """
+
+    def __init__(self, thresholds: Iterable[int], value: int, base: int | None = None) -> None:
+        distinct = checked_thresholds(thresholds).tolist()
+        self.base = base_for(max(distinct, default=1), 3) if base is None else base
+        self._begin([digits(threshold, self.base) or (0,) for threshold in distinct], value)
+
+    @classmethod
+    def of(cls, chains: Iterable[Chain], value: int) -> Decomposed:
+        """With radii chosen elsewhere; each path stands for the sum of its radii."""
+        scheme = cls.__new__(cls)
+        scheme._begin(list(chains), value)
+        return scheme
+
+    def _begin(self, chains: list[Chain], value: int) -> None:
+        paths = {chain[:end] for chain in chains for end in range(1, len(chain) + 1)}
+        nodes = sorted(paths, key=lambda path: (sum(path), path))
+        numbers = {path: number for number, path in enumerate(nodes)}
+        self.names = _column(sum(path) for path in nodes)
+        self.parents = _column(numbers.get(path[:-1], -1) for path in nodes)
+        self.centres = np.full(len(nodes), checked_tick(value), dtype=np.int64)
+        self._asked = np.isin(np.arange(len(nodes)), [numbers[chain] for chain in chains])
+        self._radii = _column(path[-1] for path in nodes)
+        self._roots = np.flatnonzero(self.parents < 0)
+        self._children = np.argsort(self.parents, kind="stable")[self._roots.size :]
+        self._first = np.searchsorted(self.parents[self._children], np.arange(len(nodes) + 1))
+
+    @property
+    def proxies(self) -> Ticks:
+        """Filters that only lead to others."""
+        return self.names[~self._asked]
+
+    def run(self, values: Ticks) -> Passage:
+        """Offers all values, in order."""
+        ticks = checked_ticks(values)
+        parts = [self._piece(begin, piece) for begin, piece in pieces(ticks, self.names.size)]
+        at, nodes = (np.concatenate([self.names[:0], *(part[side] for part in parts)]) for side in (0, 1))
+        asked, names = self._asked[nodes], self.names[nodes]
+        return Passage(at[asked], names[asked], at, names, ticks.size, sum(part[2] for part in parts))
+
+    def _piece(self, begin: int, values: Ticks) -> tuple[Ticks, Ticks, int]:
+        places, passed = (np.empty(values.size * self.names.size, dtype=np.int64) for _ in range(2))
+        tree = self._radii, self.centres, self._roots, self._first, self._children
+        count, touched = pass_tree(values, *tree, places, passed)
+        return *ordered(begin + places[:count], passed[:count]), touched
+
+
+def _column(numbers: Iterable[int]) -> Ticks:
+    return np.fromiter(numbers, dtype=np.int64)
+
+
+class SingleLevel:
+    """One filter for each distinct threshold.
+
+    >>> import numpy as np
+    >>> passage = SingleLevel([2, 5], value=0).run(np.array([3, 9]))
+    >>> passage.thresholds.tolist(), passage.touched
+    ([2, 2, 5], 4)
+    """
+
+    def __init__(self, thresholds: Iterable[int], value: int) -> None:
+        self._index = IntervalIndex(thresholds, value)
+
+    def run(self, values: Ticks) -> Passage:
+        """Offers all values, in order."""
+        ticks = checked_ticks(values)
+        places, fired = self._index.offer_many(ticks)
+        return Passage(places, fired, places, fired, ticks.size, ticks.size * len(self._index))

@@ -3,11 +3,27 @@
 Two heaps, of the lower ends and of the upper ones: a value that leaves no interval costs two comparisons, however many
 there are; one that leaves some costs those. Intervals may lie anywhere, each around what its own subscriber holds,
 which is why an index of distinct thresholds does not do.
+
+Many watches over the same quantities: an event costs the watches it touches, not those there are.
+
+A conjunct cannot come true while one of its predicates is inside its radius. So each conjunct is registered with one
+such predicate only, the *watched* one. When a value leaves its interval, another predicate that is inside takes over;
+where there is none the conjunct is true.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import count
+from operator import index
+
+from thinwire.errors import ConfigError
+from thinwire.filters.composite.condition import Condition, Quantity, Radius
+from thinwire.filters.composite.feed_sequencer import Delivery, Order
+from thinwire.filters.composite.watch_evaluator import Watch
+from thinwire_lab.overlay_sim.filters.conjunction_costs import ChangeRate
 
 Interval = tuple[int, int]
 """both ends inside"""
@@ -69,3 +85,143 @@ class Regions:
         self._highs = [(high, key) for key, (_, high) in self._intervals.items()]
         heapify(self._lows)
         heapify(self._highs)
+
+
+_ANYTHING = (1 << 63, -(1 << 63))
+"""the interval that every value leaves: nothing is held yet"""
+
+
+@dataclass(slots=True)
+class _Registered:
+    """A watch of the table. keys: of its conjuncts, in order; watched: the place that each watches now"""
+
+    name: Hashable
+    watch: Watch
+    slots: tuple[int, ...]
+    keys: range
+    watched: list[int] = field(default_factory=list)
+
+
+class WatchTable:
+    """Watches by name, fed with one stream of events.
+
+    >>> from thinwire.filters.composite import And, Predicate
+    >>> a, b = Quantity("a", (), "x"), Quantity("b", (), "x")
+    >>> table = WatchTable()
+    >>> for c in (1, 5): table.add(c, Condition.of(And((Predicate(a, Radius(c)), Predicate(b, Radius(c))))))
+    >>> [name for name, told in table.offer({a: 0, b: 0}, Order(1))]
+    [1, 5]
+    >>> [name for name, told in table.offer({a: 3, b: 3}, Order(2))]
+    [1]
+    """
+
+    def __init__(self) -> None:
+        self.looked_at = 0
+        self._latest: list[int | None] = []
+        self._regions: list[Regions] = []
+        self._rates: list[ChangeRate] = []
+        self._slots: dict[Quantity, int] = {}
+        self._watches: dict[Hashable, _Registered] = {}
+        self._by_key: dict[int, _Registered] = {}
+        self._next_key = count()
+
+    def __len__(self) -> int:
+        return len(self._watches)
+
+    def add(self, name: Hashable, condition: Condition, order: Order = Order(0)) -> Delivery | None:  # noqa: B008
+        """Register a watch; what is known already, as far as it makes the condition true, is delivered at once."""
+        if name in self._watches:
+            raise ConfigError("there is a watch of this name: remove it first, or choose another one", name=name)
+        slots = tuple(self._slot(quantity) for quantity in condition.quantities)
+        keys = [next(self._next_key) for _ in condition.conjuncts]
+        found = _Registered(name, Watch(condition), slots, range(keys[0], keys[-1] + 1), [-1] * len(keys))
+        found.watch.share(self._latest, slots)
+        self._watches[name] = found
+        self._by_key.update(dict.fromkeys(found.keys, found))
+        return self._settle(found, range(len(keys)), order)
+
+    def remove(self, name: Hashable) -> None:
+        """Forget a watch."""
+        found = self._watches.pop(name)
+        for at, key in enumerate(found.keys):
+            del self._by_key[key]
+            self._regions[found.slots[found.watched[at]]].remove(key)
+
+    def held(self, name: Hashable) -> dict[Quantity, int]:
+        """What the subscriber of a watch holds."""
+        return self._watches[name].watch.held
+
+    def offer(self, values: Mapping[Quantity, int], order: Order) -> list[tuple[Hashable, Delivery]]:
+        """An event, or all events of one time: what it makes true, in the order in which watches were added."""
+        left: dict[int, list[int]] = {}
+        for key in self._left(values):
+            found = self._by_key[key]
+            left.setdefault(found.keys[0], []).append(key - found.keys[0])
+        told = []
+        for first in sorted(left):
+            found = self._by_key[first]
+            delivery = self._settle(found, left[first], order)
+            if delivery is not None:
+                told.append((found.name, delivery))
+        return told
+
+    def _left(self, values: Mapping[Quantity, int]) -> list[int]:
+        """The conjuncts whose watched predicate has come true."""
+        left: list[int] = []
+        for quantity, value in values.items():
+            slot = self._slots.get(quantity)
+            if slot is not None:
+                self._latest[slot] = index(value)
+                self._rates[slot].observe(value)
+                left += self._regions[slot].leave(value)
+        self.looked_at += len(left)
+        return left
+
+    def _settle(self, found: _Registered, left: Iterable[int], order: Order) -> Delivery | None:
+        """Find a predicate to watch for each of these conjuncts; those that have none are true."""
+        inside = {at: self._strongest(found, at) for at in left}
+        true = [at for at, place in inside.items() if place is None]
+        for at, place in inside.items():
+            if place is not None:
+                found.watched[at] = place
+            elif found.watched[at] < 0:
+                found.watched[at] = found.watch.condition.conjuncts[at][0][0]
+        delivery = found.watch.tell(true, order) if true else None
+        for at in sorted({*inside, *self._recentred(found, true)}):
+            self._register(found, at)
+        return delivery
+
+    def _strongest(self, found: _Registered, at: int) -> int | None:
+        """The predicate inside its radius that is expected to stay there longest."""
+        watch = found.watch
+        inside = [
+            (place, radius) for place, radius in watch.condition.conjuncts[at] if not watch.is_outside(place, radius)
+        ]
+        if not inside:
+            return None
+        return max(inside, key=lambda pair: self._strength(found, *pair))[0]
+
+    def _strength(self, found: _Registered, place: int, radius: Radius) -> float:
+        interval = found.watch.interval(place, radius)
+        width = 0 if interval is None else interval[1] - interval[0]
+        return self._rates[found.slots[place]].strength(width)
+
+    def _recentred(self, found: _Registered, true: Sequence[int]) -> set[int]:
+        """The conjuncts that watch a quantity which is held anew."""
+        condition = found.watch.condition
+        places = {place for at in true for place, _ in condition.conjuncts[at]}
+        return {at for place in places for at in condition.touching[place] if found.watched[at] == place}
+
+    def _register(self, found: _Registered, at: int) -> None:
+        place = found.watched[at]
+        radius = dict(found.watch.condition.conjuncts[at])[place]
+        interval = found.watch.interval(place, radius) or _ANYTHING
+        self._regions[found.slots[place]].put(found.keys[at], interval)
+
+    def _slot(self, quantity: Quantity) -> int:
+        if quantity not in self._slots:
+            self._slots[quantity] = len(self._latest)
+            self._latest.append(None)
+            self._regions.append(Regions())
+            self._rates.append(ChangeRate())
+        return self._slots[quantity]

@@ -16,28 +16,24 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire_lab.overlay_sim.safe_region.safe_region_tree import Leaf
-    from thinwire_lab.overlay_sim.safe_region.safe_region_tree_messages import (
+    from thinwire_lab.overlay_sim.safe_region.safe_region_tree import (
         EVERYTHING,
         Advert,
         Event,
         Interval,
         Join,
+        Leaf,
         Leave,
+        Network,
+        Node,
+        Tree,
         common,
     )
-    from thinwire_lab.overlay_sim.safe_region.safe_region_tree_network import Network
-    from thinwire_lab.overlay_sim.safe_region.safe_region_tree_node import Node
-    from thinwire_lab.overlay_sim.safe_region.safe_region_tree_tree import Tree
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "safe_region_tree": "Leaf",
-            "safe_region_tree_messages": "Advert EVERYTHING Event Interval Join Leave common",
-            "safe_region_tree_network": "Network",
-            "safe_region_tree_node": "Node",
-            "safe_region_tree_tree": "Tree",
+            "safe_region_tree": "Advert EVERYTHING Event Interval Join Leaf Leave Network Node Tree common",
         },
     )
 

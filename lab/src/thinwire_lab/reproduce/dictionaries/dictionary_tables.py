@@ -1,19 +1,38 @@
 """Do formats become equal? The same rows as CSV, JSON, XML and Protocol Buffers, deflated and with a dictionary.
 
 Section 4.3.2 of the thesis: with a shared dictionary a developer can choose the format that is most convenient.
+
+The tables of the thesis on shared dictionaries, its numbers beside ours.
+
+Tables of all policies on all streams, by batch size: 5.4.4, 5.5.1 and appendix B of the thesis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from thinwire.analysis.analysis_cells import Run
-from thinwire_lab.reproduce.dictionaries.dictionary_measures_measures import form_cell
-from thinwire_lab.reproduce.dictionaries.policy_cells_opening import available
-from thinwire_lab.reproduce.dictionaries.thesis_numbers_dictionaries_published import STANDS_FOR, TABLE_4_3_1
-from thinwire_lab.reproduce.dictionaries.thesis_sheet_dictionaries_sheet import Scale, Sheet, swept
+from thinwire.dictionaries.byte_account import TOPOLOGIES
+from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
+from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, form_cell, similar_cell, usage_cell
+from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell
+from thinwire_lab.reproduce.dictionaries.thesis_numbers import STANDS_FOR, TABLE_4_3_1, TABLES_B
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
+    Scale,
+    Sheet,
+    best_of,
+    best_published,
+    configured_rows,
+    error,
+    expected_and_seen,
+    policy_rows,
+    settings_of,
+    swept,
+)
 
 FORMS = ("csv", "json", "xml", "pb")
 COLUMNS = (
@@ -41,3 +60,169 @@ def _beside(found: Mapping[str, Any]) -> list[float]:
     ours = (found["plain"], found["deflate"], found["dictionary"])
     pairs = zip((theirs.mean, theirs.deflate_size, theirs.size), ours, strict=True)
     return [side for pair in pairs for side in pair]
+
+
+OTHERS = "only the DEBS rows are the data of the thesis; other streams stand beside the one most like them"
+LENGTH = "streams are as long as the recordings are; the thesis has a million messages"
+
+
+def table_4_3_1(scale: Scale, run: Run, out: Path) -> Sheet:
+    streams = scale.streams(list(published.TABLE_4_3_1))
+    rows = configured_rows(scale, run, streams)
+    deflated = _by_stream(policy_rows(scale, run, streams, ["deflate"]))
+    table = []
+    for stream in streams:
+        best = max((row for row in rows if row["stream"] == stream), key=lambda row: float(row["reduction"]))
+        theirs = published.TABLE_4_3_1[STANDS_FOR[stream]]
+        table.append(
+            (stream, theirs.mean, best["mean size"], f"{theirs.history}/{theirs.life}/{theirs.multiplier:g}",
+             settings_of(best), theirs.deflate, deflated[stream]["reduction"], theirs.saved, best["reduction"])
+        )  # fmt: skip
+    columns = ("stream", "mean size, thesis", "ours", "best history/life/multiplier, thesis", "ours",
+               "deflate %, thesis", "ours", "dictionary %, thesis", "ours")  # fmt: skip
+    return Sheet("table 4.3.1: bytes saved by the best fixed configuration", _apart(columns), table, (OTHERS, LENGTH))
+
+
+def table_4_3_2(scale: Scale, run: Run, out: Path) -> Sheet:
+    streams = scale.streams(list(published.TABLE_4_3_2))
+    fixed = best_of(configured_rows(scale, run, streams))
+    rows = best_of(policy_rows(scale, run, streams, ["deflate", "adaptive", "ours"]))
+    table = []
+    for stream in streams:
+        theirs = published.TABLE_4_3_2[STANDS_FOR[stream]]
+        found = [fixed[stream, "fixed rate", "1:1"], *(rows[stream, p, "1:1"] for p in ("deflate", "adaptive", "ours"))]
+        saved = [row["reduction"] for row in found]
+        table.append((stream, theirs[0], saved[0], theirs[1], saved[1], theirs[2], saved[2], saved[3]))
+    columns = ("stream", "best fixed %, thesis", "ours", "deflate %, thesis", "ours", "Adaptive %, thesis", "ours",
+               "our policy %")  # fmt: skip
+    return Sheet("table 4.3.2: bytes saved by Adaptive", _apart(columns), table, (OTHERS, LENGTH))
+
+
+def table_5_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
+    streams = scale.streams()
+    multipliers = list(published.TABLE_5_2_1)[:: 4 if scale.quick else 1]
+    cells = [{"stream": s, "multiplier": m, "data": scale.data} for m in multipliers for s in streams]
+    found = [figures for figures in swept(usage_cell, cells, run) if figures["used"] is not None]
+    table = []
+    for times in multipliers:
+        ours = [figures for figures in found if figures["multiplier"] == times]
+        used, internal = (fmean(f[name] for f in ours) if ours else None for name in ("used", "internal"))
+        theirs = published.TABLE_5_2_1[times]
+        table.append((f"{times:g}x", theirs[0], used, theirs[1], internal, len(ours)))
+    columns = ("size", "dictionary used %, thesis", "ours", "internal usage %, thesis", "ours", "streams")
+    return Sheet("table 5.2.1: usage by size, mean of all streams", _apart(columns), table)
+
+
+def table_5_4_2(scale: Scale, run: Run, out: Path) -> Sheet:
+    about = {"data": scale.data, "messages": scale.most, "tests": 10 if scale.quick else 100}
+    cells = [{"stream": stream, **about} for stream in scale.streams()]
+    table = []
+    for figures in swept(similar_cell, cells, run):
+        theirs = published.TABLE_5_4_2.get(STANDS_FOR.get(figures["stream"], ""), (None, None))
+        table.append(
+            (figures["stream"], figures["messages"], theirs[0], figures["mean"], theirs[1], figures["deviation"])
+        )
+    columns = ("stream", "messages", "mean NSim, thesis", "ours", "deviation, thesis", "ours")
+    return Sheet("table 5.4.2: how alike messages are", _apart(columns), table, (OTHERS,))
+
+
+def table_5_4_3(scale: Scale, run: Run, out: Path) -> Sheet:
+    streams = scale.streams(list(published.TABLE_5_4_3))
+    table = []
+    for row in _predicted(scale, run, streams):
+        theirs = published.TABLE_5_4_3[STANDS_FOR[row["stream"]]]
+        wrong = error(expected_and_seen(row["decisions"]))
+        reading = row["settings"]["reading"]
+        table.append((row["stream"], reading, row["messages"], theirs[0], row["dictionaries"], theirs[1], wrong))
+    columns = ("stream", "reading of MC.base", "messages", "dictionaries, thesis", "ours", "error %, thesis", "ours")
+    return Sheet("table 5.4.3: lives that Predict expected", _apart(columns), table, (OTHERS, LENGTH))
+
+
+def table_6_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
+    every = 1_000 if scale.quick else 10_000
+    cells = [{"stream": s, "data": scale.data, "messages": scale.most, "every": every} for s in scale.streams()]
+    table = []
+    for f in swept(decay_cell, cells, run):
+        if f["begin"] is None:
+            continue
+        t = published.TABLE_6_2_1.get(STANDS_FOR.get(f["stream"], ""))
+        theirs = (t.mean, t.packed, t.begin - t.end, t.swing, t.kilobytes) if t else (None,) * 5
+        ours = (f["mean"], f["packed"], f["begin"] - f["end"], f["swing"], f["kilobytes"])
+        pairs = [side for pair in zip(theirs, ours, strict=True) for side in pair]
+        table.append((f["stream"], f["looks"], *pairs))
+    columns = ("stream", "looks", "mean size, thesis", "ours", "packed, thesis", "ours", "points lost, thesis", "ours",
+               "swing, thesis", "ours", "dictionary kB, thesis", "ours")  # fmt: skip
+    return Sheet("table 6.2.1: one dictionary, never replaced", _apart(columns), table, (OTHERS, LENGTH))
+
+
+def _predicted(scale: Scale, run: Run, streams: Sequence[str]) -> list[Mapping[str, Any]]:
+    cells = [
+        {"stream": s, "policy": "predict", "data": scale.data, "messages": scale.most, "publishers": [1],
+         "settings": {"reading": reading}}
+        for s in streams
+        for reading in ("words", "printed")
+    ]  # fmt: skip
+    return [row for figures in swept(run_cell, cells, run) for row in figures["rows"]]
+
+
+def _by_stream(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {row["stream"]: row for row in rows if row["topology"] == "1:1"}
+
+
+def _apart(columns: Sequence[str]) -> tuple[str, ...]:
+    """Column names that differ: "ours" takes the name of what it stands beside.
+
+    >>> _apart(("stream", "mean, thesis", "ours"))
+    ('stream', 'mean, thesis', 'mean, ours')
+    """
+    before = ["", *columns]
+    return tuple(before[n].replace("thesis", "ours") if name == "ours" else name for n, name in enumerate(columns))
+
+
+POLICIES = ("deflate", "fixed rate", "single", "adaptive", "predict", "ours", "ours, length known")
+
+
+def table_5_4_4(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _result_summary(scale, run, "table 5.4.4: bytes saved, everything counted", 1, published.TABLE_5_4_4)
+
+
+def table_5_5_1(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _result_summary(scale, run, "table 5.5.1: bytes saved with batches of two", 2, published.TABLE_5_5_1)
+
+
+def table_b(number: str, scale: Scale, run: Run, out: Path) -> Sheet:
+    batch, saved = TABLES_B[number]
+    return _result_summary(scale, run, f"table {number}: bytes saved with batches of {batch}", batch, saved)
+
+
+APPENDIX = {number: partial(table_b, number) for number in TABLES_B}
+
+
+def _result_summary(scale: Scale, run: Run, title: str, batch: int, theirs: Mapping[str, Mapping[str, float]]) -> Sheet:
+    streams = scale.streams()
+    rows = policy_rows(scale, run, streams, POLICIES, batch)
+    shown, best = best_of(rows), best_published(rows)
+    names = [topology.name for topology in TOPOLOGIES]
+    table: list[tuple[Any, ...]] = []
+    for stream in streams:
+        for policy in POLICIES:
+            number = theirs.get(policy, {}).get(STANDS_FOR.get(stream, ""))
+            found = [shown[stream, policy, name] for name in names]
+            table.append(
+                (stream, policy, number, *(f["reduction"] for f in found), found[0]["dictionaries"], *_cpu(found[0]))
+            )
+        hindsight = [best[stream, name]["reduction"] for name in names]
+        table.append((stream, "best published, in hindsight", None, *hindsight, None, None, None, None))
+    means = published.MEANS[batch]
+    for policy in POLICIES:
+        ours = [fmean(shown[stream, policy, name]["reduction"] for stream in streams) for name in names]
+        table.append(("mean", policy, means.get(policy, (None,))[0], *ours, None, None, None, None))
+    columns = ("stream", "policy", "thesis, 1:1", *(f"ours, {name}" for name in names), "dictionaries",
+               "CPU s publishers", "CPU s subscribers", "CPU s sampler")  # fmt: skip
+    told = ", ".join(f"{policy} {one:g}/{many:g}/{most:g}" for policy, (one, many, most) in means.items())
+    notes = (f"means of the thesis over its 20 streams with 1/1,000/10,000 publishers: {told}", OTHERS, LENGTH)
+    return Sheet(title, columns, table, notes)
+
+
+def _cpu(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    return row["cpu publishers"], row["cpu subscribers"], row["cpu sampler"]

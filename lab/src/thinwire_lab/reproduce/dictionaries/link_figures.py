@@ -1,21 +1,40 @@
-"""How many messages must be joined until deflate does as well as a dictionary: over a real broker, and computed."""
+"""How many messages must be joined until deflate does as well as a dictionary: over a real broker, and computed.
+
+Figures of the thesis about narrow lines, in virtual time: how much faster and sooner smaller messages arrive.
+
+What is sent are its tweets, in the sizes and with the processor times that it printed (`limited.TWEETS`): what is
+reproduced here is the line, not the codec.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from thinwire.analysis.analysis_cells import Cell, Run
 from thinwire.dictionaries.byte_account import BATCHES
 from thinwire.dictionaries.policies.policy_catalogue import FAST
 from thinwire_lab.live.linger_batches import FEW, MESSAGES, QUICK_BATCHES, balance, courses
-from thinwire_lab.reproduce.dictionaries import thesis_numbers_dictionaries_published as published
-from thinwire_lab.reproduce.dictionaries.policy_cells import Points, between, equal_at, shown
-from thinwire_lab.reproduce.dictionaries.policy_cells_cells import run_cell
-from thinwire_lab.reproduce.dictionaries.policy_cells_opening import messages_of
-from thinwire_lab.reproduce.dictionaries.thesis_sheet_dictionaries_sheet import Scale, Sheet, swept
+from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
+from thinwire_lab.reproduce.dictionaries import thesis_sheet as plots
+from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS
+from thinwire_lab.reproduce.dictionaries.link_simulation import (
+    DELAYS,
+    PARTIES,
+    PUBLISHING,
+    RATES,
+    RECEIVING,
+    Map,
+    compare,
+    delay_cells,
+    thesis_cells,
+)
+from thinwire_lab.reproduce.dictionaries.policy_cells import Points, between, equal_at, messages_of, run_cell, shown
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale, Sheet, swept
 
 LIKE = ("DEBS json", "DEBS csv", "Gdax json")
 """the streams of the thesis for which one is measured, in full"""
@@ -80,3 +99,152 @@ def _thesis() -> str:
     left = [(float(batch), 100 - means["deflate"][0]) for batch, means in published.MEANS.items()]
     crossing = shown(equal_at(left, 100 - published.MEANS[1]["predict"][0]))
     return f"thesis: at about 20; the means of its streams cross at {crossing} (Predict without batches, 1:1)"
+
+
+LINK_MESSAGES, LINK_FEW = 400, 55
+"""of all publishers together; the thesis sends 20,000, but every message takes the same course"""
+NO_DISK = (
+    "where the line is wide the thesis has 1.1, because smaller messages are stored sooner; disks are not modelled"
+)
+WAITING = "publishers wait for each answer; subscribers have lines of their own, so that their number hardly counts"
+PHONE = "down=100kbit,delay=235ms,jitter=90ms"
+"""a phone on 2G: the thesis saw pings of 290 to 650 ms, and does not say how wide the line was"""
+AHEAD = 64
+LOADED = 0.9
+"""of what the phone's line can carry, the share that messages take while they are plain"""
+SENT, DICTIONARY = 5000, 3078
+"""messages of figure 4.3.6, and the bytes of its dictionary: one mean message"""
+
+
+def figure_5_5_3(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _faster(scale, run, out, "5.5.3", "receiving", ["1mbit"])
+
+
+def figure_5_5_4(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _faster(scale, run, out, "5.5.4", "receiving", ["4mbit"])
+
+
+def figure_c_1(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _faster(scale, run, out, "C.1", "receiving", RATES[4::4] if scale.quick else RATES)
+
+
+def figure_c_2(scale: Scale, run: Run, out: Path) -> Sheet:
+    return _faster(scale, run, out, "C.2", "publishing", RATES[2::4] if scale.quick else RATES)
+
+
+def figure_delays(scale: Scale, run: Run, out: Path) -> Sheet:
+    """What the thesis held fixed: bandwidth by delay and jitter, one publisher and one subscriber."""
+    rates, delays = (RATES[::4], DELAYS[::2]) if scale.quick else (RATES, DELAYS)
+    cells = delay_cells(TWEETS, rates=rates, delays=delays, messages=LINK_FEW)
+    found = run(compare, cells, _weight)
+    columns = ("limits", "receiving", "publishing", "delivered", "plain ms", "dictionary ms")
+    table = [(cell["limits"], *_ratios(row), *_halves(row)) for cell, row in zip(cells, found, strict=True)]
+    series: dict[str, plots.Points] = {}
+    for delay in delays:
+        own = [row for cell, row in zip(cells, found, strict=True) if cell["limits"].endswith(f"delay={delay}")]
+        series[delay] = ([_kilobits(rate) for rate in rates], [float(row["receiving_dictionary"]) for row in own])
+    title = "Times faster with a dictionary, by delay one way"
+    pictures = plots.lines(out / "figure-delays", title, series, ("kbit a second", "times faster"), log=True)
+    return Sheet("figure delays: bandwidth by delay and jitter", columns, table, (WAITING,), pictures)
+
+
+def figure_4_3_5(scale: Scale, run: Run, out: Path) -> Sheet:
+    """Latency on a phone whose line is nearly full while messages are plain."""
+    cell = _phone(LINK_FEW if scale.quick else LINK_MESSAGES, pace=TWEETS["plain"].mean / (LOADED * 12_500))
+    (row,) = run(compare, [cell], _weight)
+    ways = tuple(TWEETS)
+    table = [(p, *(1000 * float(row[f"{way}.delivered_{p}"]) for way in ways)) for p in ("p50", "p99")]
+    series = {way: [1000 * float(row[f"{way}.delivered_{p}"]) for p in ("p50", "p99")] for way in ways}
+    pictures = plots.bars(out / "figure-4.3.5", "Latency on 2G (figure 4.3.5)", ["p50", "p99"], series, "ms")
+    notes = ("the thesis draws a curve without numbers: less latency, most of all in the higher percentiles", PHONE)
+    return Sheet("figure 4.3.5: latency on 2G, ms", ("percentile", *ways), table, notes, pictures)
+
+
+def figure_4_3_6(scale: Scale, run: Run, out: Path) -> Sheet:
+    """How long a phone takes to get 5,000 messages, and the dictionary before them."""
+    sent = LINK_FEW if scale.quick else SENT
+    messages, alone = run(compare, [_phone(sent), _phone(1, loads={"plain": [DICTIONARY, 0.0, 0.0]})], _weight)
+    dictionary = float(alone["plain.receiving"])
+    times = {f"messages, {way}": float(messages[f"{way}.receiving"]) for way in TWEETS}
+    times |= {"the dictionary alone": dictionary, "both": times["messages, dictionary"] + dictionary}
+    saved = 100 * (1 - times["both"] / times["messages, plain"])
+    series = {"seconds": list(times.values())}
+    title = f"{sent:,} messages to a phone on 2G (figure 4.3.6)"
+    pictures = plots.bars(out / "figure-4.3.6", title, list(times), series, "seconds")
+    notes = (f"thesis: about 40 % less time with the dictionary counted; here {saved:.0f} %", PHONE)
+    return Sheet(f"figure 4.3.6: {sent:,} messages on 2G", ("what", "seconds"), list(times.items()), notes, pictures)
+
+
+def _faster(scale: Scale, run: Run, out: Path, number: str, who: str, rates: Sequence[str]) -> Sheet:
+    """Publishers by subscribers, one map a bandwidth; the figures of the thesis beside, where they can be read."""
+    cells = thesis_cells(
+        TWEETS,
+        rates=rates,
+        parties=PARTIES[::4] if scale.quick else PARTIES,
+        messages=LINK_FEW if scale.quick else LINK_MESSAGES,
+    )
+    found = run(compare, cells, _weight)
+    ours: dict[str, Map] = {rate: {} for rate in rates}
+    table = []
+    for cell, row in zip(cells, found, strict=True):
+        rate, parties = _rate(cell), (cell["publishers"], cell["subscribers"])
+        ours[rate][parties] = float(row[f"{who}_dictionary"])
+        theirs = (RECEIVING if who == "receiving" else PUBLISHING).get(rate, {}).get(parties)
+        table.append((rate, *parties, theirs, ours[rate][parties], row[f"{who}_deflate"]))
+    columns = ("bandwidth", "publishers", "subscribers", "dictionary, thesis", "dictionary, ours", "deflate, ours")
+    notes = (_beside([row[3:5] for row in table]), WAITING, NO_DISK)
+    title = f"figure {number}: times faster {who} than plain"
+    return Sheet(title, columns, table, notes, _maps(out, number, who, ours))
+
+
+def _maps(out: Path, number: str, who: str, ours: Mapping[str, Map]) -> list[Path]:
+    pictures: list[Path] = []
+    for rate, cells in ours.items():
+        title = f"Times faster {who}, {rate}, 50 ms one way (figure {number})"
+        turned = {(float(s), float(p)): value for (p, s), value in cells.items()}
+        pictures += plots.heat(out / f"figure-{number}-{rate}", title, turned, ("subscribers", "publishers"))
+    return pictures
+
+
+def _beside(pairs: Sequence[tuple[Any, ...]]) -> str:
+    """How far ours is from the thesis.
+
+    >>> _beside([(2.0, 3.0), (None, 1.0), (1.0, 1.1)])
+    'where the thesis has a figure, half of ours are within 30 % of it (2 figures)'
+    """
+    apart = [abs(ours / theirs - 1) for theirs, ours in pairs if theirs is not None]
+    if not apart:
+        return "the figures of the thesis cannot be read at these bandwidths"
+    near = 100 * median(apart)
+    return f"where the thesis has a figure, half of ours are within {near:.0f} % of it ({len(apart)} figures)"
+
+
+def _phone(messages: int, pace: float = 0.0, loads: Mapping[str, Sequence[float]] | None = None) -> Cell:
+    """One publisher behind the broker, one subscriber on 2G; the publisher does not wait for answers."""
+    plain = {way: [load.mean, load.pack, load.unpack] for way, load in TWEETS.items()}
+    return {"publishers": 1, "subscribers": 1, "limits": PHONE, "loads": dict(loads or plain), "messages": messages,
+            "window": AHEAD, "pace": pace}  # fmt: skip
+
+
+def _ratios(row: Mapping[str, Any]) -> tuple[float, ...]:
+    return tuple(float(row[f"{name}_dictionary"]) for name in ("receiving", "publishing", "delivered"))
+
+
+def _halves(row: Mapping[str, Any]) -> tuple[float, ...]:
+    return tuple(1000 * float(row[f"{way}.delivered_p50"]) for way in ("plain", "dictionary"))
+
+
+def _rate(cell: Cell) -> str:
+    return str(cell["limits"]).partition(",")[0].removeprefix("bandwidth=")
+
+
+def _kilobits(rate: str) -> float:
+    """
+    >>> _kilobits("64kbit"), _kilobits("2mbit")
+    (64.0, 2000.0)
+    """
+    return float(rate[:-4]) * (1000 if rate.endswith("mbit") else 1)
+
+
+def _weight(cell: Cell) -> float:
+    return float(cell["messages"] * (cell["publishers"] + 3 * cell["subscribers"]))

@@ -14,12 +14,11 @@ from operator import itemgetter
 from time import perf_counter
 
 from thinwire.brokers.embedded import LOOPBACK
-from thinwire.brokers.link_limits_limits import Limits, read_limits
-from thinwire.brokers.protocol_broker import Broker, LogReader
+from thinwire.brokers.link_limits import Limits, read_limits
+from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.brokers.proxy import Proxy
 from thinwire.dictionaries import Codec
-from thinwire_lab.reproduce.dictionaries.link_simulation import Cell, Outcome
-from thinwire_lab.reproduce.dictionaries.link_simulation_virtual import LOG, subject
+from thinwire_lab.reproduce.dictionaries.link_simulation import LOG, Cell, Outcome, subject
 
 PATIENCE = 120.0
 """seconds for one course"""

@@ -2,17 +2,38 @@
 
 >>> TWEETS["plain"].mean, TWEETS["dictionary"].mean
 (3078.0, 478.0)
+
+Who sends, who passes on and who receives, over limited links and in the time of a `Kernel`.
+
+    Sender  --up-->  Relay  --down-->  Receiver         every message
+            <-down--        <--up----                   its acknowledgements, which take their share of the links
+
+A sender has at most `window` messages that are not acknowledged, a relay sends a receiver at most `window` messages
+ahead of what it has acknowledged. Nothing is lost, so in the end everybody has everything.
+
+>>> from thinwire.brokers.link_limits import Limit
+>>> world = Kernel()
+>>> line = Limits.both(Limit(bandwidth=1000, delay=0.05))
+>>> relay = Relay(world)
+>>> sender, receiver = Sender(world, relay, line, [100, 100]), Receiver(world, relay, line)
+>>> sender.begin()
+>>> _ = world.run()
+>>> round(sender.finished, 6), [round(seconds, 6) for seconds in receiver.latencies]
+(0.4, [0.3, 0.3])
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from thinwire.brokers.link_limits import Limits, lanes
 from thinwire.dictionaries import Codec, codec_of, train
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.errors import ConfigError, CorruptFrame
+from thinwire_lab.overlay_sim.discrete_events import Kernel, Station
 
 METHODS = ("plain", "deflate", "dictionary")
 DICTIONARY = 16_384
@@ -76,3 +97,160 @@ def weighed(codec: Codec, messages: Sequence[bytes]) -> Load:
     ended = time.process_time()
     each = 1 / len(messages)
     return Load(tuple(map(len, packed)), (between - begun) * each, (ended - between) * each)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a message weighs beside its own bytes, and what it costs those who handle it.
+
+    published, delivered: bytes around the payload on its two ways; stored: of the answer to its sender;
+    acknowledged: of a receiver's answer, which comes for every `window // 4` messages
+    pack, unpack: seconds of the sender and of a receiver; store: of the relay; disk: bytes a second that it stores
+    """
+
+    published: int = 0
+    stored: int = 0
+    delivered: int = 0
+    acknowledged: int = 0
+    pack: float = 0.0
+    unpack: float = 0.0
+    store: float = 0.0
+    disk: float | None = None
+
+
+class Relay:
+    """A broker: stores every message, says so, and passes it on to all receivers."""
+
+    def __init__(self, world: Kernel, weights: Weights | None = None) -> None:
+        self.world, self.weights = world, weights or Weights()
+        self.receivers: list[Receiver] = []
+        self._station = Station()
+
+    def take(self, sender: Sender, size: int, begun: float) -> None:
+        """A message has come."""
+        writing = size / self.weights.disk if self.weights.disk else 0.0
+        self.world.at(self._station.work(self.weights.store + writing, self.world.now), self._pass, sender, size, begun)
+
+    def _pass(self, sender: Sender, size: int, begun: float) -> None:
+        sender.answer(begun)
+        for receiver in self.receivers:
+            receiver.offer(size, begun)
+
+
+class Sender:
+    """Publishes messages of these sizes, one after the other.
+
+    window: messages without an answer; pace: seconds from one message to the next, 0 for as soon as it may
+
+    Attributes: `finished`, when the last message was answered; `latencies`, seconds until each was.
+    """
+
+    def __init__(
+        self,
+        world: Kernel,
+        relay: Relay,
+        limits: Limits,
+        sizes: Sequence[int],
+        *,
+        window: int = 1,
+        pace: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        _check(window=window)
+        self.window, self.pace = window, pace
+        self.finished = 0.0
+        self.latencies: list[float] = []
+        self._world, self._relay, self._sizes = world, relay, sizes
+        self._up, self._down = lanes(limits, seed)
+        self._processor = Station()
+        self._start = 0.0
+        self._sent = 0
+        self._waits = False
+        """will the next message wake us?"""
+
+    def begin(self) -> None:
+        """Send the first messages now; the others follow."""
+        self._start = self._world.now
+        self._go_on()
+
+    def answer(self, begun: float) -> None:
+        """The relay has stored a message that was begun then, and says so."""
+        self._world.at(self._down.send(self._relay.weights.stored, self._world.now), self._answered, begun)
+
+    def _go_on(self) -> None:
+        while self._sent < len(self._sizes) and self._sent - len(self.latencies) < self.window:
+            due = self._start + self._sent * self.pace
+            if due > self._world.now:
+                self._wait(due)
+                return
+            self._send(due if self.pace else self._world.now)
+
+    def _send(self, begun: float) -> None:
+        size, weights = self._sizes[self._sent], self._relay.weights
+        self._sent += 1
+        packed = self._processor.work(weights.pack, self._world.now)
+        self._world.at(self._up.send(size + weights.published, packed), self._relay.take, self, size, begun)
+
+    def _wait(self, due: float) -> None:
+        if not self._waits:
+            self._waits = True
+            self._world.at(due, self._wake)
+
+    def _wake(self) -> None:
+        self._waits = False
+        self._go_on()
+
+    def _answered(self, begun: float) -> None:
+        self.finished = self._world.now
+        self.latencies.append(self.finished - begun)
+        self._go_on()
+
+
+class Receiver:
+    """Gets every message.
+
+    window: messages that the relay may send before the first of them is acknowledged
+
+    Attributes: `finished`, when the last message was unpacked; `latencies`, seconds that each took from its sender.
+    """
+
+    def __init__(self, world: Kernel, relay: Relay, limits: Limits, *, window: int = 256, seed: int = 0) -> None:
+        _check(window=window)
+        self.window = window
+        self.finished = 0.0
+        self.latencies: list[float] = []
+        self._world, self._weights = world, relay.weights
+        self._up, self._down = lanes(limits, seed)
+        self._processor = Station()
+        self._waiting: deque[tuple[int, float]] = deque()
+        self._open = self._unpacked = 0
+        relay.receivers.append(self)
+
+    def offer(self, size: int, begun: float) -> None:
+        """The relay has a message for us."""
+        self._waiting.append((size, begun))
+        self._fetch()
+
+    def _fetch(self) -> None:
+        while self._waiting and self._open < self.window:
+            size, begun = self._waiting.popleft()
+            self._open += 1
+            self._world.at(self._down.send(size + self._weights.delivered, self._world.now), self._arrived, begun)
+
+    def _arrived(self, begun: float) -> None:
+        self.finished = self._processor.work(self._weights.unpack, self._world.now)
+        self.latencies.append(self.finished - begun)
+        self._unpacked += 1
+        if self._unpacked >= max(1, self.window // 4):
+            self._world.at(self._up.send(self._weights.acknowledged, self.finished), self._made_room, self._unpacked)
+            self._unpacked = 0
+
+    def _made_room(self, messages: int) -> None:
+        self._open -= messages
+        self._fetch()
+
+
+def _check(**counts: int) -> None:
+    for name, value in counts.items():
+        if value < 1:
+            raise ConfigError("must be 1 or more", **{name: value})

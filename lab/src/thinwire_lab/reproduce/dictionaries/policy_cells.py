@@ -1,11 +1,27 @@
-"""Where batches do as well as dictionaries: bytes a message over the messages that are deflated together."""
+"""Where batches do as well as dictionaries: bytes a message over the messages that are deflated together.
+
+Streams by name, as long as they are wanted: what a cell of a sweep can open wherever it runs.
+
+The pieces of the evaluation that run side by side: functions of plain parameters that answer in plain JSON.
+
+Without Spark a loop over the cells does the same: `staged.one_by_one` of the analysis.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from math import log
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from thinwire.analysis.analysis_cells import Cell
+from thinwire.dictionaries.byte_account import TOPOLOGIES, Topology
+from thinwire.errors import ConfigError
+from thinwire_lab.reproduce.dictionaries.policy_run import TOLD, Settings, run_stream
+from thinwire_lab.streams.named_streams import Stream, generated, streams
 
 Points = Sequence[tuple[float, float]]
 """batch and value, batches rising"""
@@ -46,3 +62,76 @@ def shown(batch: float | None) -> str:
     ('12.3', 'no number')
     """
     return "no number" if batch is None else f"{batch:.1f}"
+
+
+def available(data: str | None) -> list[Stream]:
+    """The streams of a folder, then the generated ones; only the latter without a folder."""
+    own = streams(Path(data)) if data else []
+    names = {stream.name for stream in own}
+    return own + [stream for stream in generated() if stream.name not in names]
+
+
+def find(name: str, data: str | None) -> Stream:
+    """The stream of this name."""
+    every = {stream.name: stream for stream in available(data)}
+    if name not in every:
+        raise ConfigError("no such stream", stream=name, choose_from=sorted(every))
+    return every[name]
+
+
+def messages_of(name: str, data: str | None, limit: int | None = None, cycle: bool = False) -> Iterator[bytes]:
+    """The messages of a stream, at most `limit`; `cycle` begins anew where they end before.
+
+    >>> len(list(messages_of("building-json", None, 5)))
+    5
+    """
+    stream = find(name, data)
+    return islice(_cycled(stream), limit) if cycle and limit is not None else stream.messages(limit)
+
+
+def _cycled(stream: Stream) -> Iterator[bytes]:
+    while True:
+        empty = True
+        for message in stream.messages():
+            empty = False
+            yield message
+        if empty:
+            return
+
+
+PUBLISHERS = [topology.publishers for topology in TOPOLOGIES]
+
+
+def run_cell(
+    stream: str,
+    policy: str,
+    data: str | None = None,
+    settings: Settings | None = None,
+    messages: int | None = None,
+    cycle: bool = False,
+    batch: int = 1,
+    publishers: Sequence[int] = PUBLISHERS,
+) -> dict[str, Any]:
+    """One policy with one setting on one stream: a row a topology.
+
+    >>> cell = {"stream": "building-json", "policy": "deflate", "messages": 100}
+    >>> [row["topology"] for row in run_cell(**cell)["rows"]]
+    ['1:1', '1,000:1', '10,000:1']
+    """
+    length = _length(stream, data, messages, cycle) // batch if policy in TOLD else None
+    topologies = [Topology(count) for count in publishers]
+    source = messages_of(stream, data, messages, cycle)
+    rows = run_stream(source, policy, topologies, batch, settings=settings, expected=length)
+    return {"rows": [{"stream": stream, **row} for row in rows]}
+
+
+def _length(stream: str, data: str | None, messages: int | None, cycle: bool) -> int:
+    if cycle and messages is not None:
+        return messages
+    return sum(1 for _ in messages_of(stream, data, messages))
+
+
+def weight(cell: Cell) -> float:
+    """How much work a cell is: policies that train often and those that run once a topology weigh more."""
+    lanes = {"deflate": 2.0, "predict": 3.0, "ours": 3.0, "ours, length known": 3.0}
+    return lanes.get(cell.get("policy", ""), 1.0) * float(cell.get("messages") or 100_000)

@@ -14,14 +14,14 @@ from typing import Any
 from thinwire.analysis.analysis_cells import Run
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries import dictionary_figures as courses
-from thinwire_lab.reproduce.dictionaries import dictionary_figures_dictionaries_figures as figures
-from thinwire_lab.reproduce.dictionaries import dictionary_tables_dictionaries_summary as summary
-from thinwire_lab.reproduce.dictionaries import dictionary_tables_dictionaries_tables as tables
-from thinwire_lab.reproduce.dictionaries import link_figures_dictionaries_links as links
+from thinwire_lab.reproduce.dictionaries import dictionary_figures as figures
+from thinwire_lab.reproduce.dictionaries import dictionary_tables as summary
+from thinwire_lab.reproduce.dictionaries import dictionary_tables as tables
+from thinwire_lab.reproduce.dictionaries import link_figures as links
 from thinwire_lab.reproduce.dictionaries.dictionary_tables import table_formats
 from thinwire_lab.reproduce.dictionaries.link_figures import table_linger
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import TABLES_B
-from thinwire_lab.reproduce.dictionaries.thesis_sheet_dictionaries_sheet import Scale, Sheet
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale, Sheet
 
 Maker = Callable[[Scale, Run, Path], Sheet]
 

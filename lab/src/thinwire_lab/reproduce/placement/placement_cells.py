@@ -1,19 +1,40 @@
-"""How well models tell runs they have not seen, beside what nothing surpasses: the mean of reruns of the same runs."""
+"""How well models tell runs they have not seen, beside what nothing surpasses: the mean of reruns of the same runs.
+
+Requests: random topics to place, in classes from easy to dense.
+
+Experiments on placement as functions of a grid cell: seeds and sizes in, figures by name out. All simulated.
+
+`thinwire sweep thinwire_lab.reproduce.placement.placement_cells:placement --set kind=uni,hot --set solver=ours
+--set seed=1,2` runs them on Spark; reproduce does so too, bench calls them one by one.
+
+On what occasion figures are made: how much is simulated, who runs the cells, where pictures go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from thinwire.analysis.model_training import Sweep, gathered, here
-from thinwire.analysis.model_training_training import Trained
-from thinwire.placement import Host, Rising, Run, random_runs
+from thinwire.analysis.model_training import Sweep, Trained, gathered, here, train_both
+from thinwire.analysis.placement_files import read_model
+from thinwire.errors import ConfigError
+from thinwire.placement import Host, LatencyModel, Rising, Run, Topic, random_runs
 from thinwire.placement.calibration import calibrated
-from thinwire.placement.model_scores import fitted, score
-from thinwire.placement.queue_simulator_samples import logs
+from thinwire.placement.column_generation import dive, proved, relax
+from thinwire.placement.feasibility import Judge
+from thinwire.placement.heuristics import Shared, first_fit, largest_sets
+from thinwire.placement.latency_model import with_kept
+from thinwire.placement.load_balance import balanced
+from thinwire.placement.model_scores import fitted, outcome, score
+from thinwire.placement.planner import all_split
+from thinwire.placement.published_model import Published
+from thinwire.placement.queue_simulator import logs, random_topics, skewed_topics
 
 COMPANY = (1, 2, 4)
 """topics on a host that is not known yet"""
@@ -53,3 +74,154 @@ def unknown_host(model: Rising, host: Host, counts: Sequence[int], fresh: int, s
 def _reference(run: Run) -> Run:
     """The run as whoever does not know the host sees it."""
     return replace(run, host=Host(cores=run.host.cores))
+
+
+RELEASED = ("skew", "uni")
+"""classes like those of the generators that were released with the publication"""
+RANGES: dict[str, tuple[float, float, int]] = {"uni": (0.0, 1.0, 6), "full": (0.0, 0.95, 0), "hot": (0.5, 0.9, 0)}
+"""the part of the sustained rates that topics are drawn from, and how far below they stay"""
+CLASSES = sorted([*RANGES, "skew"])
+
+
+def request(kind: str, n: int, seed: int) -> list[Topic]:
+    """So many topics of a class.
+
+    >>> [topic.rate for topic in request("uni", 3, seed=1)] == [topic.rate for topic in request("uni", 3, seed=1)]
+    True
+    """
+    if kind not in CLASSES:
+        raise ConfigError("no such request class", field="kind", value=kind, choose_from=CLASSES)
+    dice = np.random.Generator(np.random.PCG64([seed, n]))
+    if kind == "skew":
+        return skewed_topics(n, dice)
+    low, high, spare = RANGES[kind]
+    return random_topics(n, dice, low=low, high=high, spare=spare)
+
+
+Models = Mapping[str, Any]
+"""documents of the models: `ours` and `published`"""
+Solve = Callable[[Judge], tuple[list[Shared], int | None]]
+TURNS = 3
+"""runs of every host after placement"""
+
+
+def placement(
+    kind: str,
+    solver: str,
+    seed: int,
+    n: int = 70,
+    k: int = 6,
+    first: int = 3,
+    train_runs: int = 400,
+    kept: float = 0.9,
+    spare: int = 0,
+    models: Models | None = None,
+) -> Mapping[str, Any]:
+    """One placement of random topics, and what it came to in the simulator.
+
+    solver: first-fit, largest-sets, hybrid (with `first`), all with the published model; or ours, with our own;
+        or first-fit-ours and published-balanced, which show whether model or solver makes the difference
+    kept: the share of runs that our margin covers
+    spare: hosts that ours takes beyond those it needs, and spreads the topics over
+    models: what was trained before; else they are trained here, from so many runs a size; with 0 ours is the stored one
+    """
+    asked = request(kind, n, seed)
+    solve, model = _solver(solver, k, first, spare), _model(solver, train_runs, kept, models)
+    # the publication has no splitting: a topic that cannot keep its promise alone gets a host to itself
+    topics = all_split(asked, [Host()], model) if isinstance(model, Rising) else asked
+    judge = Judge(model, Host(), topics)
+    started = time.process_time()
+    try:
+        placed, bound = solve(judge)
+    except ConfigError as problem:
+        return {"hosts": None, "gave up": str(problem)}
+    figures = {"bound": bound, "solver_seconds": time.process_time() - started, "split": len(topics) - n}
+    return {**outcome(placed, topics, Host(), seed, TURNS)._asdict(), **figures}
+
+
+@cache
+def trained(train_runs: int, seed: int = 1) -> Trained:
+    """Both models, trained once in this process."""
+    return train_both(train_runs, seed)
+
+
+def documents(both: Trained) -> dict[str, Any]:
+    """Trained models as cells take them."""
+    return {"ours": both.ours.to_document(), "published": both.published.to_document()}
+
+
+def _solver(name: str, k: int, first: int, spare: int) -> Solve:
+    solvers: dict[str, Solve] = {
+        "first-fit": lambda judge: (first_fit(judge, k), None),
+        "first-fit-ours": lambda judge: (first_fit(judge, k), None),
+        "largest-sets": lambda judge: (largest_sets(judge, k), None),
+        "hybrid": lambda judge: (largest_sets(judge, k, first=first), None),
+        "published-balanced": lambda judge: (balanced(judge, first_fit(judge, k), k), None),
+        "ours": lambda judge: _solve(judge, k, spare),
+    }
+    if name not in solvers:
+        raise ConfigError("no such solver", field="solver", value=name, choose_from=sorted(solvers))
+    return solvers[name]
+
+
+def _solve(judge: Judge, k: int, spare: int) -> tuple[list[Shared], int]:
+    relaxed = relax(judge, k)
+    bound = proved(judge, k, relaxed)
+    placed = balanced(judge, dive(judge, k, relaxed), k, least=bound)
+    wider: list[Shared] = [*placed, *[()] * spare]
+    return (balanced(judge, wider, k, least=len(wider)) if spare else placed), bound
+
+
+def _model(solver: str, train_runs: int, kept: float, models: Models | None) -> LatencyModel:
+    ours = solver.endswith("ours")
+    if models:
+        return Rising.from_document(models["ours"]) if ours else Published.from_document(models["published"])
+    if ours:
+        return _kept(train_runs, kept) if train_runs else read_model(None)
+    if not train_runs:
+        raise ConfigError("the published model does not come along: train it", field="train_runs", lowest=1)
+    return trained(train_runs).published
+
+
+@cache
+def _kept(train_runs: int, kept: float) -> Rising:
+    both = trained(train_runs)
+    return both.ours if kept == both.ours.margin.kept else with_kept(both.ours, both.held, kept)
+
+
+class Scale(NamedTuple):
+    """How much is simulated.
+
+    runs, fresh: runs a size to train with, and to judge by; reruns: of the latter, for the ceiling
+    requests: placements that every row is the mean of; sizes: their numbers of topics
+    """
+
+    runs: int = 1000
+    fresh: int = 500
+    reruns: int = 8
+    requests: int = 5
+    sizes: tuple[int, ...] = (10, 20, 30, 40, 50, 60, 70)
+
+
+QUICK = Scale(runs=40, fresh=20, reruns=2, requests=1, sizes=(10, 20))
+
+
+class Occasion:
+    """How figures are made.
+
+    data: folder with measured runs (`edge-runs.json`) or those of the authors; None: nothing measured is shown
+    """
+
+    def __init__(self, scale: Scale, out: Path, sweep: Sweep = here, data: Path | None = None) -> None:
+        self.scale, self.out, self.sweep, self.data = scale, out, sweep, data
+
+    @cached_property
+    def both(self) -> Trained:
+        """Both models, trained once."""
+        return train_both(self.scale.runs, 1, self.sweep)
+
+    def placements(self, grid: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What the cells of a grid came to, each with its parameters."""
+        place = partial(placement, models=documents(self.both))
+        found = self.sweep(place, grid, lambda cell: float(cell["n"] ** 2))
+        return [{**cell, **figures} for cell, figures in zip(grid, found, strict=True)]

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 import thinwire as tw
-from thinwire.brokers.protocol_broker import Broker
+from thinwire.brokers.protocol import Broker
 from thinwire.client import Bus, Subscription
 from thinwire.clock import VirtualClock
 from thinwire.demo import building
@@ -28,13 +28,8 @@ from thinwire.errors import BrokenPromise
 from thinwire.schema import Event
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.names import CHANNELS, channel_log_of, log_of
-from thinwire_lab.live.linger_batches_logs import weigh
-from thinwire_lab.reproduce.virtual_events.virtual_event_figures_virtual_events import (
-    CLASS_TOLERANCE,
-    Progress,
-    Stages,
-    require_near,
-)
+from thinwire_lab.live.linger_batches import weigh
+from thinwire_lab.reproduce.virtual_events.virtual_event_figures import CLASS_TOLERANCE, Progress, Stages, require_near
 from thinwire_lab.streams.checked_stream import seconds_of
 from thinwire_lab.streams.formats import FORMATS
 

@@ -2,20 +2,48 @@
 
 The chain is a publisher, the broker and a subscriber, each a process (ours has the registry too), and carries the
 generated building at a fixed rate. Beside it stands what the paper says without a figure: bytes stored at the broker.
+
+Virtual events as they were first described: a property travels when it is off by more than its tolerance.
+
+Expected is the last value the receiver has; what travels, travels exactly. Both ends hold the same picture, so errors
+never add up. Our own reduction does more; this is the original, to stand beside it.
+
+>>> from thinwire.schema import Property
+>>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
+>>> changes, picture = Changes(rooms, tolerance=1.0), {}
+>>> for heat in (20.0, 20.9, 21.1):
+...     picture |= changes.reduce({"room": "11.1", "t": heat})
+...     print(picture)
+{'room': '11.1', 't': 20.0}
+{'room': '11.1', 't': 20.0}
+{'room': '11.1', 't': 21.1}
+
+Figures 5 and 6 of the virtual events paper, on the generated building, both without a broker.
+
+Figure 6 is measured through the running system too (`stages`), where that has the format.
+
+A million events weigh as many megabytes as one event weighs bytes, so the published megabytes are compared with our
+bytes an event, whatever the number of events.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, pstdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from thinwire.codec import Demand, LinkConfig
+from thinwire.codec.demand import tolerance_of
 from thinwire.demo import building
+from thinwire.errors import BrokenPromise
+from thinwire.schema import Schema
 from thinwire_lab.live.load_chain import Chain, Shape
-from thinwire_lab.live.process_measurement_sampling import Sample
+from thinwire_lab.live.process_measurement import Sample
+from thinwire_lab.streams.checked_stream import CheckedLink, seconds_of
+from thinwire_lab.streams.formats import FORMATS
 
 KINDS = {"json": "plain JSON", "thinwire": "thinwire"}
 """the stacks, and what they are called in the figure"""
@@ -142,3 +170,154 @@ def _mean(samples: list[Sample]) -> tuple[float, float]:
 def _point(values: list[tuple[float, float]] | tuple[tuple[float, float], ...]) -> Point:
     cpu, memory = zip(*values, strict=True)
     return Point(fmean(cpu), pstdev(cpu), fmean(memory), pstdev(memory))
+
+
+class Changes:
+    """The reducing end of one hop, for one source."""
+
+    def __init__(self, schema: Schema, tolerance: float = 0.0) -> None:
+        demand = Demand(default_tolerance=tolerance)
+        self._tolerance = {p.name: float(tolerance_of(schema, p, demand)) for p in schema.wire}
+        self._tolerance |= {p.name: 0.0 for p in schema.dimensions}
+        self._picture: dict[str, Any] = {}
+
+    def reduce(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The partial: what the receiver cannot know within the tolerance."""
+        picture, tolerance = self._picture, self._tolerance
+        partial = {
+            name: value
+            for name, value in event.items()
+            if name not in picture or (picture[name] != value and not _near(picture[name], value, tolerance[name]))
+        }
+        picture.update(partial)
+        return partial
+
+
+def _near(expected: Any, value: Any, tolerance: float) -> bool:
+    return tolerance > 0 and abs(expected - value) <= tolerance
+
+
+PUBLISHED = {"JSON": 885, "JSON+gzip": 390, "Avro": 392, "Thrift": 505}
+"""figure 5: megabytes of about a million events; the text says 855 for JSON in another place"""
+STATEMENT = "JSON falls below one tenth of the raw size"
+"""figure 6: what the text says; it gives no numbers"""
+
+CLASS_TOLERANCE = 1.0
+STAGES = ("raw", "publisher to broker", "broker to subscriber", "reconstructed")
+
+_FORMATS = {"JSON": "json", "JSON+gzip": "gzip-json", "Avro": "avro", "Thrift": "thrift"}
+_PARTIAL = ("JSON", "JSON+gzip", "Avro")
+
+_SLACK = 1e-9
+"""values are doubles of decimals: their difference may be a little more than that of the decimals"""
+
+Event = Mapping[str, Any]
+
+
+@dataclass
+class Stages:
+    """Bytes at the four stages, in one format."""
+
+    format: str
+    events: int = 0
+    totals: list[int] = field(default_factory=lambda: [0] * len(STAGES))
+
+    def add(self, *sizes: int) -> None:
+        self.events += 1
+        for stage, size in enumerate(sizes):
+            self.totals[stage] += size
+
+    @property
+    def per_event(self) -> list[float]:
+        return [total / self.events for total in self.totals]
+
+
+def figure_5(events: int, seed: int = 1, progress: Progress = lambda share: None) -> dict[str, float]:
+    """Bytes an event in each format, nothing reduced."""
+    schema = building.schema()
+    totals = dict.fromkeys(_FORMATS, 0)
+    for done, event in enumerate(building.events(events, seed)):
+        for name, key in _FORMATS.items():
+            totals[name] += len(FORMATS[key].encode(event, schema))
+        _tell(progress, done, events)
+    return {name: total / events for name, total in totals.items()}
+
+
+def figure_6(events: int, seed: int = 1, progress: Progress = lambda share: None) -> list[Stages]:
+    """Bytes at the four stages: three formats as published, then our own frames with the same predictor and with auto.
+
+    Raises BrokenPromise if the broker's copy is not the raw event, or the subscriber's is off by more than 1.0.
+    """
+    schema = building.schema()
+    stages = {name: Stages(name) for name in _PARTIAL}
+    chains = [_Chain(schema, "last"), _Chain(schema, "auto")]
+    for done, (raw, first, second, virtual) in enumerate(_hops(building.events(events, seed), schema)):
+        for name, stage in stages.items():
+            encode = FORMATS[_FORMATS[name]].encode
+            stage.add(*(len(encode(part, schema)) for part in (raw, first, second, virtual)))
+        for chain in chains:
+            chain.publish(raw)
+        _tell(progress, done, events)
+    return [*stages.values(), *(chain.stages(stages["JSON"]) for chain in chains)]
+
+
+def _hops(events: Iterator[dict[str, Any]], schema: Schema) -> Iterator[tuple[Event, Event, Event, Event]]:
+    """Of every event: itself, what goes to the broker, what goes to the subscriber, what the subscriber makes of it."""
+    publisher, translator = Changes(schema), Changes(schema, CLASS_TOLERANCE)
+    at_broker: dict[str, Any] = {}
+    at_subscriber: dict[str, Any] = {}
+    for raw in events:
+        first = publisher.reduce(raw)
+        at_broker |= first
+        if at_broker != raw:
+            raise BrokenPromise("the broker's copy is not the event", timestamp=raw["timestamp"])
+        second = translator.reduce(at_broker)
+        at_subscriber |= second
+        require_near(at_subscriber, raw)
+        yield raw, first, second, at_subscriber
+
+
+def require_near(virtual: Event, raw: Event) -> None:
+    """Raise BrokenPromise if a reconstructed event is further from the raw one than the class allows."""
+    for name, value in raw.items():
+        seen = virtual[name]
+        if seen != value and not (isinstance(value, float) and abs(seen - value) <= CLASS_TOLERANCE + _SLACK):
+            raise BrokenPromise("the subscriber's copy is too far off", property=name, seen=seen, actual=value)
+
+
+class _Chain:
+    """Our own frames on the same two hops; the second link stands where the broker's translator would.
+
+    Both are given the raw event: the first hop is exact, so what the broker would hand on is the same.
+    """
+
+    def __init__(self, schema: Schema, predictor: str) -> None:
+        self.schema = schema
+        self.predictor = predictor
+        self._configs = [
+            LinkConfig(demand=Demand(predictor=predictor)),
+            LinkConfig(demand=Demand(predictor=predictor, default_tolerance=CLASS_TOLERANCE)),
+        ]
+        self._links: list[CheckedLink] = []
+        self._seconds = seconds_of(schema)
+
+    def publish(self, event: Event) -> None:
+        now = self._seconds(event)
+        if not self._links:
+            self._links = [CheckedLink(self.schema, config, start=now) for config in self._configs]
+        for link in self._links:
+            link.publish(event, now)
+
+    def stages(self, plain: Stages) -> Stages:
+        """The sums; raw and reconstructed events are weighed as JSON."""
+        for link in self._links:
+            link.close()
+            link.checker.require()
+        hops = [link.counts.frame_bytes for link in self._links]
+        totals = [plain.totals[0], *hops, plain.totals[3]]
+        return Stages(f"thinwire compact, {self.predictor}", plain.events, totals)
+
+
+def _tell(progress: Progress, done: int, total: int) -> None:
+    if not done % 500:
+        progress(done / total)

@@ -2,6 +2,10 @@
 
 The paper gives pictures and words, hardly any numbers, so each figure is a statement that can be checked: what the text
 says of the picture, and the numbers of ours that say the same or do not.
+
+Numbers for the shapes of the workload paper's figures.
+
+Figures 1 to 6 of the workload paper as pictures.
 """
 
 from __future__ import annotations
@@ -10,23 +14,61 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thinwire.errors import ConfigError
-from thinwire_lab.reproduce.dictionaries.thesis_sheet_dictionaries_sheet import Sheet
-from thinwire_lab.reproduce.workload.workload_figures_workload_shapes import (
-    Shape,
-    effective,
-    majorities,
-    removal,
-    spread_of,
-)
-from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.interests.interests_correlation import correlations
-from thinwire_lab.workload.interests.transformations import diffuse
-from thinwire_lab.workload.interests.transformations_removal import hottest
-from thinwire_lab.workload.workload_pictures_pictures import middle_of
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet
+from thinwire_lab.reproduce.figure_plots import OURS, save, sheet
+from thinwire_lab.workload.interests.hierarchy import Hierarchy
+from thinwire_lab.workload.interests.interests import Interests, correlations
+from thinwire_lab.workload.interests.transformations import diffuse, hottest, remove_hot
+from thinwire_lab.workload.random_rows import Floats
+from thinwire_lab.workload.workload_pictures import COLOURS, along_axes, heat_maps, middle_of, region_shares
+
+
+class Shape(NamedTuple):
+    """A figure in numbers.
+
+    said: what they say, in a line; holds: is it what the paper says?
+    """
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    said: str
+    holds: bool
+
+
+def effective(members: Interests) -> Floats:
+    """How many equally popular interests would be as varied as those of each region (2 to the entropy).
+
+    >>> axis = Hierarchy.of("topic", [("all", None), ("a", "all"), ("b", "all")])
+    >>> effective(Interests((axis,), ("x", "y"), np.array([[0.0, 0], [5, 9], [5, 0]]))).tolist()
+    [2.0, 1.0]
+    """
+    counts = members.counts.reshape(-1, len(members.regions))
+    shares = counts / np.maximum(counts.sum(axis=0), 1e-300)
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    return np.asarray(2.0 ** -(shares * logs).sum(axis=0))
+
+
+def majorities(members: Interests, axis: Hierarchy) -> list[int]:
+    """Of each region the number of atomic nodes most of whose subscribers are there."""
+    shares = region_shares(members, axis)
+    return [int((shares[:, region] > 0.5).sum()) for region in range(len(members.regions))]
+
+
+def spread_of(members: Interests, axis: Hierarchy) -> float:
+    """How far the shares of regions differ between the atomic nodes of an axis: standard deviation, mean of regions."""
+    return float(region_shares(members, axis).std(axis=0).mean())
+
+
+def removal(members: Interests, top: int) -> tuple[float, ...]:
+    """Millions of members left, and the shares of the regions, without the most popular interests."""
+    left = remove_hot(members, top)
+    return float(left.counts.sum() / 1e6), *left.mix.tolist()
+
 
 NAME = "workload"
 PAPER = (
@@ -160,3 +202,48 @@ def chosen(figure: str | None) -> list[int]:
     if figure not in map(str, FIGURES):
         raise ConfigError("no such figure", figure=figure, choose_from=sorted(FIGURES))
     return [int(figure)]
+
+
+def draw(number: int, members: Interests, folder: Path) -> list[Path]:
+    """One figure: PNG to look at, SVG to print."""
+    stem = folder / f"figure-{number}"
+    title = f"(figure {number})"
+    if number == 1:
+        return heat_maps(members, f"Interests by region {title}", stem)
+    if number == 2:
+        return along_axes(members, f"Regions of subscribers {title}", stem)
+    if number == 3:
+        return popularity(members, f"Popularity of base interests {title}", stem)
+    if number == 4:
+        return mixes(members, f"Regions as popular interests are removed {title}", stem)
+    smooth = diffuse(members, P)
+    if number == 5:
+        return heat_maps(smooth, f"Interests by region, diffused with p = {P} {title}", stem)
+    return along_axes(smooth, f"Regions of subscribers, diffused with p = {P} {title}", stem)
+
+
+def popularity(members: Interests, title: str, stem: Path) -> list[Path]:
+    """Members of every base interest, the most popular first."""
+    figure, axes = sheet(title, width=7.0)
+    counts = np.sort(members.popularity.ravel())[::-1]
+    counts = counts[counts > 0]
+    axes.loglog(np.arange(1, counts.size + 1), counts, color=OURS)
+    axes.set_xlabel("rank")
+    axes.set_ylabel("members")
+    return save(figure, stem)
+
+
+def mixes(members: Interests, title: str, stem: Path) -> list[Path]:
+    """The shares of the regions over the number of interests removed."""
+    figure, axes = sheet(title, width=7.0)
+    there = int(np.count_nonzero(members.popularity))
+    tops = [top for top in REMOVED if top < there]
+    shares = np.array([removal(members, top)[1:] for top in tops])
+    for region, name in enumerate(members.regions):
+        axes.plot(tops, shares[:, region], label=name, color=COLOURS[region % len(COLOURS)], marker="o", markersize=3)
+    axes.set_xscale("symlog")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("most popular interests removed")
+    axes.set_ylabel("share of the members")
+    axes.legend(frameon=False, fontsize=9)
+    return save(figure, stem)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec.kernels.jit_compiling import compiled
+from thinwire.codec.kernels.jit import compiled
 
 
 @compiled

@@ -2,6 +2,8 @@
 
 An interest is a node of every hierarchy, such as (soccer, Spanish); it is a base interest where all of them are atomic.
 Counts stand in an array with one axis for each hierarchy and a last one for the regions.
+
+How much an interest tells about the place of a subscriber: the reason why workloads are drawn from summaries.
 """
 
 from __future__ import annotations
@@ -15,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from thinwire.errors import SummaryError
-from thinwire_lab.workload.interests.hierarchy import Hierarchy
-from thinwire_lab.workload.interests.hierarchy_checks import numbers, places, texts
-from thinwire_lab.workload.random_rows_randomness import Floats, Rows
+from thinwire_lab.workload.interests.hierarchy import Hierarchy, numbers, places, texts
+from thinwire_lab.workload.random_rows import Floats, Rows
 
 MAX_CELLS = 50_000_000
 """cells of an array of counts: 400 MB"""
@@ -92,3 +93,27 @@ def checked_shape(axes: Sequence[Hierarchy], regions: int, of: str) -> tuple[int
         detail = "too many combinations of nodes: leave out a hierarchy, or join nodes"
         raise SummaryError(detail, table=of, cells=cells, limit=MAX_CELLS, shape=shape)
     return shape
+
+
+def mutual_information(joint: Floats) -> float:
+    """What two things tell about each other, in bits, given how often they come together.
+
+    >>> mutual_information(np.array([[5.0, 0.0], [0.0, 5.0]])), mutual_information(np.ones((2, 3)))
+    (1.0, 0.0)
+    """
+    total = joint.sum()
+    if total <= 0:
+        return 0.0
+    share = joint / total
+    alone = share.sum(axis=1, keepdims=True) * share.sum(axis=0, keepdims=True)
+    there = share > 0
+    return float(max(np.sum(share[there] * np.log2(share[there] / alone[there])), 0.0))
+
+
+def correlations(interests: Interests) -> dict[str, float]:
+    """For every hierarchy the bits that its nodes tell about the region."""
+    found = {}
+    for place, axis in enumerate(interests.axes):
+        others = tuple(other for other in range(len(interests.axes)) if other != place)
+        found[axis.name] = mutual_information(interests.counts.sum(axis=others))
+    return found

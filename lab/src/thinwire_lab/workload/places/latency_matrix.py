@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.errors import SummaryError
-from thinwire_lab.workload.random_rows_randomness import Floats
+from thinwire_lab.workload.random_rows import Floats
 
 MAX_NODES = 20_000
 """a matrix of more is above 3 GB"""

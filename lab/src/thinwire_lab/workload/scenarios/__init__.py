@@ -5,16 +5,12 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire_lab.workload.scenarios.scenario import Audience, Scenario, TopicScene
-    from thinwire_lab.workload.scenarios.scenario_curves import Curve
-    from thinwire_lab.workload.scenarios.scenario_reading import read_scenario
+    from thinwire_lab.workload.scenarios.scenario import Audience, Curve, Scenario, TopicScene, read_scenario
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "scenario": "Audience Scenario TopicScene",
-            "scenario_curves": "Curve",
-            "scenario_reading": "read_scenario",
+            "scenario": "Audience Curve Scenario TopicScene read_scenario",
         },
     )
 

@@ -17,10 +17,8 @@ from thinwire.demo import building
 from thinwire.schema import Property, Schema
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.random_rows_randomness import Floats, Rows, normals, uniforms
-from thinwire_lab.workload.recipe import Recipe
-from thinwire_lab.workload.recipe_events import EventSource
-from thinwire_lab.workload.recipe_plan import Plan
+from thinwire_lab.workload.random_rows import Floats, Rows, normals, uniforms
+from thinwire_lab.workload.recipe import EventSource, Plan, Recipe
 from thinwire_lab.workload.samples import market
 from thinwire_lab.workload.scenarios.scenario import TopicScene
 

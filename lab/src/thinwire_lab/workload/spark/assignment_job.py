@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from thinwire.errors import ConfigError
 from thinwire.spark.action_progress import Progress, watched
 from thinwire_lab.workload.assignment import QUANTILES, Costs, Demands, Policy, burden, names_of, nearest
-from thinwire_lab.workload.random_rows_randomness import Floats, Rows
+from thinwire_lab.workload.random_rows import Floats, Rows
 from thinwire_lab.workload.spark.workload_folder import read_manifest
 
 SAMPLE = 2_000

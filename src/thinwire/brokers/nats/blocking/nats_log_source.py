@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from thinwire.brokers.nats.blocking.log_range_stretches import Stretch
+from thinwire.brokers.nats.blocking.log_range import Stretch
 from thinwire.brokers.nats.blocking.session import Session, now
 from thinwire.brokers.nats.bucket import GONE
-from thinwire.brokers.nats.jetstream_api_headers import OPERATION
+from thinwire.brokers.nats.jetstream_api import OPERATION
 from thinwire.brokers.nats.options import Options
 from thinwire.brokers.nats.streams import Store
-from thinwire.brokers.protocol_broker import Span, Stored
-from thinwire.brokers.protocol_source import Block
+from thinwire.brokers.protocol import Block, Span, Stored
 from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import UnknownLog
 

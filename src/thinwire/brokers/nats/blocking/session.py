@@ -15,13 +15,20 @@ from typing import Any, TypeVar
 
 from nats import errors
 
-from thinwire.brokers.nats.blocking.socket_connection_parsing import Garbled, Message, parse
-from thinwire.brokers.nats.blocking.socket_connection_wire import Cut, Wire
-from thinwire.brokers.nats.connection import letters
-from thinwire.brokers.nats.connection_line import HANG_UPS
-from thinwire.brokers.nats.jetstream_api import ATTEMPT, NO_RESPONDERS, PAUSE, Answer, Asking, NobodyThere, Unanswered
-from thinwire.brokers.nats.jetstream_api_headers import status_of
-from thinwire.brokers.nats.jetstream_api_refusals import connection_error, is_refusal
+from thinwire.brokers.nats.blocking.socket_connection import Cut, Garbled, Message, Wire, parse
+from thinwire.brokers.nats.connection import HANG_UPS, letters
+from thinwire.brokers.nats.jetstream_api import (
+    ATTEMPT,
+    NO_RESPONDERS,
+    PAUSE,
+    Answer,
+    Asking,
+    NobodyThere,
+    Unanswered,
+    connection_error,
+    is_refusal,
+    status_of,
+)
 from thinwire.brokers.nats.options import Options
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ThinwireError, TransportClosed
 
