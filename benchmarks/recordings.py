@@ -21,7 +21,7 @@ from typing import Any
 from thinwire.brokers.protocol import Stored
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.brokers.recording.recording_writer import BLOCK
-from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.demo import building
 from thinwire.wire import join
 
@@ -45,7 +45,7 @@ def main(events: int = 100_000) -> None:
 
 def messages(sample: list[dict[str, Any]], batch: int) -> list[Stored]:
     """The messages of a log: so many events in each."""
-    publisher = Publisher(building.schema(), LinkConfig(demand=Demand(default_tolerance=TOLERANCE)), name="p1")
+    publisher = StreamEncoder(building.schema(), StreamConfig(demand=Demand(default_tolerance=TOLERANCE)), name="p1")
     found, frames = [], publisher.start(0.0)
     for number, event in enumerate(sample, 1):
         frames += publisher.publish(event, number / 1000)

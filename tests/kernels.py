@@ -3,7 +3,7 @@
 import conftest  # says where tests keep their kernels
 import numpy as np
 
-from thinwire.codec import Publisher, Subscriber
+from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.codec.table_reader import TableReader
 from thinwire.demo.demo_scenario import rehearse
@@ -17,10 +17,10 @@ assert conftest.ROOT
 def compile_all() -> None:
     rehearse()
     schema = sensor_schema()
-    publisher = Publisher(schema, name="p1")
+    publisher = StreamEncoder(schema, name="p1")
     messages = publisher.start(0.0) + publish_batch(publisher, sensor_batch(600, sources=3), 0.0).frames
     numbers = range(1, 1 + len(messages))
-    TableReader(Subscriber([schema], publisher="p1"), schema).take(
+    TableReader(StreamDecoder([schema], publisher="p1"), schema).take(
         messages, offsets=numbers, times=[0.0] * len(messages)
     )
     warm_up_holding()

@@ -2,7 +2,7 @@
 
 >>> import thinwire as tw
 >>> rooms = tw.Schema("rooms", [tw.Property("room", "string", "dimension"), tw.Property("t", "number", step="0.1")])
->>> tw.Publisher(rooms, tw.LinkConfig(demand=tw.Demand(tolerance={"t": 0.5}))).config.format
+>>> tw.StreamEncoder(rooms, tw.StreamConfig(demand=tw.Demand(tolerance={"t": 0.5}))).config.format
 'compact'
 """
 
@@ -12,16 +12,23 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.client.bus import Bus, connect
-    from thinwire.client.notices import Away, Coarser, Gone, Skewed, Unreadable, Unserved
-    from thinwire.client.publisher import TopicPublisher
+    from thinwire.client.notices import (
+        BoundExceeded,
+        BrokerUnreachable,
+        ClockSkew,
+        MessageUnreadable,
+        NoTranslator,
+        PublisherLost,
+    )
+    from thinwire.client.publisher import Publisher
     from thinwire.client.subscription import Subscription
-    from thinwire.client.watch import Hits
+    from thinwire.client.watch import Watch
     from thinwire.client.watch_hit import Hit
-    from thinwire.codec.deliveries import Audit, Missed, Watermark
+    from thinwire.codec.deliveries import Audit, EventsMissed, Watermark
     from thinwire.codec.demand import Demand
-    from thinwire.codec.stream_config import LinkConfig
-    from thinwire.codec.stream_decoder import Subscriber
-    from thinwire.codec.stream_encoder import Publisher
+    from thinwire.codec.stream_config import StreamConfig
+    from thinwire.codec.stream_decoder import StreamDecoder
+    from thinwire.codec.stream_encoder import StreamEncoder
     from thinwire.errors import ThinwireError
     from thinwire.schema.class_schema import from_class
     from thinwire.schema.event import Event
@@ -34,16 +41,16 @@ else:
         __name__,
         {
             "client.bus": "Bus connect",
-            "client.notices": "Away Coarser Gone Skewed Unreadable Unserved",
-            "client.publisher": "TopicPublisher",
+            "client.notices": "BoundExceeded BrokerUnreachable ClockSkew MessageUnreadable NoTranslator PublisherLost",
+            "client.publisher": "Publisher",
             "client.subscription": "Subscription",
-            "client.watch": "Hits",
+            "client.watch": "Watch",
             "client.watch_hit": "Hit",
-            "codec.deliveries": "Audit Missed Watermark",
+            "codec.deliveries": "Audit EventsMissed Watermark",
             "codec.demand": "Demand",
-            "codec.stream_config": "LinkConfig",
-            "codec.stream_decoder": "Subscriber",
-            "codec.stream_encoder": "Publisher",
+            "codec.stream_config": "StreamConfig",
+            "codec.stream_decoder": "StreamDecoder",
+            "codec.stream_encoder": "StreamEncoder",
             "errors": "ThinwireError",
             "schema.class_schema": "from_class",
             "schema.event": "Event",
@@ -56,26 +63,26 @@ else:
 
 __all__ = [
     "Audit",
-    "Away",
+    "BoundExceeded",
+    "BrokerUnreachable",
     "Bus",
-    "Coarser",
+    "ClockSkew",
     "Demand",
     "Event",
-    "Gone",
+    "EventsMissed",
     "Hit",
-    "Hits",
-    "LinkConfig",
-    "Missed",
+    "MessageUnreadable",
+    "NoTranslator",
     "Property",
     "Publisher",
+    "PublisherLost",
     "Schema",
-    "Skewed",
-    "Subscriber",
+    "StreamConfig",
+    "StreamDecoder",
+    "StreamEncoder",
     "Subscription",
     "ThinwireError",
-    "TopicPublisher",
-    "Unreadable",
-    "Unserved",
+    "Watch",
     "Watermark",
     "connect",
     "from_class",

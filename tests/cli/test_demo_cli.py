@@ -18,7 +18,7 @@ from thinwire.analysis.ledger_files import read
 from thinwire.cli import demo_view
 from thinwire.cli.demo_view import facts
 from thinwire.cli.main import main
-from thinwire.demo import GUESTS, Channel, Guest, Landing, Phase, Seat, Translating, View
+from thinwire.demo import GUESTS, ChannelView, DemoView, Guest, Phase, SubscriberView, TableView, Translating
 from thinwire.ledger import Row
 from thinwire.spark.session import JAVA, java_version
 
@@ -218,12 +218,12 @@ def test_a_rate_that_nothing_could_check_is_refused(capsys):
 
 def view(**facts):
     row = Row("r", "t", "channel", "0.5", events=10, raw_bytes=8_780, data_bytes=70, suppressed_events=2)
-    seat = Seat(Guest("0.5", 0.5), 0.0, row, joined=True, checked=10, **facts)
+    seat = SubscriberView(Guest("0.5", 0.5), 0.0, row, joined=True, checked=10, **facts)
     made = Row("r", "t", "channel", "0.5", "translator", events=10, frames=8, data_bytes=50)
-    channels = (Channel(made, 1, "channel", 100, 20_000), Channel(Row("r", class_="0"), 1, "log", 100, 30_000))
+    channels = (ChannelView(made, 1, "channel", 100, 20_000), ChannelView(Row("r", class_="0"), 1, "log", 100, 30_000))
     took = Row("r", "t", "log", role="translator", events=12, cpu_seconds={"translator": 0.0024})
     phases = (Phase("0 to 0.5", row),)
-    return View(4.0, (seat, Seat(Guest("0", 0.0), 15.0, Row("r"))), Translating(took, channels), phases)
+    return DemoView(4.0, (seat, SubscriberView(Guest("0", 0.0), 15.0, Row("r"))), Translating(took, channels), phases)
 
 
 def drawn(view):
@@ -256,11 +256,13 @@ def test_tables_of_a_long_run_fit_eighty_columns():
     for seconds in (0.234, 4.321):
         many.latency_sent.add(seconds)
         many.latency_virtual.add(seconds)
-    seat = Seat(GUESTS[2], 0.0, many, joined=True, link_bytes=123_456_789, json_link_bytes=987_654_321, broken=1)
+    seat = SubscriberView(
+        GUESTS[2], 0.0, many, joined=True, link_bytes=123_456_789, json_link_bytes=987_654_321, broken=1
+    )
     made = Row("r", "t", "channel", "0.5 tanks", "translator", events=598_765, frames=598_765, data_bytes=8_765_432)
-    channel = Channel(made, 1, "channel", 12_345_678, 123_456_789)
+    channel = ChannelView(made, 1, "channel", 12_345_678, 123_456_789)
     took = Row("r", "t", "log", role="translator", events=598_765, cpu_seconds={"translator": 123.0})
-    text = drawn(View(600.0, (seat,), Translating(took, (channel,)), (Phase("0.5 to 1", many),)))
+    text = drawn(DemoView(600.0, (seat,), Translating(took, (channel,)), (Phase("0.5 to 1", many),)))
     assert "…" not in text
     assert "598,765" in text
     assert max(map(len, text.splitlines())) <= 80
@@ -288,7 +290,7 @@ def test_what_joining_took_is_told():
 
 def landing(**facts):
     row = Row("r", "t", "log", "1", "table", events=10, link_bytes=81_000, stored_bytes=123_456_789)
-    return Landing(row, 71_234, 18.3, **facts)
+    return TableView(row, 71_234, 18.3, **facts)
 
 
 def with_table(**facts):

@@ -41,7 +41,7 @@ def note(n: int, other: bool) -> bytes:
 class Speaker:
     """Publishes until it is told to stop; `other`: about something else from now on."""
 
-    def __init__(self, out: tw.TopicPublisher) -> None:
+    def __init__(self, out: tw.Publisher) -> None:
         self.out = out
         self.said: list[bytes] = []
         self.other = False
@@ -54,7 +54,7 @@ class Speaker:
 
 
 @asynccontextmanager
-async def speaking(out: tw.TopicPublisher) -> AsyncIterator[Speaker]:
+async def speaking(out: tw.Publisher) -> AsyncIterator[Speaker]:
     speaker = Speaker(out)
     task = asyncio.create_task(speaker.speak())
     try:

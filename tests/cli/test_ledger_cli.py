@@ -6,7 +6,7 @@ import pytest
 
 from thinwire.analysis.ledger_files import append
 from thinwire.cli.main import main
-from thinwire.ledger import Tally
+from thinwire.ledger import RowTally
 
 
 @pytest.fixture
@@ -15,15 +15,15 @@ def file(tmp_path):
     path = tmp_path / "runs" / "demo.jsonl"
     for run, size in (("plain", 885), ("thinwire", 12)):
         for topic in ("rooms", "tanks"):
-            publisher = Tally(run, topic, "edge", "strict", "publisher")
+            publisher = RowTally(run, topic, "edge", "strict", "publisher")
             publisher.count(events=1000, raw_bytes=885_000, data_bytes=1000 * size, link_bytes=1000 * (size + 300))
-            subscriber = Tally(run, topic, "edge", "strict", "subscriber")
+            subscriber = RowTally(run, topic, "edge", "strict", "subscriber")
             subscriber.count(events=1000)
             subscriber.errors("temperature", [0.25] * 99 + [0.5], 0.5)
             subscriber.latencies([0.005] * 100)
             subscriber.latency(61.5, virtual=True)
             append(path, [publisher.row(), subscriber.row()])
-    broken = Tally("thinwire", "tanks", "edge", "coarse", "subscriber")
+    broken = RowTally("thinwire", "tanks", "edge", "coarse", "subscriber")
     broken.error("pressure", 3.0, 2.0)
     append(path, [broken.row()])
     return path

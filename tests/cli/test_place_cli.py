@@ -8,7 +8,7 @@ from thinwire.analysis.placement_files import write_runs
 from thinwire.cli.main import main
 from thinwire.clock import VirtualClock
 from thinwire.errors import SparkUnavailable
-from thinwire.placement import Host, Topic, simulate
+from thinwire.placement import Host, TopicLoad, simulate
 from thinwire.placement.measured_runs import MeasuredRun, Met
 
 TOPICS = '[[topic]]\nname = "{name}"\nrate = {rate}\ninterval = 0.03\n'
@@ -99,7 +99,7 @@ def test_a_measured_host_is_calibrated_and_can_be_placed_on(files, tmp_path, cap
 
 
 def _measured(rate, turn):
-    topic, host = Topic("t", rate, 0.02), Host("box", cores=2)
+    topic, host = TopicLoad("t", rate, 0.02), Host("box", cores=2)
     (seen,) = simulate([topic], host, [turn, rate], seconds=20, warm_up=1)
     return MeasuredRun(host, (Met(topic, seen.messages, seen.p50, seen.p90, seen.p90, 0.02),), "poisson", 20, 1)
 

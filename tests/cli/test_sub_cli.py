@@ -8,9 +8,9 @@ import pytest
 from verb_processes import PATIENCE, start
 
 from thinwire.cli.main import main
-from thinwire.cli.sub_report import in_words
-from thinwire.client import Coarser, Skewed, Unreadable
-from thinwire.codec import Missed, Watermark
+from thinwire.cli.sub_report import describe_notice
+from thinwire.client import BoundExceeded, ClockSkew, MessageUnreadable
+from thinwire.codec import EventsMissed, Watermark
 
 TOPIC = "sub.rooms"
 EVENTS = [{"room": f"R{i % 2}", "floor": i % 2, "t": 20 + i / 10} for i in range(40)]
@@ -98,10 +98,10 @@ def test_an_unknown_topic_says_what_to_do(url, capsys):
 
 
 def test_notices_are_sentences():
-    assert in_words(Missed("p1", None, None, None, "restart")).startswith(
+    assert describe_notice(EventsMissed("p1", None, None, None, "restart")).startswith(
         "some events of every source from publisher p1"
     )
-    assert "is +7.0 s off" in in_words(Skewed("p1", 7.0))
-    assert "message 12" in in_words(Unreadable("p1", 12, "too short"))
-    assert "nobody promises" in in_words(Coarser("p1", "t", None, 0.5))
-    assert in_words(Watermark("p1", 3.0)) == ""
+    assert "is +7.0 s off" in describe_notice(ClockSkew("p1", 7.0))
+    assert "message 12" in describe_notice(MessageUnreadable("p1", 12, "too short"))
+    assert "nobody promises" in describe_notice(BoundExceeded("p1", "t", None, 0.5))
+    assert describe_notice(Watermark("p1", 3.0)) == ""

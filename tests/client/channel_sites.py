@@ -75,7 +75,7 @@ class Truth:
         self._chance = random.Random(seed)
         self._ticks = dict.fromkeys(rooms, 200)
 
-    async def publish(self, out: tw.TopicPublisher, count: int, pause: float = 0.0) -> None:
+    async def publish(self, out: tw.Publisher, count: int, pause: float = 0.0) -> None:
         """So many events of each room, stored when this returns."""
         for _ in range(count):
             for room, events in self.sent.items():
@@ -124,4 +124,4 @@ async def read_until(events: tw.Subscription, condition: Callable[[], object], t
 
 
 def no_loss(*subscriptions: tw.Subscription) -> bool:
-    return not [one for events in subscriptions for one in events.notices if isinstance(one, tw.Missed)]
+    return not [one for events in subscriptions for one in events.notices if isinstance(one, tw.EventsMissed)]

@@ -179,7 +179,7 @@ def test_a_channel_follows_a_schema_that_evolves(url: str) -> None:
                         await newer.flush()
                         (event,) = await take(events, 1)
                         assert (event.publisher, set(event)) == ("new", {"time", "room", "t"})
-                assert not [notice for notice in events.notices if isinstance(notice, tw.Unreadable)]
+                assert not [notice for notice in events.notices if isinstance(notice, tw.MessageUnreadable)]
 
     run(story)
 

@@ -163,7 +163,7 @@ def test_two_readers_of_one_durable_name(url: str) -> None:
                 async with bus.subscribe(schema.name, durable="hvac", ack_every=0):
                     with pytest.raises(DurableTaken):
                         await take(older, 1)
-                older._keeper = None  # it has nothing more to say
+                older._cursor_store = None  # it has nothing more to say
 
     run(story)
 
@@ -327,7 +327,7 @@ def test_a_stricter_subscriber_is_served_without_a_gap(url: str) -> None:
     run(story)
 
 
-async def _fail_at(bad: int, subscription: tw.Subscription, out: tw.TopicPublisher) -> None:
+async def _fail_at(bad: int, subscription: tw.Subscription, out: tw.Publisher) -> None:
     async with subscription as events:
         await _until(lambda: out.wanted)
         for n in range(10):

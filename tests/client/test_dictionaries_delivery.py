@@ -9,7 +9,7 @@ import pytest
 from client_sites import run, take
 
 import thinwire as tw
-from thinwire.codec import Missed
+from thinwire.codec import EventsMissed
 from thinwire.dictionaries import Dictionary
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES
@@ -31,14 +31,14 @@ def note(n: int) -> dict[str, object]:
     return {"room": "11.1", "said": f"{SAID} and {n} minutes", "n": n}
 
 
-async def publish(out: tw.TopicPublisher, numbers: range) -> None:
+async def publish(out: tw.Publisher, numbers: range) -> None:
     for n in numbers:
         await out.publish(note(n))
     await out.flush()
 
 
 def reasons(events: tw.Subscription) -> str:
-    return "; ".join(told.reason for told in events.notices if isinstance(told, tw.Unreadable | Missed))
+    return "; ".join(told.reason for told in events.notices if isinstance(told, tw.MessageUnreadable | EventsMissed))
 
 
 @pytest.mark.parametrize("form", ["compact", "json"])

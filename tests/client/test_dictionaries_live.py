@@ -13,8 +13,8 @@ import thinwire as tw
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import BrokerUnavailable
 from thinwire.schema import opaque
-from thinwire.topics.dictionary_documents import InUse, Said, in_use_key
-from thinwire.topics.dictionary_metadata import TopicShelf
+from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference, in_use_key
+from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES, dictionary_subject
 
@@ -45,7 +45,7 @@ async def until(condition: Callable[[], object] | Callable[[], Awaitable[object]
             await asyncio.sleep(0.02)
 
 
-async def say(out: tw.TopicPublisher, numbers: range) -> int:
+async def say(out: tw.Publisher, numbers: range) -> int:
     """Publish notes; the bytes that their frames took."""
     before = out.counts.data_bytes
     for n in numbers:
@@ -90,7 +90,7 @@ def test_without_services_a_publisher_trains_for_itself(kind: str) -> None:
                 before = await say(out, range(200))
                 await until(lambda: out.dictionary)
                 assert await say(out, range(200, 400)) < before / 2
-                kept = await TopicShelf(await bus.broker.bucket(DICTIONARIES), name).kept()
+                kept = await DictionaryMetadata(await bus.broker.bucket(DICTIONARIES), name).kept()
                 assert out.dictionary in [said.name for said in kept.dictionaries], "else nobody could delete it"
                 async with bus.subscribe(name, start="earliest") as events:
                     assert [event["payload"] for event in await take(events, 400)] == [note(n) for n in range(400)]
@@ -132,7 +132,9 @@ async def spread(bus: tw.Bus, name: str, dictionary: Dictionary, version: int, e
     """As a service does it: store, write, announce."""
     bucket = await bus.broker.bucket(DICTIONARIES)
     await DictionaryStore(bucket).put(dictionary)
-    document = InUse(name, version, (Said(dictionary.hash.hex(), expires),) if expires else ())
+    document = ActiveDictionaries(
+        name, version, (DictionaryReference(dictionary.hash.hex(), expires),) if expires else ()
+    )
     await bucket.put(in_use_key(name), document.encode())
     await bus.broker.send(dictionary_subject(name), document.encode())
 
@@ -208,7 +210,7 @@ def test_a_store_that_fails_or_lies_is_done_without(monkeypatch: pytest.MonkeyPa
                 assert entry.value is not None
                 await until(lambda: out.dictionary)
                 await bucket.put(shared(3).hash.hex(), entry.value)
-                document = InUse(name, 3, (Said(shared(3).hash.hex(), FAR + 1),))
+                document = ActiveDictionaries(name, 3, (DictionaryReference(shared(3).hash.hex(), FAR + 1),))
                 await bus.broker.send(dictionary_subject(name), document.encode())
                 await say(out, range(10))
                 assert out.dictionary == shared(2).hash

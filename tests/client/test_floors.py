@@ -13,14 +13,14 @@ import thinwire as tw
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Stored
 from thinwire.client.cursor import ChannelPlace, Cursor, CursorKeeper
-from thinwire.client.delivery_dedup import Floor, Last, meet
-from thinwire.codec import Missed, Publisher
+from thinwire.client.delivery_dedup import DeliveryDedup, Last, reconcile_feeds
+from thinwire.codec import EventsMissed, StreamEncoder
 from thinwire.errors import RegistryError
 from thinwire.schema import Event
 from thinwire.services.translator.translation import Translation
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import ChannelInlet, Inlet
-from thinwire.topics.log_position import Position
+from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
+from thinwire.topics.log_position import ChannelPosition
 from thinwire.topics.names import CURSORS
 from thinwire.wire import join
 
@@ -31,21 +31,23 @@ def event(ordinal: int, life: int = 1, source: str = "T1") -> Event:
 
 @given(st.integers(1, 3), st.integers(1, 9), st.lists(st.tuples(st.integers(1, 3), st.integers(1, 12)), unique=True))
 def test_only_what_lies_above_the_floor_passes(life: int, ordinal: int, coming: list[tuple[int, int]]) -> None:
-    floor = Floor({"p1": {("T1",): Last(life, ordinal)}})
+    floor = DeliveryDedup({"p1": {("T1",): Last(life, ordinal)}})
     events = [event(number, born) for born, number in sorted(coming)]
     kept, missed = floor.above("p1", 1, events)
     above = [each for each in events if (each.incarnation, each.ordinal) > (life, ordinal)]
     assert kept == above
     jumps = above and above[0].incarnation == life and above[0].ordinal > ordinal + 1
     level = (life, ordinal) in coming
-    assert missed == ([Missed("p1", ("T1",), ordinal + 1, above[0].ordinal - 1, "gap")] if jumps and not level else [])
+    assert missed == (
+        [EventsMissed("p1", ("T1",), ordinal + 1, above[0].ordinal - 1, "gap")] if jumps and not level else []
+    )
     assert bool(floor) == (not above and not level)
     before = floor.before(1)
     assert before.told == {"p1": {("T1",): Last(life, ordinal)}}
 
 
 def test_a_position_drops_messages_and_then_the_first_events_of_the_next() -> None:
-    floor = Floor(positions={"p1": Position(10, 2)})
+    floor = DeliveryDedup(positions={"p1": ChannelPosition(10, 2)})
     assert floor.above("p1", 9, [event(1)]) == ([], [])
     assert floor.above("p2", 9, [event(1)]) == ([event(1)], [])
     assert [each.ordinal for each in floor.above("p1", 12, [event(2), event(3), event(4)])[0]] == [4]
@@ -54,19 +56,21 @@ def test_a_position_drops_messages_and_then_the_first_events_of_the_next() -> No
 
 def test_the_old_links_hand_out_what_was_silent_and_not_what_was_handed_out() -> None:
     schema = rooms()
-    teller = Publisher(schema, tw.LinkConfig(demand=tw.Demand({"t": 5})), name="p1")
-    old, new = Inlet({schema.fingerprint: schema}.get), Inlet({schema.fingerprint: schema}.get)
+    teller = StreamEncoder(schema, tw.StreamConfig(demand=tw.Demand({"t": 5})), name="p1")
+    old, new = LogDecoder({schema.fingerprint: schema}.get), LogDecoder({schema.fingerprint: schema}.get)
     key = Stored(1, "tw.log.x.p1.k", join(teller.start(0)), 0.0)
     told = [teller.publish({"time": 1000 * n, "room": "a", "t": 20.0, "n": n}, 0) for n in range(6)]
     first = Stored(2, "tw.log.x.p1.d", join([frame for frames in told[:2] for frame in frames]), 0.0)
     rest = Stored(3, "tw.log.x.p1.d", join([f for frames in told[2:] for f in frames] + teller.heartbeat(0)), 0.0)
-    for inlet, messages in ((old, (key, first)), (new, (key, first, rest))):
+    for log_decoder, messages in ((old, (key, first)), (new, (key, first, rest))):
         for message in messages:
-            inlet.receive(message, 0.0)
-    assert meet(new, old, Floor()).floor.told == {"p1": {("a",): Last(old.links["p1"].incarnation or 0, 6)}}
+            log_decoder.receive(message, 0.0)
+    assert reconcile_feeds(new, old, DeliveryDedup()).floor.told == {
+        "p1": {("a",): Last(old.links["p1"].incarnation or 0, 6)}
+    }
     stands = max(each.ordinal for each in old.links["p1"].present())
-    pending = Floor({"p1": {("a",): Last(old.links["p1"].incarnation or 0, stands + 1)}})
-    meeting = meet(old, new, pending)
+    pending = DeliveryDedup({"p1": {("a",): Last(old.links["p1"].incarnation or 0, stands + 1)}})
+    meeting = reconcile_feeds(old, new, pending)
     assert [each.ordinal for _, events in meeting.rest for each in events] == list(range(stands + 2, 7))
     assert not meeting.missed
     assert not meeting.floor
@@ -74,15 +78,15 @@ def test_the_old_links_hand_out_what_was_silent_and_not_what_was_handed_out() ->
 
 def test_a_channel_that_begins_anew_is_noticed_before_it_is_read() -> None:
     schema = rooms()
-    teller = Publisher(schema, name="p1")
+    teller = StreamEncoder(schema, name="p1")
     asked = DemandClass(tolerance={"t": 1})
     translation = Translation(schema.name, {schema.fingerprint: schema}.get, epoch=1)
-    inlet = ChannelInlet({schema.fingerprint: schema}.get)
+    log_decoder = ChannelDecoder({schema.fingerprint: schema}.get)
 
     def messages() -> list[Stored]:
         return [
             Stored(offset, f"tw.chan.x.{asked.id}.p1.{'k' if one.key else 'd'}", one.payload, 0.0)
-            for offset, one in enumerate(translation.take(65_536), (inlet.offset or 0) + 1)
+            for offset, one in enumerate(translation.take(65_536), (log_decoder.offset or 0) + 1)
         ]
 
     translation.open(asked)
@@ -90,19 +94,19 @@ def test_a_channel_that_begins_anew_is_noticed_before_it_is_read() -> None:
     frames = teller.publish({"time": 0, "room": "a", "t": 20.0, "n": 0}, 0)
     translation.receive(Stored(2, "tw.log.x.p1.d", join(frames), 0.0))
     for message in messages():
-        assert not inlet.leaps(message)
-        inlet.receive(message, 0.0)
+        assert not log_decoder.leaps(message)
+        log_decoder.receive(message, 0.0)
     translation.close(asked.id)
     frames = teller.publish({"time": 1000, "room": "a", "t": 25.0, "n": 1}, 0)
     translation.receive(Stored(3, "tw.log.x.p1.d", join(frames), 0.0))
     translation.open(asked)
-    assert [inlet.leaps(message) for message in messages()] == [True]
+    assert [log_decoder.leaps(message) for message in messages()] == [True]
 
 
 CURSORS_KEPT = [
     Cursor(7, 3),
     Cursor(7, 0, None, {"p1": {("a", 1): Last(2, 9)}}),
-    Cursor(5, 0, ChannelPlace("00ff", 4, 90, 2, 6, {"p1": Position(5, 1)}), {"p1": {("a",): Last(1, 2)}}),
+    Cursor(5, 0, ChannelPlace("00ff", 4, 90, 2, 6, {"p1": ChannelPosition(5, 1)}), {"p1": {("a",): Last(1, 2)}}),
 ]
 
 

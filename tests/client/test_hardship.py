@@ -39,7 +39,7 @@ def test_a_broker_killed_in_mid_stream_loses_and_doubles_nothing() -> None:
                 await out.flush(30)
                 seen = await reader
         assert [event["n"] for event in seen] == list(range(400))
-        assert not [notice for notice in events.notices if isinstance(notice, tw.Missed)]
+        assert not [notice for notice in events.notices if isinstance(notice, tw.EventsMissed)]
 
     run(story, timeout=90)
 
@@ -127,12 +127,12 @@ def test_a_full_store_is_named_and_nothing_acknowledged_is_lost() -> None:
     run(story, timeout=60)
 
 
-async def _publish_many(out: tw.TopicPublisher) -> None:
+async def _publish_many(out: tw.Publisher) -> None:
     for n in range(100_000):
         await out.publish(reading(n, t=20 + n % 7))
 
 
-async def _fill(out: tw.TopicPublisher, stored: list[int]) -> None:
+async def _fill(out: tw.Publisher, stored: list[int]) -> None:
     """Publish until it goes wrong, and note what was acknowledged."""
     for n in range(1000):
         await out.publish({"n": n, "text": random.Random(n).randbytes(4000).hex()})

@@ -7,7 +7,7 @@ from client_sites import bus_on, run, take
 
 import thinwire as tw
 from thinwire.client.event_rejection import SizeLimit
-from thinwire.client.notices import Absence
+from thinwire.client.notices import OutageMonitor
 from thinwire.errors import BrokerRefused, PayloadTooLarge
 from thinwire.topics.names import FACTS
 
@@ -54,8 +54,8 @@ def test_a_broker_whose_messages_are_too_small_is_refused_at_the_start() -> None
 
 
 def test_a_broker_that_is_away_is_told_after_a_while_and_again() -> None:
-    told: list[tw.Away] = []
-    absence = Absence("nats://a:4222", told.append)  # type: ignore[arg-type]
+    told: list[tw.BrokerUnreachable] = []
+    absence = OutageMonitor("nats://a:4222", told.append)  # type: ignore[arg-type]
     for second in range(100):
         absence.note(connected=second in (0, 50), now=1000.0 + second)
     assert [notice.seconds for notice in told] == [5.0, 35.0, 5.0, 35.0]
@@ -82,7 +82,7 @@ def test_facts_that_are_gone_are_told_and_the_stream_goes_on() -> None:
                 async with bus.subscribe("gone", start="earliest") as events:
                     (event,) = await take(events, 1)
         assert event["maker"] == "Ember"
-        assert [type(notice) for notice in events.notices] == [tw.Unreadable]
+        assert [type(notice) for notice in events.notices] == [tw.MessageUnreadable]
 
     run(story)
 

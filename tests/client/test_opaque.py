@@ -10,7 +10,7 @@ import pytest
 from client_sites import KINDS, bus_on, rooms, run, site, take
 
 import thinwire as tw
-from thinwire.codec import Missed
+from thinwire.codec import EventsMissed
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import PayloadTooLarge, UnknownTopic, WrongType
 from thinwire.topics.names import DEAD_LOG
@@ -99,7 +99,7 @@ def test_a_publisher_that_comes_back_goes_on(url: str) -> None:
                 await out.publish(b"after")
                 seen = await take(events, 2)
                 assert [(event["payload"], event.incarnation) for event in seen] == [(b"before", 1), (b"after", 2)]
-                assert not [notice for notice in events.notices if isinstance(notice, Missed) and notice.first]
+                assert not [notice for notice in events.notices if isinstance(notice, EventsMissed) and notice.first]
 
     run(story)
 

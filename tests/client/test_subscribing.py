@@ -188,7 +188,7 @@ def test_a_log_that_is_coarser_than_asked_is_told() -> None:
             await out.flush()
             (event,) = await take(events, 1)
             assert event.bound["t"] == 2.0
-            assert tw.Coarser(out.name, "t", 2.0, 0.5) in events.notices
+            assert tw.BoundExceeded(out.name, "t", 2.0, 0.5) in events.notices
 
     run(story)
 
@@ -204,7 +204,7 @@ def test_a_clock_that_is_off_is_told() -> None:
                 await out.publish(reading(2))
                 await out.flush()
                 await take(events, 3)
-                skewed = [notice for notice in events.notices if isinstance(notice, tw.Skewed)]
+                skewed = [notice for notice in events.notices if isinstance(notice, tw.ClockSkew)]
         assert [notice.publisher for notice in skewed] == ["late"]
         assert skewed[0].seconds < -1e8
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from thinwire.brokers.protocol import Stored
 from thinwire.client import subscription_filter as lasts
-from thinwire.client.delivery_dedup import Floor
-from thinwire.client.event_pipeline import Intake
-from thinwire.client.subscription_request import Asked, asked
-from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.client.delivery_dedup import DeliveryDedup
+from thinwire.client.event_pipeline import EventPipeline
+from thinwire.client.subscription_request import SubscriptionRequest, asked
+from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import Inlet
-from thinwire.topics.topic import Topic
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.topic import TopicMetadata
 from thinwire.wire import join
 
 ROOMS = Schema(
@@ -62,7 +62,7 @@ def at_once(coroutine: Coroutine[Any, Any, list[Event]]) -> list[Event]:
     return found
 
 
-def wanted(**choice: Any) -> Asked:
+def wanted(**choice: Any) -> SubscriptionRequest:
     everything = {"properties": None, "sources": None, "exact": False, "tolerance": None}
     return asked(emit="changes", **{**everything, **choice})
 
@@ -70,40 +70,42 @@ def wanted(**choice: Any) -> Asked:
 class Reader:
     """The receiving side of a subscription; compares: its links are never asked which events show a change."""
 
-    def __init__(self, what: Asked, *, compares: bool) -> None:
+    def __init__(self, what: SubscriptionRequest, *, compares: bool) -> None:
         self._compares = compares
-        self._topic = Topic(None, None, ROOMS)  # type: ignore[arg-type]  # nobody has to be asked
+        self._topic = TopicMetadata(None, None, ROOMS)  # type: ignore[arg-type]  # nobody has to be asked
         demand = DemandClass(dict(what.tolerance), what.default_tolerance, what.exact, what.properties, {}, "changes")
-        self.intake = Intake(self._topic, what, demand, None, lambda notice: None, self._inlet(), Floor())
+        self.intake = EventPipeline(
+            self._topic, what, demand, None, lambda notice: None, self._log_decoder(), DeliveryDedup()
+        )
         self._attached()
         self.seen: list[tuple[Any, ...]] = []
-        self.vouched = 0
+        self.changed_events = 0
 
     def take(self, stored: Stored) -> None:
         self._note(at_once(self.intake.take(stored, 0.0)))
-        self.vouched += self.intake.inlet.vouched is not None
+        self.changed_events += self.intake.log_decoder.changed_events is not None
 
     def go_over(self, log: list[Stored], back: int) -> None:
         """Go on with other links, which were read up to a place so many messages back, and read on from there."""
-        inlet = self._inlet()
+        log_decoder = self._log_decoder()
         place = max(0, len(log) - back)
         for stored in log[:place]:
-            inlet.receive(stored, 0.0)
-        self.intake.go_over(inlet)
+            log_decoder.receive(stored, 0.0)
+        self.intake.switch_decoder(log_decoder)
         self._attached()
         self.intake.settled = False
-        self._note(at_once(self.intake.rest()))
+        self._note(at_once(self.intake.take_pending()))
         for stored in log[place:]:
             self.take(stored)
-        self.intake.settle()
-        self._note(at_once(self.intake.rest()))
+        self.intake.finish_switch()
+        self._note(at_once(self.intake.take_pending()))
 
-    def _inlet(self) -> Inlet:
-        return Inlet(self._topic.lookup, only_changes=True)
+    def _log_decoder(self) -> LogDecoder:
+        return LogDecoder(self._topic.lookup, only_changes=True)
 
     def _attached(self) -> None:
         if self._compares:
-            self.intake.inlet.counted = lambda link: ()
+            self.intake.log_decoder.counted = lambda link: ()
 
     def _note(self, events: list[Event]) -> None:
         self.seen += [(event.identity, repr(dict(event)), event.bound, event.virtual) for event in events]
@@ -120,14 +122,14 @@ class World:
         self.log: list[Stored] = []
         self.received: list[Stored] = []
         self.now = 0.0
-        self.publishers: dict[str, Publisher] = {}
+        self.publishers: dict[str, StreamEncoder] = {}
         for name in ("p1", "p2"):
             self.begin(name, 1)
 
     def begin(self, name: str, life: int) -> None:
         loose = self.chance.choice([{}, {"t": 0.2}])
-        config = LinkConfig(demand=Demand(mode="hold", tolerance=loose, changes=self.chance.random() < 0.5))
-        self.publishers[name] = Publisher(ROOMS, config, name=name, incarnation=life)
+        config = StreamConfig(demand=Demand(mode="hold", tolerance=loose, changes=self.chance.random() < 0.5))
+        self.publishers[name] = StreamEncoder(ROOMS, config, name=name, incarnation=life)
         self.send(name, self.publishers[name].start(self.now))
 
     def send(self, name: str, frames: list[bytes], *, lost: bool = False) -> None:
@@ -181,7 +183,7 @@ def test_what_passes_is_what_a_comparing_filter_lets_pass(choice: int, seed: int
     for _ in range(90):
         world.step()
         assert quick.seen == plain.seen
-    assert not plain.vouched
+    assert not plain.changed_events
 
 
 CALM = {"time": 0, "room": "a", "t": 20.0, "n": 0, "on": True, "x": 0.0, "note": "calm"}
@@ -192,7 +194,7 @@ class Line:
 
     def __init__(self, **choice: Any) -> None:
         self.reader = Reader(wanted(**choice), compares=False)
-        self.publisher = Publisher(ROOMS, LinkConfig(demand=Demand(mode="hold")), name="p3")
+        self.publisher = StreamEncoder(ROOMS, StreamConfig(demand=Demand(mode="hold")), name="p3")
         self.offset = 0
         self.send(self.publisher.start(0.0))
         self.publish()
@@ -212,14 +214,14 @@ def test_a_calm_stream_is_vouched_for_and_what_shows_no_change_is_left_out() -> 
     line = Line(properties=("n",))
     passed = [line.publish(n=k // 4, x=float(k + 1)) for k in range(40)]
     assert passed == [k % 4 == 0 and k > 0 for k in range(40)]
-    assert line.reader.vouched == 39  # of the first one it is not known yet
-    assert line.reader.intake.inlet.links["p3"].counts.events == 2 + 9
+    assert line.reader.changed_events == 39  # of the first one it is not known yet
+    assert line.reader.intake.log_decoder.links["p3"].counts.events == 2 + 9
 
 
 def test_a_text_that_changes_after_much_was_vouched_for_passes() -> None:
     line = Line()
     assert [line.publish(n=k + 1) for k in range(10)] == [1] * 10
-    assert line.reader.vouched == 9
+    assert line.reader.changed_events == 9
     assert line.publish(n=10, note="storm") == 1
     assert line.publish(n=10, note="storm", on=False) == 1
 

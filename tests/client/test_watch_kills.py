@@ -24,7 +24,7 @@ SOURCE = str(Path(__file__).parents[2] / "src")
 CHANCE = (20.0, 20.5, 21.2, 19.0, 23.0)
 
 
-async def drive(market: Market, outs: dict[str, tw.TopicPublisher], steps: int, chance: random.Random) -> None:
+async def drive(market: Market, outs: dict[str, tw.Publisher], steps: int, chance: random.Random) -> None:
     """So many events, of topics and symbols in turn."""
     names = list(outs)
     for step in range(steps):
@@ -109,7 +109,7 @@ def test_publishers_that_leave_are_not_waited_for(monkeypatch: pytest.MonkeyPatc
                         seen: list[tw.Hit] = []
                         await collect(hits, seen, 2)
                         assert seen == [{f"{two}[A].price": 5.0}, {f"{one}[A].price": 10.0}]
-                        gone = [notice for notice in hits.notices if isinstance(notice, tw.Gone)]
+                        gone = [notice for notice in hits.notices if isinstance(notice, tw.PublisherLost)]
                         assert [(notice.topic, notice.publisher) for notice in gone] == [(two, "leaves")]
 
     run(story)
@@ -132,14 +132,14 @@ def test_what_nobody_can_read_is_told_and_a_log_that_begins_anew_is_joined_again
                     seen: list[tw.Hit] = []
                     await collect(hits, seen, 1)
                     told = {type(notice) for notice in hits.notices if getattr(notice, "publisher", "") == "noisy"}
-                    assert told & {tw.Unreadable, tw.Missed}
+                    assert told & {tw.MessageUnreadable, tw.EventsMissed}
                     # as if it had slept, and had been taken for gone
                     await (await broker.bucket("tw_watches")).delete(f"watcher.{hits.watch}.{hits.identity}")
                     while watch_log_of(hits.watch) in await broker.logs():
                         await asyncio.sleep(0.05)
                     await collect(hits, seen, 2)
                     assert (seen[1], seen[1].number) == ({f"{topic}[A].price": 5.0}, 1)
-                    assert tw.Missed("", None, None, None, "retention") in hits.notices
+                    assert tw.EventsMissed("", None, None, None, "retention") in hits.notices
 
     run(story)
 

@@ -38,7 +38,7 @@ def quote(second: float, symbol: str, price: float) -> dict[str, Any]:
     return {"time": instant.replace("+00:00", "Z"), "symbol": symbol, "price": price}
 
 
-async def take(hits: tw.Hits, number: int, timeout: float = 60.0) -> list[tw.Hit]:
+async def take(hits: tw.Watch, number: int, timeout: float = 60.0) -> list[tw.Hit]:
     async with asyncio.timeout(timeout):
         return [await anext(hits) for _ in range(number)]
 
@@ -85,7 +85,7 @@ def test_without_services_the_client_evaluates_it_itself() -> None:
             bus.publisher(topic, schema=schema) as out,
         ):
             assert hits.evaluated == "here"
-            assert [type(notice) for notice in hits.notices] == [tw.Unserved]
+            assert [type(notice) for notice in hits.notices] == [tw.NoTranslator]
             for second, price in enumerate((10.0, 10.5, 11.0, 11.01, 9.0)):
                 await out.publish(quote(second, "A", price))
             await out.flush()
@@ -109,7 +109,7 @@ def test_values_that_are_not_exact_are_told_and_passed_over() -> None:
             await out.flush()
             [hit] = await take(hits, 1)
             assert hit == {f"{topic}[A].volume": 100}
-            assert tw.Coarser(out.name, "price", 0.5, 0.0) in hits.notices
+            assert tw.BoundExceeded(out.name, "price", 0.5, 0.0) in hits.notices
 
     run(story)
 
@@ -169,7 +169,7 @@ def test_a_durable_watch_goes_on_behind_what_was_worked_off() -> None:
     run(story)
 
 
-async def fail_on(watch: tw.Hits, number: int) -> None:
+async def fail_on(watch: tw.Watch, number: int) -> None:
     async with watch as hits:
         async for hit in hits:
             if hit.number == number:

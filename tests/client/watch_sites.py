@@ -12,9 +12,9 @@ from typing import Any
 
 import thinwire as tw
 from thinwire.clock import WallClock
-from thinwire.filters.composite import Order, Watch, resolve, ticks_of
+from thinwire.filters.composite import Order, WatchEvaluator, resolve, ticks_of
 from thinwire.services.registry.registry_service import RegistryService
-from thinwire.services.watcher.watch_runner import Habits
+from thinwire.services.watcher.watch_runner import WatchSettings
 from thinwire.services.watcher.watch_service import WatchService
 
 _numbers = count()
@@ -38,7 +38,7 @@ class Market:
         self.schemas = schemas
         self.events: list[tuple[int, str, dict[str, Any]]] = []
 
-    async def publish(self, out: tw.TopicPublisher, topic: str, symbol: str, price: float) -> None:
+    async def publish(self, out: tw.Publisher, topic: str, symbol: str, price: float) -> None:
         await asyncio.sleep(0.002)  # times that differ, whoever publishes
         now = int(time() * 1_000_000)
         instant = datetime.fromtimestamp(now / 1_000_000, UTC).isoformat(timespec="microseconds")
@@ -49,7 +49,7 @@ class Market:
     def truth(self, expression: str) -> list[dict[str, float]]:
         """What is told, by the definition: every event in order, the condition looked at behind it."""
         condition = resolve(expression, {schema.name: schema for schema in self.schemas})
-        watch, ticks = Watch(condition), ticks_of(self.schemas[0]["price"])
+        watch, ticks = WatchEvaluator(condition), ticks_of(self.schemas[0]["price"])
         told = []
         for at, topic, event in sorted(self.events, key=lambda item: item[0]):
             quantity = next(
@@ -73,8 +73,8 @@ class System:
     async def start(self) -> None:
         own = tw.connect(self._url, services=False)
         await own.__aenter__()
-        habits = Habits(grace=0.5, probe=0.2, records=8, seconds=0.5)
-        self.service = WatchService(own.broker, WallClock(), lease=0.5, habits=habits)
+        settings = WatchSettings(grace=0.5, probe=0.2, records=8, seconds=0.5)
+        self.service = WatchService(own.broker, WallClock(), lease=0.5, settings=settings)
         self._running = own, asyncio.create_task(self.service.run())
         await self.service.ready()
 
@@ -109,7 +109,7 @@ async def _end(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def collect(hits: tw.Hits, seen: list[tw.Hit], many: int, timeout: float = 240.0) -> None:
+async def collect(hits: tw.Watch, seen: list[tw.Hit], many: int, timeout: float = 240.0) -> None:
     """Take notifications until there are so many."""
     async with asyncio.timeout(timeout):
         while len(seen) < many:

@@ -5,16 +5,16 @@ import math
 import pytest
 
 from thinwire.errors import ConfigError
-from thinwire.filters.composite import Entry, Feed, Order, Position, Quantity, Reading, Sequencer
+from thinwire.filters.composite import EventReadings, FeedPosition, LogEntry, Order, Quantity, Sequencer, WatchInput
 
-HERE, THERE = Feed("market", "here"), Feed("market", "there")
+HERE, THERE = WatchInput("market", "here"), WatchInput("market", "there")
 X = Quantity("market", ("x",), "price")
 
 
 def entry(feed, offset, *times, complete=None, source="x", ordinal=None, life=0):
     first = offset if ordinal is None else ordinal
-    readings = [Reading(Order(time, *feed, life, first + n, source), {X: time}) for n, time in enumerate(times)]
-    return Entry(feed, offset, tuple(readings), complete)
+    readings = [EventReadings(Order(time, *feed, life, first + n, source), {X: time}) for n, time in enumerate(times)]
+    return LogEntry(feed, offset, tuple(readings), complete)
 
 
 def times(released):
@@ -36,7 +36,7 @@ def test_equal_times_are_ordered_by_topic_publisher_and_number():
     sequencer = Sequencer()
     sequencer.offer(entry(THERE, 1, 5, complete=9), now=0)
     sequencer.offer(entry(HERE, 1, 5, 5, complete=9), now=0)
-    sequencer.offer(entry(Feed("aaa", "z"), 1, 5, complete=9), now=0)
+    sequencer.offer(entry(WatchInput("aaa", "z"), 1, 5, complete=9), now=0)
     found = [released.readings[0].order for released in sequencer.released(0)]
     assert [(order.topic, order.publisher, order.ordinal) for order in found] == [
         ("aaa", "z", 1),
@@ -115,10 +115,10 @@ def test_positions_stay_before_what_waits_with_the_watermark_told_up_to_there():
     sequencer.offer(entry(HERE, 2, 30, source="y"), now=0)
     sequencer.offer(entry(HERE, 3, 20, complete=20), now=0)
     assert times(sequencer.released(0)) == [(10,), (20,)]
-    assert sequencer.positions() == {HERE: Position(1, 10)}
+    assert sequencer.positions() == {HERE: FeedPosition(1, 10)}
     sequencer.offer(entry(HERE, 4, complete=40), now=0)
     assert times(sequencer.released(0)) == [(30,)]
-    assert sequencer.positions() == {HERE: Position(4, 40)}
+    assert sequencer.positions() == {HERE: FeedPosition(4, 40)}
 
 
 def test_waiting_is_bounded(monkeypatch):

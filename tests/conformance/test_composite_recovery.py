@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from thinwire.errors import CorruptWatchLog
 from thinwire.filters.composite import (
-    Entry,
     Evaluator,
-    Feed,
-    Message,
+    EventReadings,
+    LogEntry,
     Order,
-    Reading,
+    WatchInput,
+    WatchMessage,
     WatchState,
     from_document,
     to_document,
 )
 
-FEEDS = [Feed(quantity.topic, "p") for quantity in QUANTITIES[:3]] + [Feed(QUANTITIES[0].topic, "q")]
+FEEDS = [WatchInput(quantity.topic, "p") for quantity in QUANTITIES[:3]] + [WatchInput(QUANTITIES[0].topic, "q")]
 
 
 @st.composite
@@ -36,7 +36,7 @@ def histories(draw, tardy):
         ahead = draw(st.one_of(st.none(), st.integers(0, 4)))
         if ahead is not None:
             at[1] += ahead
-        entries.append(Entry(feed, at[0], tuple(readings), None if ahead is None else at[1]))
+        entries.append(LogEntry(feed, at[0], tuple(readings), None if ahead is None else at[1]))
     return entries
 
 
@@ -45,10 +45,10 @@ def _reading(draw, feed, at, tardy):
     source = draw(st.sampled_from(["m", "n"]))
     at[2][source] = number = at[2].get(source, 0) + 1
     time = draw(st.integers(0, 12)) if tardy else at[1] + draw(st.integers(1, 5))
-    return Reading(Order(time, *feed, 0, number, source), {quantity: draw(st.integers(-4, 4))})
+    return EventReadings(Order(time, *feed, 0, number, source), {quantity: draw(st.integers(-4, 4))})
 
 
-CLOSING = [Entry(feed, 1_000, (), 1_000) for feed in FEEDS]
+CLOSING = [LogEntry(feed, 1_000, (), 1_000) for feed in FEEDS]
 
 
 def run(condition, entries, state=None, **settings):
@@ -119,7 +119,7 @@ def _lifted(readings, entries):
         key = reading.order.feed, reading.order.source
         time = max(reading.order.time, last.get(key, reading.order.time))
         last[key] = time
-        lifted.append(Reading(reading.order._replace(time=time), reading.values))
+        lifted.append(EventReadings(reading.order._replace(time=time), reading.values))
     assert len(lifted) == len(readings)
     return sorted(lifted, key=lambda r: r.order)
 
@@ -144,11 +144,11 @@ def told_by_successor(formula, before, after, **settings):
 
 def entry(feed, offset, time, value, number=1):
     quantity = next(q for q in QUANTITIES if q.topic == feed.topic)
-    return Entry(feed, offset, (Reading(Order(time, *feed, 0, number), {quantity: value}),), time)
+    return LogEntry(feed, offset, (EventReadings(Order(time, *feed, 0, number), {quantity: value}),), time)
 
 
 def complete(time, *but):
-    return [Entry(feed, time, (), time) for feed in FEEDS if feed not in but]
+    return [LogEntry(feed, time, (), time) for feed in FEEDS if feed not in but]
 
 
 def test_a_successor_knows_what_moved_before_without_having_been_told():
@@ -174,8 +174,8 @@ def test_a_late_reading_does_not_turn_back_what_another_publisher_has_told():
     quantity = QUANTITIES[0]
     here, there = FEEDS[0], FEEDS[3]
     evaluator = Evaluator(condition_of((0, 1)))
-    first = evaluator.read(Entry(here, 1, (Reading(Order(20, *here), {quantity: 5}),), 20), now=0)
-    stale = evaluator.read(Entry(there, 1, (Reading(Order(10, *there), {quantity: 50}),), 20), now=0)
+    first = evaluator.read(LogEntry(here, 1, (EventReadings(Order(20, *here), {quantity: 5}),), 20), now=0)
+    stale = evaluator.read(LogEntry(there, 1, (EventReadings(Order(10, *there), {quantity: 50}),), 20), now=0)
     assert (len(first), stale) == (1, [])
     assert evaluator.bookmark().latest == {}
 
@@ -184,10 +184,10 @@ def test_waiting_ends_with_the_delay_and_what_comes_then_is_flagged():
     near, far = QUANTITIES[:2]
     evaluator = Evaluator(condition_of(("or", (0, 1), (1, 1))), max_delay=1.0)
     evaluator.expect(FEEDS[:2])
-    assert evaluator.read(Entry(FEEDS[0], 1, (Reading(Order(20, *FEEDS[0]), {near: 5}),), 20), now=0) == []
+    assert evaluator.read(LogEntry(FEEDS[0], 1, (EventReadings(Order(20, *FEEDS[0]), {near: 5}),), 20), now=0) == []
     assert evaluator.deadline == 1.0
     (overdue,) = evaluator.advance(now=1.0)
-    (late,) = evaluator.read(Entry(FEEDS[1], 1, (Reading(Order(10, *FEEDS[1]), {far: 5}),), 20), now=1.5)
+    (late,) = evaluator.read(LogEntry(FEEDS[1], 1, (EventReadings(Order(10, *FEEDS[1]), {far: 5}),), 20), now=1.5)
     assert (overdue.late, late.late, late.number) == (False, True, 2)
 
 
@@ -195,9 +195,9 @@ def test_a_log_with_a_hole_is_refused():
     condition = condition_of((0, 1))
     state = WatchState(condition.fingerprint)
     with pytest.raises(CorruptWatchLog, match="missing or doubled"):
-        state.advance(Message(condition.fingerprint, 2, order=Order(1)))
+        state.advance(WatchMessage(condition.fingerprint, 2, order=Order(1)))
     with pytest.raises(CorruptWatchLog, match="another condition"):
-        state.advance(Message("0" * 16, 1, order=Order(1)))
+        state.advance(WatchMessage("0" * 16, 1, order=Order(1)))
     with pytest.raises(CorruptWatchLog, match="another condition"):
         Evaluator(condition_of((0, 2)), state)
 

@@ -7,7 +7,7 @@ from composite_reference import QUANTITIES, Reference, condition_of, formulas, n
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.filters.composite import And, Condition, Or, Order, Predicate, Radius, Watch
+from thinwire.filters.composite import And, Condition, Or, Order, Predicate, Radius, WatchEvaluator
 
 A, B, C, D = 0, 1, 2, 3
 START = {A: 0, B: 0, C: 0}
@@ -24,19 +24,19 @@ def steps(watch, changes):
 
 @given(formulas(), streams())
 def test_a_watch_delivers_what_the_reference_does(formula, stream):
-    watch, reference = Watch(condition_of(formula)), Reference(formula)
+    watch, reference = WatchEvaluator(condition_of(formula)), Reference(formula)
     assert steps(watch, [dict([change]) for change in stream]) == [reference.step(dict([c])) for c in stream]
 
 
 @given(formulas(), st.lists(st.dictionaries(st.integers(0, 3), st.integers(-5, 5), min_size=1), max_size=15))
 def test_a_watch_of_ticks_delivers_what_the_reference_does(formula, ticks):
-    watch, reference = Watch(condition_of(formula)), Reference(formula)
+    watch, reference = WatchEvaluator(condition_of(formula)), Reference(formula)
     assert steps(watch, ticks) == [reference.step(tick) for tick in ticks]
 
 
 @given(formulas(), streams())
 def test_behind_every_event_the_condition_is_false_and_only_deliveries_change_what_is_held(formula, stream):
-    watch = Watch(condition_of(formula))
+    watch = WatchEvaluator(condition_of(formula))
     for n, (quantity, value) in enumerate(stream):
         before = watch.held
         delivery = watch.offer(QUANTITIES[quantity], value, Order(n))
@@ -56,29 +56,29 @@ def test_alternatives_of_conjunctions_and_conjunctions_of_alternatives_agree(str
     changes = [dict([change]) for change in stream]
     reference = Reference(every)
     assert condition_of(every) == condition_of(any_)
-    assert steps(Watch(condition_of(any_)), changes) == [reference.step(change) for change in changes]
+    assert steps(WatchEvaluator(condition_of(any_)), changes) == [reference.step(change) for change in changes]
 
 
 def test_the_condition_is_looked_at_behind_the_events_of_every_quantity():
     """An owner that looks only behind its own events would miss the second one."""
-    watch = Watch(condition_of(("and", (A, 1), (B, 1))), held({A: 0, B: 0}))
+    watch = WatchEvaluator(condition_of(("and", (A, 1), (B, 1))), held({A: 0, B: 0}))
     assert steps(watch, [{A: -2}, {B: -2}]) == [{}, {A: -2, B: -2}]
 
 
 def test_an_alternative_does_not_tell_again_what_the_subscriber_holds():
     """With state of its own, A and B would fire on a=2, which was delivered for A and C."""
-    watch = Watch(condition_of(("and", (A, 1), ("or", (B, 1), (C, 1)))), held(START))
+    watch = WatchEvaluator(condition_of(("and", (A, 1), ("or", (B, 1), (C, 1)))), held(START))
     assert steps(watch, [{A: 2, B: 0, C: 2}, {A: 2, B: 2, C: 0}]) == [{A: 2, C: 2}, {}]
 
 
 def test_an_alternative_counts_from_what_another_one_delivered():
     """With state of its own, A and C would still hold a=0 and say nothing."""
-    watch = Watch(condition_of(("and", (A, 1), ("or", (B, 1), (C, 1)))), held(START))
+    watch = WatchEvaluator(condition_of(("and", (A, 1), ("or", (B, 1), (C, 1)))), held(START))
     assert steps(watch, [{A: 2, B: 2, C: 0}, {A: 0, B: 2, C: 2}]) == [{A: 2, B: 2}, {A: 0, C: 2}]
 
 
 def test_a_quantity_is_unbounded_while_the_other_one_is_quiet():
-    watch = Watch(condition_of(("and", (A, 1), (B, 1))), held({A: 0, B: 0}))
+    watch = WatchEvaluator(condition_of(("and", (A, 1), (B, 1))), held({A: 0, B: 0}))
     assert steps(watch, [{A: value} for value in (5, 500, 50_000)]) == [{}, {}, {}]
 
 
@@ -98,7 +98,7 @@ def test_within_an_alternative_the_larger_threshold_rules_and_between_them_the_s
 
 
 def test_quantities_of_no_condition_are_passed_over():
-    watch = Watch(condition_of((A, 1)))
+    watch = WatchEvaluator(condition_of((A, 1)))
     assert watch.offer(QUANTITIES[B], 7, Order(1)) is None
     assert watch.latest == {}
 
@@ -106,4 +106,4 @@ def test_quantities_of_no_condition_are_passed_over():
 @pytest.mark.parametrize("value", [1.5, float("nan"), "3"])
 def test_a_value_is_a_whole_number_of_ticks(value):
     with pytest.raises(TypeError):
-        Watch(condition_of((A, 1))).offer(QUANTITIES[A], value, Order(1))
+        WatchEvaluator(condition_of((A, 1))).offer(QUANTITIES[A], value, Order(1))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import DemandError, NotFinite
 from thinwire.filters import greedy
-from thinwire.filters.greedy_filter import Tally
+from thinwire.filters.greedy_filter import ThresholdCounts
 from thinwire.filters.thresholds import nearest_ticks, ranged, ticks_of
 
 
@@ -15,7 +15,7 @@ from thinwire.filters.thresholds import nearest_ticks, ranged, ticks_of
 def test_counts_are_those_of_the_deliveries(drawn, thresholds, data):
     values = np.array(drawn)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(drawn)), max_size=4)))
-    tally = Tally(thresholds)
+    tally = ThresholdCounts(thresholds)
     for piece in np.split(values, cuts):
         tally.take(piece)
     assert tally.events == len(drawn)

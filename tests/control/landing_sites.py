@@ -11,11 +11,11 @@ import numpy as np
 
 from thinwire.brokers.protocol import Block, Span, Stored
 from thinwire.brokers.subjects import matches
-from thinwire.codec import LinkConfig, Publisher, Subscriber
+from thinwire.codec import StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.interned_values import source_text
 from thinwire.errors import PeerFault, UnknownLog
 from thinwire.schema import Event, Property, Schema
-from thinwire.topics.log_tables import Landing
+from thinwire.topics.log_tables import LogTable
 from thinwire.topics.names import REGISTRY, data_subject, key_subject, log_of, publisher_in
 from thinwire.topics.topic_documents import TopicDocument, encode
 from thinwire.topics.topic_settings import schema_key, topic_key
@@ -130,13 +130,13 @@ class Writing:
         *,
         seed: int = 0,
         incarnation: int = 1,
-        config: LinkConfig | None = None,
+        config: StreamConfig | None = None,
     ) -> None:
         self.name = name
         self.source = source
         self.chance = random.Random(f"{name}{seed}")
-        self.publisher = Publisher(
-            schema, name=name, incarnation=incarnation, config=config or LinkConfig(max_silence=5.0)
+        self.publisher = StreamEncoder(
+            schema, name=name, incarnation=incarnation, config=config or StreamConfig(max_silence=5.0)
         )
         self._frames: list[bytes] = self.publisher.start(0.0)
 
@@ -189,11 +189,11 @@ def row_of(event: Event, offset: int) -> Row:
 
 def expected(source: MemorySource, schemas: list[Schema]) -> list[Row]:
     """What a reader from the beginning gets, with the offset of the message that brought it."""
-    links: dict[str, Subscriber] = {}
+    links: dict[str, StreamDecoder] = {}
     rows: list[Row] = []
     for stored in source.messages[log_of(TOPIC)]:
         name = publisher_in(stored.subject)
-        link = links.setdefault(name, Subscriber(schemas, publisher=name))
+        link = links.setdefault(name, StreamDecoder(schemas, publisher=name))
         try:
             found = link.receive(stored.payload, now=0.0)
         except PeerFault:
@@ -202,7 +202,7 @@ def expected(source: MemorySource, schemas: list[Schema]) -> list[Row]:
     return rows
 
 
-def landed(landing: Landing, first: int, last: int, state: bytes | None = None) -> list[Row]:
+def landed(landing: LogTable, first: int, last: int, state: bytes | None = None) -> list[Row]:
     names = ["time", "room", "t", "n", "state", "_publisher", "_source", "_ordinal", "_offset", "_virtual", "_bound"]
     rows = [row for batch in landing.rows(first, last, state) for row in batch.select(names).to_pylist()]
     return [tuple(row[name] for name in names) for row in rows]

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_translator_plan import ROOMS, asking, topic
 
-from thinwire.services.registry.registry_state import Voices
-from thinwire.services.translator.subscription_groups import Judge
+from thinwire.services.registry.registry_state import DistinctDemands
+from thinwire.services.translator.subscription_groups import ChannelDecider
 from thinwire.topics.tolerance_budget import budget
 
 WANTED = st.none() | st.builds(
@@ -19,7 +19,7 @@ CHANGES = st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), WANTED), max_si
 
 @given(CHANGES)
 def test_a_judge_that_hears_of_changes_says_what_one_says_who_looks_at_all(rounds):
-    judge, present = Judge(), topic()
+    judge, present = ChannelDecider(), topic()
     before = judge.verdicts(present)
     for changes in rounds:
         for identity, wanted in changes:
@@ -27,7 +27,7 @@ def test_a_judge_that_hears_of_changes_says_what_one_says_who_looks_at_all(round
             if wanted is not None:
                 present.subscriptions[identity] = asking(identity, **wanted)
         said = judge.verdicts(present, {identity for identity, _ in changes} | {"rooms"})
-        assert list(said.items()) == list(Judge().verdicts(present).items())
+        assert list(said.items()) == list(ChannelDecider().verdicts(present).items())
         if said == before and list(said) == list(before):
             before = said
     assert judge.verdicts(present, set()) is judge.verdicts(present, {"nobody"})
@@ -35,11 +35,11 @@ def test_a_judge_that_hears_of_changes_says_what_one_says_who_looks_at_all(round
 
 @given(CHANGES)
 def test_what_is_asked_of_publishers_needs_each_demand_once(rounds):
-    voices, asked = Voices(), {}
+    voices, asked = DistinctDemands(), {}
     for identity, wanted in (change for changes in rounds for change in changes):
         before = asked.pop(identity, None)
         if wanted is not None:
             asked[identity] = asking(identity, **wanted)
-        voices.hear(before, asked.get(identity))
-        assert budget(ROOMS, voices.asking()) == budget(ROOMS, asked.values())
-        assert len(voices.asking()) == len({str(one.tolerance["t"]) for one in asked.values()})
+        voices.update_subscription(before, asked.get(identity))
+        assert budget(ROOMS, voices.list_demands()) == budget(ROOMS, asked.values())
+        assert len(voices.list_demands()) == len({str(one.tolerance["t"]) for one in asked.values()})

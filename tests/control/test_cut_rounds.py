@@ -12,7 +12,7 @@ from thinwire.codec import stream_encoder as publisher
 from thinwire.schema import Property, Schema
 from thinwire.services.translator.translator_recovery import bring_decoders
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import Inlet
+from thinwire.topics.log_decoder import LogDecoder
 from thinwire.topics.log_position import unseal
 from thinwire.topics.names import log_of, publisher_subjects
 from thinwire.wire import FrameKind, split
@@ -69,16 +69,16 @@ async def _succeed(broker, log, one, told, cut):
     first.open(one)
     for stored in log.messages[:told]:
         first.receive(stored)
-    first.tell_silence()
+    first.send_suppressed()
     channels = Channels(log)
     channels.messages = first.take(LIMIT)
     place = channels.ends(one.id)["p1"].offset + 1
     assert (place <= told) == (told - 1 in cut[1:]), "a channel has nothing to tell of the rest of a round"
     view = SimpleNamespace(name="rooms", learn=None)
-    decoders = await bring_decoders(broker, view, Inlet(log.schemas()), place)
+    decoders = await bring_decoders(broker, view, LogDecoder(log.schemas()), place)
     assert decoders.first == (cut[0] + 1 if told - 1 in cut else place)
-    assert decoders.inlet.links["p1"].state is State.READY
-    second = log.translation(2, inlet=decoders.inlet)
+    assert decoders.log_decoder.links["p1"].state is State.READY
+    second = log.translation(2, log_decoder=decoders.log_decoder)
     second.open(one, channels.ends(one.id))
     for stored in log.messages[decoders.first - 1 :]:
         second.receive(stored)

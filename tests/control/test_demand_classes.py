@@ -15,7 +15,7 @@ from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.static_properties import factored
 from thinwire.topics.tolerance_budget import check_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
 PLANT = Schema(
     "plant",
@@ -176,7 +176,7 @@ def test_what_is_left_and_what_the_log_is_off_are_never_more_than_the_tolerance(
         off = next(before for before in over.rules if before.property is p)
         wanted = allowed(PLANT, p, one)
         assert rule.bound <= max(float(wanted), off.bound), p.name
-        if rule.lane is Lane.TICK and p.idle_band is None:
+        if rule.lane is EncodingKind.TICK and p.idle_band is None:
             room = max(Fraction(0), wanted - off.tolerance * tick_size(p))
             assert rule.tolerance == room // tick_size(p), p.name
 

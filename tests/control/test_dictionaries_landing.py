@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from landing_sites import MemorySource
 
-from thinwire.codec import LinkConfig, Publisher
+from thinwire.codec import StreamConfig, StreamEncoder
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import DataLoss
 from thinwire.schema import Property, Schema, opaque
 from thinwire.topics.dictionary_store import pieces
-from thinwire.topics.log_tables import Landing
+from thinwire.topics.log_tables import LogTable
 from thinwire.topics.names import DICTIONARIES, data_subject, key_subject, log_of
 from thinwire.wire import begins_round, join
 
@@ -22,7 +22,7 @@ SHARED = [
     Dictionary(SAID.encode(), "zstd", level=3, largest=256),
     Dictionary(SAID.encode()[::-1], "zlib", level=6, largest=256),
 ]
-QUIET = LinkConfig(max_silence=1e9, key_frame_interval=1e9)
+QUIET = StreamConfig(max_silence=1e9, key_frame_interval=1e9)
 NOTES = Schema("notes", [Property("room", "string", "dimension"), Property("said", "string"), Property("n", "integer")])
 
 
@@ -43,7 +43,7 @@ def keep(source: MemorySource, dictionary: Dictionary, under: Dictionary | None 
 def written() -> MemorySource:
     source = MemorySource()
     source.register(NOTES)
-    out = Publisher(NOTES, QUIET, name="p1", compiled=False)
+    out = StreamEncoder(NOTES, QUIET, name="p1", compiled=False)
     append(source, "notes", out.start(0.0))
     for n in range(40):
         frames = out.use(SHARED[n // 10 % 2], 7) if n % 10 == 0 else []
@@ -54,7 +54,7 @@ def written() -> MemorySource:
 
 
 def landed(source: MemorySource, topic: str, first: int = 1, *, fail: bool = True) -> list[dict[str, Any]]:
-    landing = Landing(source, topic, fail_on_data_loss=fail)
+    landing = LogTable(source, topic, fail_on_data_loss=fail)
     return [row for batch in landing.rows(first, source.span(log_of(topic)).last) for row in batch.to_pylist()]
 
 
@@ -91,7 +91,7 @@ def test_a_log_of_bytes() -> None:
     topic, source = "machine.raw", MemorySource()
     source.register(opaque(topic))
     keep(source, SHARED[0])
-    out = Publisher(opaque(topic), QUIET, name="p1")
+    out = StreamEncoder(opaque(topic), QUIET, name="p1")
     append(source, topic, out.start(0.0) + out.use(SHARED[0], 1))
     for n in range(5):
         append(source, topic, out.send(f"{SAID}, {n}".encode(), 0.0))

@@ -5,8 +5,8 @@ import asyncio
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary_transfer import pack
-from thinwire.topics.dictionary_documents import Kept, Said, kept_key
-from thinwire.topics.dictionary_retention import MARGIN, Unattended
+from thinwire.topics.dictionary_documents import DictionaryReference, StoredDictionaries, kept_key
+from thinwire.topics.dictionary_retention import MARGIN, PublisherDictionaryStore
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES, log_of, publisher_subjects
 
@@ -19,7 +19,7 @@ def made(n):
 
 
 def said(dictionary, expires, parent=None):
-    return Said(dictionary.hash.hex(), expires, parent.hash.hex() if parent else "")
+    return DictionaryReference(dictionary.hash.hex(), expires, parent.hash.hex() if parent else "")
 
 
 def story(tell):
@@ -28,14 +28,14 @@ def story(tell):
         async with LocalBroker(server) as broker, LocalBroker(server) as other:
             await broker.open_log(log_of(TOPIC), [publisher_subjects(TOPIC)])
             bucket = await broker.bucket(DICTIONARIES)
-            await tell(Unattended(broker, TOPIC), Unattended(other, TOPIC), bucket)
+            await tell(PublisherDictionaryStore(broker, TOPIC), PublisherDictionaryStore(other, TOPIC), bucket)
 
     asyncio.run(told())
 
 
 async def kept(bucket):
     entry = await bucket.get(kept_key(TOPIC))
-    return {one.hash: one for one in Kept.decode(entry.value).dictionaries} if entry else {}
+    return {one.hash: one for one in StoredDictionaries.decode(entry.value).dictionaries} if entry else {}
 
 
 def test_several_publishers_write_into_one_document():

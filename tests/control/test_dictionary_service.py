@@ -10,15 +10,21 @@ from registry_sites import until
 from translator_sites import KINDS, site
 
 from thinwire.brokers.protocol import Retention
-from thinwire.codec import Publisher
+from thinwire.codec import StreamEncoder
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import BrokerUnavailable, CorruptDictionary
 from thinwire.schema import opaque
 from thinwire.services.dictionary_trainer.dictionary_service import DictionaryService
-from thinwire.services.dictionary_trainer.topic_sampler import Habits
+from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings
 from thinwire.services.leased_service import chosen
-from thinwire.topics.dictionary_documents import InUse, Kept, Said, in_use_key, kept_key
-from thinwire.topics.dictionary_metadata import TopicShelf
+from thinwire.topics.dictionary_documents import (
+    ActiveDictionaries,
+    DictionaryReference,
+    StoredDictionaries,
+    in_use_key,
+    kept_key,
+)
+from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_sampler import Terms
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.leases import LeaseDocument, lease_key
@@ -36,7 +42,7 @@ from thinwire.topics.topic_settings import Settings
 from thinwire.wire import begins_round, join
 
 TERM = 0.4
-HABITS = Habits(terms=Terms(latency=0.5, shortest=60.0, longest=600.0), pulse=0.02)
+HABITS = SamplerSettings(terms=Terms(latency=0.5, shortest=60.0, longest=600.0), pulse=0.02)
 _numbers = count()
 
 
@@ -66,7 +72,7 @@ def run(tell, kind="memory", patience=120.0):
 @asynccontextmanager
 async def running(broker, **options):
     """A dictionary service as a task that ends well."""
-    service = DictionaryService(broker, **({"lease": TERM, "habits": HABITS} | options))
+    service = DictionaryService(broker, **({"lease": TERM, "settings": HABITS} | options))
     task = asyncio.create_task(service.run())
     try:
         await service.ready()
@@ -81,8 +87,8 @@ class Notes:
 
     def __init__(self, broker, bucket, registry, topic):
         self.broker, self.bucket, self.registry, self.topic = broker, bucket, registry, topic
-        self.shelf = TopicShelf(bucket, topic)
-        self.out = Publisher(opaque(topic), name="p", compiled=False)
+        self.shelf = DictionaryMetadata(bucket, topic)
+        self.out = StreamEncoder(opaque(topic), name="p", compiled=False)
         self.heard = []
         self.said = 0
 
@@ -98,7 +104,7 @@ class Notes:
         return notes
 
     async def hear(self, subject, payload):
-        self.heard.append(InUse.decode(payload))
+        self.heard.append(ActiveDictionaries.decode(payload))
 
     async def say(self, frames):
         for frame in frames if len(frames) == 1 or begins_round(frames[0]) else [join(frames)]:
@@ -145,7 +151,7 @@ def test_killed_another_goes_on_from_the_store():
     async def tell(broker, connect):
         notes = await Notes.begin(broker)
         own = await connect()
-        task = asyncio.create_task(DictionaryService(own, lease=TERM, habits=HABITS).run())
+        task = asyncio.create_task(DictionaryService(own, lease=TERM, settings=HABITS).run())
         await notes.publish(100)
         document = await until(notes.in_use)
         await notes.say(notes.out.use(await notes.shelf.store.get(document.dictionaries[0].name), 9))
@@ -182,7 +188,9 @@ def test_slots_that_were_bound_before_are_found_out():
         await notes.say(notes.out.use(shared, 7))
         await notes.publish(20)
         offset = (await broker.span(log_of(notes.topic))).last
-        await notes.bucket.put(in_use_key(notes.topic), InUse(notes.topic, 1, seen=5000, offset=offset).encode())
+        await notes.bucket.put(
+            in_use_key(notes.topic), ActiveDictionaries(notes.topic, 1, seen=5000, offset=offset).encode()
+        )
         async with running(await connect()) as service:
             work = await until(lambda: at_work(service, notes.topic))
             await notes.publish(10)
@@ -227,9 +235,9 @@ def test_who_finds_that_another_wrote_takes_that_up():
             await until(lambda: at_work(service, notes.topic))
             other = Dictionary(note(1) * 4, "zlib", level=6, largest=256)
             await DictionaryStore(notes.bucket).put(other)
-            said = Said(other.hash.hex(), 1 << 40)
-            await notes.bucket.put(in_use_key(notes.topic), InUse(notes.topic, 7, (said,)).encode())
-            await notes.bucket.put(kept_key(notes.topic), Kept(notes.topic, (said,)).encode())
+            said = DictionaryReference(other.hash.hex(), 1 << 40)
+            await notes.bucket.put(in_use_key(notes.topic), ActiveDictionaries(notes.topic, 7, (said,)).encode())
+            await notes.bucket.put(kept_key(notes.topic), StoredDictionaries(notes.topic, (said,)).encode())
             await notes.publish(100)
 
             async def taken_up():
@@ -296,10 +304,12 @@ def test_what_the_log_cannot_need_any_more_is_deleted():
         store = DictionaryStore(notes.bucket)
         for dictionary in (old, older):
             await store.put(dictionary)
-        kept = Kept(notes.topic, (Said(older.hash.hex(), 1000), Said(old.hash.hex(), 1 << 40)))
+        kept = StoredDictionaries(
+            notes.topic, (DictionaryReference(older.hash.hex(), 1000), DictionaryReference(old.hash.hex(), 1 << 40))
+        )
         await notes.bucket.put(kept_key(notes.topic), kept.encode())
-        habits = replace(HABITS, tidy=0.1)
-        async with running(await connect(), habits=habits):
+        settings = replace(HABITS, tidy=0.1)
+        async with running(await connect(), settings=settings):
             for _ in range(6):
                 await notes.publish(1)
             await until(lambda: gone(store, older))
@@ -315,7 +325,7 @@ def test_what_the_log_cannot_need_any_more_is_deleted():
 def test_what_the_store_lost_is_stored_again():
     async def tell(broker, connect):
         notes = await Notes.begin(broker)
-        async with running(await connect(), habits=replace(HABITS, tidy=0.1)):
+        async with running(await connect(), settings=replace(HABITS, tidy=0.1)):
             await notes.publish(100)
             said = (await until(notes.in_use)).dictionaries[0]
             store = DictionaryStore(notes.bucket)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.codec import Publisher
+from thinwire.codec import StreamEncoder
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.dictionary_transfer import unpack
@@ -19,14 +19,14 @@ from thinwire.services.leased_service import chosen
 from thinwire.topics.dictionary_documents import (
     DECISIONS,
     MAX_SAID,
+    ActiveDictionaries,
     Decision,
-    InUse,
-    Kept,
-    Said,
+    DictionaryReference,
+    StoredDictionaries,
     decode_decisions,
     encode_decisions,
 )
-from thinwire.topics.dictionary_retention import MARGIN, dispensable
+from thinwire.topics.dictionary_retention import MARGIN, find_unneeded
 from thinwire.topics.dictionary_sampler import Sampler, Terms
 from thinwire.topics.dictionary_store import MAX_CHAIN, Bodies
 from thinwire.wire import join
@@ -56,7 +56,7 @@ class Scripted(OneByOne):
 
 
 def sampler(*proposals, **given):
-    return Sampler(Scripted(*proposals), InUse("notes"), Kept("notes"), terms=TERMS, **given)
+    return Sampler(Scripted(*proposals), ActiveDictionaries("notes"), StoredDictionaries("notes"), terms=TERMS, **given)
 
 
 def act(one, now):
@@ -74,7 +74,7 @@ def test_a_new_one_is_stored_with_its_documents_and_outlives_the_one_before():
     assert action.decision.travels == len(action.travelling.body) > 0
     assert (action.in_use.version, one.present) == (1, first)
     action = act(one, 60.0)
-    assert action.in_use.dictionaries == (Said(second.hash.hex(), 1051, first.hash.hex()),)
+    assert action.in_use.dictionaries == (DictionaryReference(second.hash.hex(), 1051, first.hash.hex()),)
     assert [said.hash for said in action.kept.dictionaries] == [first.hash.hex(), second.hash.hex()]
     assert unpack(action.travelling.body, second.hash, first).content == second.content
 
@@ -126,7 +126,7 @@ def test_what_the_policy_prolongs_lives_as_long_as_it_says_at_the_pace_seen():
     act(one, 0.0)
     for n in range(11):
         one.offer([b"a message"] * 10, n, float(n))
-    assert one.pace == 11.0
+    assert one.message_rate == 11.0
     action = act(one, 12.0)
     assert (action.decision.kind, action.decision.expires) == ("prolong", 285)
     assert action.decision.why == {"lost": 0.5}
@@ -167,8 +167,8 @@ def test_one_that_comes_again_is_not_told_as_a_change_of_itself():
 
 
 def test_what_the_store_has_lost_is_withdrawn():
-    in_use = InUse("notes", 7, (Said("a" * 32, 1 << 40),))
-    one = Sampler(Scripted(), in_use, Kept("notes", in_use.dictionaries), None, terms=TERMS)
+    in_use = ActiveDictionaries("notes", 7, (DictionaryReference("a" * 32, 1 << 40),))
+    one = Sampler(Scripted(), in_use, StoredDictionaries("notes", in_use.dictionaries), None, terms=TERMS)
     action = act(one, 5.0)
     assert (action.decision.kind, action.in_use.version, action.in_use.dictionaries) == ("withdraw", 8, ())
     assert one.decide(6.0) is None
@@ -178,10 +178,10 @@ def test_another_goes_on_where_one_left_off():
     one = sampler(Replace(dictionary(1), 10))
     one.offer([b"a message"] * 7, 5, 1.0)
     action = act(one, 2.0)
-    again = InUse.decode(action.in_use.encode())
+    again = ActiveDictionaries.decode(action.in_use.encode())
     assert (again.seen, again.offset) == (7, 5)
     ours = policy("ours", Topology(3, 2))
-    other = Sampler(ours, again, Kept.decode(action.kept.encode()), dictionary(1), terms=TERMS)
+    other = Sampler(ours, again, StoredDictionaries.decode(action.kept.encode()), dictionary(1), terms=TERMS)
     assert (other.seen, other.offset) == (7, 5)
     other.offer([SHARED] * 10, 15, 3.0)
     assert other.decide(4.0) is None, "it knows that there is one"
@@ -190,8 +190,8 @@ def test_another_goes_on_where_one_left_off():
 
 
 def test_a_full_shelf_takes_no_more():
-    kept = Kept("notes", tuple(Said(f"{n:032x}", 10) for n in range(MAX_SAID)))
-    one = Sampler(Scripted(Replace(dictionary(1), 10)), InUse("notes"), kept, terms=TERMS)
+    kept = StoredDictionaries("notes", tuple(DictionaryReference(f"{n:032x}", 10) for n in range(MAX_SAID)))
+    one = Sampler(Scripted(Replace(dictionary(1), 10)), ActiveDictionaries("notes"), kept, terms=TERMS)
     assert one.decide(0.0) is None
     assert one.decisions[-1].why["limit"] == MAX_SAID
 
@@ -221,12 +221,20 @@ def test_versions_and_expiries_never_go_back(steps):
 
 def test_only_what_no_message_can_need_is_dispensable():
     a, b, c, d = (letter * 32 for letter in "abcd")
-    kept = Kept("notes", (Said(a, 100), Said(b, 200, a), Said(c, 300), Said(d, 400, c)))
-    in_use = InUse("notes", 3, (Said(d, 400, c),))
-    assert dispensable(kept, in_use, 150 + MARGIN) == []
-    assert dispensable(kept, in_use, 201 + MARGIN) == [a, b]
-    assert dispensable(kept, in_use, 10_000 + MARGIN) == [a, b], "the one in use needs its parent"
-    assert dispensable(kept, InUse("notes"), 10_000 + MARGIN) == [a, b, c, d]
+    kept = StoredDictionaries(
+        "notes",
+        (
+            DictionaryReference(a, 100),
+            DictionaryReference(b, 200, a),
+            DictionaryReference(c, 300),
+            DictionaryReference(d, 400, c),
+        ),
+    )
+    in_use = ActiveDictionaries("notes", 3, (DictionaryReference(d, 400, c),))
+    assert find_unneeded(kept, in_use, 150 + MARGIN) == []
+    assert find_unneeded(kept, in_use, 201 + MARGIN) == [a, b]
+    assert find_unneeded(kept, in_use, 10_000 + MARGIN) == [a, b], "the one in use needs its parent"
+    assert find_unneeded(kept, ActiveDictionaries("notes"), 10_000 + MARGIN) == [a, b, c, d]
 
 
 def test_a_thousand_topics_are_spread_evenly_over_three():
@@ -244,16 +252,24 @@ def test_decisions_come_back_and_only_the_last_are_kept():
 @pytest.mark.parametrize(
     ("kind", "document", "complaint"),
     [
-        (InUse, {"topic": "no good", "version": 1}, "topic"),
-        (InUse, {"topic": "notes", "version": -1}, "version"),
-        (InUse, {"topic": "notes", "dictionaries": [{"hash": "xyz", "expires": 1}]}, "hash"),
-        (InUse, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1e9}]}, "expires"),
-        (InUse, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1 << 70}]}, "expires"),
-        (InUse, {"topic": "notes", "dictionaries": [{"expires": 1}]}, "hash"),
-        (InUse, {"topic": "notes", "dictionaries": [7]}, "dictionaries"),
-        (InUse, {"topic": "notes", "dictionaries": {}}, "dictionaries"),
-        (Kept, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1}] * 2000}, "dictionaries"),
-        (Kept, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1, "parent": "b"}]}, "parent"),
+        (ActiveDictionaries, {"topic": "no good", "version": 1}, "topic"),
+        (ActiveDictionaries, {"topic": "notes", "version": -1}, "version"),
+        (ActiveDictionaries, {"topic": "notes", "dictionaries": [{"hash": "xyz", "expires": 1}]}, "hash"),
+        (ActiveDictionaries, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1e9}]}, "expires"),
+        (ActiveDictionaries, {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1 << 70}]}, "expires"),
+        (ActiveDictionaries, {"topic": "notes", "dictionaries": [{"expires": 1}]}, "hash"),
+        (ActiveDictionaries, {"topic": "notes", "dictionaries": [7]}, "dictionaries"),
+        (ActiveDictionaries, {"topic": "notes", "dictionaries": {}}, "dictionaries"),
+        (
+            StoredDictionaries,
+            {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1}] * 2000},
+            "dictionaries",
+        ),
+        (
+            StoredDictionaries,
+            {"topic": "notes", "dictionaries": [{"hash": "a" * 32, "expires": 1, "parent": "b"}]},
+            "parent",
+        ),
     ],
 )
 def test_documents_that_cannot_be_right_are_refused_by_field(kind, document, complaint):
@@ -263,7 +279,7 @@ def test_documents_that_cannot_be_right_are_refused_by_field(kind, document, com
 
 @given(st.binary(max_size=200))
 def test_garbage_is_no_document(value):
-    for decode in (InUse.decode, Kept.decode, decode_decisions):
+    for decode in (ActiveDictionaries.decode, StoredDictionaries.decode, decode_decisions):
         with pytest.raises(RegistryError):
             decode(value)
 
@@ -281,7 +297,7 @@ def frames_of(publisher, payloads, now=0.0):
 def test_bodies_are_what_was_said_however_it_was_packed():
     known = {d.hash: d for d in (dictionary(1, "zstd"), dictionary(2))}
     bodies = Bodies(known.get)
-    out = Publisher(opaque("notes"), name="p", compiled=False)
+    out = StreamEncoder(opaque("notes"), name="p", compiled=False)
     said = [SHARED + b"%d" % n for n in range(6)]
     frames = out.start(0.0) + frames_of(out, said[:2])
     for n, shared in enumerate(known.values()):
@@ -292,7 +308,7 @@ def test_bodies_are_what_was_said_however_it_was_packed():
 
 
 def test_what_cannot_be_unpacked_is_passed_over_and_noted():
-    shared, out = dictionary(1), Publisher(opaque("notes"), name="p", compiled=False)
+    shared, out = dictionary(1), StreamEncoder(opaque("notes"), name="p", compiled=False)
     out.start(0.0)
     binding, packed = out.use(shared, 7), frames_of(out, [SHARED, SHARED])
     late = Bodies({}.get)

@@ -9,7 +9,7 @@ from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.dictionaries import Dictionary, Facts
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import CorruptDictionary
-from thinwire.topics.dictionary_store import MAX_CHAIN, PIECE, DictionaryStore, Known, fetched, pieces
+from thinwire.topics.dictionary_store import MAX_CHAIN, PIECE, DictionaryCache, DictionaryStore, fetched, pieces
 from thinwire.wire import varint
 
 SMALL = Dictionary(b"small", "zlib", level=6, largest=64, facts=Facts(10, 1000, 80.5))
@@ -89,7 +89,7 @@ def test_a_store_that_lies():
 
 
 def test_a_reader_keeps_what_it_used_last():
-    known = Known(limit=25)
+    known = DictionaryCache(limit=25)
     made = [Dictionary(bytes((n,)) * 10, "zlib", 6, 64) for n in range(4)]
     for dictionary in made[:2]:
         known.keep(dictionary)
@@ -116,7 +116,7 @@ def test_changes_are_read_through_those_before_them():
         assert (await store.get(line[-1].hash)).content == line[-1].content
         assert fetched(line[-1].hash, (await documents(bucket)).get).content == line[-1].content
         before = store.received
-        known = Known()
+        known = DictionaryCache()
         known.keep(line[-2])
         assert (await store.get(line[-1].hash, known.find)).content == line[-1].content
         assert store.received - before < 100, "who has the parent reads the change alone"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.errors import RegistryError
 from thinwire.schema import Property, Schema
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode, encode
@@ -71,7 +71,7 @@ def test_what_a_newer_client_says_more_is_left_alone(document):
 @given(configs)
 def test_a_configuration_is_a_link_configuration_and_back(document):
     link = document.link_config()
-    assert isinstance(link, LinkConfig)
+    assert isinstance(link, StreamConfig)
     assert ConfigDocument.of(document.topic, document.wanted, link) == document
     assert ConfigDocument.decode(encode(document)) == document
 

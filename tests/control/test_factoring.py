@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Publisher, Subscriber
+from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import EventRejected, RegistryError, SchemaError, UnknownFacts
 from thinwire.schema import Event, Property, Schema, changes, compatible, flatten, from_turtle, to_turtle
 from thinwire.testing.strategies import events_of
@@ -57,8 +57,8 @@ def test_what_was_split_is_joined_again(raw):
 
 def test_through_a_link():
     factoring, known = Factoring(SCHEMA), {}
-    publisher = Publisher(factoring.on_wire, name="p", now=0.0, compiled=False)
-    subscriber = Subscriber([factoring.on_wire], publisher="p", compiled=False)
+    publisher = StreamEncoder(factoring.on_wire, name="p", now=0.0, compiled=False)
+    subscriber = StreamDecoder([factoring.on_wire], publisher="p", compiled=False)
     frames, sizes, truth = publisher.start(0.0), [], []
     for count in range(20):
         event = {"time": count, "id": "m1", "maker": {"name": "Acme", "year": 1999}, "t": 20.5, "weight": 2.5}
@@ -172,7 +172,7 @@ def test_what_could_not_be_stored_is_told_again():
     factoring = Factoring(SCHEMA)
     event = {"time": 1, "id": "x", "weight": 5.0}
     _, key, facts = factoring.split(event)
-    factoring.untold(key)
+    factoring.mark_unsent(key)
     assert factoring.split(event)[1:] == (key, facts)
     assert factoring.split(event)[2] is None
 

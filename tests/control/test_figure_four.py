@@ -17,7 +17,7 @@ from copy import deepcopy
 import pytest
 from translating_sites import Log, Reader
 
-from thinwire.codec import Subscriber
+from thinwire.codec import StreamDecoder
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_position import unseal
@@ -82,12 +82,14 @@ def channels(log):
 
 def sent_values(messages, schema):
     """The temperature in each event's frame, None where it was not sent; read by a link that only looks."""
-    reader = Subscriber([schema], publisher="p", compiled=False)
+    reader = StreamDecoder([schema], publisher="p", compiled=False)
     values = []
     for frame in (frame for message in messages for frame in split(message)):
         kind = read(frame).kind
         partial = (
-            compact.decode(read(frame).body, False, deepcopy(reader.replica.link)) if kind == FrameKind.DATA else None
+            compact.decode(read(frame).body, False, deepcopy(reader.decoder_state.link))
+            if kind == FrameKind.DATA
+            else None
         )
         told = [thing for thing in reader.receive(frame, now=0) if isinstance(thing, Event)]
         if not told:

@@ -57,7 +57,7 @@ def both(log, moves, limit=LIMIT, **others):
             translation.receive(stored)
             if stored.offset % 3 == 0:
                 messages += translation.take(limit)
-        translation.tell_silence()
+        translation.send_suppressed()
         messages += translation.take(limit)
         counts = {name: vars(one) for name, one in translation.counts.classes.items()}
         told.append((by_channel(messages), counts, dict(translation.problems), translation.counts.encodings))
@@ -73,7 +73,9 @@ def moves(draw, classes, messages):
         found[min(begins, draw(st.integers(1, messages)))].append(("open", one))
         for _ in range(draw(st.integers(0, 2))):
             at = draw(st.integers(1, messages))
-            found[at].append(draw(st.sampled_from([("answer", one.id), ("tell_silence", one.id), ("close", one.id)])))
+            found[at].append(
+                draw(st.sampled_from([("answer", one.id), ("send_suppressed", one.id), ("close", one.id)]))
+            )
     return dict(found)
 
 
@@ -115,14 +117,14 @@ def test_each_is_told_what_greedy_delivers(steps, tolerances):
 
 def looks(translation, log, first):
     """How many channels look at each message from here on."""
-    shown, found, tell = [], [], Channel.tell
+    shown, found, tell = [], [], Channel.encode_event
 
     def counted(self, event, told):
         shown.append(self)
         tell(self, event, told)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Channel, "tell", counted)
+        patch.setattr(Channel, "encode_event", counted)
         for stored in log.messages[first:]:
             before = len(shown)
             translation.receive(stored)

@@ -3,10 +3,10 @@
 import pytest
 from translating_sites import Log
 
-from thinwire.codec import Missed
+from thinwire.codec import EventsMissed
 from thinwire.errors import UnknownSchema
 from thinwire.schema import Property, Schema
-from thinwire.topics.log_decoder import Inlet
+from thinwire.topics.log_decoder import LogDecoder
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 
@@ -17,12 +17,12 @@ def test_an_error_of_one_link_takes_nothing_of_the_others_with_it():
     log.publish("p1", {"room": "a", "t": 21.0})  # which the log has not kept for this reader
     log.live("p2")
     log.publish("p1", {"room": "a", "t": 22.0})
-    inlet = Inlet(known.get)
+    log_decoder = LogDecoder(known.get)
     for stored in log.messages[:2]:
-        inlet.receive(stored, 0.0)
+        log_decoder.receive(stored, 0.0)
     known.clear()
     with pytest.raises(UnknownSchema):
-        inlet.receive(log.messages[3], 0.0)
+        log_decoder.receive(log.messages[3], 0.0)
     known[ROOMS.fingerprint] = ROOMS
-    assert inlet.pass_on(log.messages[3], 0.0) == []
-    assert inlet.receive(log.messages[4], 0.0) == [Missed("p1", None, None, None, "gap")]
+    assert log_decoder.pass_on(log.messages[3], 0.0) == []
+    assert log_decoder.receive(log.messages[4], 0.0) == [EventsMissed("p1", None, None, None, "gap")]

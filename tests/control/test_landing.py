@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from landing_sites import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
 
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.errors import CoarserThanAsked, DataLoss, UnknownTopic
-from thinwire.topics.log_tables import Landing, Range, frames
+from thinwire.topics.log_tables import LogTable, Range, frames
 from thinwire.topics.names import log_of
 
 LOG = log_of(TOPIC)
-COARSE = LinkConfig(demand=Demand(tolerance={"t": 0.5, "time": 5_000}), max_silence=40.0)
+COARSE = StreamConfig(demand=Demand(tolerance={"t": 0.5, "time": 5_000}), max_silence=40.0)
 
 
 def written(count: int = 400, publishers: int = 2, seed: int = 0, every: int = 97) -> MemorySource:
@@ -52,7 +52,7 @@ def ends_of(source: MemorySource) -> tuple[int, int]:
 
 def test_a_whole_log_is_what_a_reader_from_the_beginning_gets() -> None:
     source = written()
-    rows = landed(Landing(source, TOPIC), *ends_of(source))
+    rows = landed(LogTable(source, TOPIC), *ends_of(source))
     assert len(rows) >= 390
     assert in_order(rows) == in_order(expected(source, [rooms()]))
 
@@ -63,7 +63,7 @@ def test_any_range_has_its_own_rows_and_no_others(seed: int, data: st.DataObject
     source = written(seed=seed)
     first, last = ends_of(source)
     cut = sorted(data.draw(st.lists(st.integers(first, last), min_size=2, max_size=2)))
-    rows = landed(Landing(source, TOPIC), *cut)
+    rows = landed(LogTable(source, TOPIC), *cut)
     wanted = [row for row in expected(source, [rooms()]) if cut[0] <= row[8] <= cut[1]]
     assert in_order(rows) == in_order(wanted)
 
@@ -75,7 +75,7 @@ def test_the_next_range_goes_on_with_the_state_of_the_last_and_reads_nothing_twi
     first, last = ends_of(source)
     rows, state, read = [], None, 0
     for start in range(first, last + 1, width):
-        landing = Landing(source, TOPIC)
+        landing = LogTable(source, TOPIC)
         rows += landed(landing, start, min(start + width - 1, last), state)
         state = landing.state()
         read += landing.counted.run_up
@@ -86,31 +86,31 @@ def test_the_next_range_goes_on_with_the_state_of_the_last_and_reads_nothing_twi
 def test_a_state_of_another_place_or_another_log_is_left_aside() -> None:
     source = written()
     first, last = ends_of(source)
-    landing = Landing(source, TOPIC)
+    landing = LogTable(source, TOPIC)
     landed(landing, first, 50)
     state = landing.state()
     assert state is not None
     wanted = [row for row in expected(source, [rooms()]) if row[8] >= 80]
     other = written(seed=9)
     spoilt = state[:-1] + bytes([state[-1] ^ 1])
-    assert in_order(landed(Landing(source, TOPIC), 80, last, state)) == in_order(wanted)
-    assert in_order(landed(Landing(source, TOPIC), 51, last, spoilt)) == in_order(
+    assert in_order(landed(LogTable(source, TOPIC), 80, last, state)) == in_order(wanted)
+    assert in_order(landed(LogTable(source, TOPIC), 51, last, spoilt)) == in_order(
         [row for row in expected(source, [rooms()]) if row[8] >= 51]
     )
     other.messages[LOG] = [stored._replace(time=stored.time + 7) for stored in other.messages[LOG]]
     wanted = [row for row in expected(other, [rooms()]) if row[8] >= 51]
-    assert in_order(landed(Landing(other, TOPIC), 51, ends_of(other)[1], state)) == in_order(wanted)
+    assert in_order(landed(LogTable(other, TOPIC), 51, ends_of(other)[1], state)) == in_order(wanted)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
 def test_parts_make_up_the_range_and_their_run_ups_are_short(parts: int) -> None:
     source = written(4_000, publishers=1, every=150)
     first, last = ends_of(source)
-    ranges = Landing(source, TOPIC).split(first, last, parts)
+    ranges = LogTable(source, TOPIC).split(first, last, parts)
     assert len(ranges) == parts
     assert [one.first for one in ranges] == [first, *(one.last + 1 for one in ranges[:-1])]
     assert ranges[-1].last == last
-    landings = [Landing(source, TOPIC) for _ in ranges]
+    landings = [LogTable(source, TOPIC) for _ in ranges]
     rows = [row for landing, one in zip(landings, ranges, strict=True) for row in landed(landing, one.first, one.last)]
     assert rows == expected(source, [rooms()])
     assert sum(landing.counted.run_up for landing in landings) <= 0.3 * (last - first)
@@ -122,8 +122,8 @@ def test_messages_that_are_gone_are_an_error_or_a_number() -> None:
     everything = expected(source, [rooms()])
     del source.messages[LOG][:60]
     with pytest.raises(DataLoss, match=r"offset=1, last=60, option='failOnDataLoss'"):
-        landed(Landing(source, TOPIC), first, last)
-    landing = Landing(source, TOPIC, fail_on_data_loss=False)
+        landed(LogTable(source, TOPIC), first, last)
+    landing = LogTable(source, TOPIC, fail_on_data_loss=False)
     rows = landed(landing, first, last)
     assert landing.losses.gone == 60
     assert {row[5:8] for row in rows} <= {row[5:8] for row in everything}
@@ -134,15 +134,18 @@ def test_only_columns_that_are_wanted_are_made() -> None:
     source = written()
     first, last = ends_of(source)
     wanted = ["room", "t", "_topic", "_virtual"]
-    whole = pa.Table.from_batches(Landing(source, TOPIC).rows(first, last))
-    some = pa.Table.from_batches(Landing(source, TOPIC, columns=set(wanted)).rows(first, last))
+    whole = pa.Table.from_batches(LogTable(source, TOPIC).rows(first, last))
+    some = pa.Table.from_batches(LogTable(source, TOPIC, columns=set(wanted)).rows(first, last))
     assert some.equals(whole.select(wanted))
 
 
 def test_a_log_that_was_made_again_has_nothing_of_the_one_before() -> None:
     source = written()
     first, last = ends_of(source)
-    for read in (lambda **asked: landed(Landing(source, TOPIC, **asked), first, last), _frames_of(source, first, last)):
+    for read in (
+        lambda **asked: landed(LogTable(source, TOPIC, **asked), first, last),
+        _frames_of(source, first, last),
+    ):
         with pytest.raises(DataLoss, match=rf"deleted.*offset={first}, last={last}, option='failOnDataLoss'"):
             read(log="another")
         assert read(log="another", fail_on_data_loss=False) == []
@@ -158,11 +161,11 @@ def test_a_hole_in_the_middle_is_an_error_or_a_number() -> None:
     first, last = ends_of(source)
     del source.messages[LOG][100:103]
     with pytest.raises(DataLoss, match=r"offset=101, last=103"):
-        landed(Landing(source, TOPIC), first, last)
-    landing = Landing(source, TOPIC, fail_on_data_loss=False)
+        landed(LogTable(source, TOPIC), first, last)
+    landing = LogTable(source, TOPIC, fail_on_data_loss=False)
     rows = landed(landing, first, last)
     assert landing.losses.gone == 3
-    behind = landed(Landing(source, TOPIC, fail_on_data_loss=False), 104, last)
+    behind = landed(LogTable(source, TOPIC, fail_on_data_loss=False), 104, last)
     assert in_order(behind) == in_order([row for row in rows if row[8] >= 104])
 
 
@@ -173,8 +176,8 @@ def test_a_message_that_cannot_be_read_is_an_error_or_a_number() -> None:
     spoilt = source.messages[LOG][place]
     source.messages[LOG][place] = spoilt._replace(payload=spoilt.payload[:-1] + bytes([spoilt.payload[-1] ^ 0x55]))
     with pytest.raises(DataLoss, match=rf"offset={spoilt.offset}.*option='failOnDataLoss'"):
-        landed(Landing(source, TOPIC), first, last)
-    landing = Landing(source, TOPIC, fail_on_data_loss=False)
+        landed(LogTable(source, TOPIC), first, last)
+    landing = LogTable(source, TOPIC, fail_on_data_loss=False)
     assert landed(landing, first, last) == expected(source, [rooms()])
     assert landing.losses.unreadable >= 1
 
@@ -185,18 +188,18 @@ def test_what_comes_behind_a_message_that_cannot_be_read_is_missed_too() -> None
     place = next(n for n, stored in enumerate(log) if n > 20 and stored.subject.endswith(".d"))
     log[place] = log[place]._replace(payload=b"\x00garbage")
     with pytest.raises(DataLoss, match=rf"offset={log[place + 2].offset}"):
-        landed(Landing(source, TOPIC), log[place + 2].offset, log[-1].offset)
+        landed(LogTable(source, TOPIC), log[place + 2].offset, log[-1].offset)
 
 
 def test_a_log_that_is_coarser_than_asked_says_where() -> None:
     source = written()
     first, last = ends_of(source)
-    fine = Landing(source, TOPIC, demand=Demand(tolerance={"t": 0.5}))
+    fine = LogTable(source, TOPIC, demand=Demand(tolerance={"t": 0.5}))
     assert len(landed(fine, first, last)) >= 390
     with pytest.raises(CoarserThanAsked, match=r"offset=\d+, property='t', bound=0.5, tolerance=0.4"):
-        landed(Landing(source, TOPIC, demand=Demand(tolerance={"t": 0.4})), first, last)
+        landed(LogTable(source, TOPIC, demand=Demand(tolerance={"t": 0.4})), first, last)
 
 
 def test_a_topic_that_nobody_registered() -> None:
     with pytest.raises(UnknownTopic):
-        Landing(MemorySource(), TOPIC)
+        LogTable(MemorySource(), TOPIC)

@@ -8,13 +8,13 @@ import pytest
 from landing_sites import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.codec import Subscriber
+from thinwire.codec import StreamDecoder
 from thinwire.codec.stream_snapshot import of_subscriber
 from thinwire.errors import DataLoss
 from thinwire.schema import Property, Schema
 from thinwire.topics.checkpoint_store import CheckpointStore
-from thinwire.topics.log_position import Track
-from thinwire.topics.log_tables import Landing
+from thinwire.topics.log_position import LogSelection
+from thinwire.topics.log_tables import LogTable
 from thinwire.topics.names import CHECKPOINTS, FACTS, log_of, publisher_in
 from thinwire.topics.static_properties import Factoring, encode_facts, facts_key
 
@@ -35,14 +35,14 @@ def written(count: int = 500) -> MemorySource:
 
 def keep_checkpoint(source: MemorySource, offset: int) -> None:
     """As a translator does."""
-    links: dict[str, Subscriber] = {}
+    links: dict[str, StreamDecoder] = {}
     time = 0.0
     for stored in source.messages[LOG][:offset]:
         name = publisher_in(stored.subject)
-        link = links.setdefault(name, Subscriber([rooms()], publisher=name))
+        link = links.setdefault(name, StreamDecoder([rooms()], publisher=name))
         link.receive(stored.payload, now=0.0)
         time = stored.time
-    parts = {Track(TOPIC).part(name): of_subscriber(link) for name, link in links.items()}
+    parts = {LogSelection(TOPIC).part(name): of_subscriber(link) for name, link in links.items()}
 
     async def put() -> dict[str, bytes]:
         async with LocalBroker(LocalServer()) as broker:
@@ -57,7 +57,7 @@ def test_the_nearest_checkpoint_spares_the_way_from_the_key_frames() -> None:
     source = written()
     last = source.span(LOG).last
     keep_checkpoint(source, 150)
-    landing = Landing(source, TOPIC)
+    landing = LogTable(source, TOPIC)
     rows = landed(landing, 161, last)
     assert in_order(rows) == in_order([row for row in expected(source, [rooms()]) if row[8] > 160])
     assert 0 < landing.counted.run_up <= 10
@@ -74,7 +74,7 @@ def test_a_checkpoint_that_does_not_fit_is_left_aside(how: str, caplog: pytest.L
         kept.update({key: value[:-1] + b"?" for key, value in kept.items() if key.startswith("part.")})
     else:
         source.messages[LOG] = [stored._replace(time=stored.time + 1_000) for stored in source.messages[LOG]]
-    landing = Landing(source, TOPIC)
+    landing = LogTable(source, TOPIC)
     rows = landed(landing, 161, last)
     assert in_order(rows) == in_order([row for row in expected(source, [rooms()]) if row[8] > 160])
     assert landing.counted.run_up >= 150
@@ -92,7 +92,7 @@ def test_versions_of_a_schema_make_one_table() -> None:
     before.flush()
     after.publish({"room": "r1", "level": 7.5, "open": True}, 1.0)
     after.flush()
-    batches = list(Landing(source, TOPIC).rows(1, source.span(LOG).last))
+    batches = list(LogTable(source, TOPIC).rows(1, source.span(LOG).last))
     found = [row for batch in batches for row in batch.select(["level", "open", "_bound"]).to_pylist()]
     assert found == [
         {"level": 7.0, "open": None, "_bound": {"level": 0.0}},
@@ -113,14 +113,14 @@ def test_facts_stand_in_the_table() -> None:
             source.put(FACTS, {facts_key(TOPIC, key): encode_facts(facts)})
         writing.publish(on_wire, n / 10)
     writing.flush()
-    rows = [row for batch in Landing(source, TOPIC).rows(1, source.span(LOG).last) for row in batch.to_pylist()]
+    rows = [row for batch in LogTable(source, TOPIC).rows(1, source.span(LOG).last) for row in batch.to_pylist()]
     assert [row["make"] for row in rows] == [f"Acme {row['room']}" for row in rows]
     assert {row["height"] for row in rows} == {2.5}
     assert "facts" not in rows[0]
     assert rows[0]["_bound"]["height"] == 0.0
     source.kept[FACTS].clear()
     with pytest.raises(DataLoss, match="unknown facts"):
-        list(Landing(source, TOPIC).rows(1, source.span(LOG).last))
-    landing = Landing(source, TOPIC, fail_on_data_loss=False)
+        list(LogTable(source, TOPIC).rows(1, source.span(LOG).last))
+    landing = LogTable(source, TOPIC, fail_on_data_loss=False)
     assert not any(batch.num_rows for batch in landing.rows(1, source.span(LOG).last))
     assert landing.losses.unreadable > 0

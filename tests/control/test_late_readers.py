@@ -12,12 +12,12 @@ from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
 from thinwire.topics import log_seek as starting
 from thinwire.topics.checkpoint_store import CheckpointStore
-from thinwire.topics.log_decoder import ChannelInlet, Inlet
-from thinwire.topics.log_position import Track
+from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
+from thinwire.topics.log_position import LogSelection
 from thinwire.topics.log_seek import seek
 from thinwire.topics.names import CHECKPOINTS, channel_subjects, log_of, publisher_subjects
 from thinwire.topics.registry_client import open_registry, register_schema
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.wire import Request
 
 STATES = ("heating", "cooling", "off", "a state that nobody has declared, of some length")
@@ -110,9 +110,9 @@ def said(deliveries):
     ]
 
 
-def heard(inlet, messages):
+def heard(log_decoder, messages):
     """What each message brings; positions too, where it is a channel's."""
-    return [(said(inlet.receive(stored, stored.time)), getattr(inlet, "told", None)) for stored in messages]
+    return [(said(log_decoder.receive(stored, stored.time)), getattr(log_decoder, "told", None)) for stored in messages]
 
 
 async def compare(broker, view, track, make, messages, places):
@@ -120,9 +120,9 @@ async def compare(broker, view, track, make, messages, places):
     whole, ways = heard(make(), messages), []
     for place in places:
         sought = await seek(broker, track, place, make(), learn=view.learn)
-        sought.inlet.offset = place - 1
+        sought.log_decoder.offset = place - 1
         first = next((n for n, stored in enumerate(messages) if stored.offset >= place), len(messages))
-        assert heard(sought.inlet, messages[first:]) == whole[first:], (place, sought.how)
+        assert heard(sought.log_decoder, messages[first:]) == whole[first:], (place, sought.how)
         ways.append(sought.how)
     return ways
 
@@ -155,17 +155,17 @@ async def _replay(seed, caplog):
             for taken in range(1, 5):
                 await story.go_on(60)
                 await story.checkpoints(taken)
-        view = await Topic.find(broker, await open_registry(broker), story.topic)
+        view = await TopicMetadata.find(broker, await open_registry(broker), story.topic)
         for one in asked:
             view.know_class(one)
-        tracks = [(Track(story.topic), lambda: Inlet(view.lookup), publisher_subjects(story.topic))]
+        tracks = [(LogSelection(story.topic), lambda: LogDecoder(view.lookup), publisher_subjects(story.topic))]
         for one in asked:
             subjects = channel_subjects(story.topic, one.id)
             changes = one.emit == "changes"
             tracks.append(
                 (
-                    Track(story.topic, one.id),
-                    lambda changes=changes: ChannelInlet(view.lookup, only_changes=changes),
+                    LogSelection(story.topic, one.id),
+                    lambda changes=changes: ChannelDecoder(view.lookup, only_changes=changes),
                     subjects,
                 )
             )

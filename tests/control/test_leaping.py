@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.schema import Event, Property, Schema
-from thinwire.services.translator.channel_encoder import leap
+from thinwire.services.translator.channel_encoder import skip_to_event
 
 SCHEMA = Schema(
     "s",
@@ -25,12 +25,12 @@ def event(value, ordinal):
 
 def moved(values, gap, predictor, *, compiled):
     """The state of a source after some events, and a leap over others."""
-    config = LinkConfig(demand=Demand(predictor=predictor))
-    link = Publisher(SCHEMA, config, compiled=compiled, trusting=True)
+    config = StreamConfig(demand=Demand(predictor=predictor))
+    link = StreamEncoder(SCHEMA, config, compiled=compiled, validated=True)
     link.start(0.0)
     for number, value in enumerate(values, 1):
         link.publish(event(value, number), 0.0)
-    leap(link, event(0, len(values) + gap + 1), 0.0)
+    skip_to_event(link, event(0, len(values) + gap + 1), 0.0)
     columns = link.encoder.reducer.columns
     return columns.ordinal(0), snapshots.take(columns, 0)
 

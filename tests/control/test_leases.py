@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.protocol import Entry
+from thinwire.brokers.protocol import BucketEntry
 from thinwire.errors import Superseded
-from thinwire.services.leased_service import Spreading, chosen
+from thinwire.services.leased_service import TopicShare, chosen
 from thinwire.topics.leases import LeaseDocument, Leases, lease_key, take, translator_key
 
 TERM = 2.5
@@ -17,7 +17,7 @@ TERM = 2.5
 
 def seen(document, revision, now, leases=None, topic="rooms"):
     leases = leases or Leases(TERM)
-    leases.saw(Entry(lease_key(topic), document and document.encode(), revision), now)
+    leases.saw(BucketEntry(lease_key(topic), document and document.encode(), revision), now)
     return leases
 
 
@@ -45,7 +45,7 @@ def test_the_epoch_outlives_a_deleted_document_and_one_that_nobody_can_read():
     leases = seen(LeaseDocument("t1", 7, 1), 10, 100.0)
     seen(None, 11, 100.0, leases)
     assert (leases.is_free("rooms", 100.0), leases.epoch("rooms")) == (True, 7)
-    leases.saw(Entry(lease_key("rooms"), b"not JSON", 12), 101.0)
+    leases.saw(BucketEntry(lease_key("rooms"), b"not JSON", 12), 101.0)
     assert (leases.is_free("rooms", 101.0), leases.epoch("rooms")) == (True, 7)
     assert leases.revision("rooms") == 12
 
@@ -173,7 +173,7 @@ def test_epochs_only_grow_and_an_epoch_has_one_holder(steps):
 
 def translators(leases, now, *names):
     for number, name in enumerate(names, start=100):
-        leases.saw(Entry(translator_key(name), LeaseDocument(name, beat=number).encode(), number), now)
+        leases.saw(BucketEntry(translator_key(name), LeaseDocument(name, beat=number).encode(), number), now)
 
 
 def test_topics_are_spread_and_only_those_of_the_one_that_left_move():
@@ -190,17 +190,17 @@ def test_another_takes_a_free_topic_only_where_the_chosen_one_does_not():
     winner = chosen("rooms", ["t1", "t2"])
     loser = ({"t1", "t2"} - {winner}).pop()
     seen(LeaseDocument("", 1, 1), 10, 100.0, leases)
-    assert Spreading(winner, leases).may_take("rooms", 100.0)
-    assert not Spreading(loser, leases).may_take("rooms", 100.0)
-    assert Spreading(loser, leases).may_take("rooms", 102.5), "the chosen one has not been heard of for a term"
+    assert TopicShare(winner, leases).may_take("rooms", 100.0)
+    assert not TopicShare(loser, leases).may_take("rooms", 100.0)
+    assert TopicShare(loser, leases).may_take("rooms", 102.5), "the chosen one has not been heard of for a term"
     translators(leases, 104.0, "t0")
-    assert Spreading(loser, leases).may_take("rooms", 105.0), "the chosen one does not take it"
+    assert TopicShare(loser, leases).may_take("rooms", 105.0), "the chosen one does not take it"
 
 
 def test_a_topic_is_handed_over_once_the_chosen_one_is_there_and_not_too_soon():
     leases = Leases(TERM)
     winner, loser = ("t1", "t2") if chosen("rooms", ["t1", "t2"]) == "t1" else ("t2", "t1")
-    spreading = Spreading(loser, leases, pause=10.0)
+    spreading = TopicShare(loser, leases, pause=10.0)
     assert not spreading.should_hand_over("rooms", 60.0, 100.0)
     translators(leases, 100.0, winner)
     assert not spreading.should_hand_over("rooms", 9.0, 100.0)

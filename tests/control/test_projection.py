@@ -7,7 +7,7 @@ import pytest
 from thinwire.codec import Demand
 from thinwire.errors import RegistryError
 from thinwire.schema import Property, Schema, from_turtle, to_turtle
-from thinwire.services.registry import Projection
+from thinwire.services.registry import RdfProjection
 from thinwire.services.registry.rdf_projection import ask_graph
 from thinwire.services.registry.sparql_process import MAX_QUERY, MAX_ROWS
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument
@@ -29,7 +29,7 @@ FOREVER = "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?
 
 @pytest.fixture
 def graph():
-    graph = Projection()
+    graph = RdfProjection()
     graph.put(ROOMS)
     graph.put(TopicDocument("building.rooms", FINGERPRINT, Settings(retain=True)))
     graph.put(ConfigDocument("building.rooms", 3, True, Demand({"t": 0.5})))

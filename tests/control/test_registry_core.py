@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.brokers.protocol import NOTHING, Entry
+from thinwire.brokers.protocol import NOTHING, BucketEntry
 from thinwire.schema import Property, Schema
 from thinwire.services.registry import Registry
 from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument, decode, encode
@@ -25,7 +25,7 @@ class Bucket:
         if revision is not None and revision != last:
             return None
         self.revision += 1
-        self.entries[key] = Entry(key, value, self.revision)
+        self.entries[key] = BucketEntry(key, value, self.revision)
         return self.entries[key]
 
     def present(self):
@@ -250,7 +250,7 @@ def test_a_subscription_that_does_not_answer_twice_is_removed():
     for round_ in range(2):
         world.now += 5
         for asked in world.registry.probes(world.now):
-            world.registry.heard(asked, asked.identity == "quick")
+            world.registry.record_probe(asked, asked.identity == "quick")
         world.settle()
         assert ("subscription.rooms.dead" in world.registry.shelf.known()) == (round_ == 0)
     world.settle(11)
@@ -263,7 +263,7 @@ def test_an_answer_between_two_misses_forgives():
     for answered in (False, True, False):
         world.now += 5
         [asked] = world.registry.probes(world.now)
-        world.registry.heard(asked, answered)
+        world.registry.record_probe(asked, answered)
     world.settle()
     assert "subscription.rooms.a" in world.registry.shelf.known()
 
@@ -274,8 +274,8 @@ def test_a_miss_of_a_document_that_was_replaced_does_not_count():
     world.now += 5
     [old] = world.registry.probes(world.now)
     world.ask("a", 0.7)
-    world.registry.heard(old, False)
-    world.registry.heard(old, False)
+    world.registry.record_probe(old, False)
+    world.registry.record_probe(old, False)
     world.settle()
     assert "subscription.rooms.a" in world.registry.shelf.known()
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from translating_sites import Channels, Log, Reader
 
-from thinwire.codec import Audit, Demand, Missed
+from thinwire.codec import Audit, Demand, EventsMissed
 from thinwire.errors import DemandError, ExpressionError
 from thinwire.filters.where import parse
 from thinwire.schema import Property, Schema
@@ -73,7 +73,7 @@ def check(log, reader, where, tolerance=0.0):
     seen = [(got.publisher, got.incarnation, got.source, got.ordinal) for got in reader.events]
     assert max(Counter(seen).values(), default=1) == 1
     assert set(seen) == matching(log, where)
-    assert not [thing for thing in reader.deliveries if isinstance(thing, Missed)]
+    assert not [thing for thing in reader.deliveries if isinstance(thing, EventsMissed)]
     for got, identity in zip(reader.events, seen, strict=True):
         truth = log.truth[identity]
         for name in got:
@@ -187,7 +187,7 @@ def test_a_source_that_did_not_match_for_very_long():
         translation.receive(stored)
         reader.read(translation.take(LIMIT))
     assert [got.ordinal for got in reader.events] == [1, len(prices)]
-    assert not [thing for thing in reader.deliveries if isinstance(thing, Missed)]
+    assert not [thing for thing in reader.deliveries if isinstance(thing, EventsMissed)]
 
 
 def test_a_publisher_that_is_told_otherwise_goes_on():

@@ -3,12 +3,12 @@
 import pytest
 from translating_sites import Channels, Log, Reader
 
-from thinwire.codec import Audit, Demand, Missed, State, Watermark
+from thinwire.codec import Audit, Demand, EventsMissed, State, Watermark
 from thinwire.errors import CorruptFrame, DemandError, TooManyClasses, UnknownSchema
 from thinwire.schema import Property, Schema
 from thinwire.services.translator.message_batcher import ENTRY_BYTES
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
-from thinwire.topics.log_position import Position, seal, unseal
+from thinwire.topics.log_position import ChannelPosition, seal, unseal
 from thinwire.topics.names import publisher_in
 from thinwire.wire import FrameKind, begins_round, split
 
@@ -162,14 +162,17 @@ def test_a_message_says_how_far_it_tells_and_key_frames_stand_alone():
     log.publish("p1", event(2, t=30.0))
     log.publish("p1", event(3, t=40.0))
     whole = translated(log, [FINE])[1]
-    assert [(m.key, *unseal(m.payload)[:2]) for m in whole] == [(True, 1, Position(1)), (False, 1, Position(3))]
+    assert [(m.key, *unseal(m.payload)[:2]) for m in whole] == [
+        (True, 1, ChannelPosition(1)),
+        (False, 1, ChannelPosition(3)),
+    ]
     translation, _ = translated(log, [FINE], log.messages[:1])
     small = []
     for stored in log.messages[1:]:
         translation.receive(stored)
         small += translation.take(1)  # every frame is larger, so each goes alone
     told = dict.fromkeys(unseal(m.payload)[1] for m in small)  # an event may take more than one frame
-    assert list(told) == [Position(1, 1), Position(1, 2), Position(2), Position(3)]
+    assert list(told) == [ChannelPosition(1, 1), ChannelPosition(1, 2), ChannelPosition(2), ChannelPosition(3)]
     assert b"".join(unseal(m.payload)[2] for m in small) == b"".join(split(unseal(whole[1].payload)[2]))
     for message in whole + small:
         assert message.key == begins_round(unseal(message.payload)[2])
@@ -297,12 +300,12 @@ def test_what_was_passed_over_is_told_when_a_publisher_falls_silent_without_a_wo
     reader = Reader(log, COARSE)
     reader.read(messages)
     assert len(reader.events) < 8
-    translation.tell_silence()
+    translation.send_suppressed()
     reader.read(translation.take(LIMIT))
     check_told(log, reader)
-    translation.tell_silence(COARSE.id, "p1")
+    translation.send_suppressed(COARSE.id, "p1")
     assert translation.take(LIMIT) == []
-    assert not translation.channel(COARSE.id, "p1").untold
+    assert not translation.channel(COARSE.id, "p1").has_unsent_suppressed
     assert translation.channels() == [(COARSE.id, "p1")]
     assert translation.channel(COARSE.id, "p2") is None
 
@@ -351,7 +354,7 @@ def test_what_came_before_a_loss_in_its_message_is_told():
     reader = Reader(log, FINE)
     reader.read(told)
     assert [e.ordinal for e in reader.events] == [1, 2]
-    assert unseal(told[-1].payload)[1] == Position(1, 2)
+    assert unseal(told[-1].payload)[1] == ChannelPosition(1, 2)
     assert translation.channel(FINE.id, "p1") is None
 
 
@@ -375,7 +378,7 @@ def test_a_schema_that_is_not_known_yet_is_asked_for_once():
     walk(log, 10, ["p1"])
     known = {}
     translation = log.translation()
-    translation.inlet._lookup = known.get
+    translation.log_decoder._lookup = known.get
     translation.open(FINE)
     with pytest.raises(UnknownSchema):
         translation.receive(log.messages[0])
@@ -385,7 +388,7 @@ def test_a_schema_that_is_not_known_yet_is_asked_for_once():
         translation.receive(stored)  # one that comes again changes nothing
     reader = Reader(log, FINE)
     reader.read(translation.take(LIMIT))
-    translation.tell_silence()
+    translation.send_suppressed()
     reader.read(translation.take(LIMIT))
     check_told(log, reader)
 
@@ -399,7 +402,7 @@ def test_a_class_that_takes_fewer_sources_is_refused_alone():
     assert translation.counts.classes[FINE.id].rejected == 2  # the event, and then the whole state
     assert translation.counts.classes[NARROW.id].rejected == 0
     assert all(FINE.id in problem for problem in translation.problems)
-    translation.tell_silence()
+    translation.send_suppressed()
     reader = Reader(log, NARROW)
     reader.read(told + translation.take(LIMIT))
     check_told(log, reader)
@@ -451,14 +454,14 @@ def test_a_successor_goes_on_in_the_middle_of_a_message():
         translation.receive(stored)
     whole = translation.take(1)
     channels = Channels(log)
-    written = next(n for n, m in enumerate(whole, start=1) if unseal(m.payload)[1] == Position(1, 3))
+    written = next(n for n, m in enumerate(whole, start=1) if unseal(m.payload)[1] == ChannelPosition(1, 3))
     channels.messages = whole[:written]
-    assert channels.ends(FINE.id) == {"p1": Position(1, 3)}
+    assert channels.ends(FINE.id) == {"p1": ChannelPosition(1, 3)}
     successor, first = channels.successor([FINE], epoch=2)
     for stored in log.messages[first:]:
         successor.receive(stored)
     told = successor.take(LIMIT)
-    assert (told[0].key, unseal(told[0].payload)[:2]) == (True, (2, Position(1, 3)))
+    assert (told[0].key, unseal(told[0].payload)[:2]) == (True, (2, ChannelPosition(1, 3)))
     reader = Reader(log, FINE)
     reader.read(channels.messages + told + whole[written:])  # the dead one's last words come late, and are dropped
     assert reader.missed == []
@@ -498,13 +501,13 @@ def test_a_place_that_the_decoders_are_past_cannot_be_gone_on_from():
     late.open(COARSE, {"p1": unseal(early[-1].payload)[1]})
     reader = Reader(log, COARSE)
     reader.read(early + late.take(LIMIT))
-    assert any(isinstance(thing, Missed) for thing in reader.deliveries)
+    assert any(isinstance(thing, EventsMissed) for thing in reader.deliveries)
     assert reader.events[-1].ordinal == 10
 
 
 def test_an_envelope_that_was_cut_off_is_not_taken_for_one():
-    payload = seal(70_000, Position(1 << 40, 3), b"x")
-    assert unseal(payload) == (70_000, Position(1 << 40, 3), b"x")
+    payload = seal(70_000, ChannelPosition(1 << 40, 3), b"x")
+    assert unseal(payload) == (70_000, ChannelPosition(1 << 40, 3), b"x")
     for size in range(len(payload)):
         with pytest.raises(CorruptFrame):
             unseal(payload[:size])

@@ -2,8 +2,8 @@
 
 from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
-from thinwire.services.registry.document_cache import Topic
-from thinwire.services.translator.subscription_groups import Judge, Plan
+from thinwire.services.registry.document_cache import TopicRecord
+from thinwire.services.translator.subscription_groups import ChannelDecider, ChannelPlan
 from thinwire.topics.demand_class import MAX_CLASSES
 from thinwire.topics.topic_documents import SubscriptionDocument, TopicDocument
 from thinwire.topics.topic_settings import ConfigDocument, Settings
@@ -15,7 +15,7 @@ FINGERPRINT = ROOMS.fingerprint.hex()
 def topic(*asked, demand=None, wanted=True):
     document = TopicDocument("rooms", FINGERPRINT, Settings())
     config = ConfigDocument("rooms", 1, wanted, demand or Demand()) if demand is not False else None
-    return Topic("rooms", document, config, {FINGERPRINT: ROOMS}, {one.identity: one for one in asked})
+    return TopicRecord("rooms", document, config, {FINGERPRINT: ROOMS}, {one.identity: one for one in asked})
 
 
 def asking(identity, t, **fields):
@@ -27,30 +27,30 @@ def states(plan, verdicts, now):
 
 
 def test_what_the_log_is_needs_no_channel():
-    verdicts = Judge().verdicts(topic(asking("a", 0.5), asking("b", 1.0), demand=Demand({"t": 0.5})))
+    verdicts = ChannelDecider().verdicts(topic(asking("a", 0.5), asking("b", 1.0), demand=Demand({"t": 0.5})))
     assert [one.state for one in verdicts.values()] == ["log", "open"]
 
 
 def test_nothing_is_decided_before_publishers_are_told():
     for unknown in (topic(asking("a", 0.5), demand=False), topic(asking("a", 0.5), wanted=False)):
-        [verdict] = Judge().verdicts(unknown).values()
+        [verdict] = ChannelDecider().verdicts(unknown).values()
         assert verdict.state == "log"
 
 
 def test_where_publishers_leave_events_out_everybody_reads_the_log():
-    [verdict] = Judge().verdicts(topic(asking("a", 0.5), demand=Demand(min_interval=5))).values()
+    [verdict] = ChannelDecider().verdicts(topic(asking("a", 0.5), demand=Demand(min_interval=5))).values()
     assert verdict.state == "log"
     assert "min_interval" in verdict.reason
 
 
 def test_equal_demands_are_one_class_and_the_first_to_ask_stand_first():
     asked = [asking("c", 0.5, since=3.0), asking("a", 0.5, since=9.0), asking("b", 1.0, since=1.0)]
-    verdicts = Judge().verdicts(topic(*asked))
+    verdicts = ChannelDecider().verdicts(topic(*asked))
     assert [one.asked.tolerance["t"] for one in verdicts.values()] == [1, 0.5]
 
 
 def test_a_judge_forgets_what_it_said_when_publishers_are_told_otherwise():
-    judge = Judge()
+    judge = ChannelDecider()
     [before] = judge.verdicts(topic(asking("a", 0.5))).values()
     [after] = judge.verdicts(topic(asking("a", 0.5), demand=Demand({"t": 0.5}))).values()
     assert (before.state, after.state) == ("open", "log")
@@ -58,7 +58,7 @@ def test_a_judge_forgets_what_it_said_when_publishers_are_told_otherwise():
 
 
 def test_a_channel_outlives_its_last_subscriber_for_a_while():
-    plan, judge = Plan(grace=10.0), Judge()
+    plan, judge = ChannelPlan(grace=10.0), ChannelDecider()
     assert states(plan, judge.verdicts(topic(asking("a", 0.5))), 0.0) == ["open"]
     assert states(plan, {}, 100.0) == ["open"]
     assert states(plan, {}, 109.9) == ["open"]
@@ -70,7 +70,7 @@ def test_a_channel_outlives_its_last_subscriber_for_a_while():
 
 
 def test_back_to_the_log_after_a_while_and_to_the_channel_at_once():
-    plan, judge = Plan(grace=10.0), Judge()
+    plan, judge = ChannelPlan(grace=10.0), ChannelDecider()
     loose, strict = (judge.verdicts(topic(asking("a", 0.5), demand=Demand({"t": t}))) for t in (0.5, 0.1))
     assert states(plan, strict, 0.0) == ["open"]
     assert states(plan, loose, 1.0) == ["open"]
@@ -79,7 +79,7 @@ def test_back_to_the_log_after_a_while_and_to_the_channel_at_once():
 
 
 def test_beyond_the_limit_the_last_to_ask_are_refused_until_there_is_room():
-    plan, judge = Plan(grace=0.0), Judge()
+    plan, judge = ChannelPlan(grace=0.0), ChannelDecider()
     limit = MAX_CLASSES["predict"]
     asked = [asking(f"s{n}", round(0.1 + n / 10, 1), since=float(n)) for n in range(limit + 2)]
     served = plan.decide(judge.verdicts(topic(*asked)), 0.0)
@@ -88,11 +88,11 @@ def test_beyond_the_limit_the_last_to_ask_are_refused_until_there_is_room():
     served = plan.decide(judge.verdicts(topic(*asked[1:])), 1.0)
     assert [one.state for one in served.values()].count("refused") == 1
     hold = judge.verdicts(topic(*(asking(f"h{n}", round(0.1 + n / 10, 1), emit="changes") for n in range(limit + 2))))
-    assert states(Plan(0.0), hold, 0.0) == ["open"] * (limit + 2)
+    assert states(ChannelPlan(0.0), hold, 0.0) == ["open"] * (limit + 2)
 
 
 def test_those_who_had_a_channel_keep_it_before_those_who_ask_now():
-    plan, judge = Plan(grace=10.0), Judge()
+    plan, judge = ChannelPlan(grace=10.0), ChannelDecider()
     limit = MAX_CLASSES["predict"]
     had = [asking(f"h{n}", round(0.1 + n / 10, 1), since=100.0) for n in range(limit)]
     verdicts = judge.verdicts(topic(*had, asking("early", 99, since=0.0)))

@@ -11,7 +11,7 @@ from translator_sites import KINDS, TERM, Building, running, site, until
 
 from thinwire.codec import Demand
 from thinwire.errors import Superseded
-from thinwire.services.leased_service import Held, chosen
+from thinwire.services.leased_service import HeldTopic, chosen
 from thinwire.services.translator import topic_translation as working
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents
@@ -258,7 +258,7 @@ def test_one_that_was_refused_just_before_it_is_let_go_leaves_nothing_unsaid():
 
         service, task = TranslatorService(broker), asyncio.create_task(refused())
         await asyncio.sleep(0)
-        service._end(Held(None, None, task, 0.0))
+        service._end(HeldTopic(None, None, task, 0.0))
         del task
         await asyncio.sleep(0.01)
         gc.collect()

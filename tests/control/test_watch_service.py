@@ -8,19 +8,19 @@ import pytest
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Retention, Stored
-from thinwire.codec import Missed, Watermark
+from thinwire.codec import EventsMissed, Watermark
 from thinwire.errors import CorruptWatchLog, RegistryError, Superseded, ThinwireError, WatchFailed
 from thinwire.filters.composite import (
     Condition,
-    Entry,
     Evaluator,
-    Feed,
+    EventReadings,
+    FeedPosition,
+    LogEntry,
     Order,
-    Position,
     Predicate,
     Quantity,
     Radius,
-    Reading,
+    WatchInput,
     WatchState,
 )
 from thinwire.schema import Event, Property, Schema
@@ -30,7 +30,7 @@ from thinwire.topics.watches.watch_evaluation import Step
 from thinwire.topics.watches.watch_log import WatchLog
 from thinwire.topics.watches.watch_quantities import TopicQuantities
 from thinwire.topics.watches.watch_records import (
-    Progress,
+    WatchProgress,
     first_place,
     next_place,
     read_record,
@@ -51,21 +51,21 @@ ROOMS = Schema(
 )
 QUANTITY = Quantity("rooms", ("11.1",), "t")
 CONDITION = Condition.of(Predicate(QUANTITY, Radius(5)))
-FEED = Feed("rooms", "p1")
+FEED = WatchInput("rooms", "p1")
 
 
 def messages(*values):
     """What an evaluator tells of these values."""
     evaluator = Evaluator(CONDITION, max_delay=0)
     entries = (
-        Entry(FEED, at, (Reading(Order(at, *FEED, 0, at), {QUANTITY: value}),), at)
+        LogEntry(FEED, at, (EventReadings(Order(at, *FEED, 0, at), {QUANTITY: value}),), at)
         for at, value in enumerate(values, start=1)
     )
     return [message for entry in entries for message in evaluator.read(entry, 0)]
 
 
 def fresh(number=0):
-    return Progress(WatchState(CONDITION.fingerprint, number), {"rooms": 0}, {"rooms": 0})
+    return WatchProgress(WatchState(CONDITION.fingerprint, number), {"rooms": 0}, {"rooms": 0})
 
 
 async def begun(broker):
@@ -133,8 +133,8 @@ def test_many_messages_make_several_records_and_only_the_last_knows_how_far_was_
 
 
 def test_a_state_is_read_back_and_one_above_the_limit_is_refused_by_name():
-    state = WatchState(CONDITION.fingerprint, 7, held={0: 3}, positions={FEED: Position(4, 5)})
-    progress = Progress(state, {"rooms": 1}, {"rooms": 9})
+    state = WatchState(CONDITION.fingerprint, 7, held={0: 3}, positions={FEED: FeedPosition(4, 5)})
+    progress = WatchProgress(state, {"rooms": 1}, {"rooms": 9})
     assert read_state(write_state(progress, 10_000), CONDITION.fingerprint) == progress
     with pytest.raises(WatchFailed, match="limit=100"):
         write_state(progress, 100)
@@ -168,13 +168,13 @@ def test_where_it_goes_on_is_behind_what_each_publisher_told():
         await broker.open_log(log_of("rooms"), [publisher_subjects("rooms")])
         for publisher in ("p1", "p2", "p1", "p2", "p3"):
             await broker.append(log_of("rooms"), f"tw.log.rooms.{publisher}.d", b"x")
-        positions = {Feed("rooms", "p1"): Position(3, None), Feed("rooms", "p2"): Position(2, None)}
-        progress = Progress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": 4})
+        positions = {WatchInput("rooms", "p1"): FeedPosition(3, None), WatchInput("rooms", "p2"): FeedPosition(2, None)}
+        progress = WatchProgress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": 4})
         place = await next_place(broker, "rooms", progress)
         assert place.worked_off == {"p1": 3, "p2": 2, "p3": 4}
         assert place.first == 3
-        all_read = {Feed("rooms", name): Position(at) for name, at in (("p1", 3), ("p2", 4), ("p3", 5))}
-        done = Progress(WatchState("4f", positions=all_read), {"rooms": 0}, {"rooms": 5})
+        all_read = {WatchInput("rooms", name): FeedPosition(at) for name, at in (("p1", 3), ("p2", 4), ("p3", 5))}
+        done = WatchProgress(WatchState("4f", positions=all_read), {"rooms": 0}, {"rooms": 5})
         assert (await next_place(broker, "rooms", done)).first == 6
         firsts = [(await first_place(broker, "rooms", start)).first for start in ("earliest", "latest", 0.0)]
         assert firsts == [1, 6, 1]
@@ -189,8 +189,8 @@ def test_messages_that_left_the_log_unread_are_known_to_be_missing():
         for _ in range(5):
             await broker.append(log_of("rooms"), "tw.log.rooms.p1.d", b"x")
         for offset, place in ((1, (4, True)), (3, (4, False)), (4, (5, False))):
-            positions = {FEED: Position(offset)}
-            progress = Progress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": offset})
+            positions = {FEED: FeedPosition(offset)}
+            progress = WatchProgress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": offset})
             found = await next_place(broker, "rooms", progress)
             assert (found.first, found.is_cut) == place
 
@@ -203,11 +203,11 @@ def test_events_become_readings_with_their_own_times_and_only_of_what_is_watched
     event = Event({"time": "1970-01-01T00:00:07Z", "room": "11.1", "t": 2.5}, source=("11.1",), **about)
     other = Event({"time": "1970-01-01T00:00:08Z", "room": "9", "t": 2.5}, source=("9",), **about)
     off = Event({**event, "t": 2.0}, source=("11.1",), **{**about, "bound": {"t": 0.5}})
-    lost = Missed("p1", ("11.1",), 1, 2, "gap")
-    found = [event, other, off, off, Watermark("p1", 9.5), lost, Missed("p1", ("9",), 1, 2, "gap")]
-    told = quantities.told("p1", Stored(4, "", b"", 100.0), found)
+    lost = EventsMissed("p1", ("11.1",), 1, 2, "gap")
+    found = [event, other, off, off, Watermark("p1", 9.5), lost, EventsMissed("p1", ("9",), 1, 2, "gap")]
+    told = quantities.read_message("p1", Stored(4, "", b"", 100.0), found)
     order = Order(7_000_000, "rooms", "p1", 2, 3, "('11.1',)")
-    assert told.entry == Entry(FEED, 4, (Reading(order, {QUANTITY: 25}),), 9_500_000)
+    assert told.entry == LogEntry(FEED, 4, (EventReadings(order, {QUANTITY: 25}),), 9_500_000)
     assert [notice.kind for notice in told.notices] == ["coarser", "missed"]
 
 
@@ -215,7 +215,7 @@ def test_without_times_of_their_own_events_are_ordered_as_they_were_stored():
     bare = Schema("rooms", [p for p in ROOMS if p.name != "time"])
     quantities = TopicQuantities("rooms", bare, CONDITION)
     event = Event({"room": "11.1", "t": 2.5}, source=("11.1",), bound={}, ordinal=1, publisher="p1")
-    entry = quantities.told("p1", Stored(4, "", b"", 100.0), [event]).entry
+    entry = quantities.read_message("p1", Stored(4, "", b"", 100.0), [event]).entry
     assert (entry.readings[0].order.time, entry.complete) == (100_000_000, 99_999_999)
 
 

@@ -7,7 +7,7 @@ import pytest
 from registry_sites import until
 from translator_sites import KINDS, TERM, Building, running, site
 
-from thinwire.codec import Missed
+from thinwire.codec import EventsMissed
 from thinwire.filters.where import parse
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.checkpoint_store import CheckpointStore
@@ -45,7 +45,7 @@ def test_killed_behind_a_checkpoint_it_goes_on_from_there(kind, caplog):
             asked = await ask(building)
             store = CheckpointStore(await broker.bucket(CHECKPOINTS))
             hearer = building.hear(asked)
-            hearer._link.passed_over = False  # what is not told of did not match
+            hearer._link.include_suppressed = False  # what is not told of did not match
             own = await connect()
             task = asyncio.create_task(TranslatorService(own, lease=TERM, linger=0.001, checkpoint_messages=30).run())
             await building.opened(asked)
@@ -70,7 +70,7 @@ def test_killed_behind_a_checkpoint_it_goes_on_from_there(kind, caplog):
                 await hearer.hear(len(list(matching(building))))
             told = [(event["room"], event.ordinal, event["t"]) for event in hearer.events]
             assert told == list(matching(building))
-            assert not [thing for thing in hearer.others if isinstance(thing, Missed)]
+            assert not [thing for thing in hearer.others if isinstance(thing, EventsMissed)]
             [said] = [record.getMessage() for record in caplog.records if "decoders" in record.getMessage()]
             assert f"from the checkpoint at {newest.offset}" in said
             for each in (last, broker):

@@ -3,11 +3,11 @@
 from collections import defaultdict
 
 from thinwire.brokers.protocol import Stored
-from thinwire.codec import LinkConfig, Missed, Publisher, Subscriber
+from thinwire.codec import EventsMissed, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Event, flatten
 from thinwire.services.translator.translation import Translation
-from thinwire.topics.log_decoder import Inlet
-from thinwire.topics.log_position import Position, unseal
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_position import ChannelPosition, unseal
 from thinwire.topics.names import data_subject, key_subject
 from thinwire.wire import begins_round, join
 
@@ -17,7 +17,7 @@ class Log:
 
     def __init__(self, schema, publishers=("p1", "p2"), **config):
         self.schema = schema
-        self.config = LinkConfig(**config)
+        self.config = StreamConfig(**config)
         self.messages = []
         self.truth, self.bounds = {}, {}
         self.now = 1000.0
@@ -29,7 +29,7 @@ class Log:
 
     def live(self, name, incarnation=1):
         """A publisher begins a life."""
-        publisher = Publisher(self.schema, self.config, name=name, incarnation=incarnation, now=self.now)
+        publisher = StreamEncoder(self.schema, self.config, name=name, incarnation=incarnation, now=self.now)
         self.publishers[name] = publisher
         self.say(name, publisher.start(self.now))
 
@@ -50,7 +50,7 @@ class Log:
         self.say(name, self.publishers[name].heartbeat(self.now))
 
     def reconfigure(self, demand):
-        self.config = LinkConfig(self.config.version + 1, demand)
+        self.config = StreamConfig(self.config.version + 1, demand)
         for name, publisher in self.publishers.items():
             self.say(name, publisher.reconfigure(self.config, self.now))
 
@@ -103,13 +103,13 @@ class Channels:
     def successor(self, classes, epoch):
         """A translator that goes on from here, and the offset of the last message that all channels have told."""
         begins = {one.id: self.ends(one.id) for one in classes}
-        untold = Position(0)
+        untold = ChannelPosition(0)
         first = min(begins[one.id].get(name, untold).offset for one in classes for name in self.log.publishers)
-        inlet = Inlet(self.log.schemas())
+        log_decoder = LogDecoder(self.log.schemas())
         for stored in self.log.messages[:first]:
-            inlet.receive(stored, stored.time)
-        inlet.offset = first
-        translation = self.log.translation(epoch, inlet=inlet)
+            log_decoder.receive(stored, stored.time)
+        log_decoder.offset = first
+        translation = self.log.translation(epoch, log_decoder=log_decoder)
         for one in classes:
             translation.open(one, begins[one.id])
         return translation, first
@@ -139,7 +139,7 @@ class Reader:
         if epoch < known:
             return
         if message.publisher not in self.links:
-            self.links[message.publisher] = Subscriber(self._lookup, publisher=message.publisher, **self._options)
+            self.links[message.publisher] = StreamDecoder(self._lookup, publisher=message.publisher, **self._options)
         link = self.links[message.publisher]
         if epoch > known:
             link.succeed()
@@ -152,4 +152,4 @@ class Reader:
 
     @property
     def missed(self):
-        return [thing for thing in self.deliveries if isinstance(thing, Missed)]
+        return [thing for thing in self.deliveries if isinstance(thing, EventsMissed)]

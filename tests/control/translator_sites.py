@@ -9,7 +9,7 @@ import pytest
 from registry_sites import until
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Event, Property, Schema
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents
@@ -48,12 +48,12 @@ def site(kind):
         return
     from thinwire.brokers.embedded import EmbeddedServer
     from thinwire.brokers.nats.broker import connect
-    from thinwire.brokers.nats.options import Options
+    from thinwire.brokers.nats.options import NatsOptions
 
     with EmbeddedServer() as server:
 
         async def remote():
-            return await connect(server.url, Options(timeout=10))
+            return await connect(server.url, NatsOptions(timeout=10))
 
         yield remote
 
@@ -121,7 +121,7 @@ class Building:
     async def publish(self, number, rooms=3, at_once=1):
         """So many events, a wave in each room; `at_once` share a message."""
         if self._publisher is None:
-            self._publisher = Publisher(self.schema, LinkConfig(version=1), name="p1")
+            self._publisher = StreamEncoder(self.schema, StreamConfig(version=1), name="p1")
             await self._append(self._publisher.start(0.0))
         frames = []
         for nth in range(1, number + 1):
@@ -158,7 +158,7 @@ class Hearer:
         self.epochs = {}
         self.stale = 0
         schema = asked.schema(building.schema)
-        self._link = Subscriber([schema], publisher="p1")
+        self._link = StreamDecoder([schema], publisher="p1")
         self._reader = None
 
     async def hear(self, number, patience=20.0):
@@ -200,4 +200,4 @@ class Hearer:
                 assert abs(event["t"] - true["t"]) <= event.bound["t"] + 1e-9
                 assert event.bound["t"] <= tolerance + 1e-9
                 assert event["u"] == true["u"]
-        assert not [thing for thing in self.others if type(thing).__name__ == "Missed"]
+        assert not [thing for thing in self.others if type(thing).__name__ == "EventsMissed"]

@@ -14,9 +14,17 @@ from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies import CostBased, Keep, Proposal, Replace
 from thinwire.dictionaries.policies import candidate_trial as trials
-from thinwire.dictionaries.policies.candidate_trial import FORMS, GROWING, LADDER, NEAR, Outcome, Trial, climbed
-from thinwire.dictionaries.policies.lifetime_estimate import ENOUGH, Decay, Epochs, Kind
-from thinwire.dictionaries.policies.policy import DEFLATE, Pace
+from thinwire.dictionaries.policies.candidate_trial import (
+    FORMS,
+    GROWING,
+    LADDER,
+    NEAR,
+    CandidateTrial,
+    TrialOutcome,
+    climbed,
+)
+from thinwire.dictionaries.policies.lifetime_estimate import ENOUGH, Decay, DictionaryKind, Epochs
+from thinwire.dictionaries.policies.policy import DEFLATE, StreamProgress
 from thinwire.dictionaries.training import train
 
 
@@ -157,7 +165,8 @@ def test_another_dictionary_is_credited_with_less_where_the_last_one_faded() -> 
     parent = train(said(400, old), 1024)
     assert parent is not None
     fresh, wary = (
-        Trial(messages, codec_of(parent), ALONE, 1000, parent, faded=faded, train=None) for faded in (0.0, 10.0)
+        CandidateTrial(messages, codec_of(parent), ALONE, 1000, parent, faded=faded, train=None)
+        for faded in (0.0, 10.0)
     )
     assert fresh.worth(2048) is not None
     assert wary.worth(2048) is not None
@@ -166,7 +175,7 @@ def test_another_dictionary_is_credited_with_less_where_the_last_one_faded() -> 
 
 def test_a_sketch_says_about_what_training_gives() -> None:
     messages = said(800, words(1))
-    trial, trained = Trial(messages, DEFLATE, ALONE, 1000, None), train(messages, 1024)
+    trial, trained = CandidateTrial(messages, DEFLATE, ALONE, 1000, None), train(messages, 1024)
     assert trial.worth(1024) is not None
     drawn, done = trial.outcomes[1024].dictionary, trial.finished(1024)
     assert trained is not None
@@ -175,7 +184,7 @@ def test_a_sketch_says_about_what_training_gives() -> None:
     assert drawn.facts is not None
     assert drawn.facts.ratio == pytest.approx(trained.facts.ratio, abs=5)
     assert (done.dictionary.facts, len(done.dictionary.content) <= 1024) == (drawn.facts, True)
-    assert Trial(messages[:4], DEFLATE, ALONE, 1000, None).worth(256) is None
+    assert CandidateTrial(messages[:4], DEFLATE, ALONE, 1000, None).worth(256) is None
 
 
 def test_of_several_tries_the_one_that_packs_best_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,30 +192,30 @@ def test_of_several_tries_the_one_that_packs_best_is_taken(monkeypatch: pytest.M
     useful = b"".join(messages[:10])
     contents = cycle([b"?" * 512, useful, b"!" * 512, b"#" * 512])
     monkeypatch.setattr(trials, "build", lambda messages, way: Dictionary(next(contents), "zstd", 3, 200))
-    trial = Trial(messages, DEFLATE, ALONE, 1000, None, forms=[("zstd", 3)])
+    trial = CandidateTrial(messages, DEFLATE, ALONE, 1000, None, forms=[("zstd", 3)])
     trial.worth(1024)
     assert trial.outcomes[1024].dictionary.content == useful
 
 
 def test_a_form_is_chosen_by_what_it_is_worth() -> None:
     messages = said(800, words(1))
-    one, several = (Trial(messages, DEFLATE, ALONE, 1000, None, forms=forms) for forms in (FORMS[:1], FORMS))
+    one, several = (CandidateTrial(messages, DEFLATE, ALONE, 1000, None, forms=forms) for forms in (FORMS[:1], FORMS))
     assert (several.worth(8192) or 0.0) > (one.worth(8192) or 0.0)
     assert several.outcomes[8192].dictionary.codec == "brief"
 
 
 def test_what_pays_before_long_is_waited_for() -> None:
-    trial = Trial(said(800, words(1)), DEFLATE, Topology(100), 1000, None, ahead=10)
+    trial = CandidateTrial(said(800, words(1)), DEFLATE, Topology(100), 1000, None, ahead=10)
     made = train(said(800, words(1)), 1024)
     assert made is not None
-    pays = Outcome(made, 512, size=100, gain=10.0, saving=110.0, cost=100.0)
-    better = Outcome(made, 512, size=200, gain=15.0, saving=165.0, cost=200.0)
-    one_day = Outcome(made, 512, size=500, gain=20.0, saving=220.0, cost=500.0)
+    pays = TrialOutcome(made, 512, size=100, gain=10.0, saving=110.0, cost=100.0)
+    better = TrialOutcome(made, 512, size=200, gain=15.0, saving=165.0, cost=200.0)
+    one_day = TrialOutcome(made, 512, size=500, gain=20.0, saving=220.0, cost=500.0)
     assert trial._worth(better) > trial._worth(pays) > trial._worth(one_day)
 
 
 def test_after_a_dictionary_that_faded_fast_the_next_is_like_the_one_that_cost_less() -> None:
-    plain, large = Kind(256, ("zstd", 3)), Kind(8192, ("brief", 6))
+    plain, large = DictionaryKind(256, ("zstd", 3)), DictionaryKind(8192, ("brief", 6))
     epochs = Epochs()
     for kind, packed, cost in ((plain, 66, 250_000.0), (large, 55, 2_900_000.0)):
         for _ in range(ENOUGH):
@@ -217,7 +226,7 @@ def test_after_a_dictionary_that_faded_fast_the_next_is_like_the_one_that_cost_l
     assert epochs.settled
     assert policy._forms(decayed=True) == [plain.form]
     assert len(policy._forms(decayed=False)) == len(FORMS)
-    trial = Trial(said(800, words(1)), DEFLATE, ALONE, 1000, None)
+    trial = CandidateTrial(said(800, words(1)), DEFLATE, ALONE, 1000, None)
     assert policy._like(plain.size, LADDER, trial) == plain.size
 
 
@@ -236,11 +245,11 @@ def test_messages_too_large_to_keep_are_left_to_deflate() -> None:
 
 def test_half_as_many_messages_are_looked_at_while_nothing_speaks_for_decay() -> None:
     def looked_at(calm: bool) -> int:
-        pace, count = Pace(), 0
+        pace, count = StreamProgress(), 0
         pace.calm = calm
         while pace.next < 100_000:
             pace.seen = pace.next
-            pace.go_on()
+            pace.advance()
             count += 1
         return count
 

@@ -10,7 +10,7 @@ import pytest
 
 from thinwire.dictionaries import Dictionary, choose, codec_of, train, without_confidential
 from thinwire.dictionaries.codecs import Deflate
-from thinwire.dictionaries.training import COSTS, LATEST, SEARCHED, Way, build, ratio
+from thinwire.dictionaries.training import COSTS, LATEST, SEARCHED, TrainingMethod, build, ratio
 from thinwire.schema import Property, Schema
 from thinwire_lab.streams.generated_streams import taxi_csv
 
@@ -78,7 +78,7 @@ def test_the_choice_is_the_smallest_within_the_budget() -> None:
 def test_what_is_kept_packs_about_as_well_as_what_the_library_makes_of_the_same_messages() -> None:
     trips = list(islice(taxi_csv(), 900))
     kept = choose(trips[:600], sizes=[4096], budget=0.25)
-    stock = build(trips[:600], Way("zstd", 3, 4096, SEARCHED))
+    stock = build(trips[:600], TrainingMethod("zstd", 3, 4096, SEARCHED))
     assert kept is not None
     assert kept.facts is not None
     assert _saved(kept, trips[600:]) >= _saved(stock, trips[600:]) - 0.5
@@ -93,14 +93,14 @@ def test_a_size_that_the_sample_is_too_small_for_is_left_out() -> None:
 
 
 def test_the_tables_of_zstd_are_not_part_of_what_zlib_shares() -> None:
-    content = build(ROOMS, Way("zlib", 9, 2048, 512))
+    content = build(ROOMS, TrainingMethod("zlib", 9, 2048, 512))
     assert content is not None
     assert content.content.isascii()
     assert b'"temperature":' in content.content[-200:]
 
 
 def test_the_latest_messages_end_the_dictionary_made_of_them() -> None:
-    latest = build(ROOMS, Way("zlib", 9, 500, LATEST))
+    latest = build(ROOMS, TrainingMethod("zlib", 9, 500, LATEST))
     assert latest is not None
     assert latest.content == b"".join(ROOMS)[-500:]
 

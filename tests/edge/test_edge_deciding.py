@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.analysis.placement_files import read_model
-from thinwire.edge.move_decision import Decider, View
-from thinwire.placement import Host, Topic
+from thinwire.edge.move_decision import Decider, EdgeView
+from thinwire.placement import Host, TopicLoad
 
 HOSTS = {name: Host(name, cores=2, count=1) for name in ("h1", "h2", "h3")}
 
@@ -18,8 +18,8 @@ def model():
 
 
 def view(at, loads, pinned=(), hosts=HOSTS):
-    topics = {name: Topic(name, rate=load / 0.02, interval=0.02) for name, load in loads.items()}
-    return View(topics, hosts, at, frozenset(pinned))
+    topics = {name: TopicLoad(name, rate=load / 0.02, interval=0.02) for name, load in loads.items()}
+    return EdgeView(topics, hosts, at, frozenset(pinned))
 
 
 def test_a_host_with_too_much_gives_one_topic_away():

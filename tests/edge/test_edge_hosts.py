@@ -7,7 +7,7 @@ import pytest
 from edge_sites import told, topic, until
 
 from thinwire.edge import apply, withdraw
-from thinwire.edge.edge_documents import EDGE_REPORTS, Report, edge_log, edge_subject
+from thinwire.edge.edge_documents import EDGE_REPORTS, EdgeReport, edge_log, edge_subject
 from thinwire.topics.names import DEAD_LOG, dead_subject
 
 
@@ -142,7 +142,7 @@ def test_hosts_report_and_a_withdrawn_topic_ends():
         await place.results("gps.out", 30)
         await asyncio.sleep(0.5)
         entry = await (await hub.bucket(EDGE_REPORTS)).get("h1")
-        seen = Report.decode(entry.value).topics["gps"]
+        seen = EdgeReport.decode(entry.value).topics["gps"]
         assert (seen.done, seen.backlog, seen.failed) == (30, 0, 0)
         assert seen.p90 is not None
         assert seen.rate is not None

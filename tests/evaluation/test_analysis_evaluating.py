@@ -12,9 +12,9 @@ from thinwire.analysis.json_baseline import compact_json, merge_baselines
 from thinwire.analysis.message_batches import ROUND_TRIP, Joiner
 from thinwire.analysis.promise_check import Checker
 from thinwire.analysis.socket_bytes import Sockets
-from thinwire.codec import Publisher, Subscriber
+from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import ConfigError
-from thinwire.ledger import Tally
+from thinwire.ledger import RowTally
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
 from thinwire.wire import begins_round
@@ -37,8 +37,8 @@ def plainly(batch, schema, strategy, ranges):
     config = strategy.link_config(schema, ranges)
     events = batch.to_pylist()
     now = events[0]["time"] / 1000
-    publisher, subscriber = Publisher(schema, config, now=now), Subscriber([schema])
-    tally = Tally("plain")
+    publisher, subscriber = StreamEncoder(schema, config, now=now), StreamDecoder([schema])
+    tally = RowTally("plain")
     checker = Checker(schema, config.demand, tally)
     frames = [(now, frame) for frame in publisher.start(now)]
     for event in events:
@@ -48,7 +48,7 @@ def plainly(batch, schema, strategy, ranges):
             frames += [(due, frame) for frame in publisher.poll(due)]
         checker.sent(event)
         frames += [(now, frame) for frame in publisher.publish(event, now)]
-    if publisher.untold:
+    if publisher.has_unsent_suppressed:
         frames += [(now, frame) for frame in publisher.heartbeat(now)]
     for _, frame in frames:
         for delivery in subscriber.receive(frame, now=0.0):

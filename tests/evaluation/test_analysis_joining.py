@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from thinwire.analysis.message_batches import Joiner
 from thinwire.analysis.socket_bytes import FENCE_AFTER, Sockets
 from thinwire.client.outbox import Outbox
-from thinwire.codec import Publisher
+from thinwire.codec import StreamEncoder
 from thinwire.errors import ConfigError
 from thinwire.schema import Property, Schema
 from thinwire.wire import split
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
-KEY = Publisher(ROOMS, compiled=False).start(0.0)[0]
+KEY = StreamEncoder(ROOMS, compiled=False).start(0.0)[0]
 ROUND_TRIP = 0.0071
 GAPS = st.sampled_from([0.0, 0.01, 0.02, 0.13])
 

@@ -8,10 +8,10 @@ import pytest
 from thinwire.analysis import EXACT, EventClock, Strategy, Wanted, evaluate_together, grid, plan_of
 from thinwire.analysis.analysis_run import one_by_one, staged
 from thinwire.analysis.packed_frames import EXPIRES, SLOT, Packing, learn
-from thinwire.analysis.publisher_run import Pace
-from thinwire.analysis.report import Report
+from thinwire.analysis.publisher_run import TimedPublisher
+from thinwire.analysis.report import AnalysisReport
 from thinwire.analysis.work_folder import Stood, write_sorted
-from thinwire.codec import Publisher, Subscriber
+from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.schema import Property, Schema
 from thinwire.wire import FrameKind
 
@@ -43,8 +43,8 @@ def dictionary():
 def really(events, packing, used):
     """The frames of a publisher that packs, and how many events a subscriber makes of them."""
     config, now = JSON.link_config(SCHEMA, {}), float(events[0]["time"])
-    publisher = Publisher(SCHEMA, config, now=now)
-    subscriber = Subscriber([SCHEMA], dictionaries=lambda hash: used)
+    publisher = StreamEncoder(SCHEMA, config, now=now)
+    subscriber = StreamDecoder([SCHEMA], dictionaries=lambda hash: used)
     if packing != "none":
         publisher.await_dictionaries()
     if used is not None:
@@ -62,7 +62,7 @@ def really(events, packing, used):
 def test_frames_are_as_long_as_those_of_a_publisher_that_packs(packing):
     used = dictionary() if packing == "dictionary" else None
     held_out = EVENTS[450:]
-    pace, packed, made = Pace(SCHEMA, JSON.link_config(SCHEMA, {}), BEGIN + 450.0), Packing(packing, used), []
+    pace, packed, made = TimedPublisher(SCHEMA, JSON.link_config(SCHEMA, {}), BEGIN + 450.0), Packing(packing, used), []
     rows = batch(held_out)
     for told in [pace.start(), *pace.publish(rows, EventClock(SCHEMA).read(rows))]:
         found = packed.packed(told)
@@ -109,5 +109,5 @@ def test_an_analysis_learns_from_the_first_part_and_plans_with_it(tmp_path):
     assert report.chosen.outcome.strategy.packing == "dictionary"
     assert report.chosen.outcome.publish_cpu is not None
     assert report.chosen.outcome.kept
-    plan = plan_of(Report([report]))
+    plan = plan_of(AnalysisReport([report]))
     assert plan.topic("doors").settings.dictionaries

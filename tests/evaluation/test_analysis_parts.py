@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from thinwire.analysis import (
     EXACT,
+    AnalysisOutcome,
+    AnalysisReport,
     EventClock,
     Goal,
     Judged,
     Level,
-    Outcome,
     Rejects,
-    Report,
     Strategy,
     Wanted,
     batch_of,
@@ -65,7 +65,7 @@ def report(tmp_path_factory):
     path = written(tmp_path_factory.mktemp("report") / "a.jsonl", readings(600), "<script>alert(1)</script>")
     strategies = grid(levels=(EXACT, HALF), lingers=(0.005, 5.0))
     found = in_process([path], Wanted("building.rooms", strategies=strategies))
-    return Report([found], command="thinwire analyze a.jsonl", version="0")
+    return AnalysisReport([found], command="thinwire analyze a.jsonl", version="0")
 
 
 class Page(HTMLParser):
@@ -204,7 +204,7 @@ def test_clocks_read_every_form_of_time():
 
 
 def judged(saving, error, *, level=EXACT, linger=0.005, cpu=1e-5):
-    outcome = Outcome("rooms", Strategy(level, linger=linger), 0.0, 1.0, publish_cpu=cpu, receive_cpu=cpu)
+    outcome = AnalysisOutcome("rooms", Strategy(level, linger=linger), 0.0, 1.0, publish_cpu=cpu, receive_cpu=cpu)
     return Judged(outcome, saving, saving, saving, saving, error)
 
 

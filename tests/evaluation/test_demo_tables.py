@@ -10,8 +10,17 @@ import pytest
 
 import thinwire as tw
 from thinwire.demo import building
-from thinwire.demo.demo_scenario import GUESTS, TOPIC, Plant
-from thinwire.demo.spark_table import COLUMNS, SINK_LOG, STARTS, Ingest, LandedTable, as_rows, differing, heard_of
+from thinwire.demo.demo_scenario import GUESTS, TOPIC, PlantEvents
+from thinwire.demo.spark_table import (
+    COLUMNS,
+    SINK_LOG,
+    STARTS,
+    Ingest,
+    LandedTable,
+    as_rows,
+    differing,
+    read_subscriber_events,
+)
 
 PUBLISHED = 40
 
@@ -20,13 +29,13 @@ async def _heard(default_tolerance):
     async with tw.connect(f"memory://audit-{default_tolerance}") as bus:
         await bus.register(building.schema(), retain=True)
         async with bus.subscribe(TOPIC, default_tolerance=default_tolerance), bus.publisher(TOPIC, name="p") as out:
-            plants = [Plant(0), Plant(1)]
+            plants = [PlantEvents(0), PlantEvents(1)]
             for ordinal in range(1, PUBLISHED + 1):
                 for plant in plants:
                     await out.publish(plant.event(ordinal))
             await out.flush()
-            last = {plant.name: PUBLISHED for plant in plants} | {Plant(2).name: 0}
-            return await heard_of(bus, last, 30.0)
+            last = {plant.name: PUBLISHED for plant in plants} | {PlantEvents(2).name: 0}
+            return await read_subscriber_events(bus, last, 30.0)
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import thinwire as tw
 from thinwire.demo import building
 from thinwire.demo.demo_publisher import Phases
-from thinwire.demo.demo_scenario import GUESTS, PLANTS, TANKS, TOPIC, Guest, Pace, Plant
+from thinwire.demo.demo_scenario import GUESTS, PLANTS, TANKS, TOPIC, Guest, PlantEvents, SendSchedule
 from thinwire.demo.demo_subscriber import Witness
-from thinwire.demo.view_model import Seat, channel_of, phases_of, translator_row
-from thinwire.ledger import Row, Tally, to_document
+from thinwire.demo.view_model import SubscriberView, channel_of, phases_of, translator_row
+from thinwire.ledger import Row, RowTally, to_document
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.topic_documents import SubscriptionDocument
 
@@ -25,14 +25,14 @@ NUMBERS = {p.name for p in building.schema().wire if p.kind == "number"}
 
 def delivered(ordinal, plant=0, bound=0.5, off=0.0):
     """The event as a subscriber could be handed it, one of its values a little off."""
-    truth = Plant(plant).event(ordinal)
+    truth = PlantEvents(plant).event(ordinal)
     bounds = {p.name: bound if p.name in NUMBERS else 0.0 for p in building.schema().wire}
     seen = truth | {"hot_tank_1": truth["hot_tank_1"] + off}
     return tw.Event(seen, bound=bounds, source=(truth["plant"], truth["controller"]), ordinal=ordinal)
 
 
 def witness_of(*events, whole=True, guest=None):
-    tally = Tally("test")
+    tally = RowTally("test")
     witness = Witness(guest or Guest("0.5", 0.5), tally)
     witness.begin(whole=whole)
     for event in events:
@@ -47,14 +47,14 @@ def witness_of(*events, whole=True, guest=None):
     st.integers(10**15, 2 * 10**15),
 )
 def test_an_event_is_due_at_its_instant_and_not_before(plant, ordinal, rate, start):
-    pace = Pace.of(rate, start)
+    pace = SendSchedule.of(rate, start)
     instant = pace.instant(plant, ordinal)
     assert pace.due(plant, instant) == ordinal
     assert pace.due(plant, instant - 1) == ordinal - 1
 
 
 def test_a_plant_tells_what_the_sample_tells():
-    plant = Plant(2)
+    plant = PlantEvents(2)
     truth = list(building.events(1_200, 1, first=2))
     assert [plant.event(ordinal) for ordinal in (1, 2, 499, 500, 501, 1_200)] == [
         truth[ordinal - 1] for ordinal in (1, 2, 499, 500, 501, 1_200)
@@ -107,7 +107,7 @@ def test_events_that_come_again_are_broken():
 
 def test_who_was_there_from_the_start_is_owed_everything():
     witness, _ = witness_of(delivered(1), delivered(2))
-    last = {Plant(0).name: 2, Plant(1).name: 5}
+    last = {PlantEvents(0).name: 2, PlantEvents(1).name: 5}
     assert not witness.complete(last)
     witness.expect(last)
     assert witness.lost == 5
@@ -115,9 +115,9 @@ def test_who_was_there_from_the_start_is_owed_everything():
 
 def test_who_joins_late_is_owed_what_comes_after_its_first_event():
     witness, _ = witness_of(delivered(7), whole=False)
-    assert witness.complete({Plant(0).name: 7, Plant(1).name: 5})
-    assert not witness.complete({Plant(0).name: 8})
-    witness.expect({Plant(0).name: 9, Plant(1).name: 5})
+    assert witness.complete({PlantEvents(0).name: 7, PlantEvents(1).name: 5})
+    assert not witness.complete({PlantEvents(0).name: 8})
+    witness.expect({PlantEvents(0).name: 9, PlantEvents(1).name: 5})
     assert witness.lost == 2
 
 
@@ -126,7 +126,7 @@ CHANGES = Guest("changes", 0.5, emit="changes")
 
 def held(ordinal):
     """How far any number of an event is from where it was in the first."""
-    first, then = Plant(0).event(1), Plant(0).event(ordinal)
+    first, then = PlantEvents(0).event(1), PlantEvents(0).event(ordinal)
     return max(abs(then[name] - first[name]) for name in NUMBERS)
 
 
@@ -152,16 +152,16 @@ def test_a_change_that_is_not_handed_out_is_named():
 def test_a_change_that_never_comes_is_seen_at_the_end():
     change = first_beyond(0.5)
     witness, _ = witness_of(delivered(1), guest=CHANGES, whole=False)
-    witness.expect({Plant(0).name: change - 1})
+    witness.expect({PlantEvents(0).name: change - 1})
     assert (witness.broken, witness.lost) == (0, 0)
     witness, _ = witness_of(delivered(1), guest=CHANGES, whole=False)
-    witness.expect({Plant(0).name: change})
+    witness.expect({PlantEvents(0).name: change})
     assert (witness.broken, witness.lost) == (1, 0)
 
 
 def test_events_nobody_said_anything_about_are_lost_to_who_asks_for_changes():
     witness, _ = witness_of(delivered(1), guest=CHANGES)
-    witness.expect({Plant(0).name: 5, Plant(1).name: 3}, covered=False)
+    witness.expect({PlantEvents(0).name: 5, PlantEvents(1).name: 3}, covered=False)
     assert witness.lost == 7
 
 
@@ -205,7 +205,9 @@ def test_a_class_is_what_the_translator_tells_of_it_beside_what_its_subscriber_r
     guest = GUESTS[1]
     counts = {"events": 100, "frames": 20, "data_bytes": 150, "key_bytes": 40, "control_bytes": 10}
     report = {"events": 120, "cpu": 0.012, "classes": {guest.class_id: {**counts, "log_bytes": 800}}}
-    seat = Seat(guest, 0.0, Row("r", TOPIC, "channel", guest.name, "subscriber", link_bytes=9_000), joined=True)
+    seat = SubscriberView(
+        guest, 0.0, Row("r", TOPIC, "channel", guest.name, "subscriber", link_bytes=9_000), joined=True
+    )
     channel = channel_of(seat, report, subscribers=1)
     assert (channel.name, channel.reads, channel.log_bytes, channel.link_bytes) == ("1 changes", "channel", 800, 9_000)
     assert channel.row.bytes_per_event == 2.0
@@ -218,7 +220,7 @@ def test_each_tolerance_in_force_has_a_row_of_its_own():
         async with tw.connect("memory://phases") as bus:
             await bus.register(building.schema())
             async with bus.subscribe(TOPIC, default_tolerance=1.0), bus.publisher(TOPIC, name="p") as out:
-                phases, plant = Phases("test", out), Plant(0)
+                phases, plant = Phases("test", out), PlantEvents(0)
                 await _publish(out, phases, plant, range(1, 101))
                 async with bus.subscribe(TOPIC, default_tolerance=0.0):
                     while phases.in_force != "0":
@@ -244,7 +246,7 @@ async def _publish(out, phases, plant, ordinals):
 def test_phases_of_several_publishers_are_one():
     reports = []
     for events in (3, 4):
-        rows = [Tally("r", TOPIC, "publishers", name, "publisher") for name in ("1", "0.5")]
+        rows = [RowTally("r", TOPIC, "publishers", name, "publisher") for name in ("1", "0.5")]
         for row in rows:
             row.count(events=events)
         reports.append({"rows": [to_document(row.row()) for row in rows]})
@@ -254,9 +256,9 @@ def test_phases_of_several_publishers_are_one():
 STORY = """
 import gc
 from numba.core.dispatcher import Dispatcher
-from thinwire.demo.demo_scenario import Plant, rehearse
+from thinwire.demo.demo_scenario import PlantEvents, rehearse
 from thinwire_lab.streams.checked_stream import CheckedLink
-from thinwire.codec import LinkConfig
+from thinwire.codec import StreamConfig
 from thinwire.codec import Demand
 from thinwire.demo import building
 
@@ -268,7 +270,7 @@ rehearse()
 before = compiled()
 for number in range(3):
     for tolerance in (1.0, 0.5, 0.0):
-        plant, config = Plant(number), LinkConfig(demand=Demand(default_tolerance=tolerance), max_silence=1.0)
+        plant, config = PlantEvents(number), StreamConfig(demand=Demand(default_tolerance=tolerance), max_silence=1.0)
         link = CheckedLink(building.schema(), config, start=0.0)
         for ordinal in range(1, 1_501):
             link.publish(plant.event(ordinal), now=0.015 * ordinal)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import SchemaError
 from thinwire.schema import Event, Property, Schema
-from thinwire.schema.evolution import Projection, changes, compatible
+from thinwire.schema.evolution import SchemaProjection, changes, compatible
 from thinwire.testing.strategies import events_of, schemas
 
 TIME = Property("time", "timestamp", "header", form="iso:T0")
@@ -84,7 +84,7 @@ def test_what_may_change(
     compatible(before, after)
     assert [(change.name, change.what) for change in changes(before, after)] == [("p", what)]
     for writer, reader, (value, expected) in ((before, after, forward), (after, before, backward)):
-        seen = Projection(writer, reader)(written(value))
+        seen = SchemaProjection(writer, reader)(written(value))
         assert seen["p"] == expected
         assert type(seen["p"]) is type(expected)
         assert (seen["sensor"], seen.source, seen.ordinal, seen.publisher) == ("T1", ("T1",), 7, "a")
@@ -94,9 +94,9 @@ def test_an_added_property_is_null_for_its_reader_and_dropped_for_the_old_one() 
     old, new = version(1), version(2, FLOAT)
     compatible(old, new)
     assert [change.what for change in changes(old, new)] == ["added"]
-    assert "p" not in Projection(writer=new, reader=old)(written(1.5))
+    assert "p" not in SchemaProjection(writer=new, reader=old)(written(1.5))
     without = Event({"time": "2024-05-01T10:00:00", "sensor": "T1"}, bound={}, source=("T1",), ordinal=1)
-    seen = Projection(writer=old, reader=new)(without)
+    seen = SchemaProjection(writer=old, reader=new)(without)
     assert seen["p"] is None
     assert seen.bound == {"p": None}
 
@@ -105,9 +105,9 @@ def test_a_removed_property_is_null_for_the_old_reader() -> None:
     old, new = version(1, FLOAT), version(2)
     compatible(old, new)
     assert [change.what for change in changes(old, new)] == ["removed"]
-    assert "p" not in Projection(writer=old, reader=new)(written(1.5))
+    assert "p" not in SchemaProjection(writer=old, reader=new)(written(1.5))
     without = Event({"time": "2024-05-01T10:00:00", "sensor": "T1"}, bound={}, source=("T1",), ordinal=1)
-    assert Projection(writer=new, reader=old)(without)["p"] is None
+    assert SchemaProjection(writer=new, reader=old)(without)["p"] is None
 
 
 def test_another_order_is_no_matter() -> None:
@@ -115,7 +115,7 @@ def test_another_order_is_no_matter() -> None:
     new = version(2, Property("q", "boolean"), INTEGER)
     compatible(old, new)
     assert [change.what for change in changes(old, new)] == ["reordered"]
-    assert list(Projection(writer=old, reader=new)(written(1))) == ["time", "sensor", "q", "p"]
+    assert list(SchemaProjection(writer=old, reader=new)(written(1))) == ["time", "sensor", "q", "p"]
 
 
 FORBIDDEN = [
@@ -160,7 +160,7 @@ def test_what_may_not_change(old: list[Property], new: list[Property], what: str
     assert caught.value.what == what
     for writer, reader in ((before, after), (after, before)):
         with pytest.raises(SchemaError, match=remedy):
-            Projection(writer, reader)
+            SchemaProjection(writer, reader)
 
 
 def test_the_timestamp_of_the_event_stays() -> None:
@@ -190,22 +190,24 @@ def test_another_schema_and_an_unraised_version_are_refused() -> None:
 
 
 def test_rounding_grows_the_bound_and_announces_itself() -> None:
-    view = Projection(writer=version(2, FLOAT), reader=version(1, INTEGER))
+    view = SchemaProjection(writer=version(2, FLOAT), reader=version(1, INTEGER))
     assert view.loss["p"] == 0.5
     assert view(written(7.25)).bound["p"] == 0.5
     assert view(written(7.0)).bound["p"] == 0.25
     assert view(written(7.25, bound=None)).bound["p"] is None
-    assert Projection(writer=version(1, INTEGER), reader=version(2, FLOAT)).loss["p"] == 0
+    assert SchemaProjection(writer=version(1, INTEGER), reader=version(2, FLOAT)).loss["p"] == 0
     assert view(written(None)).bound["p"] == 0.25
 
 
 def test_what_the_reader_did_not_foresee_is_flagged() -> None:
     wide, narrow = version(2, number("1", maximum=9)), version(1, number("1", maximum=5))
-    assert Projection(writer=wide, reader=narrow)(written(7.0)).flags == ("p",)
-    assert Projection(writer=wide, reader=narrow)(written(4.0)).flags == ()
-    assert Projection(writer=narrow, reader=wide)(written(7.0, flags=["p"])).flags == ()
-    assert Projection(writer=narrow, reader=narrow)(written(7.0, flags=["p"])).flags == ("p",)
-    assert Projection(writer=version(2, enum("a", "b")), reader=version(1, enum("a")))(written("b")).flags == ("p",)
+    assert SchemaProjection(writer=wide, reader=narrow)(written(7.0)).flags == ("p",)
+    assert SchemaProjection(writer=wide, reader=narrow)(written(4.0)).flags == ()
+    assert SchemaProjection(writer=narrow, reader=wide)(written(7.0, flags=["p"])).flags == ()
+    assert SchemaProjection(writer=narrow, reader=narrow)(written(7.0, flags=["p"])).flags == ("p",)
+    assert SchemaProjection(writer=version(2, enum("a", "b")), reader=version(1, enum("a")))(written("b")).flags == (
+        "p",
+    )
 
 
 @given(schemas(), schemas())
@@ -219,7 +221,7 @@ def test_no_change_goes_unseen(old: Schema, new: Schema) -> None:
 def test_the_same_version_sees_what_was_written(data: st.DataObject, schema: Schema) -> None:
     values = data.draw(events_of(schema, flat=True))
     event = Event(values, bound=dict.fromkeys(values, 0.0), source=(), ordinal=0)
-    seen = Projection(schema, schema)(event)
+    seen = SchemaProjection(schema, schema)(event)
     for p in schema:
         expected = None if p.confidential else values.get(p.name)
         assert seen[p.name] == expected
@@ -231,7 +233,7 @@ def test_the_bound_holds_for_the_rounded_value(truth: float, error: float, kind:
     bound = abs(Fraction(value) - Fraction(truth))
     assume(Fraction(float(bound)) == bound)
     writer = version(2, Property("p", kind, step="0.001" if kind == "number" else None))
-    seen = Projection(writer, version(1, INTEGER))(written(value, float(bound)))
+    seen = SchemaProjection(writer, version(1, INTEGER))(written(value, float(bound)))
     claimed = seen.bound["p"]
     assert claimed is not None
     assert (

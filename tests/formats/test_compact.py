@@ -9,39 +9,39 @@ from hypothesis import strategies as st
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Property, Schema
 from thinwire.testing.strategies import texts
-from thinwire.wire import Lane, LinkState, Partial
+from thinwire.wire import EncodingKind, LinkState, Partial
 from thinwire.wire import compact_body as compact
 from thinwire.wire.partial_event import indexes
 from thinwire.wire.stream_state import FIRST, LAST_ALIAS
 
 KINDS = {
-    Lane.FLAG: "boolean",
-    Lane.TICK: "integer",
-    Lane.FLOAT: "float",
-    Lane.GEO: "geo",
-    Lane.TEXT: "enum",
-    Lane.ARRAY: "array",
-    Lane.OPAQUE: "opaque",
+    EncodingKind.FLAG: "boolean",
+    EncodingKind.TICK: "integer",
+    EncodingKind.FLOAT: "float",
+    EncodingKind.GEO: "geo",
+    EncodingKind.TEXT: "enum",
+    EncodingKind.ARRAY: "array",
+    EncodingKind.OPAQUE: "opaque",
 }
 residuals = st.integers(0, 40) | st.integers(0, 2**63 - 1)
 places = st.lists(st.integers(0, 300), min_size=1, max_size=4, unique=True).map(sorted)
 patches = places.flatmap(lambda found: st.tuples(*(st.tuples(st.just(place), residuals) for place in found)).map(list))
 CODES = {
-    Lane.FLAG: st.none(),
-    Lane.TICK: residuals,
-    Lane.FLOAT: st.integers(1, 2**64 - 1),
-    Lane.GEO: st.tuples(residuals, residuals),
-    Lane.TEXT: st.sampled_from(["off", "on", "", "fault 7", "x" * 80, "é" * 2000]) | texts,
-    Lane.ARRAY: st.tuples(st.just(False), patches)
+    EncodingKind.FLAG: st.none(),
+    EncodingKind.TICK: residuals,
+    EncodingKind.FLOAT: st.integers(1, 2**64 - 1),
+    EncodingKind.GEO: st.tuples(residuals, residuals),
+    EncodingKind.TEXT: st.sampled_from(["off", "on", "", "fault 7", "x" * 80, "é" * 2000]) | texts,
+    EncodingKind.ARRAY: st.tuples(st.just(False), patches)
     | st.tuples(st.just(True), st.lists(st.integers(-(2**61), 2**61), max_size=4)),
-    Lane.OPAQUE: st.binary(max_size=9),
+    EncodingKind.OPAQUE: st.binary(max_size=9),
 }
 finite = st.floats(allow_nan=False, allow_infinity=False)
 exacts = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | texts | finite
 
 
 def schema_of(lanes):
-    more = {Lane.ARRAY: {"step": 1}, Lane.TEXT: {"members": ("off", "on")}}
+    more = {EncodingKind.ARRAY: {"step": 1}, EncodingKind.TEXT: {"members": ("off", "on")}}
     return Schema("any", [Property(f"p{i}", KINDS[lane], **more.get(lane, {})) for i, lane in enumerate(lanes)])
 
 
@@ -67,7 +67,7 @@ def partials(draw, lanes, sources):
     return Partial(draw(st.integers(0, sources - 1)), draw(st.integers(0, 70)), mask, exceptions, codes)
 
 
-lane_sets = st.lists(st.sampled_from(Lane), min_size=1, max_size=20)
+lane_sets = st.lists(st.sampled_from(EncodingKind), min_size=1, max_size=20)
 
 
 @given(lane_sets, st.integers(1, 4), st.data())
@@ -114,9 +114,9 @@ def test_garbage_is_a_partial_or_corrupt(lanes, sources, body, exceptional):
 
 
 def test_a_single_source_costs_no_alias_and_a_run_of_sources_one_bit():
-    writer, reader = links_of([Lane.FLAG], sources=1)
+    writer, reader = links_of([EncodingKind.FLAG], sources=1)
     assert compact.encode(Partial(0, 0, 1, 0, [None]), writer) == bytes((0b1_1_000000,))
-    writer, reader = links_of([Lane.FLAG], sources=3)
+    writer, reader = links_of([EncodingKind.FLAG], sources=3)
     bodies = [compact.encode(Partial(alias, 0, 1, 0, [None]), writer) for alias in (1, 2)]
     assert bodies == [bytes((0b1_1_1_00000,))] * 2
     assert [compact.decode(body, False, reader).source for body in bodies] == [1, 2]
@@ -124,20 +124,20 @@ def test_a_single_source_costs_no_alias_and_a_run_of_sources_one_bit():
 
 
 def test_codes_are_written_in_the_width_of_their_field():
-    writer, _ = links_of([Lane.TICK], sources=1)
+    writer, _ = links_of([EncodingKind.TICK], sources=1)
     sizes = [len(compact.encode(Partial(0, 0, 1, 0, [1_000]), writer)) for _ in range(100)]
     assert (sizes[0], sizes[-1]) == (3, 2)
     assert writer.cells[FIRST] in range(16 * 990, 16 * 1_000 + 1)
 
 
 def test_a_text_is_told_once_and_told_twice_is_refused():
-    writer, reader = links_of([Lane.TEXT], sources=1)
+    writer, reader = links_of([EncodingKind.TEXT], sources=1)
     told = Partial(0, 0, 1, 0, ["a fault"])
     first, second = (compact.encode(told, writer) for _ in range(2))
     assert b"a fault" in first
     assert len(second) == 1
     assert compact.decode(first, False, reader) == compact.decode(second, False, reader) == told
-    _, reader = links_of([Lane.TEXT], sources=1)
+    _, reader = links_of([EncodingKind.TEXT], sources=1)
     compact.decode(first, False, reader)
     reader.cells[FIRST] = 0
     with pytest.raises(CorruptFrame, match="told twice"):
@@ -147,11 +147,11 @@ def test_a_text_is_told_once_and_told_twice_is_refused():
 @pytest.mark.parametrize("bit", range(6))
 def test_padding_that_is_not_zero_is_refused(bit):
     with pytest.raises(CorruptFrame, match="padding"):
-        compact.decode(bytes((0b1_1_000000 | 1 << bit,)), False, links_of([Lane.FLAG], sources=1)[1])
+        compact.decode(bytes((0b1_1_000000 | 1 << bit,)), False, links_of([EncodingKind.FLAG], sources=1)[1])
 
 
 def test_an_alias_of_no_source_is_refused():
-    writer, reader = links_of([Lane.FLAG], sources=5)
+    writer, reader = links_of([EncodingKind.FLAG], sources=5)
     reader.sources = 4
     with pytest.raises(CorruptFrame, match="alias") as caught:
         compact.decode(compact.encode(Partial(4, 0, 1, 0, [None]), writer), False, reader)
@@ -160,6 +160,6 @@ def test_an_alias_of_no_source_is_refused():
 
 @pytest.mark.parametrize("levels", [b"", bytes(2), bytes(4), bytes((0, 0, 90))])
 def test_scales_of_another_schema_or_beyond_their_limit_are_refused(levels):
-    _, reader = links_of([Lane.TICK], sources=1)
+    _, reader = links_of([EncodingKind.TICK], sources=1)
     with pytest.raises(CorruptFrame, match="scales"):
         reader.restart(levels, 1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Property, Schema
 from thinwire.testing.strategies import texts
-from thinwire.wire import Given
+from thinwire.wire import ExplicitValues
 from thinwire.wire.json_body import Spelling
 
 names = st.lists(st.sampled_from(["t", "@", "@@", "$", "$bytes", "ü", "a b"]), min_size=1, max_size=5, unique=True)
@@ -31,7 +31,7 @@ def test_any_values_come_back(listed, source, skip, data):
     schema = schema_of(listed)
     told = data.draw(st.dictionaries(st.integers(0, len(listed) - 1), values))
     body = Spelling(schema).encode(source, skip, told)
-    assert Spelling(schema).decode(body, sources=100) == Given(source, skip, told)
+    assert Spelling(schema).decode(body, sources=100) == ExplicitValues(source, skip, told)
     assert isinstance(json.loads(body), dict)
 
 

@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame, UnsupportedVersion
-from thinwire.wire import WIRE_VERSION, Change, Heartbeat, KeyFrame, Request, Silence, SourceState, Switch, varint
+from thinwire.wire import (
+    WIRE_VERSION,
+    Heartbeat,
+    KeyFrame,
+    PredictorChange,
+    Request,
+    SourceState,
+    SuppressedRun,
+    Switch,
+    varint,
+)
 from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.frame import FrameKind, is_known
 
@@ -31,7 +41,7 @@ def key_frames(draw):
 def heartbeats(draw):
     silences, at = [], 0
     for gap, count, skip in draw(st.lists(st.tuples(small, st.integers(1, 50), st.integers(1, 1000)), max_size=5)):
-        silences.append(Silence(at + gap, count, skip))
+        silences.append(SuppressedRun(at + gap, count, skip))
         at += gap + count
     return Heartbeat(draw(numbers), draw(signed), tuple(silences)), at
 
@@ -86,7 +96,9 @@ def test_a_silence_about_nothing_or_too_much_is_refused(silence):
         Heartbeat.decode(b"\x00\x00" + b"".join(varint.write(n) for n in silence), sources=9)
 
 
-@given(st.builds(Switch, numbers, numbers, st.lists(st.builds(Change, small, small, numbers, signed)).map(tuple)))
+@given(
+    st.builds(Switch, numbers, numbers, st.lists(st.builds(PredictorChange, small, small, numbers, signed)).map(tuple))
+)
 def test_a_switch_comes_back(switch):
     assert Switch.decode(switch.encode()) == switch
 

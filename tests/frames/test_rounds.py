@@ -2,7 +2,7 @@
 
 import pytest
 
-from thinwire.codec import LinkConfig, Publisher
+from thinwire.codec import StreamConfig, StreamEncoder
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Property, Schema
 from thinwire.wire import KeyFrame, Request, RoundPlace, begins_round, place_in_round, read
@@ -11,7 +11,7 @@ SCHEMA = Schema("notes", [Property("room", "string", "dimension"), Property("not
 
 
 def publisher():
-    return Publisher(SCHEMA, LinkConfig(version=3), incarnation=7, compiled=False)
+    return StreamEncoder(SCHEMA, StreamConfig(version=3), incarnation=7, compiled=False)
 
 
 def test_a_publisher_without_sources_has_a_round_of_one():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from independent_decoder import Decoder
 
-from thinwire.codec import Subscriber
+from thinwire.codec import StreamDecoder
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptFrame, PeerFault
 from thinwire.schema import Schema
@@ -30,7 +30,7 @@ def subscriber(vector, compiled=False):
     told = [Dictionary.decode(bytes.fromhex(text)) for text in vector.get("dictionaries", ())]
     known = {dictionary.hash: dictionary for dictionary in told}.get
     schema = Schema.from_document(vector["schema"])
-    return Subscriber([schema], publisher="p", compiled=compiled, dictionaries=known)
+    return StreamDecoder([schema], publisher="p", compiled=compiled, dictionaries=known)
 
 
 def read_step(reader, step):

@@ -25,7 +25,7 @@ from thinwire.wire.control_frames import MAX_SKIP, MAX_TOLD
 from thinwire.wire.exact_value import MAX_EXACT
 from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, MAX_MESSAGE
 from thinwire.wire.key_frame import CHUNK_BYTES, MAX_PART, MAX_TOTAL_SOURCES
-from thinwire.wire.partial_event import SLOTS, Lane, lane_of
+from thinwire.wire.partial_event import SLOTS, EncodingKind, lane_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text("utf-8")
 
@@ -81,10 +81,10 @@ def test_the_kinds_are_those_in_the_code():
 
 def test_the_lanes_are_those_in_the_code():
     told = rows("from 0. Each takes one **lane**")
-    assert [name for name, *_ in told] == [lane.name for lane in Lane]
+    assert [name for name, *_ in told] == [lane.name for lane in EncodingKind]
     for name, kinds, slots, _ in told:
         assert {lane_of(Kind(kind)).name for kind in kinds.split(", ")} == {name}
-        assert int(slots[0]) == SLOTS.get(Lane[name], 0)
+        assert int(slots[0]) == SLOTS.get(EncodingKind[name], 0)
 
 
 def test_the_version_is_that_in_the_code():

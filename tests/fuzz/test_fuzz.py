@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from thinwire.codec import Publisher, Subscriber
+from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing import fuzz
@@ -78,9 +78,9 @@ def test_a_bomb_is_defused(bomb):
 
 def test_a_key_frame_cannot_ask_for_more_rows_than_a_reader_allows():
     schema = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
-    key = KeyFrame.decode(read(Publisher(schema, compiled=False).start(0)[0]).body)
+    key = KeyFrame.decode(read(StreamEncoder(schema, compiled=False).start(0)[0]).body)
     hostile = key._replace(total_sources=1 << 24, first=1 << 24).encode()
     raw, _ = seal(FrameKind.KEY, hostile, sequence=0, chain=0, incarnation=1)
-    reader = Subscriber([schema], compiled=False, max_sources=MAX_SOURCES)
+    reader = StreamDecoder([schema], compiled=False, max_sources=MAX_SOURCES)
     assert reader.receive(raw, now=0.0) == []
     assert reader.state == "waiting"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import LedgerError
-from thinwire.ledger import COUNTERS, KEYS, MANY, Deviation, Histogram, Row, Tally, from_document, merge, to_document
+from thinwire.ledger import COUNTERS, KEYS, MANY, Deviation, Histogram, Row, RowTally, from_document, merge, to_document
 
 counts = st.integers(0, 10**12)
 words = st.sampled_from(["", "a", "b", "*", "räume", "\n"])
@@ -94,7 +94,7 @@ def test_an_unchecked_promise_is_not_a_kept_one():
 
 
 def test_a_tally_becomes_a_row_and_goes_on():
-    tally = Tally("r", "rooms", "edge", "strict", "subscriber")
+    tally = RowTally("r", "rooms", "edge", "strict", "subscriber")
     tally.count(events=2, told_missing=1)
     tally.latencies([0.1, 0.2])
     tally.latency(5.0, virtual=True)
@@ -112,7 +112,7 @@ def test_a_tally_becomes_a_row_and_goes_on():
 
 
 def test_a_tally_counts_all_or_nothing():
-    tally = Tally("r")
+    tally = RowTally("r")
     with pytest.raises(LedgerError, match="eventz"):
         tally.count(events=1, eventz=1)
     with pytest.raises(LedgerError, match="only grow"):

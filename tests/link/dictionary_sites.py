@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thinwire.codec import Delivery, LinkConfig, Publisher, Subscriber
+from thinwire.codec import Delivery, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import UnknownDictionary
 from thinwire.schema import Event, Property, Schema
@@ -45,8 +45,8 @@ class Reader:
         self._known: dict[bytes, Dictionary] = {}
         self.subscriber = self.fresh()
 
-    def fresh(self) -> Subscriber:
-        return Subscriber([self.schema], publisher="p", compiled=False, dictionaries=self._known.get)
+    def fresh(self) -> StreamDecoder:
+        return StreamDecoder([self.schema], publisher="p", compiled=False, dictionaries=self._known.get)
 
     def hand(self, message: bytes, position: int | None = None) -> list[Delivery]:
         """What a message brings, whatever has to be asked for."""
@@ -75,6 +75,6 @@ class Reader:
 
 def publisher(
     schema: Schema = LOGS, incarnation: int = 1, sequence: int = 0, wide: bool = False, **config: Any
-) -> Publisher:
-    given = LinkConfig(max_silence=1e9, key_frame_interval=1e9, **config)
-    return Publisher(schema, given, name="p", incarnation=incarnation, compiled=False, sequence=sequence, wide=wide)
+) -> StreamEncoder:
+    given = StreamConfig(max_silence=1e9, key_frame_interval=1e9, **config)
+    return StreamEncoder(schema, given, name="p", incarnation=incarnation, compiled=False, sequence=sequence, wide=wide)

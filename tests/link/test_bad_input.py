@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from thinwire.codec import Demand, LinkConfig, Publisher, resolve
+from thinwire.codec import Demand, StreamConfig, StreamEncoder, resolve
 from thinwire.errors import (
     ConfigError,
     DemandError,
@@ -123,7 +123,7 @@ def cases():
 @pytest.mark.parametrize("form", ["compact", "json"])
 @pytest.mark.parametrize(("schema", "good", "wrong", "error", "words"), list(cases()))
 def test_a_bad_event_is_named_and_the_stream_goes_on(schema, good, wrong, error, words, form, compiled):
-    config = LinkConfig(format=form)
+    config = StreamConfig(format=form)
     loop, untouched = (Loop(schema, config, compiled=compiled) for _ in range(2))
     for each in (loop, untouched):
         each.publish(good)
@@ -145,7 +145,7 @@ def test_a_bad_event_is_named_and_the_stream_goes_on(schema, good, wrong, error,
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("nonsense", [None, 7, [1, 2], "event"], ids=repr)
 def test_what_is_no_event_is_refused(nonsense, compiled):
-    publisher = Publisher(ROOMS, compiled=compiled)
+    publisher = StreamEncoder(ROOMS, compiled=compiled)
     for _ in range(2):
         with pytest.raises(WrongType, match="an event is a mapping"):
             publisher.publish(nonsense, 0)
@@ -158,7 +158,7 @@ def test_a_stranger_cannot_stand_in_for_a_confidential_property(compiled):
         "s",
         [Property("id", "string", "dimension"), Property("n", "integer"), Property("k", "integer", confidential=True)],
     )
-    publisher = Publisher(schema, compiled=compiled)
+    publisher = StreamEncoder(schema, compiled=compiled)
     for n in range(3):
         publisher.publish({"id": "a", "n": n, "k": n}, 0)
     with pytest.raises(UnknownProperty, match="'stranger'"):
@@ -166,7 +166,7 @@ def test_a_stranger_cannot_stand_in_for_a_confidential_property(compiled):
 
 
 def test_late_events_are_refused_where_the_policy_says_so():
-    config = LinkConfig(late_policy="reject")
+    config = StreamConfig(late_policy="reject")
     loop, untouched = Loop(ROOMS, config), Loop(ROOMS, config)
     first, second, late = ({**GOOD, "time": f"2024-05-01T00:00:0{s}Z"} for s in (1, 3, 2))
     loop.run([first, second])
@@ -188,7 +188,7 @@ def test_late_events_are_refused_where_the_policy_says_so():
 
 
 def test_a_time_that_cannot_be_read_does_not_stop_the_clock():
-    loop = Loop(ROOMS, LinkConfig(late_policy="reject", demand=Demand(min_interval=2)))
+    loop = Loop(ROOMS, StreamConfig(late_policy="reject", demand=Demand(min_interval=2)))
     odd = {**GOOD, "time": "May the first"}
     events = [odd, *({**GOOD, "time": f"2024-05-01T00:00:{s:02}Z", "n": s} for s in range(8)), odd]
     seen = loop.run(events)
@@ -203,7 +203,7 @@ def test_a_time_that_cannot_be_read_does_not_stop_the_clock():
 
 
 def test_too_many_sources():
-    loop, untouched = (Loop(ROOMS, LinkConfig(max_sources=2)) for _ in range(2))
+    loop, untouched = (Loop(ROOMS, StreamConfig(max_sources=2)) for _ in range(2))
     good = [{**GOOD, "sensor": f"T{k}"} for k in range(2)]
     loop.run(good)
     untouched.run(good)
@@ -241,10 +241,10 @@ def test_a_bad_demand_is_named_and_changes_nothing(asked, error, words):
     with pytest.raises(error) as caught:
         resolve(ROOMS, Demand(**asked))
     assert [word for word in words if word not in str(caught.value)] == []
-    publisher = Publisher(ROOMS, compiled=False)
+    publisher = StreamEncoder(ROOMS, compiled=False)
     publisher.publish(GOOD, 0)
     with pytest.raises(error):
-        publisher.reconfigure(LinkConfig(version=2, demand=Demand(**asked)), 1)
+        publisher.reconfigure(StreamConfig(version=2, demand=Demand(**asked)), 1)
     assert publisher.config.version == 1
     assert publisher.publish(GOOD, 1) == []
 
@@ -257,14 +257,14 @@ def test_a_bad_demand_is_named_and_changes_nothing(asked, error, words):
         (lambda: Demand(default_tolerance="1%"), DemandError, ["default_tolerance", "1%"]),
         (lambda: Demand(min_interval=math.inf), DemandError, ["min_interval", "inf"]),
         (lambda: Demand(min_interval=None), DemandError, ["min_interval", "None"]),
-        (lambda: LinkConfig(format="xml"), ConfigError, ["'compact' or 'json'", "xml"]),
-        (lambda: LinkConfig(late_policy="ask"), ConfigError, ["'accept' or 'reject'", "ask"]),
-        (lambda: LinkConfig(max_silence=0), ConfigError, ["max_silence", "above zero", "0"]),
-        (lambda: LinkConfig(key_frame_interval="soon"), ConfigError, ["key_frame_interval", "soon"]),
-        (lambda: LinkConfig(audit_every=-1), ConfigError, ["audit_every", "-1"]),
-        (lambda: LinkConfig(audit_every=1.5), ConfigError, ["audit_every", "1.5"]),
-        (lambda: LinkConfig(version=-1), ConfigError, ["version", "-1"]),
-        (lambda: LinkConfig(max_sources=0), ConfigError, ["max_sources", "1000000", "value=0"]),
+        (lambda: StreamConfig(format="xml"), ConfigError, ["'compact' or 'json'", "xml"]),
+        (lambda: StreamConfig(late_policy="ask"), ConfigError, ["'accept' or 'reject'", "ask"]),
+        (lambda: StreamConfig(max_silence=0), ConfigError, ["max_silence", "above zero", "0"]),
+        (lambda: StreamConfig(key_frame_interval="soon"), ConfigError, ["key_frame_interval", "soon"]),
+        (lambda: StreamConfig(audit_every=-1), ConfigError, ["audit_every", "-1"]),
+        (lambda: StreamConfig(audit_every=1.5), ConfigError, ["audit_every", "1.5"]),
+        (lambda: StreamConfig(version=-1), ConfigError, ["version", "-1"]),
+        (lambda: StreamConfig(max_sources=0), ConfigError, ["max_sources", "1000000", "value=0"]),
     ],
 )
 def test_a_bad_setting_names_itself(make, error, words):

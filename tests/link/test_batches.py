@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.demo import building
 from thinwire.errors import EventRejected
@@ -65,7 +65,7 @@ def timed(rows: list[dict], jitter: list[int]) -> list[dict]:
     return [{"time": stamp, **row} for stamp, row in zip(stamps, rows, strict=True)]
 
 
-def one_by_one(publisher: Publisher, rows: list[dict]) -> tuple[list[bytes], list[int]]:
+def one_by_one(publisher: StreamEncoder, rows: list[dict]) -> tuple[list[bytes], list[int]]:
     frames, refused = [], []
     for number, row in enumerate(rows):
         try:
@@ -80,7 +80,7 @@ def one_by_one(publisher: Publisher, rows: list[dict]) -> tuple[list[bytes], lis
 @settings(max_examples=40)
 def test_a_batch_is_its_rows(demand, rows):
     rows = timed([row for row, _ in rows], [late for _, late in rows])
-    singly, batched = (Publisher(SCHEMA, LinkConfig(demand=demand)) for _ in range(2))
+    singly, batched = (StreamEncoder(SCHEMA, StreamConfig(demand=demand)) for _ in range(2))
     assert singly.start(0.0) == batched.start(0.0)
     frames, refused = one_by_one(singly, rows)
     half = len(rows) // 2
@@ -94,8 +94,8 @@ def test_a_batch_is_its_rows(demand, rows):
 
 @pytest.mark.parametrize("tolerance", [0, 1.0])
 def test_the_building_in_batches(tolerance):
-    config = LinkConfig(demand=Demand(default_tolerance=tolerance))
-    singly, batched = Publisher(building.schema(), config), Publisher(building.schema(), config)
+    config = StreamConfig(demand=Demand(default_tolerance=tolerance))
+    singly, batched = StreamEncoder(building.schema(), config), StreamEncoder(building.schema(), config)
     frames = singly.start(0.0)
     for event in building.events(3_000, sources=3):
         frames += singly.publish(event, 1.0)
@@ -106,7 +106,7 @@ def test_the_building_in_batches(tolerance):
 
 
 def test_a_column_of_another_type_is_refused_row_by_row():
-    publisher = Publisher(SCHEMA, LinkConfig(demand=DEMANDS[0]))
+    publisher = StreamEncoder(SCHEMA, StreamConfig(demand=DEMANDS[0]))
     publisher.start(0.0)
     row = {"site": "a", "unit": 1, "level": "warm", "count": 1, "raw": 0.5, "on": True, "state": "idle"}
     batch = pa.RecordBatch.from_pylist(timed([row, row], [0, 1]))
@@ -116,8 +116,8 @@ def test_a_column_of_another_type_is_refused_row_by_row():
 
 
 def test_audited_and_spelled_out_batches_take_the_long_way():
-    for config in (LinkConfig(demand=DEMANDS[0], audit_every=2), LinkConfig(demand=DEMANDS[0], format="json")):
-        singly, batched = Publisher(building.schema(), config), Publisher(building.schema(), config)
+    for config in (StreamConfig(demand=DEMANDS[0], audit_every=2), StreamConfig(demand=DEMANDS[0], format="json")):
+        singly, batched = StreamEncoder(building.schema(), config), StreamEncoder(building.schema(), config)
         frames = [frame for event in building.events(50) for frame in singly.publish(event, 1.0)]
         told = [frame for batch in building.batches(50) for frame in publish_batch(batched, batch, 1.0).frames]
         assert told == frames

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Audit, Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import Audit, Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.errors import UnknownSchema
-from thinwire.schema import Event, Projection, Property, Schema, flatten
+from thinwire.schema import Event, Property, Schema, SchemaProjection, flatten
 from thinwire.testing.loopback import Loop
 from thinwire.testing.strategies import histories, small
 from thinwire.wire import Request, read
@@ -46,20 +46,20 @@ def ordinals(deliveries):
 @pytest.mark.parametrize("form", ["compact", "json"])
 @pytest.mark.parametrize(("before", "after"), [(LOOSE, STRICT), (STRICT, LOOSE), (LOOSE, LOOSE)])
 def test_reconfiguring_leaves_no_gap_and_no_double(before, after, form, compiled):
-    loop = Loop(ROOMS, LinkConfig(demand=before), compiled=compiled)
+    loop = Loop(ROOMS, StreamConfig(demand=before), compiled=compiled)
     events = walk(300)
     for number, event in enumerate(events):
         loop.now = float(number)
         if number in (100, 200):
             demand = after if number == 100 else before
-            config = LinkConfig(version=number, demand=demand, format=form, max_silence=3)
+            config = StreamConfig(version=number, demand=demand, format=form, max_silence=3)
             loop.pass_on(loop.publisher.reconfigure(config, loop.now))
             assert loop.subscriber.config_version == number
         loop.publish(event)
         latest = [item for item in loop.deliveries if isinstance(item, Event)][-1]
         assert latest.bound["t"] <= loop.publisher.config.demand.tolerance["t"]
     loop.run([])
-    assert [item for item in loop.deliveries if isinstance(item, Missed)] == []
+    assert [item for item in loop.deliveries if isinstance(item, EventsMissed)] == []
     assert sorted(ordinals(loop.deliveries)) == sorted(((event["id"],), k // 2 + 1) for k, event in enumerate(events))
     for event in loop.events:
         truth = events[(event.ordinal - 1) * 2 + int(event["id"][1:])]
@@ -68,13 +68,13 @@ def test_reconfiguring_leaves_no_gap_and_no_double(before, after, form, compiled
 
 
 def test_a_late_joiner_is_promised_nothing_of_an_event_told_under_wider_tolerances():
-    publisher = Publisher(ROOMS, LinkConfig(demand=LOOSE))
+    publisher = StreamEncoder(ROOMS, StreamConfig(demand=LOOSE))
     publisher.start(0)
     event = {"time": 0, "id": "a", "t": 20.0, "note": "", "on": True}
     publisher.publish(event, 0)
     publisher.publish({**event, "t": 21.9}, 0)
-    frames = publisher.reconfigure(LinkConfig(version=2, demand=STRICT), 1)
-    joined = Subscriber([ROOMS])
+    frames = publisher.reconfigure(StreamConfig(version=2, demand=STRICT), 1)
+    joined = StreamDecoder([ROOMS])
     (seen,) = (item for frame in frames for item in joined.receive(frame, now=1) if isinstance(item, Event))
     assert (seen["t"], seen.bound["t"]) == (20.0, None)
     (after,) = (item for frame in publisher.publish({**event, "t": 21.9}, 1) for item in joined.receive(frame, now=1))
@@ -85,8 +85,10 @@ def test_a_late_joiner_is_promised_nothing_of_an_event_told_under_wider_toleranc
 @pytest.mark.parametrize("resync", ["request", "wait"])
 @pytest.mark.parametrize("lost", [range(40, 41), range(40, 60), range(40, 296)])
 def test_after_a_loss_the_stream_resumes_and_says_what_was_missed(lost, resync, compiled):
-    publisher = Publisher(ROOMS, LinkConfig(demand=STRICT, key_frame_interval=100, max_silence=20), compiled=compiled)
-    subscriber = Subscriber([ROOMS], resync=resync, compiled=compiled)
+    publisher = StreamEncoder(
+        ROOMS, StreamConfig(demand=STRICT, key_frame_interval=100, max_silence=20), compiled=compiled
+    )
+    subscriber = StreamDecoder([ROOMS], resync=resync, compiled=compiled)
     events = walk(600)
     frames, out, sent = publisher.start(0), [], 0
     for now, event in enumerate(events):
@@ -101,7 +103,7 @@ def test_after_a_loss_the_stream_resumes_and_says_what_was_missed(lost, resync, 
     for frame in publisher.heartbeat(600.0):
         out += subscriber.receive(frame, now=600)
     assert subscriber.state is State.READY
-    gaps = [item for item in out if isinstance(item, Missed) and item.source]
+    gaps = [item for item in out if isinstance(item, EventsMissed) and item.source]
     missed = {(gap.source, ordinal) for gap in gaps for ordinal in range(gap.first, gap.last + 1)}
     heard = ordinals(out)
     assert len(set(heard)) == len(heard)
@@ -129,7 +131,7 @@ def test_audits_report_the_true_errors(compiled, data):
         ],
     )
     demand = Demand(default_tolerance=1, predictor="last")
-    loop = Loop(schema, LinkConfig(demand=demand, audit_every=1), compiled=compiled)
+    loop = Loop(schema, StreamConfig(demand=demand, audit_every=1), compiled=compiled)
     events = data.draw(histories(schema))
     loop.run(events)
     seen = {(event.source, event.ordinal): flatten(event, schema) for event in loop.events}
@@ -149,13 +151,13 @@ def apart(seen, truth):
 
 
 def test_a_late_joiner_is_promised_nothing_of_a_value_the_state_cannot_hold():
-    publisher = Publisher(ROOMS)
+    publisher = StreamEncoder(ROOMS)
     publisher.start(0)
     event = {"time": 0, "id": "a", "t": 20.04, "note": "", "on": True}
     publisher.publish({**event, "t": 20.0}, 0)
     publisher.publish(event, 0)
     (key,) = publisher.start(1)
-    joined = Subscriber([ROOMS])
+    joined = StreamDecoder([ROOMS])
     (seen,) = joined.receive(key, now=1)
     assert (seen["t"], seen.bound["t"]) == (20.0, None)
     (after,) = (item for frame in publisher.publish({**event, "t": 20.1}, 1) for item in joined.receive(frame, now=1))
@@ -197,8 +199,8 @@ NEW = Schema(
 
 
 def test_an_old_reader_follows_a_new_writer():
-    view = Projection(writer=NEW, reader=OLD)
-    loop = Loop(NEW, LinkConfig(demand=Demand(tolerance={"level": 1}, predictor="last")))
+    view = SchemaProjection(writer=NEW, reader=OLD)
+    loop = Loop(NEW, StreamConfig(demand=Demand(tolerance={"level": 1}, predictor="last")))
     written = [{"id": "a", "level": 7.5 + k, "gone": "x", "fresh": True} for k in range(5)]
     for event, truth in zip(loop.run(written), written, strict=True):
         read_ = view(event)
@@ -208,7 +210,7 @@ def test_an_old_reader_follows_a_new_writer():
 
 
 def test_a_new_reader_follows_an_old_writer():
-    view = Projection(writer=OLD, reader=NEW)
+    view = SchemaProjection(writer=OLD, reader=NEW)
     written = [{"id": "a", "level": k, "gone": None} for k in range(5)]
     read_ = [view(event) for event in Loop(OLD).run(written)]
     assert read_ == [{**event, "fresh": None} for event in written]
@@ -217,8 +219,8 @@ def test_a_new_reader_follows_an_old_writer():
 
 def test_a_reader_that_does_not_know_the_schema_says_so_and_recovers():
     known = []
-    subscriber = Subscriber(lambda fingerprint: next((s for s in known if s.fingerprint == fingerprint), None))
-    publisher = Publisher(OLD)
+    subscriber = StreamDecoder(lambda fingerprint: next((s for s in known if s.fingerprint == fingerprint), None))
+    publisher = StreamEncoder(OLD)
     (key,) = publisher.start(0)
     with pytest.raises(UnknownSchema, match="Ask the registry"):
         subscriber.receive(key, now=0)
@@ -233,11 +235,11 @@ def test_a_reader_that_does_not_know_the_schema_says_so_and_recovers():
 @given(data=st.data())
 def test_sources_may_come_at_any_time(compiled, data):
     events = data.draw(histories(ROOMS, small, sources=40, max_size=60))
-    loop = Loop(ROOMS, LinkConfig(demand=STRICT, key_frame_interval=5, max_silence=3), compiled=compiled)
+    loop = Loop(ROOMS, StreamConfig(demand=STRICT, key_frame_interval=5, max_silence=3), compiled=compiled)
     for number, event in enumerate(events):
         loop.now = number / 2
         loop.publish(event)
     loop.run([])
-    assert [item for item in loop.deliveries if isinstance(item, Missed)] == []
+    assert [item for item in loop.deliveries if isinstance(item, EventsMissed)] == []
     assert len(loop.events) == len(events)
     assert loop.differences() == []

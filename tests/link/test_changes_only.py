@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_promise import EXAMPLES, LOOSE, SCHEMAS, WAYS, described, distance, is_the_reference
 
-from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.errors import DemandError
 from thinwire.schema import Event, Property, Role, Schema, flatten
@@ -51,7 +51,7 @@ def test_changes_need_mode_hold():
 
 @BOTH
 def test_headers_wait_for_something_else(compiled):
-    loop = Loop(ROOMS, LinkConfig(demand=HALF), compiled=compiled)
+    loop = Loop(ROOMS, StreamConfig(demand=HALF), compiled=compiled)
     told = [
         bool(loop.publish(event))
         for event in (
@@ -80,7 +80,7 @@ FIRING = [{"t": 20.6}, {"t": 50.1}, {"t": 20.04}, {"x": 1.5}, {"fan": True}, {"n
 @BOTH
 @pytest.mark.parametrize("change", [*FIRING, *({name: None} for name in ("t", "x", "fan", "note", "state"))], ids=str)
 def test_whatever_is_no_header_fires(change, compiled):
-    loop = Loop(ROOMS, LinkConfig(demand=HALF), compiled=compiled)
+    loop = Loop(ROOMS, StreamConfig(demand=HALF), compiled=compiled)
     events = [calm(0), calm(3), calm(5, batch="z", quality=1, **change), calm(8, **change), calm(9)]
     told = [bool(loop.publish(event)) for event in events]
     outside = change in ({"t": 50.1}, {"t": 20.04})
@@ -92,7 +92,7 @@ def test_whatever_is_no_header_fires(change, compiled):
 @BOTH
 def test_a_silence_never_grows_beyond_its_limit(compiled):
     schema = Schema("s", [Property("time", "timestamp", "header"), Property("n", "integer")])
-    config = LinkConfig(demand=Demand(mode="hold", changes=True), max_silence=1e9)
+    config = StreamConfig(demand=Demand(mode="hold", changes=True), max_silence=1e9)
     loop = Loop(schema, config, compiled=(compiled, True))
     told = [k for k in range(1, MAX_SKIP + 3) if loop.publish({"time": k * k, "n": 7})]
     assert told == [1, MAX_SKIP + 1]
@@ -108,7 +108,7 @@ def test_what_arrives_is_what_the_reference_says(tolerance, name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
     asked = only_changes(schema, tolerance)
-    loop = Loop(schema, LinkConfig(demand=asked), compiled=data.draw(st.sampled_from(WAYS)))
+    loop = Loop(schema, StreamConfig(demand=asked), compiled=data.draw(st.sampled_from(WAYS)))
     for event in events:
         loop.publish(event)
     assert loop.differences() == []
@@ -122,7 +122,7 @@ def test_what_arrives_is_what_the_reference_says(tolerance, name, data):
 def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema, max_size=40))
-    config = LinkConfig(demand=only_changes(schema, data.draw(st.booleans())), audit_every=7)
+    config = StreamConfig(demand=only_changes(schema, data.draw(st.booleans())), audit_every=7)
     loops = [Loop(schema, config, compiled=way, wide=True) for way in WAYS]
     for loop in loops:
         loop.run(events)
@@ -138,8 +138,8 @@ def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
 def test_the_last_event_told_is_near_at_every_moment_and_its_headers_are_exact(form, name, data):
     schema = SCHEMAS[name]
     asked = only_changes(schema, True)
-    writer = Publisher(schema, LinkConfig(demand=asked, format=form))
-    reader = Subscriber([schema], passed_over=False)
+    writer = StreamEncoder(schema, StreamConfig(demand=asked, format=form))
+    reader = StreamDecoder([schema], passed_over=False)
     last = {}
     for frame in writer.start(0):
         reader.receive(frame, now=0)
@@ -164,11 +164,11 @@ def test_the_last_event_told_is_near_at_every_moment_and_its_headers_are_exact(f
 
 
 def test_who_joins_late_is_promised_nothing_of_headers_in_silence():
-    writer = Publisher(ROOMS, LinkConfig(demand=HALF))
+    writer = StreamEncoder(ROOMS, StreamConfig(demand=HALF))
     writer.start(0)
     writer.publish(calm(0), 0)
     writer.publish(calm(5, batch="b"), 0)
-    reader = Subscriber([ROOMS])
+    reader = StreamDecoder([ROOMS])
     (event,) = (item for frame in writer.answer(Request(0, 0), 9) for item in reader.receive(frame, now=9) if item)
     assert (event.ordinal, event["batch"], event.bound["batch"], event.bound["t"]) == (2, "a", None, 0.5)
 
@@ -179,7 +179,7 @@ def test_a_batch_is_its_rows(left_out):
     schema = Schema("rooms", [p for p in ROOMS if p.name != left_out])
     told = [calm(k, batch=f"b{k // 3}", t=20.0 + (k * 7 % 12) / 10, x=float(k // 40)) for k in range(400)]
     events = [{name: value for name, value in event.items() if name != left_out} for event in told]
-    singly, batched = (Publisher(schema, LinkConfig(demand=HALF)) for _ in range(2))
+    singly, batched = (StreamEncoder(schema, StreamConfig(demand=HALF)) for _ in range(2))
     frames = [frame for event in events for frame in singly.publish(event, 1.0)]
     assert publish_batch(batched, pa.RecordBatch.from_pylist(events), 1.0).frames == frames
     assert batched.counts == singly.counts
@@ -189,7 +189,7 @@ def test_a_batch_is_its_rows(left_out):
 
 def test_thinned_and_changes_only():
     demand = Demand(mode="hold", tolerance={"t": 0.5}, changes=True, min_interval=10_000)
-    loop = Loop(ROOMS, LinkConfig(demand=demand))
+    loop = Loop(ROOMS, StreamConfig(demand=demand))
     seen = loop.run([calm(0), calm(12), calm(24, t=21.0), calm(29, t=22.0), calm(40, t=22.0)])
     assert [event.virtual for event in seen] == [False, True, False, True, False]
     assert set(seen[1].bound.values()) == {None}
@@ -198,6 +198,8 @@ def test_thinned_and_changes_only():
 @BOTH
 def test_a_measured_time_is_held_although_time_goes_on(compiled):
     schema = Schema("s", [Property("time", "timestamp", "header"), Property("seen", "timestamp")])
-    loop = Loop(schema, LinkConfig(demand=Demand(mode="hold", tolerance={"seen": 25}, changes=True)), compiled=compiled)
+    loop = Loop(
+        schema, StreamConfig(demand=Demand(mode="hold", tolerance={"seen": 25}, changes=True)), compiled=compiled
+    )
     told = [bool(loop.publish({"time": 10 * k, "seen": 10 * k})) for k in range(10)]
     assert told == [True, False, False, True, False, False, True, False, False, True]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.snapshot_sections import seal, unpack, unseal
@@ -65,7 +65,7 @@ def receive(reader, frames):
 
 
 def reader_of(schema, compiled, **settings):
-    return Subscriber([schema], publisher="p", compiled=compiled, **settings)
+    return StreamDecoder([schema], publisher="p", compiled=compiled, **settings)
 
 
 def restored(schema, compiled, data, **settings):
@@ -83,15 +83,15 @@ def draw_publisher(data, schema):
         mode=data.draw(st.sampled_from(["predict", "hold"])),
     )
     form = data.draw(st.sampled_from(["compact", "compact", "json"]))
-    config = LinkConfig(demand=demand, audit_every=data.draw(st.sampled_from([0, 5])), max_silence=8, format=form)
-    return Publisher(
+    config = StreamConfig(demand=demand, audit_every=data.draw(st.sampled_from([0, 5])), max_silence=8, format=form)
+    return StreamEncoder(
         schema, config, name="p", incarnation=5, wide=data.draw(st.booleans()), compiled=data.draw(st.booleans())
     )
 
 
 def are_the_same(one, other):
     """Both stand at the same place with the same state."""
-    here, there = one.replica, other.replica
+    here, there = one.decoder_state, other.decoder_state
     assert one.state == other.state
     assert here.link.state() == there.link.state()
     assert here.complete == there.complete
@@ -100,7 +100,7 @@ def are_the_same(one, other):
     for row in here.expander.known():
         mine, yours = here.expander.columns, there.expander.columns
         about = slice(2 * row, 2 * row + 2)
-        assert here.expander.abouts[about] == there.expander.abouts[about]
+        assert here.expander.metadata_codes[about] == there.expander.metadata_codes[about]
         assert snapshots.take(mine, row) == snapshots.take(yours, row)
         assert mine.ordinal(row) == yours.ordinal(row)
     assert [described(event) for event in one.peek()] == [described(event) for event in other.peek()]
@@ -163,14 +163,14 @@ def test_a_reader_goes_on_where_the_publisher_stood(schema, compiled, data):
 def test_texts_keep_their_places(compiled):
     """More texts than a table holds: the oldest have left it when the checkpoint is taken."""
     schema = Schema("s", [Property("id", "string", "dimension"), Property("note", "string")])
-    config = LinkConfig(demand=Demand(predictor="last"), max_silence=1e9)
-    writer = Publisher(schema, config, name="p", compiled=False)
+    config = StreamConfig(demand=Demand(predictor="last"), max_silence=1e9)
+    writer = StreamEncoder(schema, config, name="p", compiled=False)
     original = reader_of(schema, compiled)
     receive(original, writer.start(0))
     texts = [f"text {k}" for k in range(CAPACITY + 44)]
     for text in texts:
         receive(original, writer.publish({"id": "a", "note": text}, 0))
-    assert writer.encoder.link.state()[1] == original.replica.link.state()[1]
+    assert writer.encoder.link.state()[1] == original.decoder_state.link.state()[1]
     later = [frame for text in texts[100:] * 2 for frame in writer.publish({"id": "a", "note": text}, 0)]
     assert sum(map(len, later)) < 5 * len(later)
     for data in (of_subscriber(original), of_publisher_after(writer, texts)):
@@ -181,7 +181,7 @@ def test_texts_keep_their_places(compiled):
 
 def of_publisher_after(writer, texts):
     """A checkpoint of another publisher that has told the same."""
-    other = Publisher(writer.schema, writer.config, name="p", compiled=False)
+    other = StreamEncoder(writer.schema, writer.config, name="p", compiled=False)
     other.start(0)
     for text in texts:
         other.publish({"id": "a", "note": text}, 0)
@@ -189,12 +189,12 @@ def of_publisher_after(writer, texts):
 
 
 NUMBERS = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("x", "float")])
-QUIET = LinkConfig(demand=Demand(predictor="last"), max_silence=1e9)
+QUIET = StreamConfig(demand=Demand(predictor="last"), max_silence=1e9)
 
 
 def simple_pair(sources="ab", **settings):
-    writer = Publisher(NUMBERS, QUIET, name="p", incarnation=3, compiled=False)
-    reader = Subscriber([NUMBERS], publisher="p", compiled=False, **settings)
+    writer = StreamEncoder(NUMBERS, QUIET, name="p", incarnation=3, compiled=False)
+    reader = StreamDecoder([NUMBERS], publisher="p", compiled=False, **settings)
     frames = writer.start(0)
     for name in sources:
         frames += writer.publish({"id": name, "n": 4, "x": 0.5}, 0)
@@ -218,12 +218,12 @@ def test_frames_that_come_again_are_known_again():
     assert receive(twin, frames[1:]) == []
     assert twin.counts.duplicates == len(frames) - 1
     begun = restored(NUMBERS, False, of_publisher(writer))
-    assert receive(begun, frames[-1:]) == [Missed("p", None, None, None, "gap")]
+    assert receive(begun, frames[-1:]) == [EventsMissed("p", None, None, None, "gap")]
 
 
 def test_what_was_delivered_in_other_lives_is_still_known():
     _, reader, _ = simple_pair("abc")
-    second = Publisher(NUMBERS, QUIET, name="p", incarnation=4, compiled=False)
+    second = StreamEncoder(NUMBERS, QUIET, name="p", incarnation=4, compiled=False)
     receive(reader, second.start(0) + second.publish({"id": "a", "n": 1, "x": 0.5}, 0))
     twin = restored(NUMBERS, False, of_subscriber(reader))
     for n in range(3):
@@ -231,7 +231,7 @@ def test_what_was_delivered_in_other_lives_is_still_known():
             second.publish({"id": name, "n": n, "x": 0.5}, 0)
     found = [receive(end, second.start(1)) for end in (reader, twin)]
     assert found[0] == found[1]
-    assert Missed("p", ("b",), 1, 2, "gap") in found[0]
+    assert EventsMissed("p", ("b",), 1, 2, "gap") in found[0]
 
 
 def test_the_place_in_the_transport_is_kept():
@@ -245,7 +245,7 @@ def test_the_place_in_the_transport_is_kept():
 
 @WAYS
 def test_a_link_without_any_source(compiled):
-    writer = Publisher(NUMBERS, QUIET, name="p", compiled=False)
+    writer = StreamEncoder(NUMBERS, QUIET, name="p", compiled=False)
     writer.start(0)
     twin = restored(NUMBERS, compiled, of_publisher(writer))
     frames = writer.publish({"id": "a", "n": 1, "x": 0.5}, 0) + writer.publish({"id": "a", "n": 2, "x": 0.5}, 0)
@@ -257,7 +257,7 @@ def test_a_link_without_any_source(compiled):
 def test_rows_that_are_no_longer_told(compiled):
     """A publisher that says it has fewer sources than before: rows remain that belong to nobody."""
     _, reader, _ = simple_pair("abc")
-    again = Publisher(NUMBERS, QUIET, name="p", incarnation=3, sequence=100, compiled=False)
+    again = StreamEncoder(NUMBERS, QUIET, name="p", incarnation=3, sequence=100, compiled=False)
     again.publish({"id": "a", "n": 7, "x": 0.5}, 0)
     receive(reader, again.start(0))
     assert reader.state is State.READY
@@ -267,7 +267,7 @@ def test_rows_that_are_no_longer_told(compiled):
 
 
 def test_only_one_that_is_ready_has_a_checkpoint():
-    reader = Subscriber([NUMBERS], publisher="p", compiled=False)
+    reader = StreamDecoder([NUMBERS], publisher="p", compiled=False)
     with pytest.raises(ValueError, match="waiting"):
         of_subscriber(reader)
 
@@ -290,15 +290,15 @@ def test_only_a_new_subscriber_takes_one_up():
 def test_the_schema_must_be_known():
     writer, *_ = simple_pair()
     with pytest.raises(UnknownSchema):
-        into_subscriber(Subscriber([SIMPLE], publisher="p"), of_publisher(writer))
+        into_subscriber(StreamDecoder([SIMPLE], publisher="p"), of_publisher(writer))
 
 
 def refused(data, *, max_sources=100, publisher="p"):
     """The error of taking up these bytes, after which the subscriber is as new."""
-    reader = Subscriber([NUMBERS], publisher=publisher, compiled=False, max_sources=max_sources)
+    reader = StreamDecoder([NUMBERS], publisher=publisher, compiled=False, max_sources=max_sources)
     with pytest.raises(CorruptCheckpoint) as caught:
         into_subscriber(reader, data)
-    assert reader.replica is None
+    assert reader.decoder_state is None
     assert reader.state is State.WAITING
     writer, *_ = simple_pair()
     assert [item.ordinal for frame in writer.start(0) for item in reader.receive(frame, now=0)] in ([1, 1], [])
@@ -312,10 +312,10 @@ def test_no_byte_may_change():
         spoilt = bytearray(data)
         spoilt[place] ^= 1 << place % 8
         with pytest.raises(CorruptCheckpoint):
-            into_subscriber(Subscriber([NUMBERS], publisher="p", compiled=False), bytes(spoilt))
+            into_subscriber(StreamDecoder([NUMBERS], publisher="p", compiled=False), bytes(spoilt))
     for end in range(len(data)):
         with pytest.raises(CorruptCheckpoint):
-            into_subscriber(Subscriber([NUMBERS], publisher="p", compiled=False), data[:end])
+            into_subscriber(StreamDecoder([NUMBERS], publisher="p", compiled=False), data[:end])
     assert "Start from key frames" in refused(data + b"\0")
 
 

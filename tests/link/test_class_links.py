@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_promise import PLAIN, RICH, distance
 
-from thinwire.codec import Audit, Demand, LinkConfig, Missed, Publisher, Subscriber, Watermark, resolve
+from thinwire.codec import Audit, Demand, EventsMissed, StreamConfig, StreamDecoder, StreamEncoder, Watermark, resolve
 from thinwire.errors import DemandError, TooManySources
 from thinwire.schema import Event, Property, Role, Schema, flatten
 from thinwire.testing.reference import tolerance_of
@@ -27,29 +27,29 @@ class Chain:
     """A publisher, its log's decoder, class links as they are wanted, and a subscriber of each."""
 
     def __init__(self, schema, demand, **config):
-        self.publisher = Publisher(schema, LinkConfig(demand=demand, **config), name="p", incarnation=3)
-        self.decoder = Subscriber([schema], publisher="p")
+        self.publisher = StreamEncoder(schema, StreamConfig(demand=demand, **config), name="p", incarnation=3)
+        self.decoder = StreamDecoder([schema], publisher="p")
         self.classes = []
         self.now = 0.0
         self.pass_on(self.publisher.start(0.0))
 
     @property
     def rules(self):
-        return self.decoder.replica.expander.rules
+        return self.decoder.decoder_state.expander.rules
 
     def open(self, schema, demand, *, chosen=None, compiled=True, sequence=5 << 32):
-        link = Publisher(
+        link = StreamEncoder(
             schema,
-            LinkConfig(demand=demand, version=self.decoder.config_version),
+            StreamConfig(demand=demand, version=self.decoder.config_version),
             name="p",
             incarnation=self.decoder.incarnation,
             over=self.rules,
             sequence=sequence,
-            trusting=True,
+            validated=True,
             compiled=compiled,
         )
-        link.adopt(self.decoder.replica.expander, chosen)
-        reader = Subscriber([schema], publisher="p", compiled=compiled)
+        link.adopt(self.decoder.decoder_state.expander, chosen)
+        reader = StreamDecoder([schema], publisher="p", compiled=compiled)
         served = Served(link, reader, chosen or (lambda source: True))
         self.classes.append(served)
         served.take(link.start(self.now))
@@ -124,7 +124,7 @@ def nothing_lost_or_doubled(served, happened, adopted):
         assert event.ordinal == heard.get(event.source, adopted.get(event.source, 1) - 1) + 1
         heard[event.source] = event.ordinal
     assert heard == {source: len(events) for source, events in happened.items() if served.chosen(source)}
-    assert [item for item in served.deliveries if isinstance(item, Missed)] == []
+    assert [item for item in served.deliveries if isinstance(item, EventsMissed)] == []
 
 
 @pytest.mark.parametrize("mode", ["predict", "hold", "changes"])
@@ -217,8 +217,8 @@ def test_bounds_are_the_sum_to_the_last_digit():
 
 
 def test_a_source_begins_with_the_number_its_event_has():
-    link = Publisher(ROOMS, name="p", incarnation=3, trusting=True, compiled=False)
-    reader = Subscriber([ROOMS], publisher="p")
+    link = StreamEncoder(ROOMS, name="p", incarnation=3, validated=True, compiled=False)
+    reader = StreamDecoder([ROOMS], publisher="p")
     frames = link.start(0)
     for ordinal in (41, 42):
         told = Event({**room(ordinal), "unknown": 7}, bound={}, source=("a",), ordinal=ordinal)
@@ -232,13 +232,13 @@ def test_sequences_begin_where_they_are_told_to_and_grow():
     chain = Chain(ROOMS, Demand())
     served = chain.open(ROOMS, Demand(), sequence=7 << 32)
     chain.publish(room(1))
-    assert served.reader.replica.sequence == served.link.sequence == (7 << 32) + len(served.frames)
+    assert served.reader.decoder_state.sequence == served.link.sequence == (7 << 32) + len(served.frames)
 
 
 def test_a_trusting_publisher_beats_only_when_told_and_with_the_watermark_it_is_given():
     chain = Chain(ROOMS, Demand(), max_silence=1e9)
     served = chain.open(ROOMS, Demand())
-    served.take(served.link.reconfigure(LinkConfig(version=2), 500.0, over=chain.rules))
+    served.take(served.link.reconfigure(StreamConfig(version=2), 500.0, over=chain.rules))
     chain.publish(room(1))
     assert served.link.publish(Event(room(1), bound={}, source=("a",), ordinal=2), 1_000.0) == []
     chain.pass_on(chain.publisher.heartbeat(12.345))
@@ -278,10 +278,10 @@ def test_a_class_link_goes_over_to_other_shares_without_a_gap():
     served = chain.open(ROOMS, Demand(tolerance={"t": 0.5}))
     for k in range(1, 40):
         chain.publish(room(k, t=20 + (k * 7 % 11) / 10))
-    config = LinkConfig(version=2, demand=Demand(tolerance={"t": 0.1}))
+    config = StreamConfig(version=2, demand=Demand(tolerance={"t": 0.1}))
     chain.pass_on(chain.publisher.reconfigure(config, chain.now))
     served.take(
-        served.link.reconfigure(LinkConfig(version=2, demand=Demand(tolerance={"t": 0.9})), 0, over=chain.rules)
+        served.link.reconfigure(StreamConfig(version=2, demand=Demand(tolerance={"t": 0.9})), 0, over=chain.rules)
     )
     for k in range(40, 80):
         chain.publish(room(k, t=20 + (k * 7 % 11) / 10))
@@ -296,13 +296,13 @@ def test_adopting_takes_no_more_than_a_link_may_have():
     chain = Chain(ROOMS, Demand())
     for name in "abc":
         chain.publish(room(1, id=name))
-    link = Publisher(ROOMS, LinkConfig(max_sources=2), over=chain.rules, trusting=True)
+    link = StreamEncoder(ROOMS, StreamConfig(max_sources=2), over=chain.rules, validated=True)
     with pytest.raises(TooManySources):
-        link.adopt(chain.decoder.replica.expander)
-    link.adopt(chain.decoder.replica.expander, lambda source: source != ("b",))
+        link.adopt(chain.decoder.decoder_state.expander)
+    link.adopt(chain.decoder.decoder_state.expander, lambda source: source != ("b",))
     assert link.encoder.reducer.keys == [("a",), ("c",)]
     with pytest.raises(ValueError, match="sources of its own"):
-        link.adopt(chain.decoder.replica.expander)
+        link.adopt(chain.decoder.decoder_state.expander)
 
 
 def test_an_adopted_source_that_is_only_near_stays_so():

@@ -4,18 +4,18 @@ import random
 
 import pytest
 
-from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.codec.frame_encoder import WORTH_TRYING
 from thinwire.dictionaries import choose
 from thinwire.schema import Property, Schema
 from thinwire.wire import read
-from thinwire_lab.live.live_feed import READINGS, Feed, feed_schema
+from thinwire_lab.live.live_feed import READINGS, LoadSource, feed_schema
 
 SIZES = (512, 1024, 2048, 4096)
 
 
 def readings():
-    return feed_schema(), Feed(0, 1, 1000, 0).due(2_000_000), Demand(dict.fromkeys(READINGS, 0.5))
+    return feed_schema(), LoadSource(0, 1, 1000, 0).due(2_000_000), Demand(dict.fromkeys(READINGS, 0.5))
 
 
 def many_that_all_move():
@@ -54,7 +54,7 @@ def requests():
 def said(stream, *, compiled, dictionary=None):
     """The frames of the first third of the events, and those of the others, with a dictionary from there on."""
     schema, events, demand = stream
-    publisher = Publisher(schema, LinkConfig(1, demand), compiled=compiled)
+    publisher = StreamEncoder(schema, StreamConfig(1, demand), compiled=compiled)
     publisher.await_dictionaries()
     publisher.start(0.0)
     third = len(events) // 3

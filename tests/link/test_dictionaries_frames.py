@@ -3,7 +3,7 @@
 import pytest
 from dictionary_sites import DICTIONARIES, LOGS, Reader, entry, publisher
 
-from thinwire.codec import Missed, State
+from thinwire.codec import EventsMissed, State
 from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.codec.frame_encoder import Packer
 from thinwire.dictionaries import Dictionary
@@ -108,7 +108,7 @@ def test_a_message_goes_on_where_it_stopped():
     reader.hand(join(frames), position=2)
     assert [event["n"] for event in reader.events] == list(range(303)), "each once, more than a link remembers"
     assert len(reader.asked) == 2
-    assert not any(isinstance(thing, Missed) for thing in reader.out)
+    assert not any(isinstance(thing, EventsMissed) for thing in reader.out)
 
 
 def test_a_dictionary_that_cannot_be_had_is_named_and_the_stream_goes_on():
@@ -117,7 +117,7 @@ def test_a_dictionary_that_cannot_be_had_is_named_and_the_stream_goes_on():
     reader.hand(join(frames + out.start(1.0)))
     assert reader.refused == [DICTIONARIES[0].hash.hex()]
     assert reader.subscriber.state is State.READY, "the key frame behind it could be read"
-    assert [thing.reason for thing in reader.out if isinstance(thing, Missed)] == ["unknown dictionary"]
+    assert [thing.reason for thing in reader.out if isinstance(thing, EventsMissed)] == ["unknown dictionary"]
     assert [event["n"] for event in reader.events] == [0, 1], "where it stands is told by the key frame"
     out.drop(9)
     reader.hand(join(out.publish(entry(2), 1.0)))
@@ -133,7 +133,7 @@ def test_who_goes_on_with_another_message_has_lost_the_one_that_waits():
     assert reader.subscriber.state is State.READY, "nothing is lost yet"
     out.drop(9)
     reader.hand(join(out.publish(entry(2), 0.0)))
-    assert [thing.reason for thing in reader.out if isinstance(thing, Missed)] == ["unknown dictionary"]
+    assert [thing.reason for thing in reader.out if isinstance(thing, EventsMissed)] == ["unknown dictionary"]
     assert reader.subscriber.poll(0.0), "a key frame is asked for"
 
 
@@ -162,7 +162,7 @@ def test_a_checkpoint_keeps_what_slots_name():
     for kept in (checkpoints.of_subscriber(reader.subscriber), checkpoints.of_publisher(out)):
         later = Reader(STORE)
         checkpoints.into_subscriber(later.subscriber, kept)
-        assert later.subscriber.replica.bindings.in_force() == [Binding(1, DICTIONARIES[0].hash, 0)]
+        assert later.subscriber.decoder_state.bindings.in_force() == [Binding(1, DICTIONARIES[0].hash, 0)]
     later.hand(join(out.publish(entry(1), 0.0)))
     assert dict(later.events[0]) == entry(1)
 

@@ -7,7 +7,7 @@ from dictionary_sites import DICTIONARIES, Reader, publisher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Missed, Watermark
+from thinwire.codec import EventsMissed, Watermark
 from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.codec.stream_encoder import MAX_PAYLOAD
 from thinwire.errors import CorruptFrame, TooLarge, WrongType
@@ -58,7 +58,7 @@ def test_a_lost_payload_is_named_and_no_other_takes_its_place():
     out.send(b"lost", 0.0)
     reader.hand(join(out.send(b"unreadable", 0.0) + out.start(1.0) + out.send(b"four", 1.0)))
     assert payloads(reader) == [b"one", b"four"]
-    gaps = [thing for thing in reader.out if isinstance(thing, Missed)]
+    gaps = [thing for thing in reader.out if isinstance(thing, EventsMissed)]
     assert [(gap.source, gap.first, gap.last) for gap in gaps] == [(None, None, None), ((), 2, 3)]
     assert reader.subscriber.counts.missed == 2
 
@@ -90,7 +90,7 @@ def test_key_frames_and_heartbeats_change_nothing():
     frames = out.start(0.0) + out.send(b"one", 0.0) + out.heartbeat(1.0) + out.start(2.0) + out.send(b"two", 2.0)
     reader.hand(join(frames))
     assert payloads(reader) == [b"one", b"two"]
-    assert not any(isinstance(thing, Missed) for thing in reader.out)
+    assert not any(isinstance(thing, EventsMissed) for thing in reader.out)
     assert any(isinstance(thing, Watermark) for thing in reader.out)
 
 
@@ -124,12 +124,12 @@ def test_a_topic_with_a_schema_takes_no_bytes():
 
 
 def test_payloads_are_never_passed_over_in_silence():
-    from thinwire.wire import Heartbeat, Silence
+    from thinwire.wire import Heartbeat, SuppressedRun
 
     out, reader = site()
     reader.hand(join(out.start(0.0) + out.send(b"one", 0.0)))
-    body = Heartbeat(out.sequence, 0, (Silence(0, 1, 3),)).encode()
+    body = Heartbeat(out.sequence, 0, (SuppressedRun(0, 1, 3),)).encode()
     reader.hand(out.encoder.frame(FrameKind.HEARTBEAT, body))
-    assert [thing.reason for thing in reader.out if isinstance(thing, Missed)] == ["corrupt"]
+    assert [thing.reason for thing in reader.out if isinstance(thing, EventsMissed)] == ["corrupt"]
     with pytest.raises(CorruptFrame):
-        reader.subscriber.replica.pass_over(0, 1)
+        reader.subscriber.decoder_state.pass_over(0, 1)

@@ -4,7 +4,7 @@ from dictionary_sites import DICTIONARIES, Reader, entry, publisher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Missed, State
+from thinwire.codec import EventsMissed, State
 from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.schema import Event
 from thinwire.wire import join
@@ -102,7 +102,7 @@ class Story:
 def check(story, reader):
     last, told = {}, {}
     for thing in reader.out:
-        if isinstance(thing, Missed):
+        if isinstance(thing, EventsMissed):
             told = dict.fromkeys(last, True)
         elif isinstance(thing, Event):
             assert dict(thing) == story.truth[thing.incarnation, thing.source, thing.ordinal]

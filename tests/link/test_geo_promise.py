@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.codec import geo_distance as geo
 from thinwire.schema import Property, Schema
 from thinwire.testing.loopback import Loop
@@ -82,7 +82,7 @@ def test_what_is_found_within_is_within(place, north, east):
 )
 def test_a_position_is_never_further_off_than_asked(mode, predictor, jumps, drift, tolerance):
     demand = Demand(tolerance={"at": tolerance}, mode=mode, predictor=predictor)
-    loop = Loop(TRACKS, LinkConfig(demand=demand), compiled=False)
+    loop = Loop(TRACKS, StreamConfig(demand=demand), compiled=False)
     places = []
     for north, east in jumps:
         places.append((north, east))
@@ -106,7 +106,7 @@ def test_the_last_degree_east_comes_back_as_it_was_sent():
 
 
 def test_silence_within_a_circle_of_the_tolerance():
-    loop = Loop(TRACKS, LinkConfig(demand=Demand(tolerance={"at": 100}, predictor="last")), compiled=False)
+    loop = Loop(TRACKS, StreamConfig(demand=Demand(tolerance={"at": 100}, predictor="last")), compiled=False)
     loop.publish({"ship": "a", "at": [49.0, 8.0]})
     assert loop.publish({"ship": "a", "at": [49.0008, 8.0]}) == []
     assert loop.publish({"ship": "a", "at": [49.0, 8.0013]}) == []

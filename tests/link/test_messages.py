@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.compiled_decoder import FastDecoder
-from thinwire.codec.decoder_state import RECENT, Recent
+from thinwire.codec.decoder_state import RECENT, FrameDedup
 from thinwire.errors import PeerFault, UnknownSchema
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing.strategies import histories, small
@@ -61,8 +61,8 @@ def frames_of(data, max_size=60):
     """The frames of a publisher that switches, beats, audits, introduces and answers requests in between."""
     predictor = data.draw(st.sampled_from(["last", "linear", "trend", "auto"]))
     demand = Demand(default_tolerance=data.draw(st.sampled_from([0, 3, 40])), predictor=predictor)
-    config = LinkConfig(demand=demand, audit_every=data.draw(st.sampled_from([0, 9])), max_silence=7)
-    writer = Publisher(SCHEMA, config, name="p", wide=data.draw(st.booleans()), compiled=False)
+    config = StreamConfig(demand=demand, audit_every=data.draw(st.sampled_from([0, 9])), max_silence=7)
+    writer = StreamEncoder(SCHEMA, config, name="p", wide=data.draw(st.booleans()), compiled=False)
     frames = writer.start(0)
     asked = data.draw(st.sets(st.integers(2, 60), max_size=4))
     for now, event in enumerate(data.draw(history(max_size))):
@@ -117,7 +117,9 @@ def test_any_cut_into_messages_brings_the_same(spoilt, passed_over, data):
         frames = spoil(data, frames)
     messages = cut(data, frames)
     ways = [(True, messages), (True, frames), (False, frames), (False, messages)]
-    readers = [Subscriber([SCHEMA], publisher="p", compiled=compiled, passed_over=passed_over) for compiled, _ in ways]
+    readers = [
+        StreamDecoder([SCHEMA], publisher="p", compiled=compiled, passed_over=passed_over) for compiled, _ in ways
+    ]
     first, *others = [told(reader, parts) for reader, (_, parts) in zip(readers, ways, strict=True)]
     for other, reader in zip(others, readers[1:], strict=True):
         assert other == first
@@ -143,9 +145,9 @@ def test_a_batch_that_cannot_be_taken_apart_brings_nothing(compiled, data):
             ]
         )
     )
-    reader = Subscriber([SCHEMA], publisher="p", compiled=compiled)
+    reader = StreamDecoder([SCHEMA], publisher="p", compiled=compiled)
     reader.receive(frames[0], now=0)
-    assert reader.receive(spoilt, now=0) == [Missed("p", None, None, None, "corrupt")]
+    assert reader.receive(spoilt, now=0) == [EventsMissed("p", None, None, None, "corrupt")]
     assert reader.counts.frames == 1
 
 
@@ -153,9 +155,9 @@ def test_a_batch_that_cannot_be_taken_apart_brings_nothing(compiled, data):
 def test_an_error_in_the_middle_of_a_message_keeps_what_came_before(compiled):
     rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("n", "integer")])
     newer = Schema("rooms", [*rooms.properties, Property("on", "boolean")], version=2)
-    old = Publisher(rooms, LinkConfig(demand=Demand(predictor="last")), name="p", compiled=False)
-    new = Publisher(newer, name="p", incarnation=2, compiled=False)
-    reader = Subscriber([rooms], publisher="p", compiled=compiled)
+    old = StreamEncoder(rooms, StreamConfig(demand=Demand(predictor="last")), name="p", compiled=False)
+    new = StreamEncoder(newer, name="p", incarnation=2, compiled=False)
+    reader = StreamDecoder([rooms], publisher="p", compiled=compiled)
     before = old.start(0) + old.publish({"room": "a", "n": 0}, 0)
     reader.receive(join(before), now=0)
     frames = [frame for n in (5, 6, 7) for frame in old.publish({"room": "a", "n": n}, 0)]
@@ -164,7 +166,7 @@ def test_an_error_in_the_middle_of_a_message_keeps_what_came_before(compiled):
     assert reader.state is State.WAITING
     kept = reader.receive(b"", now=0)
     assert [item["n"] for item in kept if isinstance(item, Event)] == [5, 6, 7]
-    assert kept[-1] == Missed("p", None, None, None, "restart")
+    assert kept[-1] == EventsMissed("p", None, None, None, "restart")
     assert reader.counts.frames == len(before) + 3 + 1 + 1
 
 
@@ -176,12 +178,12 @@ NUMBERS = Schema(
         Property("x", "float"),
     ],
 )
-QUIET = LinkConfig(demand=Demand(predictor="last"), max_silence=1e9)
+QUIET = StreamConfig(demand=Demand(predictor="last"), max_silence=1e9)
 
 
 def test_ordinary_frames_are_taken_in_runs_between_the_others(monkeypatch):
-    writer = Publisher(NUMBERS, QUIET, compiled=False)
-    reader = Subscriber([NUMBERS])
+    writer = StreamEncoder(NUMBERS, QUIET, compiled=False)
+    reader = StreamDecoder([NUMBERS])
     values = [*range(20), None, *range(20, 30)]
     frames = writer.start(0)
     for n in values:
@@ -206,10 +208,10 @@ def test_events_with_absent_and_huge_values_between_others(absent):
     schema = Schema(
         "s", [Property("id", "string", "dimension"), Property("n", "number", step="0.1"), *NUMBERS.properties[2:]]
     )
-    publishers = [Publisher(schema, QUIET, compiled=False) for _ in range(2)]
+    publishers = [StreamEncoder(schema, QUIET, compiled=False) for _ in range(2)]
     events = [{"id": "ab"[k % 2], "n": absent if k % 2 else 1.5, "m": k // 6, "x": k / 3} for k in range(90)]
     frames = [join([*writer.start(0), *(f for e in events for f in writer.publish(e, 0))]) for writer in publishers]
-    seen = [Subscriber([schema], compiled=way).receive(frames[0], now=0) for way in (True, False)]
+    seen = [StreamDecoder([schema], compiled=way).receive(frames[0], now=0) for way in (True, False)]
     assert [plain(item) for item in seen[0]] == [plain(item) for item in seen[1]]
     assert [dict(item) for item in seen[0] if isinstance(item, Event)] == events
 
@@ -217,8 +219,8 @@ def test_events_with_absent_and_huge_values_between_others(absent):
 @WAYS
 def test_a_frame_that_makes_no_sense_after_silence_changes_nothing_but_what_was_silent(compiled):
     """It tells a change of a value that is absent; events passed over before it are as good as ever."""
-    readers = [Subscriber([NUMBERS], compiled=compiled) for _ in range(2)]
-    writer, liar = (Publisher(NUMBERS, QUIET, compiled=False) for _ in range(2))
+    readers = [StreamDecoder([NUMBERS], compiled=compiled) for _ in range(2)]
+    writer, liar = (StreamEncoder(NUMBERS, QUIET, compiled=False) for _ in range(2))
     first = {"id": "a", "n": 1, "m": None, "x": 0.5}
     frames = writer.start(0) + writer.publish(first, 0)
     liar.start(0)
@@ -234,15 +236,15 @@ def test_a_frame_that_makes_no_sense_after_silence_changes_nothing_but_what_was_
     alone = readers[1].receive(lie, now=0)
     assert [plain(item) for item in together] == [plain(item) for item in alone]
     assert [item.ordinal for item in alone[:-1]] == [2, 3, 4]
-    assert alone[-1] == Missed("", None, None, None, "corrupt")
+    assert alone[-1] == EventsMissed("", None, None, None, "corrupt")
 
 
 @WAYS
 @pytest.mark.parametrize("size", [1, 7, 300, 3000])
 def test_long_messages_and_long_silences(compiled, size):
     schema = Schema("s", [Property("id", "integer", "dimension"), Property("n", "integer"), Property("m", "integer")])
-    writer = Publisher(schema, LinkConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=False)
-    reader = Subscriber([schema], compiled=compiled)
+    writer = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=False)
+    reader = StreamDecoder([schema], compiled=compiled)
     frames = writer.start(0)
     events = [{"id": k % 3, "n": k // 9 if k < 30_000 else 0, "m": 1} for k in range(36_000)] + [
         {"id": k, "n": -1, "m": 2} for k in range(3)
@@ -266,8 +268,8 @@ def test_long_messages_and_long_silences(compiled, size):
 @pytest.mark.parametrize("size", [1, 40, 400])
 def test_a_frame_of_an_old_message_that_comes_again_is_a_duplicate(compiled, size):
     schema = Schema("s", [Property("n", "integer")])
-    writer = Publisher(schema, LinkConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=False)
-    reader = Subscriber([schema], compiled=compiled)
+    writer = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=False)
+    reader = StreamDecoder([schema], compiled=compiled)
     frames = writer.start(0)
     for n in range(600):
         frames += writer.publish({"n": n * n}, 0)
@@ -275,12 +277,12 @@ def test_a_frame_of_an_old_message_that_comes_again_is_a_duplicate(compiled, siz
         reader.receive(join(frames[at : at + size]), now=0)
     assert reader.receive(join(frames[-RECENT:]), now=0) == []
     assert reader.counts.duplicates == RECENT
-    assert reader.receive(frames[-RECENT - 1], now=0) == [Missed("", None, None, None, "gap")]
+    assert reader.receive(frames[-RECENT - 1], now=0) == [EventsMissed("", None, None, None, "gap")]
 
 
 def test_recent_frames_are_known_however_they_came():
     frames = [bytes((1, k & 255, k >> 8)) for k in range(1000)]
-    singly, together = Recent(), Recent()
+    singly, together = FrameDedup(), FrameDedup()
     for k, frame in enumerate(frames):
         singly.add(k, frame)
     for at in range(0, 1000, 300):
@@ -307,8 +309,8 @@ def test_what_a_frame_takes_in_a_batch(sizes):
 def test_a_look_at_what_comes_next_changes_nothing(compiled, data):
     predictor = data.draw(st.sampled_from(["last", "linear", "trend", {"temperature": "seasonal"}]))
     demand = Demand(default_tolerance=2, predictor=predictor)
-    writer = Publisher(SCHEMA, LinkConfig(demand=demand, max_silence=1e9), name="p", compiled=False)
-    looking, not_looking = (Subscriber([SCHEMA], publisher="p", compiled=compiled) for _ in range(2))
+    writer = StreamEncoder(SCHEMA, StreamConfig(demand=demand, max_silence=1e9), name="p", compiled=False)
+    looking, not_looking = (StreamDecoder([SCHEMA], publisher="p", compiled=compiled) for _ in range(2))
     assert looking.peek() == []
     events = data.draw(histories(SCHEMA))
     ahead = []
@@ -319,8 +321,8 @@ def test_a_look_at_what_comes_next_changes_nothing(compiled, data):
         assert [plain(item) for item in seen] == [plain(item) for item in told_by(not_looking, message)]
     assert all(event.provisional and event.virtual and set(event.bound.values()) == {None} for event in ahead)
     for event in ahead:
-        (row,) = (row for row in range(len(ahead)) if looking.replica.expander.keys[row] == event.source)
-        (came,) = not_looking.replica.pass_over(row, 1)
+        (row,) = (row for row in range(len(ahead)) if looking.decoder_state.expander.keys[row] == event.source)
+        (came,) = not_looking.decoder_state.pass_over(row, 1)
         assert (dict(came), came.identity) == (dict(event), event.identity)
 
 
@@ -331,17 +333,17 @@ def told_by(reader, messages):
 @WAYS
 def test_a_publisher_knows_whether_it_has_something_left_to_tell(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
-    writer = Publisher(schema, LinkConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=compiled)
+    writer = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=compiled)
     writer.start(0)
-    assert not writer.untold
+    assert not writer.has_unsent_suppressed
     for name in "ab":
         writer.publish({"id": name, "n": 1}, 0)
-    assert not writer.untold
+    assert not writer.has_unsent_suppressed
     assert writer.publish({"id": "a", "n": 1}, 0) == []
-    assert writer.untold
+    assert writer.has_unsent_suppressed
     writer.publish({"id": "a", "n": 2}, 0)
-    assert not writer.untold
+    assert not writer.has_unsent_suppressed
     writer.publish({"id": "b", "n": 1}, 0)
-    assert writer.untold
+    assert writer.has_unsent_suppressed
     writer.heartbeat(1)
-    assert not writer.untold
+    assert not writer.has_unsent_suppressed

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.predictors import names
 from thinwire.schema import Kind, Property, Schema
 from thinwire.schema.event import flatten
 from thinwire.schema.timestamps import ticks_per_second, to_ticks
 from thinwire.testing.loopback import Loop
-from thinwire.testing.reference import Reference, tolerance_of
+from thinwire.testing.reference import ReferenceStream, tolerance_of
 from thinwire.testing.strategies import histories
 
 PLAIN = Schema(
@@ -118,7 +118,7 @@ def follow(schema, config, events, compiled):
 
 
 def is_the_reference(schema, asked, events, loop):
-    reference = Reference(schema, asked)
+    reference = ReferenceStream(schema, asked)
     expected = {}
     for event in events:
         flat = flatten(event, schema)
@@ -140,7 +140,7 @@ def test_each_predictor_keeps_replicas_in_step_and_its_bound(predictor, toleranc
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
     asked = demand(schema, tolerance, predictor=predictor)
-    loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    loop = follow(schema, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
     is_the_reference(schema, asked, events, loop)
 
 
@@ -151,7 +151,7 @@ def test_the_seasonal_predictor_too(tolerance, data):
     events = data.draw(histories(PLAIN, max_size=30))
     numbers = ("temperature", "count", "power", "thirds", "tons")
     asked = demand(PLAIN, tolerance, predictor=dict.fromkeys(numbers, "seasonal"))
-    loop = follow(PLAIN, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    loop = follow(PLAIN, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
     is_the_reference(PLAIN, asked, events, loop)
 
 
@@ -163,7 +163,7 @@ def test_hold_carries_exact_source_values(tolerance, name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
     asked = demand(schema, tolerance, mode="hold")
-    loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    loop = follow(schema, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
     is_the_reference(schema, asked, events, loop)
 
 
@@ -173,7 +173,7 @@ def test_hold_carries_exact_source_values(tolerance, name, data):
 def test_auto_keeps_its_promise(name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema, sources=2, max_size=40))
-    config = LinkConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"))
+    config = StreamConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"))
     follow(schema, config, events, data.draw(st.sampled_from(WAYS)))
 
 
@@ -183,7 +183,7 @@ def test_auto_keeps_its_promise(name, data):
 def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema, max_size=40))
-    config = LinkConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"), audit_every=7)
+    config = StreamConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"), audit_every=7)
     loops = [Loop(schema, config, compiled=way, wide=True) for way in WAYS]
     for loop in loops:
         loop.run(events)
@@ -199,7 +199,7 @@ def test_json_brings_the_same_events_as_compact(name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
     asked = demand(schema, data.draw(st.booleans()), predictor=data.draw(st.sampled_from(["last", "linear", "trend"])))
-    loops = [Loop(schema, LinkConfig(demand=asked, format=form), compiled=False) for form in ("compact", "json")]
+    loops = [Loop(schema, StreamConfig(demand=asked, format=form), compiled=False) for form in ("compact", "json")]
     for loop in loops:
         loop.run(events)
         assert loop.differences() == []
@@ -218,7 +218,7 @@ def test_timestamps_of_every_form_going_any_way(form, data):
     )
     asked = Demand(tolerance={"time": data.draw(st.sampled_from([0, 0.25, 3]))}, predictor="last")
     events = data.draw(histories(schema))
-    loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    loop = follow(schema, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
     is_the_reference(schema, asked, events, loop)
 
 
@@ -230,7 +230,7 @@ def test_any_stream_under_any_rule(data):
     mode, predictor = data.draw(st.sampled_from(["predict", "hold"])), data.draw(st.sampled_from([*FIXED, "auto"]))
     asked = demand(schema, data.draw(st.booleans()), mode, predictor)
     events = data.draw(histories(schema, max_size=80))
-    loop = follow(schema, LinkConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    loop = follow(schema, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
     if predictor != "auto" or mode == "hold":
         is_the_reference(schema, asked, events, loop)
 

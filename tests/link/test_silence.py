@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Watermark
+from thinwire.codec import Demand, StreamConfig, Watermark
 from thinwire.schema import Property, Schema
 from thinwire.testing.loopback import Loop
 from thinwire.testing.strategies import histories
@@ -47,7 +47,7 @@ def calm(seconds, **changes):
 @WAYS
 def test_sent_predictable_and_absent_are_three_states(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("a", "integer"), Property("b", "integer")])
-    loop = Loop(schema, LinkConfig(demand=Demand(predictor="last")), compiled=compiled)
+    loop = Loop(schema, StreamConfig(demand=Demand(predictor="last")), compiled=compiled)
     told = [loop.publish({"id": "x", **values}) for values in ({"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}, {"a": 1})]
     assert [len(frames) > 0 for frames in told] == [True, False, True, False]
     seen = loop.run([{"id": "x", "a": None, "b": None}, {"id": "x", "a": 1}])
@@ -67,7 +67,7 @@ def test_sent_predictable_and_absent_are_three_states(compiled):
 @given(data=st.data())
 def test_absence_is_never_inferred(compiled, data):
     events = data.draw(histories(ROOMS))
-    loop = Loop(ROOMS, LinkConfig(demand=Demand(default_tolerance=1e6, predictor="linear")), compiled=compiled)
+    loop = Loop(ROOMS, StreamConfig(demand=Demand(default_tolerance=1e6, predictor="linear")), compiled=compiled)
     loop.run(events)
     heard = {}
     for event in events:
@@ -80,7 +80,7 @@ def test_absence_is_never_inferred(compiled, data):
 @WAYS
 def test_a_heartbeat_tells_of_what_was_passed_over(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
-    loop = Loop(schema, LinkConfig(demand=Demand(predictor="linear")), compiled=compiled)
+    loop = Loop(schema, StreamConfig(demand=Demand(predictor="linear")), compiled=compiled)
     events = [{"id": str(source), "n": 5 * k} for k in range(6) for source in range(3)]
     for event in events:
         loop.publish(event)
@@ -96,14 +96,14 @@ def test_a_heartbeat_tells_of_what_was_passed_over(compiled):
 @WAYS
 def test_a_silence_never_grows_beyond_its_limit(compiled):
     schema = Schema("s", [Property("n", "integer")])
-    loop = Loop(schema, LinkConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=compiled)
+    loop = Loop(schema, StreamConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=compiled)
     numbered = [number for number in range(1, MAX_SKIP + 3) if loop.publish({"n": 7})]
     assert numbered == [1, MAX_SKIP + 1]
     assert [event.ordinal for event in loop.events] == list(range(1, MAX_SKIP + 2))
 
 
 def test_between_events_that_travel_nothing_is_promised():
-    config = LinkConfig(demand=Demand(min_interval=10, default_tolerance=0.5, predictor="last"))
+    config = StreamConfig(demand=Demand(min_interval=10, default_tolerance=0.5, predictor="last"))
     loop = Loop(ROOMS, config)
     seen = loop.run([calm(second, t=20.0 + second) for second in range(25)])
     assert [event["time"] for event in seen if not event.virtual] == [0, 10, 20]
@@ -126,7 +126,7 @@ URGENT = [
 
 @pytest.mark.parametrize("change", URGENT, ids=str)
 def test_some_changes_never_wait(change):
-    loop = Loop(ROOMS, LinkConfig(demand=Demand(min_interval=10)))
+    loop = Loop(ROOMS, StreamConfig(demand=Demand(min_interval=10)))
     seen = loop.run([calm(0), calm(1, t=21.0), calm(2, **change), calm(3, **change), calm(4)])
     ((name, value),) = change.items()
     assert seen[1].virtual
@@ -137,7 +137,7 @@ def test_some_changes_never_wait(change):
 
 
 def test_a_clock_set_back_starts_a_new_interval():
-    loop = Loop(ROOMS, LinkConfig(demand=Demand(min_interval=10)))
+    loop = Loop(ROOMS, StreamConfig(demand=Demand(min_interval=10)))
     seen = loop.run([calm(1_000), calm(1_003, t=21.0), calm(500, t=22.0), calm(505, t=23.0), calm(510, t=24.0)])
     assert [event["t"] for event in seen if not event.virtual] == [20.0, 22.0, 24.0]
 
@@ -145,12 +145,12 @@ def test_a_clock_set_back_starts_a_new_interval():
 @WAYS
 def test_inside_the_idle_band_nothing_travels(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("power", "number", step="0.5", idle_band=5)])
-    loop = Loop(schema, LinkConfig(demand=Demand(predictor="last")), compiled=compiled)
+    loop = Loop(schema, StreamConfig(demand=Demand(predictor="last")), compiled=compiled)
     seen = loop.run([{"id": "m", "power": power} for power in (0.0, 4.5, -5.0, 3.0, 5.5, 100.0, 2.0, 1.0)])
     assert [event["power"] for event in seen] == [0, 0, 0, 0, 5.5, 100.0, 0, 0]
     assert [event.virtual for event in seen] == [False, True, True, True, False, False, False, True]
     assert seen[0].bound["power"] == 5
-    exact = Loop(schema, LinkConfig(demand=Demand(tolerance={"power": 0})), compiled=compiled)
+    exact = Loop(schema, StreamConfig(demand=Demand(tolerance={"power": 0})), compiled=compiled)
     assert [event["power"] for event in exact.run([{"id": "m", "power": 4.5}, {"id": "m", "power": 3.0}])] == [4.5, 3.0]
 
 
@@ -166,7 +166,7 @@ def test_values_outside_their_range_always_travel_and_are_flagged(compiled):
     )
     good = {"t": 20.0, "x": 0.5, "scan": [1.0, 2.0]}
     for form in ("compact", "json"):
-        loop = Loop(schema, LinkConfig(demand=Demand(default_tolerance=100), format=form), compiled=compiled)
+        loop = Loop(schema, StreamConfig(demand=Demand(default_tolerance=100), format=form), compiled=compiled)
         bad = {"t": 50.1, "x": 1.5, "scan": [1.0, 10.0]}
         seen = loop.run([bad, good, {**good, "t": -0.1}, {**good, "t": 60.04}, bad, bad, {**good, "x": -2}, good])
         assert [set(event.flags) for event in seen] == [set(bad), set(), {"t"}, {"t"}, set(bad), set(bad), {"x"}, set()]
@@ -186,7 +186,7 @@ def test_confidential_values_never_leave():
         ],
     )
     for form in ("compact", "json"):
-        loop = Loop(schema, LinkConfig(format=form, audit_every=1))
+        loop = Loop(schema, StreamConfig(format=form, audit_every=1))
         seen = loop.run([{"id": "a", "note": f"n{k}", "secret": f"hush{k}", "pin": 7_777_777} for k in range(4)])
         loop.pass_on(loop.publisher.start(1.0))
         assert [sorted(event) for event in seen] == [["id", "note"]] * 4

@@ -7,12 +7,12 @@ from dictionary_sites import DICTIONARIES, publisher
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, Subscriber, resolve
+from thinwire.codec import Demand, StreamDecoder, resolve
 from thinwire.codec import frame_handlers as reading
 from thinwire.codec import frame_handlers as spelled
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.codec import value_decoder as values
-from thinwire.codec.source_table import Columns
+from thinwire.codec.source_table import SourceTable
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptFrame, PeerFault
 from thinwire.schema import Event, Property, Schema
@@ -75,7 +75,9 @@ class Site:
         demand = Demand(default_tolerance=0, predictor=predictor)
         self.publisher = publisher(READINGS, format="json", demand=demand, wide=wide)
         self.frames = []
-        self.readers = [Subscriber([READINGS], publisher="p", compiled=False, dictionaries=STORE.get) for _ in range(2)]
+        self.readers = [
+            StreamDecoder([READINGS], publisher="p", compiled=False, dictionaries=STORE.get) for _ in range(2)
+        ]
         self.round()
         self.event(0, "a")
         self.event(0, "b")
@@ -144,11 +146,11 @@ def taken(reader, message):
 
 
 def seen(reader):
-    replica = reader.replica
-    if replica is None:
+    decoder_state = reader.decoder_state
+    if decoder_state is None:
         return reader.state, reader.counts
     known = [(event.ordinal, repr(event)) for event in reader.present()]
-    return reader.state, reader.counts, known, list(replica.link.cells), replica.recent.hashes()
+    return reader.state, reader.counts, known, list(decoder_state.link.cells), decoder_state.recent.hashes()
 
 
 @given(st.lists(steps, max_size=30), st.sampled_from(["last", "linear", "trend"]), st.booleans())
@@ -174,7 +176,7 @@ def test_a_number_settles_in_either_way(told, moving):
     rules = resolve(READINGS, Demand(predictor="linear" if moving else "last"))
     found = []
     for way in (values._of_number, the_long_way):
-        columns = Columns(rules)
+        columns = SourceTable(rules)
         columns.add()
         with patch.object(values, "_of_number", way):
             takers = [values.taker(columns, rule, index) for index, rule in enumerate(rules.rules)]

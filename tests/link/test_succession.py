@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing.strategies import histories, moves, small
@@ -32,8 +32,8 @@ EPOCH = 1 << 32
 
 def teller(number, demand=None, events=(), name="p"):
     """A link of the publisher's life 7 in its epoch `number`, which has seen these events."""
-    config = LinkConfig(demand=demand or Demand(predictor="last"), **QUIET)
-    publisher = Publisher(SCHEMA, config, name=name, incarnation=7, sequence=number * EPOCH, compiled=False)
+    config = StreamConfig(demand=demand or Demand(predictor="last"), **QUIET)
+    publisher = StreamEncoder(SCHEMA, config, name=name, incarnation=7, sequence=number * EPOCH, compiled=False)
     publisher.heartbeat(0)
     for event in events:
         publisher.publish(event, 0)
@@ -52,7 +52,7 @@ def beginning(publisher):
 
 
 def reader_of(compiled=False, **settings):
-    return Subscriber([SCHEMA], publisher="p", compiled=compiled, **settings)
+    return StreamDecoder([SCHEMA], publisher="p", compiled=compiled, **settings)
 
 
 def pass_on(reader, frames):
@@ -91,7 +91,7 @@ def is_everything_once(found, events):
 
 
 def without_watermarks(found):
-    return [item for item in found if isinstance(item, Event | Missed)]
+    return [item for item in found if isinstance(item, Event | EventsMissed)]
 
 
 @WAYS
@@ -114,7 +114,7 @@ def test_nothing_is_lost_and_nothing_doubled_whoever_tells_it(compiled, data):
     is_everything_once(without_watermarks(found), events)
     assert reader.counts.resyncs == reader.counts.missed == 0
     assert reader.counts.events == len(events)
-    here, there = writer.encoder.reducer, reader.replica.expander
+    here, there = writer.encoder.reducer, reader.decoder_state.expander
     for row, key in enumerate(here.keys):
         assert snapshots.take(here.columns, row) == snapshots.take(there.columns, there.keys.index(key))
 
@@ -127,16 +127,16 @@ def test_a_successor_that_knows_only_what_was_told(compiled, data):
     events = data.draw(histories(SCHEMA, small, max_size=40))
     cut = data.draw(st.integers(0, len(events)))
     log = Demand(default_tolerance=data.draw(st.sampled_from([0, 2])), predictor=data.draw(PREDICTORS))
-    own = LinkConfig(demand=Demand(default_tolerance=3, predictor=data.draw(PREDICTORS)), **QUIET)
-    origin = Publisher(SCHEMA, LinkConfig(demand=log, **QUIET), name="p", incarnation=7, compiled=False)
+    own = StreamConfig(demand=Demand(default_tolerance=3, predictor=data.draw(PREDICTORS)), **QUIET)
+    origin = StreamEncoder(SCHEMA, StreamConfig(demand=log, **QUIET), name="p", incarnation=7, compiled=False)
     decoder, reader, found = reader_of(), reader_of(compiled), []
     pass_on(decoder, origin.start(0))
     for epoch, part in enumerate([events[:cut], events[cut:]]):
-        over = decoder.replica.expander.rules
-        link = Publisher(
-            SCHEMA, own, name="p", incarnation=7, compiled=False, over=over, sequence=epoch * EPOCH, trusting=True
+        over = decoder.decoder_state.expander.rules
+        link = StreamEncoder(
+            SCHEMA, own, name="p", incarnation=7, compiled=False, over=over, sequence=epoch * EPOCH, validated=True
         )
-        link.adopt(decoder.replica.expander)
+        link.adopt(decoder.decoder_state.expander)
         reader.succeed()
         found += pass_on(reader, link.start(0))
         frames = [frame for event in part for frame in origin.publish(event, 0)] + origin.heartbeat(1)
@@ -215,7 +215,7 @@ def test_a_successor_that_is_behind_has_diverged(compiled):
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + [f for n in range(3) for f in first.publish(event_of(n=n), 0)])
     reader.succeed()
-    assert pass_on(reader, second.start(0)) == [Missed("p", ("a",), None, 1, "diverged")]
+    assert pass_on(reader, second.start(0)) == [EventsMissed("p", ("a",), None, 1, "diverged")]
 
 
 @WAYS
@@ -226,7 +226,7 @@ def test_more_silence_than_any_link_keeps_is_a_loss(compiled):
     second.encoder.reducer.columns.table[0] = 70_001
     reader.succeed()
     missed, current = pass_on(reader, second.start(0))
-    assert missed == Missed("p", ("a",), 2, 70_000, "gap")
+    assert missed == EventsMissed("p", ("a",), 2, 70_000, "gap")
     assert current.ordinal == 70_001
 
 
@@ -243,7 +243,7 @@ def test_events_told_before_the_round_is_complete_end_it(compiled):
         assert numbers(pass_on(reader, second.poll(1e9))) == [("a", 2)]
         assert pass_on(reader, second.publish(event_of("b", n=9), 1e9)) == []
         missed, current = pass_on(reader, second.poll(2e9))
-    assert missed == Missed("p", ("b",), 2, 2, "gap")
+    assert missed == EventsMissed("p", ("b",), 2, 2, "gap")
     assert (current.ordinal, current["n"]) == (3, 9)
     assert reader.state is State.READY
 
@@ -257,7 +257,7 @@ def test_one_that_is_lost_already_waits_for_a_key_frame_as_ever(compiled):
     reader.lose("gap")
     reader.succeed()
     missed, current = pass_on(reader, second.start(0))
-    assert missed == Missed("p", ("a",), 2, 3, "gap")
+    assert missed == EventsMissed("p", ("a",), 2, 3, "gap")
     assert current.ordinal == 4
     assert pass_on(reader, teller(2, events=events).start(0))[0].reason == "gap"
 
@@ -265,11 +265,11 @@ def test_one_that_is_lost_already_waits_for_a_key_frame_as_ever(compiled):
 @WAYS
 def test_another_life_is_a_restart_as_ever(compiled):
     first = teller(0)
-    second = Publisher(SCHEMA, LinkConfig(**QUIET), name="p", incarnation=8, compiled=False)
+    second = StreamEncoder(SCHEMA, StreamConfig(**QUIET), name="p", incarnation=8, compiled=False)
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + first.publish(event_of(), 0))
     reader.succeed()
-    assert pass_on(reader, second.start(0)) == [Missed("p", None, None, None, "restart")]
+    assert pass_on(reader, second.start(0)) == [EventsMissed("p", None, None, None, "restart")]
 
 
 @WAYS
@@ -280,7 +280,7 @@ def test_a_frame_that_does_not_belong_is_a_gap_as_ever(compiled):
     second.start(0)
     reader.succeed()
     (stray,) = second.publish(event_of(n=3), 0)
-    assert pass_on(reader, [stray]) == [Missed("p", None, None, None, "gap")]
+    assert pass_on(reader, [stray]) == [EventsMissed("p", None, None, None, "gap")]
     assert reader.state is State.WAITING
 
 
@@ -290,7 +290,7 @@ def test_a_round_that_does_not_begin_is_a_gap():
     pass_on(reader, first.start(0) + first.publish(event_of("a"), 0))
     reader.succeed()
     found = pass_on(reader, beginning(second)[1:])
-    assert found[0] == Missed("p", None, None, None, "gap")
+    assert found[0] == EventsMissed("p", None, None, None, "gap")
     assert numbers(found) == [("b", 1)]
 
 
@@ -319,23 +319,23 @@ def test_what_a_cut_off_successor_did_not_tell_is_remembered():
     third = teller(2, events=[*events, *events])
     found = pass_on(reader, third.start(0))
     assert numbers(found) == [("a", 2), ("b", 2)]
-    assert [item for item in found if isinstance(item, Missed)] == []
+    assert [item for item in found if isinstance(item, EventsMissed)] == []
 
 
 def test_silence_that_cannot_be_shown_does_not_count_as_delivered():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("extra", "opaque")])
-    config = LinkConfig(demand=Demand(predictor="last"), **QUIET)
-    tellers = [Publisher(schema, config, name="p", sequence=k * EPOCH, compiled=False) for k in range(3)]
+    config = StreamConfig(demand=Demand(predictor="last"), **QUIET)
+    tellers = [StreamEncoder(schema, config, name="p", sequence=k * EPOCH, compiled=False) for k in range(3)]
     for number, publisher in enumerate(tellers):
         for _ in range(3 if number else 0):
             publisher.publish({"id": "a", "extra": [1]}, 0)
-    reader = Subscriber([schema], publisher="p", compiled=False)
+    reader = StreamDecoder([schema], publisher="p", compiled=False)
     pass_on(reader, tellers[0].start(0) + tellers[0].publish({"id": "a", "extra": [1]}, 0))
-    reader.replica.expander.columns.objects[0][0] = b"\x01{"
+    reader.decoder_state.expander.columns.objects[0][0] = b"\x01{"
     reader.succeed()
-    assert pass_on(reader, tellers[1].start(0)) == [Missed("p", None, None, None, "corrupt")]
+    assert pass_on(reader, tellers[1].start(0)) == [EventsMissed("p", None, None, None, "corrupt")]
     missed, current = pass_on(reader, tellers[2].start(0))
-    assert missed == Missed("p", ("a",), 2, 2, "gap")
+    assert missed == EventsMissed("p", ("a",), 2, 2, "gap")
     assert (current.ordinal, current["extra"]) == (3, [1])
 
 
@@ -348,8 +348,8 @@ def test_one_succession_excuses_one_gap(compiled):
     reader.succeed()
     assert pass_on(reader, second.start(0)) == []
     lost, missed, current = pass_on(reader, third.start(0))
-    assert lost == Missed("p", None, None, None, "gap")
-    assert missed == Missed("p", ("a",), 2, 3, "gap")
+    assert lost == EventsMissed("p", None, None, None, "gap")
+    assert missed == EventsMissed("p", ("a",), 2, 3, "gap")
     assert current.ordinal == 4
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec import record_batch_builder as table_page
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.codec.arrow_columns import arrow_schema, arrow_type, stamps
@@ -71,9 +71,9 @@ HARM = st.lists(st.tuples(st.sampled_from(["drop", "again", "flip", "cut"]), st.
 
 def told(schema, script, history, demand, audit_every=0, compiled=True):
     """The frames of a publisher that lives, is reconfigured and dies by a script."""
-    config = LinkConfig(demand=demand, audit_every=audit_every, max_silence=7.0)
+    config = StreamConfig(demand=demand, audit_every=audit_every, max_silence=7.0)
     lives, now, rest = 1, 0.0, list(history)
-    publisher = Publisher(schema, config, name="p", incarnation=lives, compiled=compiled)
+    publisher = StreamEncoder(schema, config, name="p", incarnation=lives, compiled=compiled)
     frames = publisher.start(now)
     for word in script + ["event"] * len(history):
         now += 1.0
@@ -86,11 +86,11 @@ def told(schema, script, history, demand, audit_every=0, compiled=True):
             frames += publisher.answer(Request(publisher.incarnation, 0), now)
         elif word == "restart":
             lives += 1
-            publisher = Publisher(schema, config, name="p", incarnation=lives, compiled=compiled)
+            publisher = StreamEncoder(schema, config, name="p", incarnation=lives, compiled=compiled)
             frames += publisher.start(now)
         elif word == "reconfigure":
             other = demand if config.version % 2 else Demand(predictor="linear")
-            config = LinkConfig(config.version + 1, other, audit_every=audit_every)
+            config = StreamConfig(config.version + 1, other, audit_every=audit_every)
             frames += publisher.reconfigure(config, now)
     return frames + publisher.heartbeat(now)
 
@@ -128,7 +128,7 @@ def received(subscriber, messages, offsets):
         except PeerFault:
             out = subscriber.lose("refused")
         events += ((offset, item) for item in out if isinstance(item, Event))
-        missed += ((offset, item) for item in out if isinstance(item, Missed))
+        missed += ((offset, item) for item in out if isinstance(item, EventsMissed))
     return events, missed
 
 
@@ -196,18 +196,18 @@ def different(rows, expected):
 
 def where(subscriber):
     """Where a subscriber stands, as far as anything after it depends on that."""
-    replica = subscriber.replica
-    if replica is None or subscriber.state is not State.READY:
+    decoder_state = subscriber.decoder_state
+    if decoder_state is None or subscriber.state is not State.READY:
         return subscriber.state
-    columns = replica.expander.columns
+    columns = decoder_state.expander.columns
     states = [(columns.ordinal(row), snapshots.take(columns, row)) for row in range(columns.rows)]
-    return states, replica.link.state(), replica.recent.hashes(), replica.expander.told_exactly()
+    return states, decoder_state.link.state(), decoder_state.recent.hashes(), decoder_state.expander.exact_values()
 
 
 def agree(schema, messages, cuts, compiled=True, passed_over=True):
     """A table and a subscriber say the same of these messages, and stand at the same place then."""
     offsets = list(range(5, 5 + 2 * len(messages), 2))
-    ends = [Subscriber([schema], publisher="p", compiled=compiled, passed_over=passed_over) for _ in range(2)]
+    ends = [StreamDecoder([schema], publisher="p", compiled=compiled, passed_over=passed_over) for _ in range(2)]
     events, lost = received(ends[0], messages, offsets)
     rows, missed, unfit = tabled(TableReader(ends[1], schema), messages, offsets, cuts)
     expected = [row_of(schema, offset, event) for offset, event in events]
@@ -268,15 +268,15 @@ def test_any_schema(data):
 
 def test_long_silence_comes_in_pages():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("t", "number", step="0.1")])
-    publisher = Publisher(
-        schema, LinkConfig(demand=Demand(mode="hold", default_tolerance=1), max_silence=1e9), name="p"
+    publisher = StreamEncoder(
+        schema, StreamConfig(demand=Demand(mode="hold", default_tolerance=1), max_silence=1e9), name="p"
     )
     frames = publisher.start(0.0)
     for _ in range(3_000):
         for source in "ab":
             frames += publisher.publish({"id": source, "t": 20.0}, 0.0)
     frames += publisher.publish({"id": "a", "t": 30.0}, 0.0) + publisher.heartbeat(0.0)
-    reader = TableReader(Subscriber([schema], publisher="p"), schema)
+    reader = TableReader(StreamDecoder([schema], publisher="p"), schema)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_page, "MAX_ROWS", 500)
         parts = list(reader.takes([join(frames)], [1], [0.0]))
@@ -289,14 +289,14 @@ def test_long_silence_comes_in_pages():
 
 def test_long_texts_make_small_batches():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("note", "string")])
-    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor="last")), name="p")
+    publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p")
     frames = publisher.start(0.0)
     for n in range(50):
         frames += publisher.publish({"id": "a", "n": n, "note": "x" * 1_000}, 0.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_page, "MAX_LETTERS", 10_000)
         rows = agree(schema, frames, [len(frames)])
-        reader = TableReader(Subscriber([schema], publisher="p"), schema)
+        reader = TableReader(StreamDecoder([schema], publisher="p"), schema)
         parts = list(reader.takes(frames, range(len(frames)), [0.0] * len(frames)))
     assert len(rows) == 50
     assert max(part.batch.num_rows for part in parts) <= 11
@@ -306,9 +306,9 @@ def test_another_version_of_the_schema_gives_the_columns_both_have():
     old = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("gone", "float")])
     new = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("note", "string")], 2)
     rows = []
-    reader = TableReader(Subscriber([old, new], publisher="p"), new)
+    reader = TableReader(StreamDecoder([old, new], publisher="p"), new)
     for life, schema, more in ((1, old, {"gone": 0.5}), (2, new, {"note": "calm"})):
-        publisher = Publisher(schema, LinkConfig(demand=Demand(predictor="last")), name="p", incarnation=life)
+        publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p", incarnation=life)
         frames = publisher.start(0.0)
         for n in range(4):
             frames += publisher.publish({"id": "a", "n": n, **more}, 0.0)
@@ -319,10 +319,10 @@ def test_another_version_of_the_schema_gives_the_columns_both_have():
 def test_an_error_comes_after_the_rows_before_it():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
     strange = Schema("strange", [Property("id", "string", "dimension"), Property("m", "integer")])
-    first = Publisher(schema, LinkConfig(demand=Demand(predictor="last")), name="p")
+    first = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p")
     frames = first.start(0.0) + first.publish({"id": "a", "n": 1}, 0.0) + first.publish({"id": "a", "n": 2}, 0.0)
-    unknown = Publisher(strange, name="p", incarnation=2).start(0.0)
-    reader = TableReader(Subscriber([schema], publisher="p"), schema)
+    unknown = StreamEncoder(strange, name="p", incarnation=2).start(0.0)
+    reader = TableReader(StreamDecoder([schema], publisher="p"), schema)
     taking = reader.takes([join(frames), *unknown], [3, 4, *range(5, 4 + len(unknown))], [0.0] * (1 + len(unknown)))
     taken = next(taking)
     assert taken.batch["n"].to_pylist() == [1, 2]
@@ -332,7 +332,7 @@ def test_an_error_comes_after_the_rows_before_it():
 
 
 def test_lists_of_other_lengths_are_refused():
-    reader = TableReader(Subscriber([PLAIN]), PLAIN)
+    reader = TableReader(StreamDecoder([PLAIN]), PLAIN)
     with pytest.raises(ValueError, match="2 messages, 1 offsets, 0 times"):
         reader.take([b"", b""], [1], [])
     assert reader.take([], [], []).batch.num_rows == 0
@@ -350,7 +350,7 @@ def test_stamps_are_written_as_events_write_them(form, ticks):
 
 def test_doubles_are_those_of_the_events():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("x", "number", step="0.001")])
-    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor="last")), name="p")
+    publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p")
     values = [n * 7919 / 1000 for n in range(2_000)] + [None, float(2**52) / 1000, -0.5, math.pi]
     frames = publisher.start(0.0)
     for value in values:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_class_links import SCHEMAS, C, Chain, P
 
-from thinwire.codec import Demand, LinkConfig, Publisher
-from thinwire.codec.decoded_event_encoder import publish_told
+from thinwire.codec import Demand, StreamConfig, StreamEncoder
+from thinwire.codec.decoded_event_encoder import encode_decoded_events
 from thinwire.errors import TooManySources
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing.strategies import histories
@@ -35,8 +35,10 @@ def told(schema, events, demand):
 
 def over(decoder, schema, demand, **config):
     """A link that tells the events of a decoder from the first one on."""
-    rules = decoder.replica.expander.rules
-    return Publisher(schema, LinkConfig(demand=demand, **config), name="p", incarnation=3, over=rules, trusting=True)
+    rules = decoder.decoder_state.expander.rules
+    return StreamEncoder(
+        schema, StreamConfig(demand=demand, **config), name="p", incarnation=3, over=rules, validated=True
+    )
 
 
 def one_by_one(link, events, now):
@@ -44,7 +46,11 @@ def one_by_one(link, events, now):
 
 
 def together(link, events, now):
-    return [pair for some in publish_told(link, events, now) for pair in zip(some.numbers, some.frames, strict=True)]
+    return [
+        pair
+        for some in encode_decoded_events(link, events, now)
+        for pair in zip(some.numbers, some.frames, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("kind", sorted(SCHEMAS))
@@ -116,7 +122,7 @@ def until_refused(pieces):
 def test_a_refused_event_leaves_what_came_before():
     events, decoder = told(QUICK, readings(400), Demand())
     alone, many = (over(decoder, QUICK, Demand({"heat": 0.5}), max_sources=3) for _ in range(2))
-    found = until_refused(some.frames for some in publish_told(many, events, 1.0))
+    found = until_refused(some.frames for some in encode_decoded_events(many, events, 1.0))
     expected = until_refused(alone.publish(event, 1.0) for event in events)
     assert found == expected
     assert many.counts == alone.counts

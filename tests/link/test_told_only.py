@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing.strategies import histories
@@ -33,9 +33,9 @@ def described(item):
 def test_what_was_told_is_the_same_and_so_is_the_state(compiled, data):
     predictor = data.draw(st.sampled_from(["last", "linear", "trend", "auto", {"t": "seasonal"}]))
     demand = Demand(default_tolerance=data.draw(st.sampled_from([0, 2, 50])), predictor=predictor)
-    writer = Publisher(SCHEMA, LinkConfig(demand=demand, audit_every=5, max_silence=4), compiled=False)
+    writer = StreamEncoder(SCHEMA, StreamConfig(demand=demand, audit_every=5, max_silence=4), compiled=False)
     everything, told_only = (
-        Subscriber([SCHEMA], publisher="p", compiled=compiled, passed_over=wanted) for wanted in (True, False)
+        StreamDecoder([SCHEMA], publisher="p", compiled=compiled, passed_over=wanted) for wanted in (True, False)
     )
     frames = writer.start(0)
     for now, event in enumerate(data.draw(histories(SCHEMA, max_size=40))):
@@ -46,7 +46,7 @@ def test_what_was_told_is_the_same_and_so_is_the_state(compiled, data):
     wanted = [item for item in every if not isinstance(item, Event) or not item.virtual]
     assert [described(item) for item in some] == [described(item) for item in wanted]
     assert told_only.counts.events == sum(isinstance(item, Event) for item in some)
-    here, there = everything.replica.expander, told_only.replica.expander
+    here, there = everything.decoder_state.expander, told_only.decoder_state.expander
     for row in here.known():
         assert snapshots.take(here.columns, row) == snapshots.take(there.columns, row)
         assert here.columns.ordinal(row) == there.columns.ordinal(row)
@@ -54,12 +54,14 @@ def test_what_was_told_is_the_same_and_so_is_the_state(compiled, data):
 
 @WAYS
 def test_a_reader_that_is_told_of_a_loss_starts_from_the_next_key_frame(compiled):
-    writer = Publisher(SCHEMA, LinkConfig(demand=Demand(predictor="last")), name="p", incarnation=4, compiled=False)
-    reader = Subscriber([SCHEMA], publisher="p", compiled=compiled)
+    writer = StreamEncoder(
+        SCHEMA, StreamConfig(demand=Demand(predictor="last")), name="p", incarnation=4, compiled=False
+    )
+    reader = StreamDecoder([SCHEMA], publisher="p", compiled=compiled)
     event = {"time": 1, "id": "a", "t": 20.0, "n": 1, "on": True, "note": ""}
     seen = [item for frame in writer.start(0) + writer.publish(event, 0) for item in reader.receive(frame, now=0)]
     assert [item.identity for item in seen if isinstance(item, Event)] == [("p", 4, ("a",), 1)]
-    assert reader.lose("gap") == [Missed("p", None, None, None, "gap")]
+    assert reader.lose("gap") == [EventsMissed("p", None, None, None, "gap")]
     assert reader.lose("gap") == []
     assert reader.state is State.WAITING
     assert reader.counts.resyncs == 1
@@ -74,11 +76,11 @@ def test_a_reader_that_is_told_of_a_loss_starts_from_the_next_key_frame(compiled
 @WAYS
 def test_what_is_wanted_may_change_at_any_time(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
-    writer = Publisher(schema, LinkConfig(demand=Demand(predictor="linear"), max_silence=1e9), compiled=False)
-    reader = Subscriber([schema], compiled=compiled)
+    writer = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="linear"), max_silence=1e9), compiled=False)
+    reader = StreamDecoder([schema], compiled=compiled)
     seen = []
     for wanted in (True, False, True, False):
-        reader.passed_over = wanted
+        reader.include_suppressed = wanted
         frames = writer.start(0)
         for n in (0, 1, 2, 3, 9):
             frames += writer.publish({"id": "a", "n": n}, 0)

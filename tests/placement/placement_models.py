@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from thinwire.placement import Host, fit_rising, random_runs
-from thinwire.placement.feasibility import Judge
+from thinwire.placement.feasibility import HostFeasibility
 from thinwire.placement.queue_simulator import random_topics
 
 
@@ -17,4 +17,4 @@ def small_model():
 
 def judge_of(count, seed, low=0.0, high=1.0):
     topics = random_topics(count, np.random.Generator(np.random.PCG64(seed)), low=low, high=high)
-    return Judge(small_model(), Host(), topics, careful=False)
+    return HostFeasibility(small_model(), Host(), topics, careful=False)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from thinwire.analysis.placement_files import read_runs, write_runs
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, Topic, simulate
+from thinwire.placement import Host, TopicLoad, simulate
 from thinwire.placement.calibration import apart, calibrate, closeness, fit_host
 from thinwire.placement.measured_runs import MeasuredRun, Met, runs_document, runs_of
 
@@ -29,9 +29,9 @@ def measured(topics, seed, disturbed="", host=TRUE):
 
 
 def some_runs():
-    alone = [[Topic("t", rate, interval)] for rate, interval in LOADS]
+    alone = [[TopicLoad("t", rate, interval)] for rate, interval in LOADS]
     together = [
-        [Topic(f"t{n}", rate, interval) for n in range(size)] for size in (2, 3) for rate, interval in LOADS[:3]
+        [TopicLoad(f"t{n}", rate, interval) for n in range(size)] for size in (2, 3) for rate, interval in LOADS[:3]
     ]
     return [measured(topics, [7, n]) for n, topics in enumerate(alone + together)]
 
@@ -48,8 +48,10 @@ def test_a_fitted_host_tells_runs_it_has_not_seen():
 
 
 def test_repeats_stay_on_one_side_and_disturbed_runs_are_left_out():
-    runs = [measured([Topic("t", rate, 0.02)], [turn, rate]) for rate in (5, 10, 20) for turn in range(3)]
-    fitting, others = apart([*runs, measured([Topic("t", 30, 0.02)], 1, disturbed="a neighbour took the processor")])
+    runs = [measured([TopicLoad("t", rate, 0.02)], [turn, rate]) for rate in (5, 10, 20) for turn in range(3)]
+    fitting, others = apart(
+        [*runs, measured([TopicLoad("t", 30, 0.02)], 1, disturbed="a neighbour took the processor")]
+    )
     assert len(fitting) + len(others) == 9
     assert not {run.configuration for run in fitting} & {run.configuration for run in others}
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from placement_models import small_model
 
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, Rising, Run, Topic, random_runs
+from thinwire.placement import Host, Rising, Run, TopicLoad, random_runs
 from thinwire.placement.calibration import Learner, calibrated
 from thinwire.placement.latency_model import learned
 from thinwire.placement.model_scores import outcome, score
 from thinwire.placement.neural_network import _cut, _first, _loss, _shapes, fit, minimise
-from thinwire.placement.published_model import Published, fit_published
+from thinwire.placement.published_model import PublishedModel, fit_published
 
-topics = st.builds(Topic, st.just("t"), st.floats(0.5, 90), st.floats(0.002, 0.1))
+topics = st.builds(TopicLoad, st.just("t"), st.floats(0.5, 90), st.floats(0.002, 0.1))
 
 
 @settings(max_examples=60)
@@ -32,7 +32,7 @@ def test_company_never_predicts_less(together, another):
 @given(topics, st.floats(1, 3))
 def test_a_higher_rate_never_predicts_less(topic, factor):
     model, host = small_model(), Host()
-    faster = Topic("t", topic.rate * factor, topic.interval)
+    faster = TopicLoad("t", topic.rate * factor, topic.interval)
     assert model.bound([faster], host)[0] >= model.bound([topic], host)[0] * (1 - 1e-9)
 
 
@@ -57,7 +57,7 @@ def test_the_published_model_tells_fresh_runs():
 
 def test_the_published_model_survives_a_file():
     model, runs = small_published(), random_runs(5, 2, seed=9, seconds=10)
-    again = Published.from_document(json.loads(json.dumps(model.to_document())))
+    again = PublishedModel.from_document(json.loads(json.dumps(model.to_document())))
     assert score(again, runs) == score(model, runs)
 
 
@@ -75,11 +75,11 @@ def test_the_published_model_survives_a_file():
 )
 def test_garbage_is_no_published_model(change):
     with pytest.raises(ConfigError):
-        Published.from_document({**small_published().to_document(), **change})
+        PublishedModel.from_document({**small_published().to_document(), **change})
 
 
 def test_what_is_on_the_way_is_added():
-    topic = [Topic("t", 10, 0.02)]
+    topic = [TopicLoad("t", 10, 0.02)]
     near, far = (small_model().p90(topic, Host(overhead=seconds))[0] for seconds in (0.0, 0.5))
     assert far == pytest.approx(near + 0.5)
 
@@ -114,7 +114,7 @@ def test_descent_finds_a_curved_valley():
 def test_a_model_survives_a_file():
     model = small_model()
     again = Rising.from_document(json.loads(json.dumps(model.to_document())))
-    topics_ = [Topic("a", 20, 0.02), Topic("b", 10, 0.05)]
+    topics_ = [TopicLoad("a", 20, 0.02), TopicLoad("b", 10, 0.05)]
     assert again.bound(topics_, Host()).tolist() == model.bound(topics_, Host()).tolist()
 
 
@@ -163,7 +163,7 @@ def test_a_host_of_unknown_speed_is_found_from_a_few_runs():
 
 def test_reports_move_the_model_and_missing_ones_do_not():
     learner = Learner(small_model())
-    topic = [Topic("t", 10, 0.02)]
+    topic = [TopicLoad("t", 10, 0.02)]
     before = learner.model.p90(topic, Host())[0]
     learner.observe(topic, Host(), [None])
     assert learner.model.p90(topic, Host())[0] == before
@@ -173,7 +173,7 @@ def test_reports_move_the_model_and_missing_ones_do_not():
 
 
 def test_an_outcome_counts_broken_promises():
-    slow = [Topic("a", 30, 0.05), Topic("b", 1, 0.01)]
+    slow = [TopicLoad("a", 30, 0.05), TopicLoad("b", 1, 0.01)]
     found = outcome([(0,), (1,)], slow, Host(), seed=1)
     assert found.hosts == 2
     assert found.over == 0.5

@@ -4,9 +4,9 @@ import pytest
 from placement_models import small_model
 
 from thinwire.errors import ConfigError, NotEnoughHosts, PromiseOutOfReach
-from thinwire.placement import Host, Topic, propose, split, tightened
+from thinwire.placement import Host, TopicLoad, propose, split, tightened
 from thinwire.placement.explanation import explain
-from thinwire.placement.feasibility import Judge
+from thinwire.placement.feasibility import HostFeasibility
 from thinwire.placement.heuristics import fewest
 from thinwire.placement.hosts import bucketed
 from thinwire.placement.planner import parts_of
@@ -15,7 +15,7 @@ HOST = [Host()]
 
 
 def request(count, rate=10.0, interval=0.02, promise=1.0):
-    return [Topic(f"t{n}", rate + n % 7, interval, promise) for n in range(count)]
+    return [TopicLoad(f"t{n}", rate + n % 7, interval, promise) for n in range(count)]
 
 
 def test_every_topic_gets_a_seat_and_every_promise_a_margin():
@@ -28,7 +28,10 @@ def test_every_topic_gets_a_seat_and_every_promise_a_margin():
 
 
 def test_promises_may_differ():
-    topics = [Topic("quick", 5, 0.02, promise=0.06), *(Topic(f"slow{n}", 15, 0.04, promise=5.0) for n in range(7))]
+    topics = [
+        TopicLoad("quick", 5, 0.02, promise=0.06),
+        *(TopicLoad(f"slow{n}", 15, 0.04, promise=5.0) for n in range(7)),
+    ]
     plan = propose(topics, HOST, small_model(), 6)
     seat = plan.seat("quick")
     assert seat.bounds[seat.topics.index("quick")] <= 0.06
@@ -44,15 +47,15 @@ def test_hosts_may_differ():
 
 
 def test_a_handful_gets_the_fewest_hosts():
-    topics = [Topic(f"t{n}", 8 + 3 * n, 0.03) for n in range(8)]
+    topics = [TopicLoad(f"t{n}", 8 + 3 * n, 0.03) for n in range(8)]
     plan = propose(topics, HOST, small_model(), 3)
     assert plan.gap == 0
-    assert len(plan.seats) == len(fewest(Judge(small_model(), HOST[0], topics), 3))
+    assert len(plan.seats) == len(fewest(HostFeasibility(small_model(), HOST[0], topics), 3))
 
 
 def test_few_strong_hosts_take_what_fits_nowhere_else():
     hosts = [Host("fast", cores=4, speed=3.0, count=1), Host("slow", cores=4)]
-    topics = [Topic("hot", 60, 0.03), *request(14)]
+    topics = [TopicLoad("hot", 60, 0.03), *request(14)]
     plan = propose(topics, hosts, small_model(), 6)
     assert plan.seat("hot").kind.name == "fast"
     assert sorted(name for seat in plan.seats for name in seat.topics) == sorted(topic.name for topic in topics)
@@ -63,7 +66,7 @@ def test_nothing_to_place():
 
 
 def test_many_different_rates_become_few_types():
-    topics = [Topic(f"t{n}", 5 + n / 100, 0.01) for n in range(400)]
+    topics = [TopicLoad(f"t{n}", 5 + n / 100, 0.01) for n in range(400)]
     plan = propose(topics, HOST, small_model(), 6, budget=20_000)
     assert plan.lower_bound <= len(plan.seats)
     assert len({topic.rate for topic in bucketed(topics)}) <= 200
@@ -71,7 +74,7 @@ def test_many_different_rates_become_few_types():
 
 
 def test_a_topic_too_fast_for_any_host_is_to_be_split():
-    hot = Topic("hot", 100, 0.03)
+    hot = TopicLoad("hot", 100, 0.03)
     with pytest.raises(PromiseOutOfReach, match=r"'hot'.*parts=\d") as error:
         propose([hot, *request(3)], HOST, small_model(), 6)
     parts = parts_of(hot, error.value.parts)
@@ -82,7 +85,7 @@ def test_a_topic_too_fast_for_any_host_is_to_be_split():
 
 def test_a_promise_shorter_than_the_work_cannot_be_helped():
     with pytest.raises(PromiseOutOfReach, match="parts=None"):
-        propose([Topic("slow", 1, 0.05, promise=0.01)], HOST, small_model(), 6)
+        propose([TopicLoad("slow", 1, 0.05, promise=0.01)], HOST, small_model(), 6)
 
 
 def test_a_tighter_promise_costs_hosts():
@@ -110,7 +113,7 @@ def test_bad_requests_are_refused():
     with pytest.raises(ConfigError, match="no host"):
         propose(request(2), [], small_model(), 6)
     with pytest.raises(ConfigError, match="same name"):
-        propose([Topic("t", 1, 0.01)] * 2, HOST, small_model(), 6)
+        propose([TopicLoad("t", 1, 0.01)] * 2, HOST, small_model(), 6)
     with pytest.raises(NotEnoughHosts, match="needed=2"):
         propose(request(8), [Host(count=1)], small_model(), 4)
     with pytest.raises(NotEnoughHosts):

@@ -6,60 +6,60 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, Topic, simulate
+from thinwire.placement import Host, TopicLoad, simulate
 from thinwire.placement.hosts import check_together, columns
 from thinwire.placement.queueing_features import coordinates
 
 
 def test_an_idle_topic_takes_its_interval():
-    (latency,) = simulate([Topic("t", rate=1, interval=0.05)], Host(), seed=1)
+    (latency,) = simulate([TopicLoad("t", rate=1, interval=0.05)], Host(), seed=1)
     assert 0.05 < latency.p90 < 0.08
     assert latency.late == 0
 
 
 def test_a_topic_beyond_its_core_builds_a_backlog():
-    (latency,) = simulate([Topic("t", rate=30, interval=0.05)], Host(), seed=1)
+    (latency,) = simulate([TopicLoad("t", rate=30, interval=0.05)], Host(), seed=1)
     assert latency.p90 > 20
     assert latency.busy == pytest.approx(1.0, abs=0.02)
 
 
 def test_waiting_is_that_of_one_queue():
     # Poisson arrivals, little spread: mean wait rho * s * (1 + cv2) / (2 * (1 - rho)); its p90 from the tail
-    runs = [simulate([Topic("t", 70, 0.01)], Host(), seed, seconds=600)[0].p90 for seed in range(3)]
+    runs = [simulate([TopicLoad("t", 70, 0.01)], Host(), seed, seconds=600)[0].p90 for seed in range(3)]
     wait = np.log(10 * 0.7) * 0.01 * 1.0225 / (2 * 0.3)
     assert np.mean(runs) == pytest.approx(wait + 0.01, rel=0.25)
 
 
 def test_more_workers_than_cores_share_them():
-    topics = [Topic(f"t{n}", 15, 0.05) for n in range(6)]
+    topics = [TopicLoad(f"t{n}", 15, 0.05) for n in range(6)]
     four = simulate(topics, Host(cores=4), seed=1)
     eight = simulate(topics, Host(cores=8), seed=1)
     assert min(latency.p90 for latency in four) > 2 * max(latency.p90 for latency in eight)
 
 
 def test_what_is_on_the_way_comes_on_top():
-    topic = [Topic("t", 10, 0.02)]
+    topic = [TopicLoad("t", 10, 0.02)]
     near, far = (simulate(topic, Host(overhead=seconds), seed=1)[0] for seconds in (0.0, 0.1))
     assert (far.p50, far.p90) == pytest.approx((near.p50 + 0.1, near.p90 + 0.1))
 
 
 def test_a_run_too_long_is_refused():
     with pytest.raises(ConfigError, match="field='seconds'"):
-        simulate([Topic("t", 1e6, 0.001)], Host(), seed=1, seconds=3600)
+        simulate([TopicLoad("t", 1e6, 0.001)], Host(), seed=1, seconds=3600)
 
 
 def test_a_seed_gives_the_same_run():
-    topics = [Topic("a", 10, 0.02), Topic("b", 20, 0.01)]
+    topics = [TopicLoad("a", 10, 0.02), TopicLoad("b", 20, 0.01)]
     assert simulate(topics, Host(), seed=4) == simulate(topics, Host(), seed=4)
     assert simulate(topics, Host(), seed=4) != simulate(topics, Host(), seed=5)
 
 
 def test_periodic_arrivals_wait_less():
-    topic = [Topic("t", 18, 0.05)]
+    topic = [TopicLoad("t", 18, 0.05)]
     assert simulate(topic, Host(), 1, arrivals="periodic")[0].p90 < simulate(topic, Host(), 1)[0].p90
 
 
-topics = st.builds(Topic, st.just("t"), st.floats(0.1, 100), st.floats(0.001, 0.2))
+topics = st.builds(TopicLoad, st.just("t"), st.floats(0.1, 100), st.floats(0.001, 0.2))
 
 
 @settings(max_examples=60)
@@ -81,7 +81,7 @@ def test_k_has_limits(wrong):
 @pytest.mark.parametrize("value", [-1, 0, float("inf"), float("nan")])
 def test_a_topic_has_limits(field, value):
     with pytest.raises(ConfigError, match=field):
-        Topic("t", **{"rate": 1.0, "interval": 0.1, "promise": 1.0, field: value})
+        TopicLoad("t", **{"rate": 1.0, "interval": 0.1, "promise": 1.0, field: value})
 
 
 @pytest.mark.parametrize(

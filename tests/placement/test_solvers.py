@@ -11,7 +11,7 @@ from placement_models import judge_of, small_model
 from thinwire.errors import ConfigError
 from thinwire.placement import Host
 from thinwire.placement.column_generation import dive, proved, relax
-from thinwire.placement.feasibility import Judge, lighter, steps
+from thinwire.placement.feasibility import HostFeasibility, lighter, steps
 from thinwire.placement.heuristics import fewest, first_fit, largest_sets, matched, pairs
 from thinwire.placement.load_balance import balanced, spread
 from thinwire.placement.pattern_pricing import price
@@ -83,7 +83,7 @@ def test_pricing_finds_the_dearest_pattern():
 def test_the_quick_answer_is_that_of_the_model(overhead, careful):
     dice = np.random.Generator(np.random.PCG64(3))
     judge = judge_of(30, 4, low=0.3)
-    judge = Judge(small_model(), Host(overhead=overhead), judge.topics, careful=careful)
+    judge = HostFeasibility(small_model(), Host(overhead=overhead), judge.topics, careful=careful)
     for size in (1, 3, 6):
         sets = dice.integers(0, len(judge.rates), (200, size))
         assert judge.allowed(sets).tolist() == (judge.strains(sets) <= 0).all(axis=1).tolist()

@@ -30,7 +30,7 @@ def test_the_package_its_commands_and_its_tasks_start_light() -> None:
 
 
 def test_a_client_compiles_nothing_before_it_is_used() -> None:
-    found = loaded("from thinwire import Publisher, connect", "import thinwire.filters, thinwire.filters.where")
+    found = loaded("from thinwire import StreamEncoder, connect", "import thinwire.filters, thinwire.filters.where")
     assert {"thinwire.client", "thinwire.codec"} <= found
     assert found.isdisjoint(HEAVY)
 

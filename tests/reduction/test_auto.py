@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.codec.predictor_trials import POOL
 from thinwire.codec.predictors import names
 from thinwire.codec.predictors.predictor import SEASONAL
@@ -35,7 +35,7 @@ STREAMS = {
 
 def size(stream, predictor, tolerance):
     demand = Demand(tolerance={"x": tolerance}, predictor=predictor)
-    publisher = Publisher(TENTHS, LinkConfig(demand=demand, max_silence=1e6, key_frame_interval=1e6))
+    publisher = StreamEncoder(TENTHS, StreamConfig(demand=demand, max_silence=1e6, key_frame_interval=1e6))
     publisher.start(0)
     for value in np.round(stream):
         publisher.publish({"id": "a", "x": float(value) / 10}, 0)
@@ -72,7 +72,7 @@ def test_a_new_source_starts_with_what_an_old_one_found_best():
 
 
 def test_trials_take_a_bounded_number_of_blocks():
-    publisher = Publisher(TENTHS, compiled=False)
+    publisher = StreamEncoder(TENTHS, compiled=False)
     for n in range(5):
         for source in range(POOL + 200):
             publisher.publish({"id": str(source), "x": float(n)}, 0)

@@ -10,18 +10,18 @@ from thinwire.codec import Demand, resolve
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.codec import ticks as residual
 from thinwire.codec.predictors import Seasonal, Trend, by_name, find_period, names
-from thinwire.codec.source_table import Columns
+from thinwire.codec.source_table import SourceTable
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire.schema import Property, Schema
-from thinwire.wire.control_frames import Change
+from thinwire.wire.control_frames import PredictorChange
 
 ticks = st.one_of(st.integers(-1000, 1000), st.integers(-TICK_LIMIT, TICK_LIMIT))
 
 
 def columns_with(name):
     schema = Schema("s", [Property("n", "integer", period=3)])
-    columns = Columns(resolve(schema, Demand(predictor=name)))
+    columns = SourceTable(resolve(schema, Demand(predictor=name)))
     columns.add()
     return columns
 
@@ -30,13 +30,13 @@ def columns_with(name):
 @settings(max_examples=50)
 @given(series=st.lists(ticks, min_size=1, max_size=12))
 def test_replica_and_columns_agree(name, series):
-    columns, replica = columns_with(name), by_name(name, period=3)
+    columns, model = columns_with(name), by_name(name, period=3)
     for ordinal, x in enumerate(series):
-        columns.settle(0, 0, x)
+        columns.set_value(0, 0, x)
         columns.table[0] = ordinal + 1
-        replica.observe(x)
-        assert columns.expected(0, 0) == replica.predict()
-        assert abs(replica.predict()) <= TICK_LIMIT
+        model.observe(x)
+        assert columns.expected(0, 0) == model.predict()
+        assert abs(model.predict()) <= TICK_LIMIT
 
 
 @pytest.mark.parametrize("name", names())
@@ -45,7 +45,7 @@ def test_replica_and_columns_agree(name, series):
 def test_a_restored_row_goes_on_as_the_original(name, series):
     columns, copy = columns_with(name), columns_with(name)
     for x in series:
-        columns.put(0, 0, ABSENT) if x is None else columns.settle(0, 0, x)
+        columns.put(0, 0, ABSENT) if x is None else columns.set_value(0, 0, x)
         columns.table[0] += 1
     told = snapshots.take(columns, 0)
     snapshots.restore(copy, 0, told, columns.ordinal(0))
@@ -88,6 +88,11 @@ def test_what_does_not_exist_is_refused():
     with pytest.raises(ConfigError, match="period outside its limit"):
         Seasonal(1)
     columns = columns_with("last")
-    for change in (Change(5, 0, 0, 0), Change(0, 9, 0, 0), Change(0, 64, 0, 0), Change(0, 2, 1 << 30, 0)):
+    for change in (
+        PredictorChange(5, 0, 0, 0),
+        PredictorChange(0, 9, 0, 0),
+        PredictorChange(0, 64, 0, 0),
+        PredictorChange(0, 2, 1 << 30, 0),
+    ):
         with pytest.raises(CorruptFrame):
             columns.switch(0, change)

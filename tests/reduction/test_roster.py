@@ -18,14 +18,14 @@ def heard(room, ticks):
     return Event({"room": room, "t": ticks / 10}, bound={}, source=(room,), ordinal=7)
 
 
-def trusting(roster=None, **limits):
-    return Reducer(RULES, trusting=True, roster=roster, **limits)
+def validated(roster=None, **limits):
+    return Reducer(RULES, validated=True, roster=roster, **limits)
 
 
 @given(WALKS)
 def test_sharing_changes_nothing(walk):
     roster = Roster()
-    together, alone = [trusting(roster) for _ in range(3)], [trusting() for _ in range(3)]
+    together, alone = [validated(roster) for _ in range(3)], [validated() for _ in range(3)]
     for which, room, ticks in walk:
         event = heard(room, ticks)
         assert together[which].reduce(event) == alone[which].reduce(event)
@@ -37,7 +37,7 @@ def test_sharing_changes_nothing(walk):
 
 def test_who_meets_the_same_sources_stays_with_the_roster():
     roster = Roster()
-    first, second = trusting(roster), trusting(roster)
+    first, second = validated(roster), validated(roster)
     for reducer in (first, second):
         for room in "abc":
             assert isinstance(reducer.reduce(heard(room, 200)), Introduction)
@@ -48,7 +48,7 @@ def test_who_meets_the_same_sources_stays_with_the_roster():
 
 def test_who_meets_another_source_leaves_the_roster_as_it_is():
     roster = Roster()
-    first, second = trusting(roster), trusting(roster)
+    first, second = validated(roster), validated(roster)
     for reducer, rooms in ((first, "abc"), (second, "acb")):
         for room in rooms:
             reducer.reduce(heard(room, 200))
@@ -58,7 +58,7 @@ def test_who_meets_another_source_leaves_the_roster_as_it_is():
 
 def test_the_sources_of_others_do_not_count():
     roster = Roster()
-    wide, narrow = trusting(roster), trusting(roster, max_sources=1)
+    wide, narrow = validated(roster), validated(roster, max_sources=1)
     for room in "abc":
         wide.reduce(heard(room, 200))
     narrow.reduce(heard("a", 200))

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.brokers.link_limits import Lane, Limit, Limits, lanes
+from thinwire.brokers.link_limits import Limit, Limits, TrafficShaper, lanes
 
 RATES = st.sampled_from([1.0, 7_000.0, 125_000.0, 1e9])
 SENT = st.lists(st.tuples(st.floats(0, 2), st.integers(0, 40_000)), min_size=1, max_size=30)
 
 
-def _arrivals(lane: Lane, sent: list[tuple[float, int]]) -> list[tuple[float, float, int]]:
+def _arrivals(lane: TrafficShaper, sent: list[tuple[float, int]]) -> list[tuple[float, float, int]]:
     """When each was sent, when it arrived, and its size."""
     now, found = 0.0, []
     for pause, size in sent:
@@ -22,14 +22,14 @@ def _arrivals(lane: Lane, sent: list[tuple[float, int]]) -> list[tuple[float, fl
 
 @given(RATES, st.floats(0, 1), st.integers(1, 50), st.integers(1, 5_000))
 def test_a_batch_passes_at_the_bandwidth(rate: float, delay: float, count: int, size: int) -> None:
-    lane = Lane(Limit(rate, delay))
+    lane = TrafficShaper(Limit(rate, delay))
     found = [lane.send(size, 3.0) for _ in range(count)]
     assert found == pytest.approx([3.0 + delay + k * size / rate for k in range(1, count + 1)])
 
 
 @given(st.floats(0, 1), SENT)
 def test_without_a_bandwidth_only_the_delay_is_left(delay: float, sent: list[tuple[float, int]]) -> None:
-    for now, due, _ in _arrivals(Lane(Limit(delay=delay)), sent):
+    for now, due, _ in _arrivals(TrafficShaper(Limit(delay=delay)), sent):
         assert due == now + delay
 
 
@@ -37,7 +37,7 @@ def test_without_a_bandwidth_only_the_delay_is_left(delay: float, sent: list[tup
 def test_no_stretch_of_time_lets_more_through_than_bucket_and_bandwidth(
     rate: float, burst: int, sent: list[tuple[float, int]]
 ) -> None:
-    found = _arrivals(Lane(Limit(rate, burst=burst)), sent)
+    found = _arrivals(TrafficShaper(Limit(rate, burst=burst)), sent)
     for first in range(len(found)):
         passed = 0
         for _, due, size in found[first:]:
@@ -49,7 +49,7 @@ def test_no_stretch_of_time_lets_more_through_than_bucket_and_bandwidth(
 
 @given(st.integers(1, 20_000), st.integers(1, 20))
 def test_a_burst_passes_at_once_after_a_pause(burst: int, parts: int) -> None:
-    lane = Lane(Limit(1_000.0, burst=burst))
+    lane = TrafficShaper(Limit(1_000.0, burst=burst))
     for now in (0.0, 1e6):
         sizes = [burst // parts] * parts
         assert [lane.send(size, now) for size in sizes] == pytest.approx([now] * parts, abs=1e-6)
@@ -60,19 +60,19 @@ def test_jitter_keeps_the_order_and_its_bounds(
     rate: float, jitter: float, sent: list[tuple[float, int]], seed: int
 ) -> None:
     limit = Limit(rate, 0.2, jitter)
-    found = _arrivals(Lane(limit, np.random.default_rng(seed)), sent)
-    steady = _arrivals(Lane(Limit(rate, 0.2)), sent)
+    found = _arrivals(TrafficShaper(limit, np.random.default_rng(seed)), sent)
+    steady = _arrivals(TrafficShaper(Limit(rate, 0.2)), sent)
     dues = [due for _, due, _ in found]
     assert dues == sorted(dues)
     for due, (_, expected, _) in zip(dues, steady, strict=True):
         # bytes may wait for earlier ones that were slower, so only the upper bound is that of the packet itself
         assert expected - jitter - 1e-9 <= due <= expected + jitter + 1e-9
-    assert found == _arrivals(Lane(limit, np.random.default_rng(seed)), sent)
+    assert found == _arrivals(TrafficShaper(limit, np.random.default_rng(seed)), sent)
 
 
 def test_a_message_in_packets_is_the_message() -> None:
     limit = Limit(125_000, 0.05, 0.02)
-    whole, apart = (Lane(limit, np.random.default_rng(5)) for _ in range(2))
+    whole, apart = (TrafficShaper(limit, np.random.default_rng(5)) for _ in range(2))
     for size in (10, 10_000, 625, 626, 0):
         packets = [apart.grain] * ((max(size, 1) - 1) // apart.grain)
         dues = [apart.send(part, 1.0) for part in [*packets, size - sum(packets)]]
@@ -85,7 +85,7 @@ def test_the_two_directions_have_chances_of_their_own() -> None:
 
 
 def test_a_cleared_lane_is_free() -> None:
-    lane = Lane(Limit(10.0))
+    lane = TrafficShaper(Limit(10.0))
     assert lane.send(100, 0.0) == 10.0
     lane.clear()
     assert lane.send(100, 1.0) == 11.0
@@ -93,4 +93,4 @@ def test_a_cleared_lane_is_free() -> None:
 
 def test_jitter_without_a_seed_is_refused() -> None:
     with pytest.raises(ValueError, match="seeded"):
-        Lane(Limit(delay=1, jitter=1))
+        TrafficShaper(Limit(delay=1, jitter=1))

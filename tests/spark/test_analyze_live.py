@@ -13,7 +13,7 @@ from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.proxy import Proxy
 from thinwire.client import connect
 from thinwire.demo import building
-from thinwire.ledger import Tally
+from thinwire.ledger import RowTally
 from thinwire.spark.jobs.analyze import analyze
 from thinwire.topics.topic_plan import load_plan, write_plan
 
@@ -47,7 +47,7 @@ def test_the_plan_saves_live_what_the_analysis_said(spark, tmp_path):
 
 async def _live(plan, events) -> tuple[int, int, int]:
     """Publish the events as they came, with the plan; bytes of frames, bytes on the sockets, events that arrived."""
-    checker = Checker(plan.schema, plan.link_config.demand, Tally("live"))
+    checker = Checker(plan.schema, plan.link_config.demand, RowTally("live"))
     arrived = 0
     async with EmbeddedServer() as server, Proxy(LOOPBACK, server.port) as proxy:
         url = f"nats://{LOOPBACK}:{proxy.port}"

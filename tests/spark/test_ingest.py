@@ -19,7 +19,7 @@ import thinwire as tw
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, DemandError, TableMismatch, UnknownTopic
 from thinwire.spark.jobs.ingest import forget, identity_of, ingest
-from thinwire.spark.jobs.stream_progress import Progress
+from thinwire.spark.jobs.stream_progress import JobProgress
 from thinwire.spark.jobs.time_columns import date_of, seconds_of
 from thinwire.topics.names import REGISTRY
 from thinwire.topics.topic_documents import SubscriptionDocument, decode
@@ -65,7 +65,7 @@ def test_a_table_has_the_events_of_a_live_subscriber(spark: SparkSession, tmp_pa
 def test_an_end_in_between_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table, stop = str(tmp_path / "rooms"), Event()
 
-    def enough(progress: Progress) -> None:
+    def enough(progress: JobProgress) -> None:
         if progress.batches >= 2:
             stop.set()
 
@@ -85,7 +85,7 @@ def test_a_new_schema_in_the_middle(spark: SparkSession, tmp_path: Path) -> None
     first = tw.Schema(TOPIC, [tw.Property("room", "string", "dimension"), tw.Property("t", "number", step="0.1")])
     second = tw.Schema(TOPIC, [*first, tw.Property("light", "integer")], version=2)
 
-    def story(progress: Progress) -> None:
+    def story(progress: JobProgress) -> None:
         if progress.rows == 20 and not told:
             told.append(progress.rows)
             publish_events(url, second, [{"room": "a", "t": n / 10, "light": n} for n in range(20, 50)])

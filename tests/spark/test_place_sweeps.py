@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from thinwire.analysis.model_training import SIZES, Sweep, Trained, gathered, here
+from thinwire.analysis.model_training import SIZES, Sweep, TrainedModels, gathered, here
 from thinwire.analysis.placement_files import read_model
 from thinwire.cli.spark_options import on_spark
 from thinwire.placement.published_model import fit_published
-from thinwire_lab.reproduce.placement.placement_cells import Occasion, Scale
+from thinwire_lab.reproduce.placement.placement_cells import Occasion, PlacementScale
 
 GRID: list[dict[str, Any]] = [
     {"kind": "uni", "solver": solver, "seed": 1, "n": 8, "first": 2} for solver in ("hybrid", "ours")
@@ -23,13 +23,13 @@ def test_a_training_set_is_the_same_on_spark(spark: SparkSession) -> None:
 
 
 def test_placements_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    both = Trained(read_model(None), fit_published(gathered(8, SIZES, 1), rounds=5), [])
+    both = TrainedModels(read_model(None), fit_published(gathered(8, SIZES, 1), rounds=5), [])
     assert _placed(both, tmp_path, on_spark(spark)) == _placed(both, tmp_path, here)
 
 
-def _placed(both: Trained, out: Path, sweep: Sweep) -> list[dict[str, Any]]:
+def _placed(both: TrainedModels, out: Path, sweep: Sweep) -> list[dict[str, Any]]:
     """What the cells came to, without the time they took."""
-    occasion = Occasion(Scale(), out, sweep)
+    occasion = Occasion(PlacementScale(), out, sweep)
     occasion.both = both
     found = occasion.placements(GRID)
     assert all(figures.pop("solver_seconds") >= 0 for figures in found)

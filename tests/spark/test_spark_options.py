@@ -7,21 +7,21 @@ import pytest
 from thinwire.errors import ConfigError, SparkUnavailable
 from thinwire.spark.session import check_java, check_spark
 from thinwire.spark.source.offset_plan import admitted
-from thinwire.spark.source.source_options import Options
+from thinwire.spark.source.source_options import SourceOptions
 
 GIVEN = {"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms"}
 
 
 def test_names_come_in_any_case_and_secrets_are_not_shown() -> None:
-    asked = Options.read({"SERVERS": GIVEN["servers"], "Subscribe": "building.rooms", "failondataloss": "FALSE"})
+    asked = SourceOptions.read({"SERVERS": GIVEN["servers"], "Subscribe": "building.rooms", "failondataloss": "FALSE"})
     assert (asked.topics, asked.fail_on_data_loss) == (("building.rooms",), False)
     assert "secret" not in repr(asked)
     assert "ada" not in repr(asked)
 
 
 def test_tolerances_are_a_number_or_an_object() -> None:
-    number = Options.read({**GIVEN, "tolerance": "0.5"}).demand
-    named = Options.read({**GIVEN, "tolerance": '{"t": 0.5, "p": "1%"}'}).demand
+    number = SourceOptions.read({**GIVEN, "tolerance": "0.5"}).demand
+    named = SourceOptions.read({**GIVEN, "tolerance": '{"t": 0.5, "p": "1%"}'}).demand
     assert number is not None
     assert named is not None
     assert number.default_tolerance == 0.5
@@ -29,8 +29,8 @@ def test_tolerances_are_a_number_or_an_object() -> None:
 
 
 def test_an_instant_is_a_count_or_written() -> None:
-    assert Options.read({**GIVEN, "startingTimestamp": "1700000000500"}).since == 1_700_000_000.5
-    assert Options.read({**GIVEN, "startingTimestamp": "2023-11-14T22:13:20+00:00"}).since == 1_700_000_000.0
+    assert SourceOptions.read({**GIVEN, "startingTimestamp": "1700000000500"}).since == 1_700_000_000.5
+    assert SourceOptions.read({**GIVEN, "startingTimestamp": "2023-11-14T22:13:20+00:00"}).since == 1_700_000_000.0
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_an_instant_is_a_count_or_written() -> None:
 )
 def test_what_cannot_be_right_is_named(name: str, value: str) -> None:
     with pytest.raises(ConfigError) as problem:
-        Options.read({**GIVEN, name: value})
+        SourceOptions.read({**GIVEN, name: value})
     named = "servers" if name == "path" else name
     assert f"option={named!r}" in str(problem.value)
     assert "secret" not in str(problem.value)
@@ -63,7 +63,7 @@ def test_what_cannot_be_right_is_named(name: str, value: str) -> None:
 
 def test_an_option_that_there_is_not() -> None:
     with pytest.raises(ConfigError, match="option='startingoffset'"):
-        Options.read({**GIVEN, "startingOffset": "latest"})
+        SourceOptions.read({**GIVEN, "startingOffset": "latest"})
 
 
 def test_shares_of_a_batch_get_every_topic_on() -> None:

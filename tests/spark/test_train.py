@@ -18,8 +18,16 @@ from thinwire.brokers.nats.blocking import open_source
 from thinwire.dictionaries import choose, codec_of
 from thinwire.dictionaries import train as train_alone
 from thinwire.errors import ConfigError, UnknownTopic
-from thinwire.spark.jobs.train import Trial, train, train_topic
-from thinwire.spark.jobs.training_messages import Bound, Slots, bindings_of, bodies_of, known_of, messages_in, sampled
+from thinwire.spark.jobs.train import TrialSpec, train, train_topic
+from thinwire.spark.jobs.training_messages import (
+    Bound,
+    SlotHistory,
+    bindings_of,
+    bodies_of,
+    known_of,
+    messages_in,
+    sampled,
+)
 from thinwire.topics.dictionary_store import Bodies
 from thinwire.topics.names import log_of, publisher_in
 
@@ -60,7 +68,7 @@ def test_a_sample_does_not_depend_on_how_many_tasks_read_it(spark: SparkSession,
 
 def test_the_best_way_is_kept_and_no_worse_than_that_of_one_process(spark: SparkSession, lines: str) -> None:
     told: list[tuple[int, int]] = []
-    made = train(spark, [lines], Trial((1024, 2048)), progress=lambda *at: told.append(at))
+    made = train(spark, [lines], TrialSpec((1024, 2048)), progress=lambda *at: told.append(at))
     messages = [line.encode() for line in LINES]
     alone = choose(messages, sizes=[1024, 2048], budget=0.25)
     assert alone is not None
@@ -98,7 +106,7 @@ def test_what_is_confidential_is_never_learnt(spark: SparkSession, tmp_path: Pat
     path.write_text("\n".join([*map(json.dumps, events), "Ada Lovelace has the pin 0815-4711"]))
     hidden = [tw.Property(name, "string", confidential=True) for name in ("who.name", "pin")]
     schema = tw.Schema("people", [tw.Property("room", "string", "dimension"), tw.Property("t", "integer"), *hidden])
-    made = train(spark, [str(path)], Trial((256, 512)), schema=schema)
+    made = train(spark, [str(path)], TrialSpec((256, 512)), schema=schema)
     assert made.sample.seen == 400, "what is no JSON object is left out"
     assert b"Ada" not in made.dictionary.content
     assert b"0815" not in made.dictionary.content
@@ -153,7 +161,7 @@ def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> 
         rows = bodies_of(frames, "train.notes", slots, known).orderBy("line", "block").collect()
         assert [bytes(row.message) for row in rows] == expected
         assert len(expected) >= 120
-        made = train_topic(spark, url, "train.notes", Trial((512,)))
+        made = train_topic(spark, url, "train.notes", TrialSpec((512,)))
         assert made.sample.seen == len(expected)
         assert made.chosen.saved > 50
         with pytest.raises(UnknownTopic):
@@ -161,7 +169,7 @@ def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> 
 
 
 def test_a_slot_means_what_was_bound_before_the_frame() -> None:
-    slots = Slots([Bound("p", 9, 2, 7, b"new"), Bound("p", 3, 0, 7, b"old"), Bound("q", 1, 0, 7, b"other")])
+    slots = SlotHistory([Bound("p", 9, 2, 7, b"new"), Bound("p", 3, 0, 7, b"old"), Bound("q", 1, 0, 7, b"other")])
     places = [(1, 0), (3, 0), (3, 1), (9, 2), (9, 3), (10, 0)]
     assert [slots.named("p", 7, *place) for place in places] == [None, None, b"old", b"old", b"new", b"new"]
     assert slots.named("p", 8, 100, 0) is None
@@ -174,4 +182,4 @@ def test_too_little_is_said_with_what_helps(
     path = tmp_path / "few.jsonl"
     path.write_text("\n".join(LINES[:count]))
     with pytest.raises(ConfigError, match=word):
-        train(spark, [str(path)], Trial(sizes))
+        train(spark, [str(path)], TrialSpec(sizes))

@@ -11,7 +11,7 @@ pytest.importorskip("nats")
 
 from thinwire.brokers.nats.blocking.delivery_scanner import FULL, MORE, ODD
 from thinwire.brokers.nats.blocking.log_range import Scanner
-from thinwire.brokers.nats.blocking.socket_connection import Garbled, Message, parse
+from thinwire.brokers.nats.blocking.socket_connection import Garbled, NatsMessage, parse
 
 SID = 7
 
@@ -111,11 +111,11 @@ def test_columns_that_are_full_are_filled_again() -> None:
     assert (why, then, len(first.numbers) + len(second.numbers)) == (FULL, MORE, 10_000)
 
 
-COMMANDS: dict[bytes, Message | bytes] = {
+COMMANDS: dict[bytes, NatsMessage | bytes] = {
     b"PING\r\n": b"PING",
-    b"MSG a 1 2\r\nhi\r\n": Message(b"a", b"", None, b"hi"),
-    b"MSG a 1 reply 0\r\n\r\n": Message(b"a", b"reply", None, b""),
-    b"HMSG a 1 12 14\r\nNATS/1.0\r\n\r\nhi\r\n": Message(b"a", b"", b"NATS/1.0\r\n\r\n", b"hi"),
+    b"MSG a 1 2\r\nhi\r\n": NatsMessage(b"a", b"", None, b"hi"),
+    b"MSG a 1 reply 0\r\n\r\n": NatsMessage(b"a", b"reply", None, b""),
+    b"HMSG a 1 12 14\r\nNATS/1.0\r\n\r\nhi\r\n": NatsMessage(b"a", b"", b"NATS/1.0\r\n\r\n", b"hi"),
 }
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.memory.storage import Documents, MessageLog
-from thinwire.brokers.protocol import ANY, NOTHING, Entry, Retention, Span, Stored
+from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, Stored
 from thinwire.brokers.subjects import matches
 from thinwire.clock import VirtualClock
 from thinwire.errors import Conflict
@@ -74,7 +74,7 @@ changes = st.lists(
 def test_a_bucket_is_a_dictionary(script, seen):
     documents, entries, revision = Documents("bucket"), {}, 0
     for key, value, insisted in script:
-        last = entries.get(key, Entry(key, None, NOTHING))
+        last = entries.get(key, BucketEntry(key, None, NOTHING))
         wanted = last.revision if insisted == "seen" else insisted
         fits = wanted in (ANY, last.revision) or ((wanted == NOTHING or value is None) and last.value is None)
         try:
@@ -85,7 +85,7 @@ def test_a_bucket_is_a_dictionary(script, seen):
         assert fits
         if value is not None or last.value is not None:
             revision += 1
-            entries[key] = Entry(key, value, revision)
+            entries[key] = BucketEntry(key, value, revision)
     changed = sorted(entries.values(), key=lambda entry: entry.revision)
     assert documents.since(seen) == [entry for entry in changed if entry.revision > seen]
     assert documents.entries("a.*") == [entry for entry in changed if entry.value is not None and entry.key != "b"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.brokers import Inbox, Message, Transport, matches
+from thinwire.brokers import Inbox, Transport, TransportMessage, matches
 from thinwire.clock import VirtualClock
 from thinwire.errors import (
     Backpressure,
@@ -39,7 +39,7 @@ def test_every_inbox_gets_what_matches_in_order_and_numbered(script, patterns):
     for subject, payload in script:
         last[subject] += 1
         assert broker.publish(subject, payload) == last[subject]
-        expected.append(Message(subject, payload, {}, last[subject]))
+        expected.append(TransportMessage(subject, payload, {}, last[subject]))
     for inbox in inboxes:
         assert list(inbox) == [message for message in expected if matches(inbox.pattern, message.subject)]
         assert inbox.receive() is None
@@ -51,7 +51,7 @@ def test_it_is_a_transport():
     broker: Transport = broker_of()
     inbox: Inbox = broker.subscribe("a", limit=3)
     broker.publish("a", b"1", {"tw": "x"})
-    assert inbox.receive() == Message("a", b"1", {"tw": "x"}, 1)
+    assert inbox.receive() == TransportMessage("a", b"1", {"tw": "x"}, 1)
 
 
 def test_only_what_comes_after_subscribing():
@@ -68,7 +68,7 @@ def test_a_message_cannot_be_changed_by_its_sender():
     payload, headers = bytearray(b"one"), {"k": "one"}
     broker.publish("a", payload, headers)
     payload[:], headers["k"] = b"two", "two"
-    assert inbox.receive() == Message("a", b"one", {"k": "one"}, 1)
+    assert inbox.receive() == TransportMessage("a", b"one", {"k": "one"}, 1)
 
 
 def test_without_sequences_there_is_no_log():

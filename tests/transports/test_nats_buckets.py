@@ -9,7 +9,7 @@ pytest.importorskip("nats")
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import NatsBroker, connect
-from thinwire.brokers.protocol import NOTHING, Entry
+from thinwire.brokers.protocol import NOTHING, BucketEntry
 from thinwire.errors import BadSubject, Conflict, NobodyAnswers
 
 
@@ -36,7 +36,7 @@ def test_a_document_is_written_read_and_deleted(server: EmbeddedServer) -> None:
         docs = await broker.bucket("docs")
         assert await docs.get("topic.rooms") is None
         assert await docs.put("topic.rooms", b"one") == 1
-        assert await docs.get("topic.rooms") == Entry("topic.rooms", b"one", 1)
+        assert await docs.get("topic.rooms") == BucketEntry("topic.rooms", b"one", 1)
         await docs.delete("topic.rooms")
         await docs.delete("topic.rooms")
         await docs.delete("never.there")
@@ -61,11 +61,11 @@ def test_a_write_may_insist_on_the_revision_it_has_seen(server: EmbeddedServer) 
         assert (error.value.key, error.value.revision) == ("a", first)
         with pytest.raises(Conflict):
             await docs.delete("a", revision=first)
-        assert await docs.get("a") == Entry("a", b"2", second)
+        assert await docs.get("a") == BucketEntry("a", b"2", second)
         await docs.delete("a", revision=second)
         assert await docs.get("a") is None
         again = await docs.put("a", b"3", revision=NOTHING)  # deleted is as good as never written
-        assert await docs.entries() == [Entry("a", b"3", again)]
+        assert await docs.entries() == [BucketEntry("a", b"3", again)]
 
     _run(server, scenario)
 
@@ -91,7 +91,7 @@ def test_entries_are_those_that_match_in_the_order_of_their_revisions(server: Em
         found = await docs.entries("many.*")
         assert [entry.key for entry in found] == [f"many.k{number}" for number in range(1, 300)] + ["many.k0"]
         assert [entry.revision for entry in found] == sorted(entry.revision for entry in found)
-        assert await docs.entries("other.x") == [Entry("other.x", b"x", 301)]
+        assert await docs.entries("other.x") == [BucketEntry("other.x", b"x", 301)]
         assert await docs.entries("none.>") == []
 
     _run(server, scenario)
@@ -105,13 +105,16 @@ def test_a_watch_tells_what_is_there_then_what_changes(server: EmbeddedServer) -
         await docs.delete("a.2")
         await docs.put("b.1", b"not watched")
         watch, nothing = docs.watch("a.*"), docs.watch("z.*")
-        assert [await anext(watch), await anext(watch)] == [Entry("a.1", b"one", 1), None]
+        assert [await anext(watch), await anext(watch)] == [BucketEntry("a.1", b"one", 1), None]
         assert await anext(nothing) is None
         await docs.put("a.3", b"three")
         await docs.delete("a.1")
         await docs.put("z.1", b"first")
-        assert [await anext(watch), await anext(watch)] == [Entry("a.3", b"three", 5), Entry("a.1", None, 6)]
-        assert await anext(nothing) == Entry("z.1", b"first", 7)
+        assert [await anext(watch), await anext(watch)] == [
+            BucketEntry("a.3", b"three", 5),
+            BucketEntry("a.1", None, 6),
+        ]
+        assert await anext(nothing) == BucketEntry("z.1", b"first", 7)
         await watch.aclose()
         assert [entry async for entry in watch] == []
         ending = asyncio.create_task(anext(nothing, "ended"))
@@ -135,7 +138,7 @@ def test_a_bucket_is_one_that_other_clients_know(server: EmbeddedServer) -> None
         await theirs.delete("a")
         assert (await theirs.status()).history == 3
         await client.close()
-        assert await docs.entries() == [Entry("b", b"theirs", 2)]
+        assert await docs.entries() == [BucketEntry("b", b"theirs", 2)]
 
     _run(server, scenario)
 

@@ -12,21 +12,21 @@ pytest.importorskip("nats")
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
-from thinwire.brokers.nats.options import Options, Tls, read_servers
+from thinwire.brokers.nats.options import NatsOptions, Tls, read_servers
 from thinwire.errors import BadUrl, BrokerRefused, BrokerUnavailable, ConfigError, ThinwireError
 
 SECRET = "s3cr3t/word"
 IN_URL = "s3cr3t%2Fword"
 
 
-async def _version(url: str | Sequence[str], options: Options | None = None) -> object:
+async def _version(url: str | Sequence[str], options: NatsOptions | None = None) -> object:
     async with asyncio.timeout(20), await connect(url, options) as broker:
         assert broker.connected
         assert SECRET not in broker.url
         return (await broker.describe())["version"]
 
 
-def _refused(url: str | Sequence[str], options: Options | None = None) -> ThinwireError:
+def _refused(url: str | Sequence[str], options: NatsOptions | None = None) -> ThinwireError:
     async def attempt() -> None:
         await _version(url, options)
 
@@ -40,7 +40,7 @@ def _refused(url: str | Sequence[str], options: Options | None = None) -> Thinwi
 
 def test_what_a_server_tells_about_itself() -> None:
     async def scenario(url: str) -> None:
-        async with await connect(url, Options(name="someone")) as broker:
+        async with await connect(url, NatsOptions(name="someone")) as broker:
             facts = await broker.describe()
         assert facts["jetstream"] is True
         assert facts["max_payload"] == 1 << 20
@@ -56,14 +56,14 @@ def test_nobody_there_is_said_at_once_with_the_address() -> None:
     with socket.socket() as taken:  # bound and not listening: nobody else can listen there
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        error = _refused(f"nats://me:{IN_URL}@127.0.0.1:{port}", Options(connect_timeout=60))
+        error = _refused(f"nats://me:{IN_URL}@127.0.0.1:{port}", NatsOptions(connect_timeout=60))
     assert isinstance(error, BrokerUnavailable)
     assert f"127.0.0.1:{port}" in str(error)
 
 
 def test_somebody_who_never_answers_is_not_waited_for_longer_than_asked() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        error = _refused(f"nats://127.0.0.1:{silent.getsockname()[1]}", Options(connect_timeout=0.2))
+        error = _refused(f"nats://127.0.0.1:{silent.getsockname()[1]}", NatsOptions(connect_timeout=0.2))
     assert isinstance(error, BrokerUnavailable)
 
 
@@ -90,11 +90,11 @@ def test_a_bad_address_does_not_show_its_password() -> None:
 def test_a_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with EmbeddedServer(lines=[f'authorization {{ token: "{SECRET}" }}']) as server:
-        assert asyncio.run(_version(server.url, Options(token=SECRET)))
+        assert asyncio.run(_version(server.url, NatsOptions(token=SECRET)))
         assert asyncio.run(_version(server.url.replace("//", f"//{IN_URL}@")))
         for url, options in (
             (server.url, None),
-            (server.url, Options(token="wrong")),
+            (server.url, NatsOptions(token="wrong")),
             (server.url.replace("//", "//wrong@"), None),
         ):
             error = _refused(url, options)
@@ -109,7 +109,7 @@ def test_a_user_and_what_it_may_do() -> None:
     user = f'{{user: ada, password: "{SECRET}", permissions: {{publish: {publish}, subscribe: ["_INBOX.>"]}}}}'
 
     async def scenario(url: str) -> None:
-        async with asyncio.timeout(20), await connect(url, Options(user="ada", password=SECRET)) as broker:
+        async with asyncio.timeout(20), await connect(url, NatsOptions(user="ada", password=SECRET)) as broker:
             with pytest.raises(BrokerRefused, match="permission") as error:
                 await broker.request("tw.closed", b"", timeout=10)
             assert error.value.subject == "tw.closed"
@@ -118,7 +118,7 @@ def test_a_user_and_what_it_may_do() -> None:
     with EmbeddedServer(lines=[f"authorization {{ users: [{user}] }}"]) as server:
         asyncio.run(scenario(server.url))
         assert asyncio.run(_version(server.url.replace("//", f"//ada:{IN_URL}@")))
-        assert isinstance(_refused(server.url, Options(user="ada", password="wrong")), BrokerRefused)
+        assert isinstance(_refused(server.url, NatsOptions(user="ada", password="wrong")), BrokerRefused)
 
 
 def test_a_key_file(tmp_path: Path) -> None:
@@ -127,11 +127,11 @@ def test_a_key_file(tmp_path: Path) -> None:
     public = nkeys.from_seed(bytearray(seed)).public_key.decode()
     (tmp_path / "ada.nk").write_bytes(seed)
     with EmbeddedServer(lines=[f"authorization {{ users: [{{nkey: {public}}}] }}"]) as server:
-        assert asyncio.run(_version(server.url, Options(nkey=tmp_path / "ada.nk")))
+        assert asyncio.run(_version(server.url, NatsOptions(nkey=tmp_path / "ada.nk")))
         assert isinstance(_refused(server.url), BrokerRefused)
     (tmp_path / "bad.nk").write_text("no seed")
     with EmbeddedServer() as server:
-        assert isinstance(_refused(server.url, Options(nkey=tmp_path / "bad.nk")), ConfigError)
+        assert isinstance(_refused(server.url, NatsOptions(nkey=tmp_path / "bad.nk")), ConfigError)
 
 
 def test_a_server_without_jetstream_is_refused_with_the_remedy() -> None:
@@ -145,12 +145,12 @@ def test_tls(certificate: Path) -> None:
     files = f'cert_file: "{certificate}/cert.pem", key_file: "{certificate}/key.pem"'
     with EmbeddedServer(lines=[f"tls {{ {files} }}"]) as server:
         known = Tls(ca=certificate / "cert.pem", hostname="broker")
-        assert asyncio.run(_version(server.url, Options(tls=known)))
-        assert asyncio.run(_version(server.url.replace("nats:", "tls:"), Options(tls=known)))
+        assert asyncio.run(_version(server.url, NatsOptions(tls=known)))
+        assert asyncio.run(_version(server.url.replace("nats:", "tls:"), NatsOptions(tls=known)))
         stranger = _refused(server.url.replace("nats:", "tls:"))
         assert isinstance(stranger, BrokerRefused)
         assert "certificate" in str(stranger)
-        misnamed = _refused(server.url, Options(tls=Tls(ca=certificate / "cert.pem")))
+        misnamed = _refused(server.url, NatsOptions(tls=Tls(ca=certificate / "cert.pem")))
         assert "certificate" in str(misnamed)
 
 
@@ -159,8 +159,8 @@ def test_a_client_certificate(certificate: Path) -> None:
     with EmbeddedServer(lines=[f"tls {{ {files}, verify: true }}"]) as server:
         pem = certificate / "cert.pem"
         shown = Tls(ca=pem, hostname="broker", certificate=pem, key=certificate / "key.pem")
-        assert asyncio.run(_version(server.url, Options(tls=shown)))
-        error = _refused(server.url, Options(tls=Tls(ca=pem, hostname="broker"), connect_timeout=2))
+        assert asyncio.run(_version(server.url, NatsOptions(tls=shown)))
+        error = _refused(server.url, NatsOptions(tls=Tls(ca=pem, hostname="broker"), connect_timeout=2))
         assert isinstance(error, (BrokerRefused, BrokerUnavailable))
 
 
@@ -178,7 +178,7 @@ def test_credentials_never_go_to_a_server_without_tls_that_was_to_have_it() -> N
         async with server:
             port = server.sockets[0].getsockname()[1]
             with pytest.raises(BrokerRefused, match="offers no TLS"):
-                await connect(f"tls://me:{IN_URL}@127.0.0.1:{port}", Options(connect_timeout=2))
+                await connect(f"tls://me:{IN_URL}@127.0.0.1:{port}", NatsOptions(connect_timeout=2))
             await asyncio.sleep(0.05)
 
     asyncio.run(scenario())
@@ -186,8 +186,8 @@ def test_credentials_never_go_to_a_server_without_tls_that_was_to_have_it() -> N
 
 
 def test_options_are_checked_and_show_no_secrets(tmp_path: Path) -> None:
-    shown = repr(Options(name="p", token=SECRET, user="ada", password=SECRET))
-    assert shown == "Options(name='p', token='***', user='ada', password='***')"
+    shown = repr(NatsOptions(name="p", token=SECRET, user="ada", password=SECRET))
+    assert shown == "NatsOptions(name='p', token='***', user='ada', password='***')"
     (tmp_path / "empty").touch()
     for wrong in (
         {"timeout": 0.0},
@@ -197,10 +197,10 @@ def test_options_are_checked_and_show_no_secrets(tmp_path: Path) -> None:
         {"nkey": tmp_path / "none"},
     ):
         with pytest.raises(ConfigError):
-            Options(**wrong)
+            NatsOptions(**wrong)
     with pytest.raises(ConfigError):
         Tls(ca=tmp_path / "none").context()
-    servers, options = read_servers("tls://tok@[::1]:5222", Options())
+    servers, options = read_servers("tls://tok@[::1]:5222", NatsOptions())
     assert servers == ["tls://[::1]:5222"]
     assert options.token == "tok"
     assert options.tls == Tls()

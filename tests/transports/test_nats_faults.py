@@ -13,8 +13,8 @@ from thinwire.brokers.nats import connection
 from thinwire.brokers.nats import log_reader as reading
 from thinwire.brokers.nats.broker import NatsBroker, connect
 from thinwire.brokers.nats.client import Client
-from thinwire.brokers.nats.options import Options
-from thinwire.brokers.protocol import ANY, NOTHING, Entry, LogReader
+from thinwire.brokers.nats.options import NatsOptions
+from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, LogReader
 from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed
 
@@ -25,7 +25,7 @@ LOG, SUBJECT = "tw_log_rooms", "tw.log.rooms.p1.d"
 async def _link() -> AsyncIterator[tuple[EmbeddedServer, Proxy, NatsBroker]]:
     """A client at the other end of a link that can be cut."""
     async with asyncio.timeout(40), EmbeddedServer() as server, Proxy("127.0.0.1", server.port) as wire:
-        options = Options(timeout=20, connect_timeout=0.5)
+        options = NatsOptions(timeout=20, connect_timeout=0.5)
         async with await connect(f"nats://127.0.0.1:{wire.port}", options) as broker:
             await broker.open_log(LOG, ["tw.log.rooms.*.*"])
             yield server, wire, broker
@@ -231,17 +231,17 @@ def test_a_watch_goes_on_after_a_broker_was_killed() -> None:
             docs = await broker.bucket("docs")
             await docs.put("a", b"1", revision=NOTHING)
             watch = docs.watch()
-            assert [await anext(watch), await anext(watch)] == [Entry("a", b"1", 1), None]
+            assert [await anext(watch), await anext(watch)] == [BucketEntry("a", b"1", 1), None]
             server.kill()
             waiting = asyncio.create_task(docs.put("b", b"2", revision=NOTHING))
             await server.restart()
             assert await waiting == 2
-            assert await anext(watch) == Entry("b", b"2", 2)
+            assert await anext(watch) == BucketEntry("b", b"2", 2)
             wire.cut()
             async with await connect(server.url) as other:
                 await (await other.bucket("docs")).delete("a")
             wire.restore()
-            assert await anext(watch) == Entry("a", None, 3)
+            assert await anext(watch) == BucketEntry("a", None, 3)
             assert await docs.get("a") is None
             await watch.aclose()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("nats")
 
-from thinwire.brokers.nats.client import MAX_LINE, Intake
+from thinwire.brokers.nats.client import MAX_LINE, NatsDataProtocol
 
 Message = tuple[bytes, bytes, bytes, bytes | None]
 
@@ -30,14 +30,14 @@ def _on_the_wire(item: Message | bytes) -> bytes:
     return b"HMSG %b %d %d\r\n%b%b\r\n" % (address, len(block), len(block) + len(payload), block, payload)
 
 
-def _intake(taken: list[Message]) -> Intake:
-    def inlet(subject: bytes, reply: bytes, payload: bytes, block: bytes | None) -> None:
+def _intake(taken: list[Message]) -> NatsDataProtocol:
+    def handler(subject: bytes, reply: bytes, payload: bytes, block: bytes | None) -> None:
         taken.append((subject, reply, payload, block))
 
-    return Intake({7: inlet}, asyncio.Protocol())
+    return NatsDataProtocol({7: handler}, asyncio.Protocol())
 
 
-def _odd(intake: Intake) -> list[bytes | None]:
+def _odd(intake: NatsDataProtocol) -> list[bytes | None]:
     return [intake.odd.get_nowait() for _ in range(intake.odd.qsize())]
 
 
@@ -71,12 +71,12 @@ def test_what_is_not_nats_ends_the_connection(garbage: bytes) -> None:
 def test_an_inlet_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     taken: list[bytes] = []
 
-    def inlet(subject: bytes, reply: bytes, payload: bytes, block: bytes | None) -> None:
+    def handler(subject: bytes, reply: bytes, payload: bytes, block: bytes | None) -> None:
         taken.append(payload)
         if payload == b"bad":
             raise ValueError(payload)
 
-    intake = Intake({7: inlet}, asyncio.Protocol())
+    intake = NatsDataProtocol({7: handler}, asyncio.Protocol())
     intake.data_received(b"MSG a 7 3\r\nbad\r\nMSG a 8 4\r\nnone\r\nMSG a 7 4\r\ngood\r\n")
     assert taken == [b"bad", b"good"]
     assert "could not be taken in" in caplog.text
@@ -89,7 +89,7 @@ def test_the_end_is_told() -> None:
         def connection_lost(self, exc: Exception | None) -> None:
             ended.append(exc)
 
-    intake = Intake({}, Behind())
+    intake = NatsDataProtocol({}, Behind())
     intake.connection_lost(None)
     assert _odd(intake) == [None]
     assert ended == [None]

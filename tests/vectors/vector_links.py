@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vector_recording import QUIET, ROOM, Example, example, temperature
 
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.schema import Property
 from thinwire.wire import FrameKind, KeyFrame, Request, join, read, seal
 
@@ -210,7 +210,7 @@ def reconfiguration() -> Example:
     e.start()
     for t in (20.0, 20.4, 20.8, 21.2, 23.0):
         e.publish(t=t)
-    stricter = LinkConfig(version=2, demand=Demand(predictor="trend", tolerance={"t": 0.2}), **QUIET)
+    stricter = StreamConfig(version=2, demand=Demand(predictor="trend", tolerance={"t": 0.2}), **QUIET)
     e.hand(e.publisher.reconfigure(stricter, 1.0), "untold events, then the new configuration")
     for t in (23.4, 23.9, 24.3):
         e.publish(now=1.0, t=t)

@@ -6,12 +6,22 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from thinwire.codec import Audit, Delivery, Demand, LinkConfig, Missed, Publisher, Subscriber, Watermark, resolve
+from thinwire.codec import (
+    Audit,
+    Delivery,
+    Demand,
+    EventsMissed,
+    StreamConfig,
+    StreamDecoder,
+    StreamEncoder,
+    Watermark,
+    resolve,
+)
 from thinwire.codec.predictors import by_name
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import PeerFault
 from thinwire.schema import Event, Property, Schema
-from thinwire.wire import Change, FrameKind, Request, Switch
+from thinwire.wire import FrameKind, PredictorChange, Request, Switch
 
 QUIET = {"max_silence": 1e6, "key_frame_interval": 1e6}
 ROOM = Property("room", "string", "dimension")
@@ -32,8 +42,8 @@ def plain(delivery: Delivery) -> dict[str, Any]:
         return {"watermark": delivery.time}
     told = delivery._asdict().items()
     facts = {name: _value(value) for name, value in told if name not in ("publisher", "exacts")}
-    assert isinstance(delivery, Missed | Audit)
-    return {type(delivery).__name__.lower(): facts}
+    assert isinstance(delivery, EventsMissed | Audit)
+    return {"missed" if isinstance(delivery, EventsMissed) else "audit": facts}
 
 
 def _value(value: Any) -> Any:
@@ -63,22 +73,22 @@ class Example:
         self.config = {"version": 1, "demand": {"predictor": "last"}, **QUIET, **config}
         self.publisher = self.new_publisher(1)
         known = self.dictionaries.get
-        self.subscriber = Subscriber([self.schema], publisher="p", compiled=False, dictionaries=known)
+        self.subscriber = StreamDecoder([self.schema], publisher="p", compiled=False, dictionaries=known)
         self.steps: list[dict[str, Any]] = []
 
-    def new_publisher(self, incarnation: int) -> Publisher:
+    def new_publisher(self, incarnation: int) -> StreamEncoder:
         given = {**self.config, "demand": Demand(**self.config["demand"])}
         wide = given.pop("wide", False)
         over = resolve(self.schema, Demand(**given.pop("over"))) if "over" in given else None
-        return Publisher(
+        return StreamEncoder(
             self.schema,
-            LinkConfig(**given),
+            StreamConfig(**given),
             name="p",
             incarnation=incarnation,
             wide=wide,
             compiled=False,
             over=over,
-            trusting=over is not None,
+            validated=over is not None,
         )
 
     def hand(self, messages: Iterable[bytes], note: str = "", position: int | None = None) -> None:
@@ -119,7 +129,7 @@ class Example:
     def switch(self, predictor: str | None, mode: int = 0, trend: int = 0, note: str = "") -> None:
         """The only source's only number goes over to another predictor, as `auto` would tell it."""
         chosen = by_name(predictor, self.schema["t"].period) if predictor else None
-        change = Change(0, (chosen.mode if chosen else 0) | mode, chosen.coefficients if chosen else 0, trend)
+        change = PredictorChange(0, (chosen.mode if chosen else 0) | mode, chosen.coefficients if chosen else 0, trend)
         encoder = self.publisher.encoder
         body = Switch(0, encoder.reducer.skipped(0), (change,)).encode()
         encoder.reducer.columns.switch(0, change)

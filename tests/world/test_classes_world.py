@@ -5,17 +5,17 @@ import math
 import pytest
 
 from thinwire.brokers.protocol import Stored
-from thinwire.codec import Missed, Publisher, Subscriber, Watermark
+from thinwire.codec import EventsMissed, StreamDecoder, StreamEncoder, Watermark
 from thinwire.schema import Property, Schema
 from thinwire.services.translator.channel import Channel
 from thinwire.services.translator.translation import Translation
 from thinwire.testing.worlds import channel_world as classes_world_runs
 from thinwire.testing.worlds import channel_world_translator as classes_world_translating
-from thinwire.testing.worlds.channel_world import Summary, World, main, run_seeds
-from thinwire.testing.worlds.channel_world_publisher import Ground
+from thinwire.testing.worlds.channel_world import ChannelWorld, ChannelWorldSummary, main, run_seeds
+from thinwire.testing.worlds.channel_world_publisher import ChannelWorldBroker
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import ChannelInlet, Inlet
-from thinwire.topics.log_position import Position, unseal
+from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
+from thinwire.topics.log_position import ChannelPosition, unseal
 from thinwire.topics.names import key_subject, publisher_in
 from thinwire.wire import Request, join
 from thinwire_lab.bench import robustness_bench as bars
@@ -42,7 +42,7 @@ def test_nothing_is_violated_in_many_worlds():
 
 @pytest.mark.parametrize("seed", [3, 11])
 def test_a_seed_replays_exactly(seed):
-    assert World(seed).run() == World(seed).run()
+    assert ChannelWorld(seed).run() == ChannelWorld(seed).run()
 
 
 def test_the_story_of_a_seed_can_be_told(capsys):
@@ -54,7 +54,9 @@ def test_the_story_of_a_seed_can_be_told(capsys):
 
 
 def test_the_bar_points_at_a_broken_seed(monkeypatch):
-    monkeypatch.setattr(classes_world_runs, "run_seeds", lambda *_, **__: Summary(3, failed={2: ["t off by 3"]}))
+    monkeypatch.setattr(
+        classes_world_runs, "run_seeds", lambda *_, **__: ChannelWorldSummary(3, failed={2: ["t off by 3"]})
+    )
     (row,) = bars.CLASSES[0].measure(Setting(quick=True))
     assert (row.value, row.holds) == (1, False)
     assert row.note == "replay: python -m thinwire.testing.worlds.channel_world 2"
@@ -63,7 +65,7 @@ def test_the_bar_points_at_a_broken_seed(monkeypatch):
 def violations(seeds=range(60)):
     """What is found in a few worlds, until something is."""
     for seed in seeds:
-        found = World(seed).run().violations
+        found = ChannelWorld(seed).run().violations
         if found:
             return " ".join(found)
     return ""
@@ -81,37 +83,37 @@ def test_a_translator_that_forgets_to_tell_silence_is_noticed(monkeypatch):
 
 
 def test_a_reader_that_minds_no_epochs_is_noticed(monkeypatch):
-    pass_on = ChannelInlet.pass_on
+    pass_on = ChannelDecoder.pass_on
 
     def careless(self, stored, now):
         self._epochs = dict.fromkeys(self._epochs, 0)
         return pass_on(self, stored, now)
 
-    monkeypatch.setattr(ChannelInlet, "pass_on", careless)
+    monkeypatch.setattr(ChannelDecoder, "pass_on", careless)
     assert violations()
 
 
 def test_a_reader_that_knows_no_succession_is_noticed(monkeypatch):
-    monkeypatch.setattr(Subscriber, "succeed", lambda self: None)
+    monkeypatch.setattr(StreamDecoder, "succeed", lambda self: None)
     assert "not one of the log" in violations()
 
 
 def test_a_successor_that_begins_one_message_late_is_noticed(monkeypatch):
-    end_of = Ground._end
+    end_of = ChannelWorldBroker._end
 
     def late(self, class_id, publisher):
         for end in end_of(self, class_id, publisher):
-            yield end._replace(position=Position(end.position.offset + 1))
+            yield end._replace(position=ChannelPosition(end.position.offset + 1))
 
-    monkeypatch.setattr(Ground, "_end", late)
+    monkeypatch.setattr(ChannelWorldBroker, "_end", late)
     assert violations()
 
 
 def test_a_successor_that_repeats_half_a_message_is_noticed(monkeypatch):
     begin = Channel.begin
 
-    def careless(self, replica, position, *others):
-        begin(self, replica, Position(position.offset), *others)
+    def careless(self, decoder_state, position, *others):
+        begin(self, decoder_state, ChannelPosition(position.offset), *others)
 
     monkeypatch.setattr(Channel, "begin", careless)
     assert violations()
@@ -123,48 +125,48 @@ def test_a_translator_that_insists_on_nothing_is_noticed(monkeypatch):
 
 
 def test_a_holding_reader_that_is_not_told_where_a_successor_starts_is_noticed(monkeypatch):
-    monkeypatch.setattr(ChannelInlet, "was_succeeded", lambda self, publisher: False)
+    monkeypatch.setattr(ChannelDecoder, "was_succeeded", lambda self, publisher: False)
     assert violations(range(730, 760))
 
 
 def test_a_reader_that_takes_anybody_for_a_successor_is_noticed(monkeypatch):
-    pass_on = ChannelInlet.pass_on
+    pass_on = ChannelDecoder.pass_on
 
-    def trusting(self, stored, now):
+    def validated(self, stored, now):
         self._reached[publisher_in(stored.subject)] = unseal(stored.payload)[1]
         return pass_on(self, stored, now)
 
-    monkeypatch.setattr(ChannelInlet, "pass_on", trusting)
+    monkeypatch.setattr(ChannelDecoder, "pass_on", validated)
     assert "bound" in violations(range(328, 334))
 
 
 def test_a_loss_nobody_is_told_of_is_noticed(monkeypatch):
-    receive = Subscriber.receive
+    receive = StreamDecoder.receive
 
     def silent(self, message, **place):
-        return [thing for thing in receive(self, message, **place) if not isinstance(thing, Missed)]
+        return [thing for thing in receive(self, message, **place) if not isinstance(thing, EventsMissed)]
 
-    monkeypatch.setattr(Subscriber, "receive", silent)
+    monkeypatch.setattr(StreamDecoder, "receive", silent)
     assert "neither delivered nor missed" in violations()
 
 
 def test_a_batch_that_breaks_off_brings_no_event_again():
-    writer, reader = Publisher(ROOMS, name="p"), Subscriber([ROOMS], publisher="p")
+    writer, reader = StreamEncoder(ROOMS, name="p"), StreamDecoder([ROOMS], publisher="p")
     frames = writer.start(0)
     for t in (20.0, 20.5, 21.0):
         frames += writer.publish({"room": "a", "t": t}, 0)
     for frame in frames:
         reader.receive(frame, now=0.0)
     told = reader.receive(join(frames[-2:])[:2], now=0.0)
-    assert [type(thing) for thing in told] == [Missed]
+    assert [type(thing) for thing in told] == [EventsMissed]
 
 
 def test_a_successor_begins_before_a_gap_of_the_log_not_behind_it():
-    writer, inlet = Publisher(ROOMS, name="p", compiled=False), Inlet({ROOMS.fingerprint: ROOMS}.get)
+    writer, log_decoder = StreamEncoder(ROOMS, name="p", compiled=False), LogDecoder({ROOMS.fingerprint: ROOMS}.get)
     subject = key_subject("rooms", "p")
-    inlet.receive(Stored(1, subject, writer.start(0)[0], 0.0), 0.0)
-    translation = Translation("rooms", {ROOMS.fingerprint: ROOMS}.get, epoch=2, inlet=inlet)
-    translation.open(DemandClass({"t": 0.5}), {"p": Position(1)})
+    log_decoder.receive(Stored(1, subject, writer.start(0)[0], 0.0), 0.0)
+    translation = Translation("rooms", {ROOMS.fingerprint: ROOMS}.get, epoch=2, log_decoder=log_decoder)
+    translation.open(DemandClass({"t": 0.5}), {"p": ChannelPosition(1)})
     translation.receive(Stored(3, subject, writer.answer(Request(0, 0), 5)[0], 5.0))
     places = [(unseal(message.payload)[1], message.key) for message in translation.take(65_536)]
-    assert places == [(Position(1), True), (Position(3), True)]
+    assert places == [(ChannelPosition(1), True), (ChannelPosition(3), True)]

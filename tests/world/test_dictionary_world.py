@@ -6,7 +6,7 @@ from thinwire.codec.decoder_state import Bindings
 from thinwire.codec.frame_encoder import Packer
 from thinwire.testing.worlds import dictionary_world as dictionary_world_runs
 from thinwire.testing.worlds import dictionary_world_sampler as dictionary_world_sampling
-from thinwire.testing.worlds.dictionary_world import Summary, World, main, run_seeds
+from thinwire.testing.worlds.dictionary_world import DictionaryWorld, DictionaryWorldSummary, main, run_seeds
 from thinwire.wire import Binding
 from thinwire_lab.bench import bars
 from thinwire_lab.bench.benchmark import Setting
@@ -29,7 +29,7 @@ def test_nothing_is_violated_in_many_worlds():
 
 
 def test_a_seed_replays_exactly():
-    assert World(3).run() == World(3).run()
+    assert DictionaryWorld(3).run() == DictionaryWorld(3).run()
 
 
 def test_the_story_of_a_seed_can_be_told(capsys):
@@ -41,7 +41,9 @@ def test_the_story_of_a_seed_can_be_told(capsys):
 
 
 def test_the_bar_points_at_a_broken_seed(monkeypatch):
-    monkeypatch.setattr(dictionary_world_runs, "run_seeds", lambda *_, **__: Summary(3, failed={2: ["r0 was given"]}))
+    monkeypatch.setattr(
+        dictionary_world_runs, "run_seeds", lambda *_, **__: DictionaryWorldSummary(3, failed={2: ["r0 was given"]})
+    )
     [bar] = [bar for bar in bars("dictionaries") if bar.name == "world of dictionaries"]
     (row,) = bar.measure(Setting(quick=True))
     assert (row.value, row.holds) == (1, False)
@@ -51,7 +53,7 @@ def test_the_bar_points_at_a_broken_seed(monkeypatch):
 def violations(seeds=range(60)):
     """What is found in a few worlds, until something is."""
     for seed in seeds:
-        found = World(seed).run().violations
+        found = DictionaryWorld(seed).run().violations
         if found:
             return " ".join(found)
     return ""
@@ -76,5 +78,5 @@ def test_a_janitor_in_a_hurry_is_noticed(monkeypatch):
         used = {said.hash for said in in_use.dictionaries}
         return [said.hash for said in kept.dictionaries if said.hash not in used]
 
-    monkeypatch.setattr(dictionary_world_sampling, "dispensable", all_but_those_in_use)
+    monkeypatch.setattr(dictionary_world_sampling, "find_unneeded", all_but_those_in_use)
     assert "could not have a dictionary" in violations()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from thinwire.codec import Demand, LinkConfig, Missed, Publisher, State, Subscriber, Watermark
+from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder, Watermark
 from thinwire.errors import UnknownSchema
 from thinwire.schema import Event, Property, Schema
 from thinwire.testing.worlds.world_observer import chain_after, chain_state
@@ -14,8 +14,8 @@ ROOMS = Schema("rooms", [ROOM, Property("t", "number", step="0.1")])
 
 def publisher(schema=ROOMS, incarnation=1, **config):
     demand = Demand(config.pop("tolerance", {}), predictor=config.pop("predictor", "last"))
-    config = LinkConfig(demand=demand, max_silence=1e6, key_frame_interval=1e6, **config)
-    return Publisher(schema, config, name="p", incarnation=incarnation, wide=wide_of(incarnation), compiled=False)
+    config = StreamConfig(demand=demand, max_silence=1e6, key_frame_interval=1e6, **config)
+    return StreamEncoder(schema, config, name="p", incarnation=incarnation, wide=wide_of(incarnation), compiled=False)
 
 
 def wide_of(incarnation):
@@ -24,7 +24,7 @@ def wide_of(incarnation):
 
 
 def subscriber(*schemas):
-    return Subscriber(list(schemas or (ROOMS,)), publisher="p", compiled=False)
+    return StreamDecoder(list(schemas or (ROOMS,)), publisher="p", compiled=False)
 
 
 def tell(reader, frames):
@@ -52,7 +52,7 @@ def test_a_late_joiner_gets_the_bound_under_which_the_value_was_told(tolerance):
     writer.start(0)
     writer.publish({"room": "a", "t": 20.0}, 0)
     writer.publish({"room": "a", "t": 20.9}, 0)
-    stricter = LinkConfig(version=2, demand=Demand({"t": tolerance}, predictor="last"))
+    stricter = StreamConfig(version=2, demand=Demand({"t": tolerance}, predictor="last"))
     (event,) = events(tell(reader, writer.reconfigure(stricter, 1)))
     bound = event.bound["t"]
     assert bound is None if tolerance < 1 else abs(event["t"] - 20.9) <= bound
@@ -63,10 +63,10 @@ def test_a_configuration_with_the_same_rules_is_no_divergence():
     told = tell(reader, writer.start(0))
     for step in range(5):
         told += tell(reader, writer.publish({"room": "a", "t": step / 2}, 0))
-    told += tell(reader, writer.reconfigure(LinkConfig(version=2, demand=Demand(predictor="last")), 1))
+    told += tell(reader, writer.reconfigure(StreamConfig(version=2, demand=Demand(predictor="last")), 1))
     told += tell(reader, writer.publish({"room": "a", "t": 9.9}, 1))
     assert [event.ordinal for event in events(told)] == [1, 2, 3, 4, 5, 6]
-    assert not [thing for thing in told if isinstance(thing, Missed)]
+    assert not [thing for thing in told if isinstance(thing, EventsMissed)]
 
 
 def chunked():
@@ -96,7 +96,7 @@ def test_a_chunk_lost_in_the_middle_of_a_round_is_asked_for():
     reader = subscriber(schema)
     told = tell(reader, [*chunks[:1], *chunks[2:]])
     assert reader.state is State.PARTIAL
-    assert Missed("p", None, None, None, "gap") in told
+    assert EventsMissed("p", None, None, None, "gap") in told
     (request,) = reader.poll(11)
     told += tell(reader, writer.answer(Request.decode(read(request).body), 12))
     assert reader.state is State.READY
@@ -119,7 +119,7 @@ def test_an_unknown_schema_takes_no_delivery_with_it():
     newer = Schema("rooms", [*ROOMS.properties, Property("on", "boolean")], version=2)
     old, new = publisher(), publisher(newer, incarnation=2)
     lookup = {ROOMS.fingerprint: ROOMS}
-    reader = Subscriber(lookup.get, compiled=False)
+    reader = StreamDecoder(lookup.get, compiled=False)
     told = tell(reader, old.start(0))
     batch = join([*old.publish({"room": "a", "t": 1.0}, 0), *new.start(0)])
     with pytest.raises(UnknownSchema):
@@ -127,7 +127,7 @@ def test_an_unknown_schema_takes_no_delivery_with_it():
     lookup[newer.fingerprint] = newer
     told += tell(reader, new.answer(Request(0, 0), 10))
     assert [event["t"] for event in events(told)] == [1.0]
-    assert Missed("", None, None, None, "restart") in told
+    assert EventsMissed("", None, None, None, "restart") in told
 
 
 def test_a_prediction_past_the_date_line_comes_out_on_the_globe():
@@ -143,7 +143,7 @@ def test_a_prediction_past_the_date_line_comes_out_on_the_globe():
 
 def test_an_idle_band_is_part_of_the_bound():
     schema = Schema("machines", [Property("power", "number", step="0.01", idle_band=0.5)])
-    writer = Publisher(schema, LinkConfig(demand=Demand(default_tolerance=2, predictor="last")), compiled=False)
+    writer = StreamEncoder(schema, StreamConfig(demand=Demand(default_tolerance=2, predictor="last")), compiled=False)
     reader = subscriber(schema)
     told = tell(reader, writer.start(0))
     for power in (-2.0, 0.45):
@@ -160,9 +160,9 @@ def test_a_gap_that_the_sequence_cannot_show_is_shown_by_the_check(incarnation, 
     lost = [frame for step in range(gap) for frame in writer.publish({"room": "a", "t": 5.0 + step % 2}, 0)]
     assert len(lost) == gap
     told += tell(reader, writer.publish({"room": "a", "t": 1.5}, 0))
-    assert told[-1] == Missed("p", None, None, None, "gap")
+    assert told[-1] == EventsMissed("p", None, None, None, "gap")
     told += tell(reader, writer.answer(Request(0, 0), 10))
-    assert Missed("p", ("a",), 2, gap + 1, "gap") in told
+    assert EventsMissed("p", ("a",), 2, gap + 1, "gap") in told
     assert events(told)[-1].ordinal == gap + 2
 
 
@@ -173,10 +173,10 @@ def test_a_restart_whose_key_frame_is_lost_is_noticed(lives):
     tell(reader, old.start(0) + old.publish({"room": "a", "t": 0.0}, 0))
     new.start(0)
     told = tell(reader, new.publish({"room": "a", "t": 7.0}, 0) + new.publish({"room": "a", "t": 9.0}, 0))
-    assert [type(thing) for thing in told] == [Missed]
+    assert [type(thing) for thing in told] == [EventsMissed]
     told = tell(reader, new.answer(Request(0, 0), 10))
     assert [(event["t"], event.ordinal) for event in events(told)] == [(9.0, 2)]
-    assert Missed("p", ("a",), 1, 1, "gap") in told
+    assert EventsMissed("p", ("a",), 1, 1, "gap") in told
 
 
 @pytest.mark.parametrize("between", [0, 1, 300])
@@ -213,7 +213,7 @@ def test_an_event_that_cannot_be_read_does_not_count_as_delivered(known):
     spoilt = frames[last].replace(b'{"k"', b"{[k]")
     spoilt = spoilt[:2] + bytes([chain_after(spoilt, chain_state(reader)[2]) & 0xFF]) + spoilt[3:]
     told += tell(reader, [spoilt])
-    assert told[-1] == Missed("p", None, None, None, "corrupt")
+    assert told[-1] == EventsMissed("p", None, None, None, "corrupt")
     told += tell(reader, writer.answer(Request(0, 0), 10))
     assert [event["raw"] for event in events(told)] == values
 
@@ -225,7 +225,7 @@ def test_an_altered_frame_that_meets_the_check_is_told_by_the_next_frame():
     assert read(frame).kind == FrameKind.DATA
     wrong = altered(reader, frame)
     assert events(tell(reader, [wrong]))[0]["t"] != 3.0
-    assert tell(reader, writer.publish({"room": "a", "t": 4.0}, 0)) == [Missed("p", None, None, None, "gap")]
+    assert tell(reader, writer.publish({"room": "a", "t": 4.0}, 0)) == [EventsMissed("p", None, None, None, "gap")]
 
 
 def test_an_altered_frame_that_meets_the_check_is_told_by_the_next_key_frame():
@@ -233,6 +233,6 @@ def test_an_altered_frame_that_meets_the_check_is_told_by_the_next_key_frame():
     tell(reader, writer.start(0) + writer.publish({"room": "a", "t": 0.0}, 0))
     (frame,) = writer.publish({"room": "a", "t": 3.0}, 0)
     tell(reader, [altered(reader, frame)])
-    assert tell(reader, writer.answer(Request(0, 0), 10)) == [Missed("p", ("a",), None, 2, "diverged")]
+    assert tell(reader, writer.answer(Request(0, 0), 10)) == [EventsMissed("p", ("a",), None, 2, "diverged")]
     (event,) = events(tell(reader, writer.publish({"room": "a", "t": 4.0}, 10)))
     assert event["t"] == 4.0

@@ -3,9 +3,9 @@
 import pytest
 
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder import Linking
-from thinwire.services.translator.where_group import Selecting
-from thinwire.testing.worlds.channel_world import World, main, run_seeds
+from thinwire.services.translator.channel_encoder import ChannelEncoderFactory
+from thinwire.services.translator.where_group import WhereGroup
+from thinwire.testing.worlds.channel_world import ChannelWorld, main, run_seeds
 from thinwire.topics.demand_class import DemandClass
 
 PORTION = 20
@@ -27,7 +27,7 @@ def test_nothing_is_violated_in_many_worlds():
 
 
 def test_classes_choose_die_and_go_on_from_checkpoints():
-    worlds = [World(seed, where=True) for seed in range(40)]
+    worlds = [ChannelWorld(seed, where=True) for seed in range(40)]
     chosen = [one for world in worlds for one in world.classes if one.where is not None]
     assert len(chosen) > 40
     assert len({DemandClass.of(one).where for one in chosen}) > 20
@@ -37,7 +37,7 @@ def test_classes_choose_die_and_go_on_from_checkpoints():
 
 
 def test_all_else_is_as_it_would_be_without():
-    plain, choosing = World(5), World(5, where=True)
+    plain, choosing = ChannelWorld(5), ChannelWorld(5, where=True)
     assert plain.schema == choosing.schema
     assert [(one.default_tolerance, one.properties) for one in plain.classes] == [
         (one.default_tolerance, one.properties) for one in choosing.classes
@@ -46,7 +46,7 @@ def test_all_else_is_as_it_would_be_without():
 
 
 def test_a_seed_replays_exactly_and_tells_its_story(capsys):
-    assert World(7, where=True).run() == World(7, where=True).run()
+    assert ChannelWorld(7, where=True).run() == ChannelWorld(7, where=True).run()
     assert main(["7", "where"]) == 0
     assert "where='" in capsys.readouterr().out
 
@@ -54,48 +54,48 @@ def test_a_seed_replays_exactly_and_tells_its_story(capsys):
 def violations(seeds=range(40)):
     """What is found in a few worlds, until something is."""
     for seed in seeds:
-        found = World(seed, where=True).run().violations
+        found = ChannelWorld(seed, where=True).run().violations
         if found:
             return " ".join(found)
     return ""
 
 
 def test_an_event_that_matches_and_is_left_out_is_noticed(monkeypatch):
-    tell = Selecting._tell
+    tell = WhereGroup._send_event
 
     def forgetful(self, chooser, event, told):
         if event.ordinal % 7:
             tell(self, chooser, event, told)
 
-    monkeypatch.setattr(Selecting, "_tell", forgetful)
+    monkeypatch.setattr(WhereGroup, "_send_event", forgetful)
     found = violations()
     assert "nothing was told up to" in found or "never came" in found
 
 
 def test_an_event_that_does_not_match_and_is_told_is_noticed(monkeypatch):
-    select = Selecting._select
+    select = WhereGroup._select
 
     def generous(self, events, told):
         select(self, events, told)
         for event in events[-1:]:
             for chooser in list(self._choosers.values()):
                 if chooser.channel.takes(event.source):
-                    self._tell(chooser, event, told)
+                    self._send_event(chooser, event, told)
 
-    monkeypatch.setattr(Selecting, "_select", generous)
+    monkeypatch.setattr(WhereGroup, "_select", generous)
     assert violations()
 
 
 def test_a_successor_that_repeats_half_a_message_is_noticed(monkeypatch):
     begin = Channel.begin
 
-    def careless(self, replica, position, *others):
-        begin(self, replica, position._replace(within=0), *others)
+    def careless(self, decoder_state, position, *others):
+        begin(self, decoder_state, position._replace(within=0), *others)
 
     monkeypatch.setattr(Channel, "begin", careless)
     assert violations(range(120))
 
 
 def test_numbers_that_are_not_left_out_are_noticed(monkeypatch):
-    monkeypatch.setattr(Linking, "publish", lambda self, link, event, now: link.publish(event, now))
+    monkeypatch.setattr(ChannelEncoderFactory, "publish", lambda self, link, event, now: link.publish(event, now))
     assert violations()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from thinwire.codec import Missed, Subscriber
+from thinwire.codec import EventsMissed, StreamDecoder
 from thinwire.schema import Event
-from thinwire.testing.worlds.stream_world import World, main, run_seeds
+from thinwire.testing.worlds.stream_world import StreamWorld, main, run_seeds
 
 PORTION = 25
 
@@ -26,11 +26,11 @@ def test_nothing_is_violated_in_many_worlds():
 
 @pytest.mark.parametrize("seed", [3, 11])
 def test_a_seed_replays_exactly(seed):
-    assert World(seed).run() == World(seed).run()
+    assert StreamWorld(seed).run() == StreamWorld(seed).run()
 
 
 def test_kernels_run_in_some_worlds_and_can_be_forced():
-    assert {World(seed).compiled for seed in range(20)} == {True, False}
+    assert {StreamWorld(seed).compiled for seed in range(20)} == {True, False}
     assert run_seeds(40, 10, processes=1, compiled=True).failed == {}
 
 
@@ -48,23 +48,23 @@ def violations(seeds=12):
 
 
 def test_a_loss_nobody_is_told_of_is_noticed(monkeypatch):
-    receive = Subscriber.receive
+    receive = StreamDecoder.receive
 
     def silent(self, message, **place):
-        return [thing for thing in receive(self, message, **place) if not isinstance(thing, Missed)]
+        return [thing for thing in receive(self, message, **place) if not isinstance(thing, EventsMissed)]
 
-    monkeypatch.setattr(Subscriber, "receive", silent)
+    monkeypatch.setattr(StreamDecoder, "receive", silent)
     assert "neither delivered nor missed" in violations()
 
 
 def test_a_doubled_event_is_noticed(monkeypatch):
-    receive = Subscriber.receive
-    monkeypatch.setattr(Subscriber, "receive", lambda self, message, **place: receive(self, message, **place) * 2)
+    receive = StreamDecoder.receive
+    monkeypatch.setattr(StreamDecoder, "receive", lambda self, message, **place: receive(self, message, **place) * 2)
     assert "delivered twice" in violations()
 
 
 def test_a_wrong_value_is_noticed(monkeypatch):
-    receive = Subscriber.receive
+    receive = StreamDecoder.receive
 
     def wrong(self, message, **place):
         told = receive(self, message, **place)
@@ -72,5 +72,5 @@ def test_a_wrong_value_is_noticed(monkeypatch):
             event.update({name: value + 7 for name, value in event.items() if type(value) in (int, float)})
         return told
 
-    monkeypatch.setattr(Subscriber, "receive", wrong)
+    monkeypatch.setattr(StreamDecoder, "receive", wrong)
     assert "bound" in violations()

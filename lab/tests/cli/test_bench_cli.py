@@ -37,7 +37,7 @@ def test_it_succeeds_when_all_measured_bars_hold(area, capsys):
     assert "not measured: needs --data" in out
 
 
-def test_a_bar_that_does_not_hold_stays_and_is_told(area, capsys):
+def test_a_failed_bar_is_kept_and_reported(area, capsys):
     area(GOOD, BAD)
     assert main(["bench", "wire"]) == 1
     out = capsys.readouterr().out

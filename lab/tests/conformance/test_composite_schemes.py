@@ -100,7 +100,7 @@ def test_requests_of_one_node_are_merged_and_doubles_are_suppressed():
 
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from(sorted(SCHEMES)))
-def test_the_kernel_counts_what_the_nodes_say(seed, dimension, name):
+def test_the_kernel_counts_the_messages_of_the_nodes(seed, dimension, name):
     dice = np.random.default_rng(seed)
     steps = np.cumsum(dice.integers(-2, 3, size=(30, 4)), axis=0)
     steps -= steps[0]

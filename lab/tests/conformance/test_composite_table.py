@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.filters.composite import Condition, Order, Predicate, Radius, Watch
+from thinwire.filters.composite import Condition, Order, Predicate, Radius, WatchEvaluator
 from thinwire_lab.overlay_sim.filters.watch_table import Regions, WatchTable
 
 
@@ -21,7 +21,7 @@ def test_a_table_delivers_what_single_watches_do(some, stream, data):
                 table.remove(name)
                 del watches[name]
             else:
-                watches[name] = watch = Watch(condition_of(some[name]))
+                watches[name] = watch = WatchEvaluator(condition_of(some[name]))
                 spoken.update(watch.condition.quantities)
                 assert table.add(name, watch.condition, Order(n)) == watch.offer_all(latest, Order(n))
         if QUANTITIES[quantity] in spoken:
@@ -38,7 +38,7 @@ def test_a_table_delivers_what_single_watches_do(some, stream, data):
 @given(st.lists(formulas(), min_size=1, max_size=5), st.lists(st.dictionaries(st.integers(0, 3), st.integers(-5, 5))))
 def test_a_table_takes_ticks(some, ticks):
     table = WatchTable()
-    watches = [Watch(condition_of(formula)) for formula in some]
+    watches = [WatchEvaluator(condition_of(formula)) for formula in some]
     for name, watch in enumerate(watches):
         assert table.add(name, watch.condition) is None
     for n, tick in enumerate(ticks):
@@ -90,7 +90,7 @@ def test_regions_lose_exactly_the_intervals_that_do_not_hold_a_value(steps):
         assert len(regions) == len(model)
 
 
-def test_ends_of_intervals_that_are_gone_do_not_pile_up():
+def test_removed_interval_ends_do_not_accumulate():
     regions = Regions()
     for n in range(10_000):
         regions.put(0, (-n, n))

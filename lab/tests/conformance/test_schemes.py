@@ -28,7 +28,7 @@ def stream(steps):
     return np.cumsum([0, *steps])
 
 
-def told(scheme, values):
+def delivered_values(scheme, values):
     """What each threshold is given after the first value, as places in the whole stream."""
     passage = scheme.run(values[1:])
     return lambda threshold: [0, *(passage.of(threshold) + 1).tolist()]
@@ -45,20 +45,20 @@ def test_exact_schemes_deliver_what_greedy_does(steps, thresholds):
     if (large := {c for c in thresholds if c >= 2}) == thresholds:
         schemes.append(Clamped(large, 0))
     for scheme in schemes:
-        given_to = told(scheme, values)
+        given_to = delivered_values(scheme, values)
         assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
 
 
 @given(st.one_of(UNIT, BOUNDED, JUMPS), SETS, st.integers(2, 8))
 def test_decomposed_filters_keep_the_copy_within_the_threshold(steps, thresholds, base):
     values = stream(steps)
-    given_to = told(Decomposed(thresholds, 0, base), values)
+    given_to = delivered_values(Decomposed(thresholds, 0, base), values)
     assert all(within(values, np.array(given_to(c)), c) for c in thresholds)
 
 
 def test_decomposed_filters_may_deliver_more_or_less():
     def places(threshold, values):
-        return told(Decomposed([threshold], 0, base=4), np.array(values))(threshold)
+        return delivered_values(Decomposed([threshold], 0, base=4), np.array(values))(threshold)
 
     assert (places(5, [0, 5]), greedy(np.array([0, 5]), 5).tolist()) == ([0, 1], [0])
     assert (places(6, range(7)), greedy(np.arange(7), 6).tolist()) == ([0, 6], [0])
@@ -76,36 +76,36 @@ def test_two_levels_are_exact_for_unit_steps():
     for c, first, second in FIXED_STEP:
         for walk in [*walks, np.arange(600), -np.arange(600)]:
             values = walk - walk[0]
-            assert told(Decomposed.of([(first, second)], 0), values)(c) == greedy(values, c).tolist()
+            assert delivered_values(Decomposed.of([(first, second)], 0), values)(c) == greedy(values, c).tolist()
 
 
 def test_three_levels_by_the_same_formula_are_not():
-    assert told(Decomposed.of([(3, 6, 14)], 0), np.arange(30))(23)[1] == 16
+    assert delivered_values(Decomposed.of([(3, 6, 14)], 0), np.arange(30))(23)[1] == 16
     for values in (np.arange(400), stream(np.random.default_rng(2).choice([-1, 1], 3000))):
-        assert told(Decomposed.of([(3, 8, 24)], 0), values)(35) == greedy(values, 35).tolist()
+        assert delivered_values(Decomposed.of([(3, 8, 24)], 0), values)(35) == greedy(values, 35).tolist()
 
 
 @given(JUMPS, st.integers(1, 9), st.integers(0, 20))
 def test_two_cooperating_levels_are_exact_on_any_stream(steps, first, more):
     values, c = stream(steps), 2 * first + more
-    assert told(Cooperative.of([(first, first + more)], 0), values)(c) == greedy(values, c).tolist()
+    assert delivered_values(Cooperative.of([(first, first + more)], 0), values)(c) == greedy(values, c).tolist()
 
 
 @given(st.sampled_from([((2, 3, 6), 1), ((4, 6, 12), 2), ((2, 3, 6, 12), 1)]), st.data())
 def test_more_cooperating_levels_are_exact_where_steps_are_small(case, data):
     chain, step = case
     values = stream(data.draw(st.lists(st.integers(-step, step), max_size=150)))
-    assert told(Cooperative.of([chain], 0), values)(sum(chain)) == greedy(values, sum(chain)).tolist()
+    assert delivered_values(Cooperative.of([chain], 0), values)(sum(chain)) == greedy(values, sum(chain)).tolist()
 
 
 @given(JUMPS)
 def test_more_cooperating_levels_always_keep_the_copy_within_the_threshold(steps):
     values = stream(steps)
-    assert within(values, np.array(told(Cooperative.of([(1, 2, 4, 9)], 0), values)(16)), 16)
+    assert within(values, np.array(delivered_values(Cooperative.of([(1, 2, 4, 9)], 0), values)(16)), 16)
 
 
 def test_more_cooperating_levels_deliver_more_after_a_jump():
-    assert told(Cooperative.of([(1, 2, 4)], 0), np.array([0, -7]))(7) == [0, 1]
+    assert delivered_values(Cooperative.of([(1, 2, 4)], 0), np.array([0, -7]))(7) == [0, 1]
     assert greedy(np.array([0, -7]), 7).tolist() == [0]
 
 
@@ -176,7 +176,7 @@ def test_correct_schemes_pass_where_shared_readings_fail(reading, radii, values,
     thresholds = [3 + radius for radius in radii]
     chains = Cooperative.of([(3, radius) for radius in radii], 0)
     for scheme in (SingleLevel(thresholds, 0), chains, Clamped(thresholds, 0, radius=3)):
-        given_to = told(scheme, values)
+        given_to = delivered_values(scheme, values)
         assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
     assert IntervalIndex(thresholds, 0).offer_many(values)[0][-1] == len(values) - 1
 
@@ -185,7 +185,7 @@ def test_without_alignment_a_shared_filter_only_adds():
     values = np.array([0, -2, -4, -6, -7, -9])
     shared = Decomposed.of([(3, 8), (3, 12)], 0)
     assert shared.parents.tolist() == [-1, 0, 0]
-    given_to = told(shared, values)
+    given_to = delivered_values(shared, values)
     assert (given_to(11), greedy(values, 11).tolist()) == ([0, 5], [0])
     assert given_to(15) == [0]
 
@@ -193,7 +193,7 @@ def test_without_alignment_a_shared_filter_only_adds():
 @given(st.sampled_from([{2, 5, 9}, {6, 7}, {8, 13, 14}, {2, 3}]), JUMPS, st.data())
 def test_clamped_filters_of_any_size_are_exact(thresholds, steps, data):
     values, radius = stream(steps), data.draw(st.integers(0, min(thresholds) // 2))
-    given_to = told(Clamped(thresholds, 0, radius), values)
+    given_to = delivered_values(Clamped(thresholds, 0, radius), values)
     assert all(given_to(c) == greedy(values, c).tolist() for c in thresholds)
 
 

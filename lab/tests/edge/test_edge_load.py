@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.edge import EdgeReporter, Report, read_edge
+from thinwire.edge import EdgeReport, EdgeReporter, read_edge
 from thinwire.edge.edge_documents import EDGE_REPORTS
 from thinwire.edge.edge_messages import Carried
 from thinwire.edge.topic_worker import TimedWorker, VirtualCores
 from thinwire.errors import ConfigError, CorruptFrame
-from thinwire.placement import Host, Topic
+from thinwire.placement import Host, TopicLoad
 from thinwire.placement.measured_runs import runs_document, runs_of
 from thinwire_lab.live.edge.edge_failover import restored_after
-from thinwire_lab.live.edge.edge_load import Late, Stream, schedule, send
+from thinwire_lab.live.edge.edge_load import Late, TopicStream, schedule, send
 from thinwire_lab.live.edge.load_harness import FIGURES, Configuration, Measuring, configurations, run_once
 
 
@@ -127,18 +127,18 @@ def test_a_promise_counts_as_kept_only_when_it_stays_kept():
     assert restored_after({"a": late(lambda t: t > 58)}, 10.0, 60.0) is None
 
 
-def test_publishers_share_the_messages_of_a_topic_and_a_subscriber_tells_how_late_they_were():
+def test_publishers_share_the_messages_of_a_topic_and_a_subscriber_reports_their_lateness():
     async def tell():
         broker = LocalBroker(LocalServer())
-        await send(broker, [Stream("gps", np.zeros(10), publishers=3)], start=100.0)
+        await send(broker, [TopicStream("gps", np.zeros(10), publishers=3)], start=100.0)
         reporter = EdgeReporter(broker, "hvac")
         async for _, message in read_edge(broker, "gps", timeout=0.1):
             reporter.saw("gps", message, now=100.0 + int(message.id.rpartition("/")[2]))
-        await reporter.tell(now=110.0)
-        await reporter.tell(now=110.5)
+        await reporter.report(now=110.0)
+        await reporter.report(now=110.5)
         entry = await (await broker.bucket(EDGE_REPORTS)).get("subscriber-hvac")
         await broker.close()
-        return Report.decode(entry.value)
+        return EdgeReport.decode(entry.value)
 
     report = asyncio.run(tell())
     assert (report.name, report.beat) == ("subscriber-hvac", 2)
@@ -160,7 +160,7 @@ def test_an_unknown_figure_is_refused():
 @pytest.mark.slow
 @pytest.mark.parametrize("burning", [False, True])
 def test_a_measured_run_becomes_a_document(burning):
-    topics = (Topic("a", rate=10, interval=0.02), Topic("b", rate=5, interval=0.04))
+    topics = (TopicLoad("a", rate=10, interval=0.02), TopicLoad("b", rate=5, interval=0.04))
     run = asyncio.run(run_once(Configuration(topics, Host("h", cores=1)), Measuring(4.0, 1, burning), 1))
     assert [met.topic for met in run.met] == list(topics)
     for met in run.met:

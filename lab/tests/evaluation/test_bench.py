@@ -8,7 +8,7 @@ import pytest
 
 from thinwire.analysis import json_baseline as references
 from thinwire.analysis.machine import this_machine
-from thinwire.codec import Publisher, Subscriber
+from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import ConfigError
 from thinwire.schema import Event
 from thinwire.testing import sensor_stream as stream
@@ -36,7 +36,7 @@ def test_a_row_knows_whether_it_holds(row, holds, bar):
     assert row.bar == bar
 
 
-def test_what_goes_wrong_in_a_bar_is_a_row_that_does_not_hold():
+def test_an_error_in_a_bar_is_a_failed_row():
     def measure(setting):
         raise ZeroDivisionError("nothing happened")
 
@@ -65,7 +65,7 @@ def test_the_machine_is_named():
     assert "cores" in this_machine()
 
 
-def test_references_are_what_they_say():
+def test_references_match_their_names():
     event = {"room": "11.1", "t": 20.5}
     assert references.packed_json(event) == zlib.compress(json.dumps(event).encode(), 6, wbits=-15)
     assert references.unpacked_json(references.packed_json(event)) == event
@@ -83,7 +83,7 @@ def test_the_fixed_stream_is_fixed_and_half_of_it_changes():
 
 def test_the_fixed_stream_lies_on_its_steps():
     schema, events = stream.sensor_events(200, sources=3)
-    publisher, subscriber = Publisher(schema, compiled=False), Subscriber([schema], compiled=False)
+    publisher, subscriber = StreamEncoder(schema, compiled=False), StreamDecoder([schema], compiled=False)
     frames = publisher.start(0.0) + [f for e in events for f in publisher.publish(e, 0.0)] + publisher.heartbeat(0.0)
     seen = [dict(d) for f in frames for d in subscriber.receive(f, now=0.0) if isinstance(d, Event)]
     assert seen == events

@@ -72,7 +72,7 @@ def test_every_stream_has_a_row_with_the_stock_ways_beside(rooms: Setting) -> No
 
 
 @pytest.mark.slow
-def test_time_is_told_as_a_multiple_of_deflate(rooms: Setting) -> None:
+def test_time_is_reported_as_a_multiple_of_deflate(rooms: Setting) -> None:
     pack, unpack, training = (row for bar in time.BARS for row in run(bar, rooms))
     assert all(row.value is not None and row.value > 0 for row in (pack, unpack, training))
     assert (pack.high, unpack.high, training.high) == (0.25, 0.5, 100.0)

@@ -3,9 +3,9 @@
 import pytest
 
 from thinwire.analysis.promise_check import Checker
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.errors import BrokenPromise
-from thinwire.ledger import Tally
+from thinwire.ledger import RowTally
 from thinwire.schema import Event, Property, Schema
 from thinwire_lab.streams.checked_stream import CheckedLink, seconds_of
 
@@ -64,7 +64,7 @@ def test_what_never_arrives_is_missing(checker):
 
 
 def test_a_tally_takes_every_error_over():
-    tally = Tally("run", role="subscriber")
+    tally = RowTally("run", role="subscriber")
     checker = Checker(ROOMS, Demand(default_tolerance=0.5), tally)
     checker.sent(ACTUAL)
     checker.delivered(delivered({"t": 20.9}))
@@ -74,7 +74,7 @@ def test_a_tally_takes_every_error_over():
 
 
 def test_heartbeats_of_a_quiet_hour_are_counted():
-    busy, quiet = (CheckedLink(ROOMS, LinkConfig(max_silence=10, key_frame_interval=600), start=0.0) for _ in "ab")
+    busy, quiet = (CheckedLink(ROOMS, StreamConfig(max_silence=10, key_frame_interval=600), start=0.0) for _ in "ab")
     for link, pause in ((busy, 1.0), (quiet, 3600.0)):
         for number in range(3):
             link.publish(ACTUAL, now=number * pause)
@@ -93,7 +93,7 @@ def test_time_is_read_from_the_events():
 def test_switches_of_auto_are_counted():
     ramp = [{**ACTUAL, "t": round(20 + 3.7 * i, 1)} for i in range(300)]
     links = {
-        name: CheckedLink(ROOMS, LinkConfig(demand=Demand(predictor=name)), start=0.0) for name in ("last", "auto")
+        name: CheckedLink(ROOMS, StreamConfig(demand=Demand(predictor=name)), start=0.0) for name in ("last", "auto")
     }
     for link in links.values():
         for event in ramp:

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.demo.process_group import micros
 from thinwire.schema import Event
 from thinwire_lab.live.delivery_audit import Record, by_promise, strictly
-from thinwire_lab.live.live_feed import READINGS, Course, Feed, changes, feed_course, feed_schema, in_ticks
+from thinwire_lab.live.live_feed import READINGS, EventCourse, LoadSource, changes, feed_course, feed_schema, in_ticks
 from thinwire_lab.live.load_roles import Auditor
 from thinwire_lab.live.many_sources import START as SWEPT
 from thinwire_lab.live.many_sources import TOLERANCES, events_of, sweep_course, sweep_schema
@@ -22,12 +22,12 @@ def published(start=START, turn=0):
     """All events of a round, publisher by publisher."""
     found = []
     for number in range(PUBLISHERS):
-        feed = Feed(number, PUBLISHERS, RATE, start, turn)
-        found.append([*feed.due(start + round(SECONDS * 1e6)), *feed.farewell()])
+        feed = LoadSource(number, PUBLISHERS, RATE, start, turn)
+        found.append([*feed.due(start + round(SECONDS * 1e6)), *feed.final_events()])
     return found
 
 
-def plainly_told(walk, log, share):
+def expected_deliveries(walk, log, share):
     """The rule in the fewest words, one source with one reading."""
     told = shown = walk[0]
     out = [(0, walk[0])]
@@ -44,14 +44,14 @@ def plainly_told(walk, log, share):
     st.integers(0, 8),
     st.integers(0, 12),
 )
-def test_what_a_class_must_be_told_follows_the_rule(walks, log, share):
+def test_required_deliveries_of_a_class_follow_the_rule(walks, log, share):
     names = [f"s{number}" for number in range(len(walks))]
     cycle = np.array(walks)[:, :, None]
-    course = Course(("t",), names, np.full(len(walks), 6), np.arange(len(walks)), 1000, cycle)
+    course = EventCourse(("t",), names, np.full(len(walks), 6), np.arange(len(walks)), 1000, cycle)
     told = changes(course, log, share)
     for source, walk in enumerate(walks):
         own = told.source == source
-        assert list(zip(told.step[own], told.values[own, 0], strict=True)) == plainly_told(walk, log, share)
+        assert list(zip(told.step[own], told.values[own, 0], strict=True)) == expected_deliveries(walk, log, share)
         assert told.truth[own, 0].tolist() == [walk[step] for step in told.step[own]]
         assert (np.abs(told.values[own] - told.truth[own]) <= log + share).all()
 
@@ -71,9 +71,9 @@ def test_a_course_is_what_publishers_publish():
 
 
 @pytest.mark.parametrize("tolerance", [0.5, 1.0, 2.0, 4.0, 8.0])
-def test_links_tell_a_class_what_it_must_be_told(tolerance):
+def test_links_deliver_the_required_events_of_a_class(tolerance):
     auditor = audited(tolerance, list(class_events(tolerance)))
-    assert auditor.told == auditor.events > 0
+    assert auditor.expected_events == auditor.events > 0
     assert auditor.faults() == 0
 
 
@@ -81,15 +81,15 @@ def class_events(tolerance):
     """The events of a class, through a publisher's link and a class's on top of it, one after the other."""
     schema = feed_schema()
     for events in published():
-        log = Publisher(schema, LinkConfig(demand=Demand(default_tolerance=0.5, mode="hold")))
-        decoder = Subscriber([schema])
+        log = StreamEncoder(schema, StreamConfig(demand=Demand(default_tolerance=0.5, mode="hold")))
+        decoder = StreamDecoder([schema])
         arrived = _through(decoder, log.start(0.0) + [f for e in events for f in log.publish(e, 0.0)])
         share = round(tolerance - 0.5, 1)
-        over = decoder.replica.expander.rules
-        config = LinkConfig(demand=Demand(default_tolerance=share, mode="hold", changes=True))
-        link = Publisher(schema, config, over=over, trusting=True)
-        reader = Subscriber([schema])
-        reader.passed_over = False
+        over = decoder.decoder_state.expander.rules
+        config = StreamConfig(demand=Demand(default_tolerance=share, mode="hold", changes=True))
+        link = StreamEncoder(schema, config, over=over, validated=True)
+        reader = StreamDecoder([schema])
+        reader.include_suppressed = False
         yield from _through(reader, link.start(0.0) + [f for e in arrived for f in link.publish(e, 0.0)])
 
 
@@ -106,7 +106,7 @@ def audited(tolerance, events, start=START):
     return auditor
 
 
-def _told(course, tolerance):
+def _delivered(course, tolerance):
     return changes(course, 5, in_ticks(tolerance) - 5)
 
 
@@ -148,7 +148,7 @@ SPOILT = {
 @pytest.mark.parametrize("how", SPOILT)
 def test_an_auditor_finds_what_is_wrong(how):
     course = feed_course(RATE, PUBLISHERS, SECONDS)
-    events = list(_events(course, _told(course, 4.0), 4.0))
+    events = list(_events(course, _delivered(course, 4.0), 4.0))
     assert audited(4.0, events).faults() == 0
     assert audited(4.0, SPOILT[how](events)).faults() == 1
 
@@ -162,14 +162,14 @@ def record_of(course, events):
 @pytest.mark.parametrize("how", sorted(SPOILT.keys() - {"missing", "beyond"}))
 def test_the_judge_of_promises_finds_what_is_wrong(how):
     course = feed_course(RATE, PUBLISHERS, SECONDS)
-    events = list(_events(course, _told(course, 4.0), 4.0))
+    events = list(_events(course, _delivered(course, 4.0), 4.0))
     assert by_promise(record_of(course, events), course, START, 4.0, "changes").faults == 0
     assert by_promise(record_of(course, SPOILT[how](events)), course, START, 4.0, "changes").faults == 1
 
 
-def test_the_judge_of_promises_misses_nobody_who_is_left_behind():
+def test_every_broken_promise_is_found():
     course = feed_course(RATE, PUBLISHERS, SECONDS)
-    events = list(_events(course, _told(course, 4.0), 4.0))
+    events = list(_events(course, _delivered(course, 4.0), 4.0))
     first = next(event for event in events if event.ordinal > 1)
     without = [event for event in events if event is not first]
     found = by_promise(record_of(course, without), course, START, 4.0, "changes")
@@ -179,12 +179,12 @@ def test_the_judge_of_promises_misses_nobody_who_is_left_behind():
 
 def test_more_events_than_needed_break_no_promise():
     course = feed_course(RATE, PUBLISHERS, SECONDS)
-    finer = [_altered(event, bound=event.bound) for event in _events(course, _told(course, 1.0), 1.0)]
+    finer = [_altered(event, bound=event.bound) for event in _events(course, _delivered(course, 1.0), 1.0)]
     assert by_promise(record_of(course, finer), course, START, 8.0, "changes").faults == 0
-    assert strictly(record_of(course, finer), _told(course, 8.0), course, START, 8.0).extra > 0
+    assert strictly(record_of(course, finer), _delivered(course, 8.0), course, START, 8.0).extra > 0
 
 
-def test_who_asks_for_all_misses_every_event_that_does_not_come():
+def test_a_class_of_all_events_misses_every_lost_event():
     course = feed_course(RATE, PUBLISHERS, SECONDS)
     every = [
         Event(event, bound=dict.fromkeys(READINGS, 0.0), source=(event["sensor"],), ordinal=1)
@@ -197,7 +197,7 @@ def test_who_asks_for_all_misses_every_event_that_does_not_come():
 
 def test_a_record_grows_when_more_comes_than_was_expected():
     course = feed_course(RATE, PUBLISHERS, SECONDS)
-    events = list(_events(course, _told(course, 1.0), 1.0))
+    events = list(_events(course, _delivered(course, 1.0), 1.0))
     record = Record(course.names, course.readings, source="sensor", stamp="time", capacity=1)
     for at in range(0, len(events), 1000):
         record.note(events[at : at + 1000])
@@ -206,12 +206,12 @@ def test_a_record_grows_when_more_comes_than_was_expected():
 
 
 @pytest.mark.parametrize("tolerance", TOLERANCES)
-def test_a_sweep_is_told_to_each_class_as_expected(tolerance):
+def test_a_sweep_is_delivered_to_each_class_as_expected(tolerance):
     course = sweep_course(sources=60, publishers=2)
     demand = Demand(default_tolerance=tolerance, mode="hold", changes=True)
-    log = Publisher(sweep_schema(), LinkConfig(demand=demand))
-    reader = Subscriber([sweep_schema()])
-    reader.passed_over = False
+    log = StreamEncoder(sweep_schema(), StreamConfig(demand=demand))
+    reader = StreamDecoder([sweep_schema()])
+    reader.include_suppressed = False
     frames = log.start(0.0) + [frame for event in events_of(course, 0, 60) for frame in log.publish(event, 0.0)]
     record = record_of(course, _through(reader, frames))
     told = changes(course, in_ticks(tolerance), 0)

@@ -21,13 +21,13 @@ def test_index_and_scan_find_the_same(case):
     assert counting.bar == ""
 
 
-def test_a_scan_that_finds_something_else_is_told(monkeypatch):
+def test_a_scan_with_another_result_is_reported(monkeypatch):
     monkeypatch.setattr(conformance_index, "scan_counts", lambda values, thresholds, centres: 0)
     compared, _ = conformance_index._compared(SMALL[0], rounds=1)
     assert compared.holds is False
 
 
-def test_cases_have_as_many_thresholds_as_they_say():
+def test_cases_have_the_stated_number_of_thresholds():
     assert all(np.unique(case.thresholds()).size == case.count for case in CASES)
 
 

@@ -8,7 +8,7 @@ from thinwire_lab.live.tolerance_groups import WIDEST, tolerances, walked
 
 
 @pytest.mark.slow
-def test_everybody_who_is_audited_is_told_exactly_what_is_due():
+def test_every_audited_subscriber_receives_exactly_the_due_events():
     shares = []
     found = asyncio.run(walked(40, 3, 300, 2_000, shares.append))
     assert found.wrong == ()

@@ -15,7 +15,7 @@ from thinwire.errors import ConfigError, MissingData, SparkUnavailable
 from thinwire_lab.bench.benchmark import Setting
 from thinwire_lab.bench.conformance_bench import overlay_rows
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
-from thinwire_lab.reproduce.conformance.conformance_cells import Scale, grown
+from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceScale, grown
 from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES
 from thinwire_lab.streams.threshold_streams import attack, bars, jumping, recorded_bars, sample_bars, scaled, walk
 
@@ -30,7 +30,7 @@ def no_spark(monkeypatch):
         monkeypatch.setattr("thinwire.spark.session.check", no_java)
 
 
-SMALL = Scale(nodes=200, subscriptions=60, sources=2)
+SMALL = ConformanceScale(nodes=200, subscriptions=60, sources=2)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_tick_is_chosen_by_how_much_a_stream_moves(sigma):
         assert np.sqrt(np.mean(np.diff(scaled(cents, sigma)) ** 2)) == pytest.approx(sigma, abs=0.15)
 
 
-def test_a_stream_that_stands_still_has_any_tick():
+def test_a_constant_stream_has_any_tick():
     assert scaled(np.array([5, 5, 5]), 2.0).tolist() == [5, 5, 5]
     with pytest.raises(ConfigError, match="sigma"):
         scaled(np.array([1, 2]), 0.0)
@@ -112,11 +112,11 @@ def test_every_figure_has_all_its_points(number):
 
 
 def test_sizes_double_up_to_the_largest():
-    assert Scale(nodes=1_600).sizes == [100, 200, 400, 800, 1_600]
-    assert Scale(nodes=100_000).sizes[-2:] == [51_200, 100_000]
-    assert Scale(nodes=100).sizes == [100]
+    assert ConformanceScale(nodes=1_600).sizes == [100, 200, 400, 800, 1_600]
+    assert ConformanceScale(nodes=100_000).sizes[-2:] == [51_200, 100_000]
+    assert ConformanceScale(nodes=100).sizes == [100]
     with pytest.raises(ConfigError, match="nodes"):
-        Scale(nodes=50)
+        ConformanceScale(nodes=50)
 
 
 def test_the_verb_prints_the_published_shape_beside_ours(capsys, tmp_path, recordings, monkeypatch):
@@ -139,7 +139,7 @@ def test_unknown_figures_are_refused(capsys):
     assert "4.10" in capsys.readouterr().err
 
 
-def test_bars_hold_or_say_what_they_miss(recordings):
+def test_bars_hold_or_report_the_difference(recordings):
     rows = {row.name: row for row in overlay_rows(Setting(quick=True, data=recordings[0]))}
     assert rows["maintenance: SRI to SF, recorded bars"].holds
     assert rows["simulator: a trading day"].holds

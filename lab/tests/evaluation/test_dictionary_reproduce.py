@@ -12,7 +12,7 @@ import pytest
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries import thesis_items as dictionaries
 from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, history_cell, size_cell, usage_cell
-from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale, best_of, best_published
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import ThesisScale, best_of, best_published
 
 FORM = b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.%d, "state": "ok", "note": "nothing to report"}'
 
@@ -28,17 +28,17 @@ def one_by_one(
 
 
 @pytest.fixture
-def scale(tmp_path: Path) -> Scale:
+def scale(tmp_path: Path) -> ThesisScale:
     folder = tmp_path / "streams"
     folder.mkdir()
     rows = [FORM % (n % 9, n % 7, n * 7 % 31, n % 10) for n in range(600)]
     for name in ("debs-csv", "debs-json"):
         (folder / f"{name}.txt").write_bytes(b"\n".join(rows))
-    return Scale(quick=True, data=str(folder))
+    return ThesisScale(quick=True, data=str(folder))
 
 
 @pytest.mark.parametrize("number", ["5.2.1", "5.4.2", "5.4.3", "6.2.1"])
-def test_tables_stand_beside_the_thesis(scale: Scale, tmp_path: Path, number: str) -> None:
+def test_tables_stand_beside_the_thesis(scale: ThesisScale, tmp_path: Path, number: str) -> None:
     ((name, item),) = dictionaries.chosen(table=number)
     sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
     assert number in sheet.title
@@ -51,14 +51,14 @@ def test_tables_stand_beside_the_thesis(scale: Scale, tmp_path: Path, number: st
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", sorted(dictionaries.TABLES))
-def test_every_table(scale: Scale, tmp_path: Path, number: str) -> None:
+def test_every_table(scale: ThesisScale, tmp_path: Path, number: str) -> None:
     ((name, item),) = dictionaries.chosen(table=number)
     assert dictionaries.reproduce(name, item, scale, one_by_one, tmp_path).rows
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", sorted(dictionaries.FIGURES))
-def test_every_figure(scale: Scale, tmp_path: Path, number: str) -> None:
+def test_every_figure(scale: ThesisScale, tmp_path: Path, number: str) -> None:
     pytest.importorskip("matplotlib")
     ((name, item),) = dictionaries.chosen(figure=number)
     sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
@@ -67,14 +67,14 @@ def test_every_figure(scale: Scale, tmp_path: Path, number: str) -> None:
     assert all(path.stat().st_size > 1000 for path in sheet.pictures)
 
 
-def test_a_figure_is_drawn(scale: Scale, tmp_path: Path) -> None:
+def test_a_figure_is_drawn(scale: ThesisScale, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     ((name, item),) = dictionaries.chosen(figure="5.2.2")
     sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
     assert [path.name for path in sheet.pictures] == ["figure-5.2.2.png", "figure-5.2.2.svg"]
 
 
-def test_a_map_of_narrow_lines_stands_beside_the_thesis(scale: Scale, tmp_path: Path) -> None:
+def test_a_map_of_narrow_links_is_shown_beside_the_thesis(scale: ThesisScale, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     ((name, item),) = dictionaries.chosen(figure="5.5.3")
     sheet = dictionaries.reproduce(name, item, scale, one_by_one, tmp_path)
@@ -88,7 +88,7 @@ def test_a_map_of_narrow_lines_stands_beside_the_thesis(scale: Scale, tmp_path: 
 
 def test_formats_come_nearer_with_a_dictionary(tmp_path: Path) -> None:
     ((name, item),) = dictionaries.chosen(table="formats")
-    sheet = dictionaries.reproduce(name, item, Scale(quick=True), one_by_one, tmp_path)
+    sheet = dictionaries.reproduce(name, item, ThesisScale(quick=True), one_by_one, tmp_path)
     assert [row[0] for row in sheet.rows] == ["taxi-csv", "taxi-json", "taxi-xml", "taxi-pb", "largest to smallest"]
     _, _, plain, _, deflated, _, packed = sheet.rows[-1]
     assert plain > deflated > packed
@@ -110,7 +110,7 @@ def test_settings_are_chosen_with_one_publisher_and_kept() -> None:
     assert best_published(rows)["s", "1,000:1"]["reduction"] == 40.0
 
 
-def test_larger_dictionaries_and_longer_histories_are_measured(scale: Scale) -> None:
+def test_larger_dictionaries_and_longer_histories_are_measured(scale: ThesisScale) -> None:
     small, large = (size_cell("debs-json", times, scale.data, history=400) for times in (3, 21))
     assert large["bytes"] > small["bytes"]
     assert 40 < small["saved"] < 100

@@ -49,7 +49,7 @@ def test_batches_help_deflate_and_count_their_messages() -> None:
     assert many["reduction"] > one["reduction"] + 20
 
 
-def test_a_stream_is_read_as_it_goes() -> None:
+def test_a_stream_is_read_incrementally() -> None:
     taken = 0
 
     def endless() -> Iterator[bytes]:

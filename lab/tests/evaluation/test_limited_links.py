@@ -16,14 +16,14 @@ from thinwire_lab.reproduce.dictionaries.link_simulation import (
     PUBLISHING,
     RECEIVING,
     Cell,
-    Outcome,
+    LinkOutcome,
     compare,
     delay_cells,
     grid,
     simulate,
     weights,
 )
-from thinwire_lab.streams.named_streams import Stream
+from thinwire_lab.streams.named_streams import NamedStream
 
 LOADS = {method: [load.mean, load.pack, load.unpack] for method, load in TWEETS.items()}
 
@@ -94,7 +94,7 @@ def test_named_cells_can_be_read() -> None:
 
 
 def test_methods_give_back_what_they_packed() -> None:
-    messages = list(Stream("taxi-json").messages(300))
+    messages = list(NamedStream("taxi-json").messages(300))
     packers = codecs(messages[:250])
     sizes = [weighed(packers[method], messages[250:]).mean for method in METHODS]
     assert sizes == sorted(sizes, reverse=True)
@@ -107,9 +107,9 @@ def test_methods_give_back_what_they_packed() -> None:
         codecs(messages[:2])
 
 
-def test_rows_say_how_far_apart_and_how_much_faster() -> None:
+def test_rows_report_distance_and_speedup() -> None:
     cell, load = NAMED["GPRS"], Load((100,))
-    live, virtual = Outcome(2.0, 2.18, (0.4, 0.5), (0.3, 0.9)), Outcome(2.0, 2.0, (0.4, 0.4), (0.3, 0.3))
+    live, virtual = LinkOutcome(2.0, 2.18, (0.4, 0.5), (0.3, 0.9)), LinkOutcome(2.0, 2.0, (0.4, 0.4), (0.3, 0.3))
     plain = Pair("GPRS", "plain", cell, load, live, virtual, store=0.001, late=0.0)
     row = _agreement(plain)
     assert (row.value, row.holds) == (pytest.approx(0.09), True)
@@ -124,15 +124,15 @@ def test_notes_give_the_latencies_of_messages() -> None:
     notes = Notes({5: 1.0, 6: 2.0}, {5: 1.5, 6: 2.5}, [{5: 1.2, 6: 2.2}], published=[2.5], received=[2.2])
     found = notes.outcome(start=1.0)
     assert found.figures() == pytest.approx(
-        Outcome(publishing=1.5, receiving=1.2, answered=(0.5, 0.5), delivered=(0.2, 0.2)).figures()
+        LinkOutcome(publishing=1.5, receiving=1.2, answered=(0.5, 0.5), delivered=(0.2, 0.2)).figures()
     )
 
 
 def test_live_is_never_faster_than_the_line() -> None:
     cell = Cell(2, 2, "bandwidth=400kbit,delay=20ms,jitter=5ms", messages=24, window=2)
-    messages = list(Stream("taxi-json").messages(24))
+    messages = list(NamedStream("taxi-json").messages(24))
 
-    async def scenario() -> Outcome:
+    async def scenario() -> LinkOutcome:
         async with EmbeddedServer() as server:
             return (await course(cell, Plain(), messages, server.port))[0]
 

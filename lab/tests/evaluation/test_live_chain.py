@@ -9,7 +9,7 @@ from thinwire_lab.bench import bars
 from thinwire_lab.bench.benchmark import Setting
 from thinwire_lab.live.kill_test import havoc
 from thinwire_lab.live.live_feed import feed_schema
-from thinwire_lab.live.load_chain import Chain, Shape
+from thinwire_lab.live.load_chain import Chain, ChainShape
 from thinwire_lab.live.stacks import STACKS
 from thinwire_lab.live.wire_bytes import Wire, weigh
 from thinwire_lab.reproduce.virtual_events import virtual_event_figures as experiment
@@ -23,7 +23,7 @@ pytestmark = [
 @pytest.mark.parametrize("kind", sorted(STACKS))
 def test_every_stack_brings_every_event(kind):
     async def run():
-        async with Chain(Shape(kind, publishers=2, readers=1, connections=2), feed_schema()) as chain:
+        async with Chain(ChainShape(kind, publishers=2, readers=1, connections=2), feed_schema()) as chain:
             first = await chain.round(400, 1.0, warm_up=0.0)
             return first, await chain.round(200, 1.0, warm_up=0.0), await chain.stored(), chain.processes
 

@@ -8,8 +8,8 @@ import pytest
 from thinwire_lab.bench import bars
 from thinwire_lab.live.kill_test import THREE_CLASSES, havoc
 from thinwire_lab.live.live_feed import feed_schema
-from thinwire_lab.live.load_chain import Chain, Shape
-from thinwire_lab.live.many_sources import crowd
+from thinwire_lab.live.load_chain import Chain, ChainShape
+from thinwire_lab.live.many_sources import run_many_sources
 from thinwire_lab.live.translator_failover import recover, stand_still
 from thinwire_lab.reproduce.virtual_events.live_figures import figure_6_live
 
@@ -23,9 +23,9 @@ def silent(share):
     """No progress is shown."""
 
 
-def test_every_class_is_told_what_it_must_be_told():
+def test_every_class_receives_its_required_events():
     async def run():
-        shape = Shape("thinwire", publishers=2, readers=2, connections=3, emit="changes", classes=(0.5, 2.0, 8.0))
+        shape = ChainShape("thinwire", publishers=2, readers=2, connections=3, emit="changes", classes=(0.5, 2.0, 8.0))
         async with Chain(shape, feed_schema()) as chain:
             await chain.round(200, 1.0, warm_up=0.0)
             return await chain.round(400, 2.0, warm_up=0.0)
@@ -43,7 +43,7 @@ def test_no_class_loses_anything_when_something_is_killed(victim):
     assert all(verdict.events > 40 for verdict in found.verdicts)
 
 
-def test_another_translator_goes_on():
+def test_another_translator_resumes():
     found = asyncio.run(recover(5_000, 1, silent, checkpoint_messages=50, lease=1.0))
     assert found.faults == 0
     assert found.stored > 0
@@ -57,8 +57,8 @@ def test_a_translator_that_wakes_up_does_no_harm():
     assert found.taken_over > 0
 
 
-def test_a_crowd_is_served_class_by_class():
-    found = asyncio.run(crowd(30, 400, silent))
+def test_many_subscriptions_are_served_per_class():
+    found = asyncio.run(run_many_sources(30, 400, silent))
     assert found.faults == 0
     assert found.events == 1200
     assert 0 < found.encodings <= 10 * found.events

@@ -10,13 +10,13 @@ from thinwire_lab.bench import bars
 from thinwire_lab.bench.dictionary_bench import rows_of_switching
 from thinwire_lab.live.dictionary_switch import InOrder, Switched, cut, switched
 from thinwire_lab.live.kill_test import havoc
-from thinwire_lab.live.load_chain import Outcome
+from thinwire_lab.live.load_chain import LoadOutcome
 from thinwire_lab.live.saturation_rate import SHAPES
 
 needs_a_broker = pytest.mark.skipif(importlib.util.find_spec("nats") is None, reason="needs the extra nats")
 
 
-def test_who_minds_the_order_sees_what_is_out_of_it():
+def test_an_ordered_subscriber_detects_disorder():
     notes = InOrder(source="sensor", stamp="time")
     events = [{"sensor": s, "time": t} for s, t in (("a", 1), ("b", 5), ("a", 2), ("a", 2), ("b", 4), ("b", 6))]
     notes.take(events[:3], events[:3], now=10)
@@ -34,7 +34,7 @@ def test_every_switch_brings_another_dictionary():
 
 
 def outcome(p99, lost=0):
-    return Outcome(1000.0, 60.0, events=60_000, sent=30_000, lost=lost, p50=5.0, p99=p99)
+    return LoadOutcome(1000.0, 60.0, events=60_000, sent=30_000, lost=lost, p50=5.0, p99=p99)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def outcome(p99, lost=0):
         (Switched(outcome(50.0), outcome(50.0), switches=6, bound=4), [False, True]),
     ],
 )
-def test_rows_say_whether_switching_disturbs(found, holds):
+def test_rows_report_the_effect_of_switching(found, holds):
     assert [row.holds for row in rows_of_switching("spelled out, dictionaries", found, every=10.0)] == holds
 
 

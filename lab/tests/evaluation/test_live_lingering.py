@@ -10,15 +10,15 @@ import pytest
 
 import thinwire as tw
 from thinwire.errors import BrokenPromise
-from thinwire_lab.live.linger_batches import Course, Line, balance, courses, packed, sent, together, weigh
-from thinwire_lab.streams.named_streams import Stream
+from thinwire_lab.live.linger_batches import Line, StreamRun, balance, courses, packed, sent, together, weigh
+from thinwire_lab.streams.named_streams import NamedStream
 
 needs_a_broker = pytest.mark.skipif(importlib.util.find_spec("nats") is None, reason="needs the extra nats")
-MESSAGES = list(Stream("taxi-json").messages(200))
+MESSAGES = list(NamedStream("taxi-json").messages(200))
 
 
-def course(way: str, joined: int, each: int, sockets: int, delay: float = 0.001) -> Course:
-    return Course(way, 0.0, 100 * joined, 100, 100 * joined * each, 0, 100 * joined * sockets, [delay] * joined)
+def course(way: str, joined: int, each: int, sockets: int, delay: float = 0.001) -> StreamRun:
+    return StreamRun(way, 0.0, 100 * joined, 100, 100 * joined * each, 0, 100 * joined * sockets, [delay] * joined)
 
 
 def test_the_balance_lies_where_both_cost_the_same() -> None:
@@ -29,7 +29,7 @@ def test_the_balance_lies_where_both_cost_the_same() -> None:
     assert found.on_sockets == pytest.approx(2 ** (30 / 230))
     never = balance([course("dictionary", 1, 30, 10), eight, two, one])
     assert (never.joined, never.later, never.on_sockets) == (None, None, None)
-    counted = Course("dictionary", 0.0, messages=10, stored=5, frames=80, dictionaries=20, sockets=900, delays=[0.1])
+    counted = StreamRun("dictionary", 0.0, messages=10, stored=5, frames=80, dictionaries=20, sockets=900, delays=[0.1])
     assert (counted.joined, counted.each, counted.on_sockets) == (2, 10, 90)
 
 

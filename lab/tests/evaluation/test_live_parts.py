@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Event
 from thinwire_lab.live.building_feed import BuildingFeed
 from thinwire_lab.live.delivery_audit import judge, numbered, numbered_schema, reading, wrong
-from thinwire_lab.live.live_feed import READINGS, TOLERANCE, Feed, feed_schema
-from thinwire_lab.live.load_chain import Outcome, outcome
-from thinwire_lab.live.process_measurement import Sample, Sampler, Taken, dense, quantile, sparse
+from thinwire_lab.live.live_feed import READINGS, TOLERANCE, LoadSource, feed_schema
+from thinwire_lab.live.load_chain import LoadOutcome, outcome
+from thinwire_lab.live.process_measurement import ProcessSample, ProcessSampler, Taken, dense, quantile, sparse
 from thinwire_lab.live.saturation_rate import climb, confirm
 
 START = 1_700_000_000_000_000
 
 
 def test_half_of_the_feed_travels():
-    feed = Feed(0, 4, 12_000, START)
-    publisher = Publisher(feed_schema(), LinkConfig(demand=Demand(default_tolerance=TOLERANCE)), now=START / 1e6)
+    feed = LoadSource(0, 4, 12_000, START)
+    publisher = StreamEncoder(feed_schema(), StreamConfig(demand=Demand(default_tolerance=TOLERANCE)), now=START / 1e6)
     publisher.start(START / 1e6)
     for event in feed.due(START + 3_000_000):
         publisher.publish(event, event["time"] / 1e6)
@@ -31,7 +31,7 @@ def test_half_of_the_feed_travels():
 
 @given(st.floats(200, 100_000), st.lists(st.integers(0, 50_000), min_size=1, max_size=20))
 def test_every_event_of_a_feed_is_due_once_at_its_instant(rate, looks):
-    feed = Feed(1, 4, rate, START)
+    feed = LoadSource(1, 4, rate, START)
     events = [event for look in sorted(looks) for event in feed.due(START + look)]
     assert [event["time"] for event in events] == [feed.instant(number) for number in range(feed.published)]
     assert all(event["time"] <= START + max(looks) for event in events)
@@ -41,10 +41,10 @@ def test_every_event_of_a_feed_is_due_once_at_its_instant(rate, looks):
         assert set(np.diff(times)) <= {feed.period}
 
 
-def test_a_farewell_tells_of_every_source():
-    feed = Feed(0, 1, 1_000, START)
+def test_final_events_cover_every_source():
+    feed = LoadSource(0, 1, 1_000, START)
     last = {event["sensor"]: event for event in feed.due(START + 1_000_000)}
-    farewell = feed.farewell()
+    farewell = feed.final_events()
     assert sorted(event["sensor"] for event in farewell) == feed.names
     for event in farewell:
         assert event["time"] == last[event["sensor"]]["time"] + feed.period
@@ -56,7 +56,7 @@ def test_plants_publish_at_the_pace_asked_for():
     events = [*feed.due(0), *feed.due(500_000), *feed.due(500_000)]
     assert len(events) == feed.published == 11
     assert {event["plant"] for event in events} == {"karlsruhe-solar-cooling-02"}
-    assert feed.farewell()[0]["timestamp"] > events[-1]["timestamp"]
+    assert feed.final_events()[0]["timestamp"] > events[-1]["timestamp"]
 
 
 @given(st.floats(1000, 1e6), st.floats(1000, 1e6), st.floats(1.1, 3.0))
@@ -107,7 +107,7 @@ def test_only_events_that_travelled_are_timed():
 def answers(events=(100, 100), complete=(True, True), missed=(0, 0), late=((5, 200),)):
     taken = {"events": events, "complete": complete, "missed": missed, "latencies": late}
     sent = {"events": 100, "told": 100, "sent": 50}
-    return outcome(10.0, 10.0, [sent], [taken], Sampler({}))
+    return outcome(10.0, 10.0, [sent], [taken], ProcessSampler({}))
 
 
 @pytest.mark.parametrize(
@@ -129,32 +129,37 @@ def test_a_rate_is_held_only_if_nothing_is_wrong(change, trouble):
     assert found.sent_share == 0.5
 
 
-def test_a_class_must_have_what_it_is_told_and_its_auditor_nothing_to_say():
+def test_a_class_has_the_expected_events_and_no_faults():
     sent = {"events": 100, "told": 100, "sent": 50}
     taken = {"events": (40, 30), "complete": (True, True), "missed": (0, 0), "latencies": ((5, 70),)}
     for told, faults, lost in (((40, 30), (0,), 0), ((40, 33), (0,), 3), ((40, 30), (2,), 2)):
-        found = outcome(10.0, 10.0, [sent], [taken | {"told": told, "faults": faults}], Sampler({}))
+        found = outcome(10.0, 10.0, [sent], [taken | {"told": told, "faults": faults}], ProcessSampler({}))
         assert found.lost == lost
 
 
 def test_processor_time_of_a_role_is_that_of_its_processes():
-    series = {name: [Sample(0.0, 1.0, 1), Sample(4.0, 3.0, 1)] for name in ("translator 0", "translator 1", "broker")}
-    found = Outcome(10.0, 4.0, events=10, sent=5, lost=0, p50=1.0, p99=2.0, series=series)
+    series = {
+        name: [ProcessSample(0.0, 1.0, 1), ProcessSample(4.0, 3.0, 1)]
+        for name in ("translator 0", "translator 1", "broker")
+    }
+    found = LoadOutcome(10.0, 4.0, events=10, sent=5, lost=0, p50=1.0, p99=2.0, series=series)
     assert (found.seconds_of("translator"), found.seconds_of("broker")) == (4.0, 2.0)
 
 
 @pytest.mark.parametrize(("samples", "grown"), [(60, 0.1), (20, None)])
-def test_memory_that_grows_is_trouble_once_there_is_enough_to_tell(samples, grown):
-    series = {"publisher 0": [Sample(float(at), at / 10, 100 if at < samples - 9 else 110) for at in range(samples)]}
-    found = Outcome(10.0, 60.0, events=10, sent=5, lost=0, p50=1.0, p99=2.0, series=series)
+def test_growing_memory_is_a_fault_after_enough_samples(samples, grown):
+    series = {
+        "publisher 0": [ProcessSample(float(at), at / 10, 100 if at < samples - 9 else 110) for at in range(samples)]
+    }
+    found = LoadOutcome(10.0, 60.0, events=10, sent=5, lost=0, p50=1.0, p99=2.0, series=series)
     assert found.grown == (pytest.approx(grown, abs=0.06) if grown else None)
     assert found.held is (grown is None)
     assert list(found.cpu) == ["publisher"]
 
 
 def test_numbered_events_pass_a_link_and_its_judge():
-    publisher = Publisher(numbered_schema(), LinkConfig(demand=Demand(tolerance={"value": 0.5})), now=0.0)
-    subscriber = Subscriber([numbered_schema()])
+    publisher = StreamEncoder(numbered_schema(), StreamConfig(demand=Demand(tolerance={"value": 0.5})), now=0.0)
+    subscriber = StreamDecoder([numbered_schema()])
     frames = publisher.start(0.0)
     for number in range(300):
         frames += publisher.publish(numbered("a", number), 0.0)

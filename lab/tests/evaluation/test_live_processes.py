@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from thinwire.demo.process_group import Crew, Worker, WorkerFailed, environment
+from thinwire.demo.process_group import Crew, WorkerFailed, WorkerProcess, environment
 from thinwire.schema import Property, Schema
-from thinwire_lab.live.process_measurement import Sampler, cores_used
+from thinwire_lab.live.process_measurement import ProcessSampler, cores_used
 from thinwire_lab.live.stacks import route_to
 
 ROUTE = route_to("nats://127.0.0.1:1", Schema("rooms", [Property("t", "integer")])).to_document()
@@ -21,9 +21,9 @@ IDLE = {"kind": "json", "route": ROUTE, "feed": "feed", "number": 0, "connection
 
 def test_a_crew_obeys_and_leaves():
     async def run():
-        async with Crew([Worker(f"subscriber {k}", "subscriber", IDLE) for k in range(2)]) as crew:
+        async with Crew([WorkerProcess(f"subscriber {k}", "subscriber", IDLE) for k in range(2)]) as crew:
             pids = [worker.pid for worker in crew.workers]
-            async with Sampler({worker.name: worker.pid for worker in crew.workers}) as sampler:
+            async with ProcessSampler({worker.name: worker.pid for worker in crew.workers}) as sampler:
                 answers = await crew.ask("subscriber", 30.0, do="begin", timed_from=0)
             assert answers == [{"missed": []}] * 2
             assert set(cores_used(sampler.series)) == {"subscriber 0", "subscriber 1"}
@@ -34,12 +34,12 @@ def test_a_crew_obeys_and_leaves():
 
 def test_a_killed_process_starts_again():
     async def run():
-        worker = Worker("subscriber", "subscriber", IDLE)
+        worker = WorkerProcess("subscriber", "subscriber", IDLE)
         await worker.start()
         first = worker.pid
         await worker.kill()
         with pytest.raises(WorkerFailed, match="does not run"):
-            await worker.tell(do="begin")
+            await worker.send_command(do="begin")
         await worker.start()
         assert worker.pid != first
         assert await worker.ask(30.0, do="begin", timed_from=0) == {"missed": []}
@@ -51,7 +51,7 @@ def test_a_killed_process_starts_again():
 
 def test_a_process_that_fails_says_why():
     async def run():
-        worker = Worker("subscriber", "subscriber", {"moon": 1})
+        worker = WorkerProcess("subscriber", "subscriber", {"moon": 1})
         with pytest.raises(WorkerFailed, match="unexpected keyword argument 'moon'"):
             await worker.start()
         await worker.leave()
@@ -61,9 +61,9 @@ def test_a_process_that_fails_says_why():
 
 ORPHAN = f"""
 import asyncio, os, signal
-from thinwire.demo.process_group import Worker
+from thinwire.demo.process_group import WorkerProcess
 async def run():
-    worker = Worker("subscriber", "subscriber", {IDLE!r})
+    worker = WorkerProcess("subscriber", "subscriber", {IDLE!r})
     await worker.start()
     print(worker.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

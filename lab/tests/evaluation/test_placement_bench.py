@@ -9,17 +9,17 @@ from thinwire.analysis.model_training import gathered, store, store_published
 from thinwire.analysis.placement_files import RUNS, read_model, write_runs
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, Topic, random_runs, simulate
+from thinwire.placement import Host, TopicLoad, random_runs, simulate
 from thinwire.placement.measured_runs import MeasuredRun, Met
-from thinwire.placement.published_model import Published
+from thinwire.placement.published_model import PublishedModel
 from thinwire_lab.bench.benchmark import Setting, run
 from thinwire_lab.bench.placement_bench import MODEL_REQUIREMENTS
 from thinwire_lab.reproduce import find
 from thinwire_lab.reproduce.placement import placement_cells as cells
-from thinwire_lab.reproduce.placement.placement_cells import CLASSES, Occasion, Scale, request, unknown_host
+from thinwire_lab.reproduce.placement.placement_cells import CLASSES, Occasion, PlacementScale, request, unknown_host
 from thinwire_lab.reproduce.placement.placement_figures import FIGURES, TABLES, chosen, measured, sensitivity
 
-SMALL = Scale(runs=10, fresh=5, reruns=1, requests=1, sizes=(6,))
+SMALL = PlacementScale(runs=10, fresh=5, reruns=1, requests=1, sizes=(6,))
 
 
 def test_a_cell_is_plain_figures():
@@ -53,7 +53,7 @@ def test_the_stored_model_knows_where_it_comes_from():
     model = read_model(None)
     assert model.origin["how"].startswith("simulated")
     assert {"date", "machine", "runs"} <= set(model.origin)
-    assert 0.02 < model.p90([Topic("t", 10, 0.0273)], Host())[0] < 0.1
+    assert 0.02 < model.p90([TopicLoad("t", 10, 0.0273)], Host())[0] < 0.1
 
 
 def test_training_writes_a_model_that_can_be_read(tmp_path):
@@ -66,7 +66,7 @@ def test_training_writes_a_model_that_can_be_read(tmp_path):
 def test_the_published_model_is_stored_as_data(tmp_path):
     path = tmp_path / "model.json"
     origin = store_published(path, VirtualClock(0.0), count=10)
-    model = Published.from_document(json.loads(path.read_text()))
+    model = PublishedModel.from_document(json.loads(path.read_text()))
     assert model.origin == origin
     assert sorted(model.together) == [2, 3, 4, 5, 6]
 
@@ -108,7 +108,7 @@ def test_figures_at_a_small_size(tmp_path):
 def test_measured_runs_stand_apart(tmp_path):
     runs = []
     for rate in (5, 15, 25, 35):
-        topic = Topic("t", rate, 0.02)
+        topic = TopicLoad("t", rate, 0.02)
         (seen,) = simulate([topic], Host(cores=2), [1, rate], seconds=20)
         met = Met(topic, seen.messages, seen.p50, seen.p90, seen.p90, 0.02)
         runs.append(MeasuredRun(Host("box", cores=2), (met,), "poisson", 20, 5))

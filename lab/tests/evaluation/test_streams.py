@@ -12,7 +12,7 @@ from thinwire.errors import MissingData, TooLarge
 from thinwire_lab.reproduce.dictionaries.policy_cells import find
 from thinwire_lab.streams import generated_streams as stream_forms
 from thinwire_lab.streams.generated_streams import _TEXTS, _WHOLES, as_protobuf, drifting
-from thinwire_lab.streams.named_streams import Stream, generated, lineitems, streams
+from thinwire_lab.streams.named_streams import NamedStream, generated, lineitems, streams
 
 SHARED = Path("../shared/data")
 ROW = (
@@ -77,7 +77,7 @@ def _write(file: Path, text: bytes) -> None:
 
 @pytest.mark.parametrize("name", sorted(stream.name for stream in generated()))
 def test_generated_streams_are_the_same_every_time(name: str) -> None:
-    stream = Stream(name)
+    stream = NamedStream(name)
     assert list(stream.messages(20)) == list(stream.messages(20))
     assert len(set(stream.messages(20))) == 20
 
@@ -122,14 +122,14 @@ def test_lines_of_orders_keep_the_rules_of_the_benchmark() -> None:
     assert {int(row[0]) % 32 for row in rows} <= set(range(1, 9))
 
 
-def test_drift_replaces_every_word_within_its_life() -> None:
+def test_drift_replaces_every_token_within_its_lifetime() -> None:
     messages = list(drifting(3000, life=1000, words=20))
-    first, half, after = (_words(messages[at : at + 100]) for at in (0, 500, 1100))
+    first, half, after = (_tokens(messages[at : at + 100]) for at in (0, 500, 1100))
     assert 0.3 < len(first & half) / len(first) < 0.7
     assert not first & after
 
 
-def _words(messages: list[bytes]) -> set[bytes]:
+def _tokens(messages: list[bytes]) -> set[bytes]:
     return {word for message in messages for word in message.split(b'"')[5::4]}
 
 

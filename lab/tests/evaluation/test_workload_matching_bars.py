@@ -19,7 +19,7 @@ def test_those_that_are_moved_are_all_different():
     assert moved.found > as_drawn.found
 
 
-def test_an_index_that_finds_too_little_is_told(monkeypatch):
+def test_an_index_with_missing_matches_is_reported(monkeypatch):
     match = RectangleIndex.match_batches
     monkeypatch.setattr(
         RectangleIndex, "match_batches", lambda self, points: ((e[1:], f[1:]) for e, f in match(self, points))

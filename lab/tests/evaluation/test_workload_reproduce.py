@@ -11,11 +11,11 @@ import pytest
 from thinwire.cli.main import main
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.workload.workload_figures import FIGURES, chosen, effective, majorities
-from thinwire_lab.workload.assignment import Costs
+from thinwire_lab.workload.assignment import AssignmentCosts
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests
-from thinwire_lab.workload.workload_pictures import heat_maps, pareto, places, region_shares, told, unbeaten
+from thinwire_lab.workload.workload_pictures import heat_maps, pareto, places, plot_information, region_shares, unbeaten
 
 
 @pytest.mark.parametrize("number", sorted(FIGURES))
@@ -44,7 +44,7 @@ def test_figures_are_chosen_by_number() -> None:
         chosen("9")
 
 
-def test_the_verb_draws_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_draws_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     assert main(["reproduce", "workload", "--figure", "4", "--out", str(tmp_path), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)["figure 4"]
@@ -58,12 +58,14 @@ def test_one_axis_one_region_and_one_dimension_can_be_drawn(tmp_path: Path) -> N
     axis = Hierarchy.of("topic", [("all", None), ("a", "all"), ("b", "all")])
     one = Interests((axis,), ("here",), np.array([[0.0], [3.0], [1.0]]))
     made = heat_maps(one, "interests", tmp_path / "interests")
-    made += told({"as they are": {"topic": 0.0}}, tmp_path / "told")
+    made += plot_information({"as they are": {"topic": 0.0}}, tmp_path / "told")
     made += places(np.arange(5.0)[:, None], np.zeros(5, dtype=np.int64), ["here"], np.zeros((0, 1)), tmp_path / "at")
-    made += pareto({"proximity": Costs(1, 0.0, 1, 2, 3, 1)}, tmp_path / "costs")
+    made += pareto({"proximity": AssignmentCosts(1, 0.0, 1, 2, 3, 1)}, tmp_path / "costs")
     assert len({path.name for path in made}) == 8
 
 
-def test_who_is_as_good_in_one_thing_and_better_in_the_other_beats() -> None:
-    costs = {name: Costs(0, wasted, 0, p90, 0, 1) for name, wasted, p90 in [("a", 2, 5), ("b", 2, 4), ("c", 2, 4)]}
+def test_pareto_dominance() -> None:
+    costs = {
+        name: AssignmentCosts(0, wasted, 0, p90, 0, 1) for name, wasted, p90 in [("a", 2, 5), ("b", 2, 4), ("c", 2, 4)]
+    }
     assert unbeaten(costs) == ["b", "c"]

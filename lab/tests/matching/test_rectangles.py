@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from thinwire.errors import ConfigError
 from thinwire.filters import RectangleIndex, distinct
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 
 ENDS = st.integers(-5, 5).map(float) | st.sampled_from([-np.inf, np.inf, 0.5])
 
@@ -37,7 +37,7 @@ def test_matches_are_those_of_brute_force(data: st.DataObject, dimensions: int, 
 
 
 def test_a_generated_workload_is_matched_exactly() -> None:
-    plan = Plan(builtin(), Recipe(subscriptions=3_000, events=200, brokers=1, seed=3, noise=0.3))
+    plan = WorkloadPlan(builtin(), Recipe(subscriptions=3_000, events=200, brokers=1, seed=3, noise=0.3))
     subscriptions, events = plan.subscriptions(np.arange(3_000)), plan.events(np.arange(200))
     low, high = (
         np.stack([subscriptions[f"{axis}_{end}"].to_numpy() for axis in ("topic", "language")], axis=1)

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from thinwire.errors import ConfigError
 from thinwire.filters import greedy
 from thinwire_lab.overlay_sim.chord import Ring, multicast
-from thinwire_lab.overlay_sim.dissemination import SCHEMES, ChurnCosts, Demands, Model, Site, churn, simulate, sites
+from thinwire_lab.overlay_sim.dissemination import (
+    SCHEMES,
+    ChurnCosts,
+    Model,
+    SourceDemands,
+    SourceSite,
+    churn,
+    simulate,
+    sites,
+)
 from thinwire_lab.overlay_sim.dissemination.site_traffic import delivering, grouped, joined, repeated, spread
 
 EXACT = sorted(set(SCHEMES) - {"MFD"})
@@ -21,7 +30,7 @@ def stream(seed: int = 1, events: int = 300) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def site() -> Site:
+def site() -> SourceSite:
     return sites(Ring.random(200, seed=3), ["AAA"], 500, seed=3)[0]
 
 
@@ -30,7 +39,7 @@ def everything():
     return simulate(200, {"AAA": stream()}, 600)
 
 
-def by_hand(site: Site, senders: list[int], receivers: list[list[int]]) -> int:
+def by_hand(site: SourceSite, senders: list[int], receivers: list[list[int]]) -> int:
     """Messages of multicasts between hosts, sent by the algorithm itself."""
     hosts = [site.publisher, *site.processors.tolist()]
     pairs = zip(senders, receivers, strict=True)
@@ -65,7 +74,7 @@ def test_single_level_filters_send_everything_everywhere(site):
     assert spread(site.routes, traffic.contacts, loads) == every * (len(values) - 1)
 
 
-def test_the_index_tells_only_those_who_deliver(site):
+def test_the_index_notifies_only_delivering_nodes(site):
     values = stream()
     fires = {int(c): set(greedy(values[1:], int(c), int(values[0])).tolist()) for c in site.thresholds}
     wanted = 0
@@ -179,7 +188,7 @@ def test_without_churn_nothing_is_missed():
         (lambda: churn(100, stream(), 10, 0.6), "share"),
         (lambda: churn(100, stream(), 10, 0.1, "XYZ"), "no such scheme"),
         (lambda: Model(fan_out=1), "fan_out"),
-        (lambda: Demands(np.array([1]), np.array([-1])), "threshold"),
+        (lambda: SourceDemands(np.array([1]), np.array([-1])), "threshold"),
     ],
 )
 def test_impossible_runs_are_refused(call, complaint):

@@ -101,7 +101,7 @@ def test_what_comes_twice_counts_once():
     assert keeper.gap is None
 
 
-def test_one_who_has_handed_over_takes_no_events():
+def test_a_node_takes_no_events_after_its_handover():
     keeper = Keeper([5], value=0)
     keeper.hand_over()
     with pytest.raises(ConfigError, match="pass the event on"):

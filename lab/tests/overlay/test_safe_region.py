@@ -31,7 +31,7 @@ def played(tree: Tree, values, gaps) -> dict[int, list[tuple[int, int]]]:
     for value, gap in zip(values, gaps, strict=False):
         tree.publish(value)
         tree.network.run(gap)
-    tree.settle()
+    tree.wait_until_idle()
     return tree.delivered
 
 
@@ -57,7 +57,7 @@ def test_without_the_mark_a_value_slips_through():
 
 
 @given(thresholds, walks, pauses, st.data())
-def test_who_joins_and_leaves_disturbs_nobody(wanted, values, gaps, data):
+def test_joining_and_leaving_does_not_disturb_other_nodes(wanted, values, gaps, data):
     tree = Tree(wanted, 0, data.draw(st.integers(0, 2**32)), 2, 2)
     held, found, number = dict.fromkeys(wanted, 0), {}, 0
 
@@ -79,7 +79,7 @@ def test_who_joins_and_leaves_disturbs_nobody(wanted, values, gaps, data):
             number += 1
             tree.join(change)
             deliver(change, held.get(change, value))
-    tree.settle()
+    tree.wait_until_idle()
     assert {c: of for c, of in tree.delivered.items() if of} == found
 
 
@@ -89,7 +89,7 @@ def test_a_quiet_stream_costs_nothing():
     assert not tree.network.sent
 
 
-def test_a_value_goes_only_where_something_fires():
+def test_a_value_is_sent_only_to_nodes_that_fire():
     tree = Tree(range(1, 64), 0, seed=1)
     played(tree, [2], [0])
     assert tree.network.sent == {"Event": 3, "Advert": 3}

@@ -13,30 +13,30 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from thinwire.codec import Subscriber
+from thinwire.codec import StreamDecoder
 from thinwire.schema import Event
 from thinwire.spark.reconstruction import filled_in
 from thinwire.topics.names import publisher_in
 from thinwire.wire import split
 from thinwire_lab.bench.spark import process_usage as counting
-from thinwire_lab.bench.spark.bench_site import A_CYCLE, FRAMES, Told, as_json, every, thin
+from thinwire_lab.bench.spark.bench_site import A_CYCLE, FRAMES, EncodedCounts, as_json, every, thin
 from thinwire_lab.bench.spark.process_usage import race, spent
 from thinwire_lab.bench.spark.reconstruction_bench import KEY, ORDER, VALUES, forward_filled, write_partials
 from thinwire_lab.bench.spark.source_bench import LATE, TRIES, _run
 from thinwire_lab.live.live_feed import READINGS, TOLERANCE, feed_schema
 
 
-def test_our_log_tells_of_every_event_with_half_a_frame() -> None:
-    told, links = Told(), dict[str, Subscriber]()
+def test_our_log_covers_every_event_with_half_a_frame() -> None:
+    told, links = EncodedCounts(), dict[str, StreamDecoder]()
     found: dict[tuple[Any, Any], Event] = {}
     messages = list(thin(A_CYCLE, told))
     for message in messages:
         name = publisher_in(message.subject)
-        link = links.setdefault(name, Subscriber([feed_schema()], publisher=name))
+        link = links.setdefault(name, StreamDecoder([feed_schema()], publisher=name))
         events = [one for one in link.receive(message.payload, now=0.0) if isinstance(one, Event)]
         found |= {(event["sensor"], event["time"]): event for event in events}
     true = list(every(A_CYCLE))
-    assert told == Told(len(true), sum(len(split(m.payload)) for m in messages), len(messages))
+    assert told == EncodedCounts(len(true), sum(len(split(m.payload)) for m in messages), len(messages))
     assert 0.5 <= told.share < 0.52
     assert max(len(split(message.payload)) for message in messages) == FRAMES
     assert len(found) == len(true)

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment import Population, costs, demands, policies
+from thinwire_lab.workload.assignment import AssignmentPopulation, costs, demands, policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe
 from thinwire_lab.workload.spark import assignment_job as job
@@ -40,7 +40,9 @@ def stacked(place: Path, names: list[str]) -> np.ndarray:
 def test_costs_are_those_of_the_pure_functions(spark: SparkSession, wide: Path) -> None:
     names = job.Columns.of(read_manifest(wide))
     corners = [stacked(wide / "subscriptions", side) for side in (names.low, names.high, names.at)]
-    town = Population(*corners, stacked(wide / "brokers", names.at), stacked(wide / "events", names.event)[:300])
+    town = AssignmentPopulation(
+        *corners, stacked(wide / "brokers", names.at), stacked(wide / "events", names.event)[:300]
+    )
     groups, of = demands(town)
     wanted = policies("all", [1.5])
     assigned, found = job.assign(spark, wide, wanted, sample=300)

@@ -9,15 +9,24 @@ from thinwire_lab.bench.benchmark import Row, Setting
 from thinwire_lab.bench.spark import grid_join_bench as workload_matching
 from thinwire_lab.bench.spark.grid_join_bench import CORNER, CROWD, SIDE, matched, spread
 from thinwire_lab.bench.spark.process_usage import Spent
-from thinwire_lab.bench.spark.workload_bench import FULL, QUICK, Grown, Sizes, assigned, gains, generated, growth
-from thinwire_lab.workload.assignment import Costs
+from thinwire_lab.bench.spark.workload_bench import (
+    FULL,
+    QUICK,
+    WorkloadSize,
+    WorkloadSizes,
+    assigned,
+    gains,
+    generated,
+    growth,
+)
+from thinwire_lab.workload.assignment import AssignmentCosts
 
-TINY = Sizes((300, 600), 100, 1_000, 6)
+TINY = WorkloadSizes((300, 600), 100, 1_000, 6)
 COSTS = {
-    "proximity": Costs(9, 10.0, 1, 20.0, 3, 1),
-    "joint, 1.1x": Costs(9, 7.0, 1, 21.0, 3, 1),
-    "joint, 2x": Costs(9, 3.0, 1, 40.0, 3, 1),
-    "interest": Costs(9, 1.0, 1, 200.0, 3, 1),
+    "proximity": AssignmentCosts(9, 10.0, 1, 20.0, 3, 1),
+    "joint, 1.1x": AssignmentCosts(9, 7.0, 1, 21.0, 3, 1),
+    "joint, 2x": AssignmentCosts(9, 3.0, 1, 40.0, 3, 1),
+    "interest": AssignmentCosts(9, 1.0, 1, 200.0, 3, 1),
 }
 
 
@@ -35,7 +44,10 @@ def test_every_size_is_generated_and_counted(spark: SparkSession, monkeypatch: p
 
 
 def test_growth_is_held_against_the_bars_at_the_last_size_only() -> None:
-    found = [Grown(1_000, Spent(2.0, 900.0), 9_000_000_000), Grown(4_000, Spent(4.0, 301.0), 3_000_000_000)]
+    found = [
+        WorkloadSize(1_000, Spent(2.0, 900.0), 9_000_000_000),
+        WorkloadSize(4_000, Spent(4.0, 301.0), 3_000_000_000),
+    ]
     *_, wall, memory, linear = growth(found)
     assert [row.holds for row in growth(found)] == [None, None, False, True, None]
     assert (wall.value, memory.value) == (301.0, 3000.0)
@@ -56,28 +68,28 @@ def test_gains_are_those_of_the_best_joint_policy_within_reach() -> None:
     assert near.holds
     assert thin.holds is False
     assert "no joint policy" in thin.note
-    further = {**COSTS, "joint, no limit": Costs(9, 1.1, 1, 150.0, 3, 1)}
+    further = {**COSTS, "joint, no limit": AssignmentCosts(9, 1.1, 1, 150.0, 3, 1)}
     assert list(gains(further, ""))[1].value == pytest.approx(0.75)
     assert [row.holds for row in gains(COSTS, "", judged=False)] == [None, None]
 
 
 def test_all_ways_of_matching_find_the_same_pairs(spark: SparkSession) -> None:
-    rows = list(matched(spark, workload_matching.Sizes(600, 1, judged=True)))
+    rows = list(matched(spark, workload_matching.GridJoinSizes(600, 1, judged=True)))
     assert all(map(sound, rows))
     assert [row.high for row in rows] == [1.2, None, 3.0, 3.0]
 
 
-def test_a_way_that_finds_other_pairs_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_with_other_pairs_is_reported(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = workload_matching.usual_grid_join
     monkeypatch.setattr(workload_matching, "usual_grid_join", lambda *given: usual(*given).where("event < 0"))
-    ours, *_ = matched(spark, workload_matching.Sizes(600, 1))
+    ours, *_ = matched(spark, workload_matching.GridJoinSizes(600, 1))
     assert "do not agree" in ours.note
     assert ours.holds is False
 
 
 @pytest.mark.parametrize(("quick", "sizes"), [(False, FULL), (True, QUICK)])
-def test_only_full_runs_are_judged(quick: bool, sizes: Sizes) -> None:
-    assert Sizes.of(Setting(quick=quick)) is sizes
+def test_only_full_runs_are_judged(quick: bool, sizes: WorkloadSizes) -> None:
+    assert WorkloadSizes.of(Setting(quick=quick)) is sizes
     assert sizes.judged is not quick
 
 

@@ -18,7 +18,7 @@ from thinwire_lab.cli.workload_reports import describe_folder, draw_pictures
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.interests.transformations import diffuse
-from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 from thinwire_lab.workload.spark import workload_folder as job
 from thinwire_lab.workload.spark.rectangle_match import match_folder
 from thinwire_lab.workload.spark.workload_folder import MANIFEST, generate, translated
@@ -31,7 +31,7 @@ def test_spark_draws_the_rows_of_the_plan(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, partitions: int
 ) -> None:
     monkeypatch.setattr(job, "BLOCK", 512)
-    plan = Plan(builtin(), RECIPE)
+    plan = WorkloadPlan(builtin(), RECIPE)
     pairs = [
         (job.subscriptions(spark, plan, partitions=partitions), plan.subscriptions(np.arange(2_500))),
         (job.events(spark, plan, partitions=partitions), plan.events(np.arange(1_700))),
@@ -75,7 +75,7 @@ def test_a_folder_is_complete_with_its_manifest(spark: SparkSession, tmp_path: P
 
 def _matched(spark: SparkSession, wide: Path, out: Path) -> None:
     """Every pair that comparing all of them finds, and a way that there is not leaves nothing."""
-    plan = Plan(builtin(), RECIPE)
+    plan = WorkloadPlan(builtin(), RECIPE)
     table, points = plan.subscriptions(np.arange(2_500)), plan.events(np.arange(1_700))
     low, high = (np.stack([table[f"{a.name}_{end}"].to_numpy() for a in plan.axes], 1) for end in ("low", "high"))
     at = np.stack([points[f"{axis.name}_at"].to_numpy() for axis in plan.axes], 1)[:, None]
@@ -102,7 +102,7 @@ def test_what_fails_in_mid_job_leaves_nothing(
         describe_folder(tmp_path)
 
 
-def test_of_a_chain_of_complaints_the_first_is_told() -> None:
+def test_the_first_error_of_a_chain_is_reported() -> None:
     chain = "Job aborted.\n\tat a.b(C.java:1)\nCaused by: x.Y: task failed\nCaused by: java.io.IOException: No space\n"
     with pytest.raises(JobFailed, match=r"nothing was written: java\.io\.IOException: No space"), translated(Path("w")):
         raise PySparkException(chain)

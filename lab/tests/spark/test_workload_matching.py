@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 from thinwire_lab.workload.spark import rectangle_match as match_grid
 from thinwire_lab.workload.spark.rectangle_match import match
 
@@ -17,7 +17,7 @@ AXES = ("topic", "language")
 
 
 def workload(noise: float) -> tuple[pa.Table, pa.Table]:
-    plan = Plan(builtin(), Recipe(subscriptions=800, events=300, brokers=1, seed=3, noise=noise))
+    plan = WorkloadPlan(builtin(), Recipe(subscriptions=800, events=300, brokers=1, seed=3, noise=noise))
     drawn = plan.subscriptions(np.arange(800)), plan.events(np.arange(300))
     return tuple(pa.Table.from_batches([batch]) for batch in drawn)  # type: ignore[return-value]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
 from thinwire_lab.workload.assignment import (
+    AssignmentPopulation,
     Policy,
-    Population,
     by_interest,
     by_place,
     costs,
@@ -22,19 +22,19 @@ from thinwire_lab.workload.assignment import (
 from thinwire_lab.workload.assignment.assignment_costs import MOST_EVENTS, Deliveries
 from thinwire_lab.workload.assignment.assignment_kernels import held
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 
 
-def two_towns() -> Population:
+def two_towns() -> AssignmentPopulation:
     """Two brokers 10 ms apart, and in both towns readers of the left and of the right end of the event space."""
     low = np.array([[0.0], [0.8], [0.0], [0.8]])
     places = np.array([[0.0], [0.0], [10.0], [10.0]])
     events = np.linspace(0.0, 1.0, 11)[:, None]
-    return Population(low, low + 0.2, places, np.array([[0.0], [10.0]]), events)
+    return AssignmentPopulation(low, low + 0.2, places, np.array([[0.0], [10.0]]), events)
 
 
-def drawn(count: int) -> Population:
-    plan = Plan(builtin(), Recipe(subscriptions=count, events=300, brokers=12, seed=5))
+def drawn(count: int) -> AssignmentPopulation:
+    plan = WorkloadPlan(builtin(), Recipe(subscriptions=count, events=300, brokers=12, seed=5))
     rows, events = plan.subscriptions(np.arange(count)), plan.events(np.arange(300))
     low, high = (
         np.stack([rows[f"{axis}_{end}"].to_numpy() for axis in ("topic", "language")], axis=1)
@@ -42,7 +42,7 @@ def drawn(count: int) -> Population:
     )
     places = np.stack([rows[f"at_{lane}"].to_numpy() for lane in range(5)], axis=1)
     points = np.stack([events[f"{axis}_at"].to_numpy() for axis in ("topic", "language")], axis=1)
-    return Population(low, high, places, plan.brokers.points, points)
+    return AssignmentPopulation(low, high, places, plan.brokers.points, points)
 
 
 def test_by_place_wastes_what_by_interest_saves_and_by_interest_is_far() -> None:

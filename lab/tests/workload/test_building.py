@@ -126,7 +126,7 @@ def _sent(values: list[float], tolerance: float) -> int:
     return count
 
 
-def test_events_and_batches_tell_the_same(sample: pa.Table) -> None:
+def test_events_and_batches_are_equal(sample: pa.Table) -> None:
     assert list(building.events(500, seed=1)) == sample.slice(0, 500).to_pylist()
 
 
@@ -135,13 +135,13 @@ def test_a_longer_stream_begins_like_a_shorter_one(sample: pa.Table) -> None:
 
 
 def test_blocks_of_any_size_give_the_same_rows() -> None:
-    whole, parts = building.Plant(seed=5), building.Plant(seed=5)
+    whole, parts = building.BuildingPlant(seed=5), building.BuildingPlant(seed=5)
     rows = [row for size in (1, 7, 92) for row in parts.block(size).to_pylist()]
     assert rows == whole.block(100).to_pylist()
 
 
 def test_seeds_and_sources_differ() -> None:
-    streams = [building.Plant(1, 0), building.Plant(2, 0), building.Plant(1, 1)]
+    streams = [building.BuildingPlant(1, 0), building.BuildingPlant(2, 0), building.BuildingPlant(1, 1)]
     heat = [stream.block(3000)["solar_temp_1"].to_pylist() for stream in streams]
     assert heat[0] != heat[1]
     assert heat[0] != heat[2]

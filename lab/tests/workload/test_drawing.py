@@ -15,8 +15,8 @@ from thinwire_lab.workload.interests.interests import correlations
 from thinwire_lab.workload.interests.transformations import intervals, remove_hot
 from thinwire_lab.workload.places.network_nodes import Locations, Nodes, place_brokers
 from thinwire_lab.workload.random_rows import chosen, normals, quotas, uniforms
-from thinwire_lab.workload.recipe import EventSource, Plan, Recipe
-from thinwire_lab.workload.subscription_sample import Sampler, missed, tallied
+from thinwire_lab.workload.recipe import EventSource, Recipe, WorkloadPlan
+from thinwire_lab.workload.subscription_sample import SubscriptionSampler, missed, tallied
 from thinwire_lab.workload.summary import Summary, from_groups
 
 WAYS = [
@@ -41,7 +41,7 @@ def small() -> dict[str, pa.Table]:
 @pytest.mark.parametrize("recipe", WAYS)
 @pytest.mark.parametrize("parts", [1, 4, 7])
 def test_rows_are_the_same_whatever_the_partitions(recipe: Recipe, parts: int) -> None:
-    plan = Plan(builtin(), recipe)
+    plan = WorkloadPlan(builtin(), recipe)
     rows = np.arange(700)
     for draw in (plan.subscriptions, plan.events):
         whole = draw(rows)
@@ -74,12 +74,12 @@ def test_what_has_no_weight_is_never_chosen(weights: list[float], at: float) -> 
     assert weights[int(chosen(np.array(weights), np.array([at]))[0])] > 0
 
 
-def test_stratified_sampling_keeps_rare_interests_and_what_languages_tell_about_places() -> None:
+def test_stratified_sampling_keeps_rare_interests_and_the_relation_of_languages_to_places() -> None:
     members = builtin().members
     told = correlations(members)["language"]
     lost = {}
     for plain in (False, True):
-        found = tallied(members, Sampler(members, 20_000, seed=1, plain=plain).draw(np.arange(20_000)))
+        found = tallied(members, SubscriptionSampler(members, 20_000, seed=1, plain=plain).draw(np.arange(20_000)))
         lost[plain] = missed(members, found)
         assert found.counts.sum() == 20_000
         assert (members.counts[found.counts > 0] > 0).all()
@@ -92,7 +92,7 @@ def test_stratified_sampling_keeps_rare_interests_and_what_languages_tell_about_
 
 def test_every_stratum_gets_its_due() -> None:
     summary = Summary.read(small())
-    drawn = tallied(summary.members, Sampler(summary.members, 8, seed=3, strata=2).draw(np.arange(8)))
+    drawn = tallied(summary.members, SubscriptionSampler(summary.members, 8, seed=3, strata=2).draw(np.arange(8)))
     assert drawn.counts[1, 1].tolist() == [6, 0]
     assert drawn.counts[2, 2].tolist() == [0, 2]
 
@@ -239,10 +239,10 @@ def test_a_recipe_outside_its_limits_is_refused(wrong: dict[str, object]) -> Non
 
 def test_more_strata_than_interests_are_refused() -> None:
     with pytest.raises(ConfigError, match="more strata than"):
-        Plan(Summary.read(small()), Recipe(strata=10, generalise="none"))
+        WorkloadPlan(Summary.read(small()), Recipe(strata=10, generalise="none"))
 
 
-def test_latencies_that_are_no_numbers_say_where() -> None:
+def test_latencies_that_are_no_numbers_report_their_location() -> None:
     tables = small()
     del tables["nodes"]
     tables["latencies"] = pa.table({"region": ["north", "south"], "a": ["0", "far"], "b": ["1", "0"]})
@@ -253,7 +253,7 @@ def test_latencies_that_are_no_numbers_say_where() -> None:
 def test_members_that_are_all_zero_cannot_be_drawn_from() -> None:
     nobody = Summary.read(_changed("members", count=[0, 0]))
     with pytest.raises(SummaryError, match=r"no subscribers to draw from.*table='members', column='count'"):
-        Plan(nobody, Recipe(generalise="none"))
+        WorkloadPlan(nobody, Recipe(generalise="none"))
 
 
 def test_groups_make_a_summary_and_what_was_left_out_is_counted() -> None:

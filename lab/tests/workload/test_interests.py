@@ -130,7 +130,7 @@ def test_intervals_hold_their_children_and_closer_nodes_are_closer(axis: Hierarc
             assert np.allclose(np.diff(ends[siblings]), ends[node, 1] - ends[node, 0])
     for x in axis.leaves.tolist():
         for y, z in combinations([leaf for leaf in axis.leaves.tolist() if leaf != x], 2):
-            near, far = _meeting(axis, x, y), _meeting(axis, x, z)
+            near, far = _intersecting(axis, x, y), _intersecting(axis, x, z)
             if near != far and near in _path(axis, far_down=x) and axis.depths[near] > axis.depths[far]:
                 assert _gap(ends, x, y) < _gap(ends, x, z)
 
@@ -142,7 +142,7 @@ def _path(axis: Hierarchy, far_down: int) -> list[int]:
     return found
 
 
-def _meeting(axis: Hierarchy, x: int, y: int) -> int:
+def _intersecting(axis: Hierarchy, x: int, y: int) -> int:
     others = set(_path(axis, y))
     return next(node for node in _path(axis, x) if node in others)
 
@@ -174,7 +174,7 @@ def test_the_hottest_go_first() -> None:
         remove_hot(before, 3)
 
 
-def test_independent_things_tell_nothing_about_each_other() -> None:
+def test_independent_variables_have_no_mutual_information() -> None:
     assert mutual_information(np.multiply.outer([1.0, 2, 3], [5.0, 7])) == pytest.approx(0, abs=1e-12)
     axis = Hierarchy.of("topic", [("all", None), ("a", "all"), ("b", "all")])
     told = correlations(Interests((axis,), ("x", "y"), np.array([[0.0, 0], [4, 0], [0, 4]])))

@@ -139,7 +139,7 @@ def test_interests_drift_to_other_places():
     assert np.abs(still - moved).sum() > 400  # a good part of a thousand events
 
 
-def test_samples_go_on_as_they_do_alone():
+def test_samples_continue_as_they_do_alone():
     scene = TopicScene("trade", "market", Curve(((0.0, 10.0),)), sources=2, publishers=2)
     first, second = (list(islice(events_of(scene, np.arange(6.0), 10.0, 1, number), 6)) for number in (0, 1))
     assert [event["symbol"] for event in first[:2]] != [event["symbol"] for event in second[:2]]

@@ -7,18 +7,18 @@ from thinwire.lazy import contents
 if TYPE_CHECKING:
     from thinwire.analysis.analysis_run import CHUNK, Wanted, in_process, one_by_one, staged
     from thinwire.analysis.event_columns import batch_of, events_of
-    from thinwire.analysis.event_files import Read, Reject, Rejects, kind_of, read_events
+    from thinwire.analysis.event_files import LocatedEvent, Reject, Rejects, kind_of, read_events
     from thinwire.analysis.event_times import EventClock
     from thinwire.analysis.json_baseline import Baseline, merge_baselines, weigh
     from thinwire.analysis.property_cost import Learned, PropertyCost, merge_ranges, ranges_of, study
-    from thinwire.analysis.report import Report, TopicReport, plan_of, render
+    from thinwire.analysis.report import AnalysisReport, TopicReport, plan_of, render
     from thinwire.analysis.strategies import (
         EXACT,
         LEVELS,
         LINGERS,
+        AnalysisOutcome,
         Bytes,
         Level,
-        Outcome,
         Strategy,
         grid,
         merge,
@@ -32,12 +32,12 @@ else:
         {
             "analysis_run": "CHUNK Wanted in_process one_by_one staged",
             "event_columns": "batch_of events_of",
-            "event_files": "Read Reject Rejects kind_of read_events",
+            "event_files": "LocatedEvent Reject Rejects kind_of read_events",
             "event_times": "EventClock",
             "json_baseline": "Baseline merge_baselines weigh",
             "property_cost": "Learned PropertyCost merge_ranges ranges_of study",
-            "report": "Report TopicReport plan_of render",
-            "strategies": "Bytes EXACT LEVELS LINGERS Level Outcome Strategy grid merge same_frames",
+            "report": "AnalysisReport TopicReport plan_of render",
+            "strategies": "AnalysisOutcome Bytes EXACT LEVELS LINGERS Level Strategy grid merge same_frames",
             "strategy_choice": "Goal Judged choose judge pareto",
             "strategy_evaluation": "evaluate evaluate_together",
         },
@@ -48,6 +48,8 @@ __all__ = [
     "EXACT",
     "LEVELS",
     "LINGERS",
+    "AnalysisOutcome",
+    "AnalysisReport",
     "Baseline",
     "Bytes",
     "EventClock",
@@ -55,12 +57,10 @@ __all__ = [
     "Judged",
     "Learned",
     "Level",
-    "Outcome",
+    "LocatedEvent",
     "PropertyCost",
-    "Read",
     "Reject",
     "Rejects",
-    "Report",
     "Strategy",
     "TopicReport",
     "Wanted",

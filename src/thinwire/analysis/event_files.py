@@ -36,14 +36,14 @@ class NoEvent(ValueError):
     """A line that is no event; its text says why."""
 
 
-class Header(NamedTuple):
+class CsvHeader(NamedTuple):
     """The first line of a CSV file: what parts its columns, and their names."""
 
     mark: str
     names: list[str]
 
 
-def header_of(line: str, file: str) -> Header:
+def header_of(line: str, file: str) -> CsvHeader:
     """The columns that a file begins with."""
     if not line.strip():
         raise ConfigError("a CSV file begins with the names of its columns", file=file)
@@ -51,13 +51,13 @@ def header_of(line: str, file: str) -> Header:
     names = [name.strip() for name in next(csv.reader([line], delimiter=mark))]
     if len(set(names)) != len(names) or not all(names):
         raise ConfigError("the names of the columns must be there, each once", file=file, names=names)
-    return Header(mark, names)
+    return CsvHeader(mark, names)
 
 
-def event_of(line: str, header: Header | None = None) -> dict[str, Any]:
+def event_of(line: str, header: CsvHeader | None = None) -> dict[str, Any]:
     """The event of a line: JSON, or CSV where there is a header.
 
-    >>> event_of("20.5;007", Header(";", ["heat", "room"]))
+    >>> event_of("20.5;007", CsvHeader(";", ["heat", "room"]))
     {'heat': 20.5, 'room': '007'}
     """
     if len(line) > MAX_LINE:
@@ -123,7 +123,7 @@ def _of_json(line: str) -> dict[str, Any]:
     return event
 
 
-def _of_csv(line: str, header: Header) -> dict[str, Any]:
+def _of_csv(line: str, header: CsvHeader) -> dict[str, Any]:
     row = next(csv.reader([line], delimiter=header.mark), [])
     if len(row) != len(header.names):
         raise NoEvent(f"{len(row)} fields, {len(header.names)} columns")
@@ -169,14 +169,14 @@ class Rejects:
             self.sample.append(Reject(file, line, text[:_SHOWN], reason))
 
 
-class Read(NamedTuple):
+class LocatedEvent(NamedTuple):
     """An event and where it stood."""
 
     line: int
     event: dict[str, Any]
 
 
-def read_events(path: Path, rejects: Rejects) -> Iterator[Read]:
+def read_events(path: Path, rejects: Rejects) -> Iterator[LocatedEvent]:
     """The events of a file, by the end of its name: .jsonl, .ndjson, .json, .csv, .parquet, with .gz where packed."""
     kind = kind_of(path.name)
     return _undamaged(path, _parquet(path) if kind == "parquet" else _lines(path, rejects, headed=kind == "csv"))
@@ -195,7 +195,7 @@ def kind_of(name: str) -> str:
     return "json" if kind.endswith("json") or kind == "jsonl" else kind
 
 
-def _undamaged(path: Path, found: Iterator[Read]) -> Iterator[Read]:
+def _undamaged(path: Path, found: Iterator[LocatedEvent]) -> Iterator[LocatedEvent]:
     """The same; a file that cannot be read through is named."""
     try:
         yield from found
@@ -203,7 +203,7 @@ def _undamaged(path: Path, found: Iterator[Read]) -> Iterator[Read]:
         raise ConfigError("damaged, or not what its name says: this cannot be read", path=str(path)) from None
 
 
-def _lines(path: Path, rejects: Rejects, *, headed: bool) -> Iterator[Read]:
+def _lines(path: Path, rejects: Rejects, *, headed: bool) -> Iterator[LocatedEvent]:
     with _opened(path) as lines:
         numbered = _numbered(lines, path, rejects)
         header = header_of(next(numbered, (0, ""))[1], str(path)) if headed else None
@@ -211,12 +211,12 @@ def _lines(path: Path, rejects: Rejects, *, headed: bool) -> Iterator[Read]:
             if not line.strip():
                 continue
             try:
-                yield Read(number, event_of(line, header))
+                yield LocatedEvent(number, event_of(line, header))
             except NoEvent as problem:
                 rejects.add(str(path), number, line, str(problem))
 
 
-def _parquet(path: Path) -> Iterator[Read]:
+def _parquet(path: Path) -> Iterator[LocatedEvent]:
     import pyarrow.parquet as pq
 
     number = 0
@@ -224,7 +224,7 @@ def _parquet(path: Path) -> Iterator[Read]:
         for batch in file.iter_batches(batch_size=8_192):
             for row in batch.to_pylist():
                 number += 1
-                yield Read(number, of_row(row))
+                yield LocatedEvent(number, of_row(row))
 
 
 def _opened(path: Path) -> IO[str]:

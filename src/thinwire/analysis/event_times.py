@@ -53,14 +53,14 @@ class EventClock:
 
     def read(self, batch: pa.RecordBatch) -> Floats:
         """The time of each event, never before that of one read earlier."""
-        seconds = self.told(batch)
+        seconds = self.event_times(batch)
         if not batch.num_rows:
             return seconds
         seconds = np.maximum.accumulate(np.maximum(seconds, self._now))
         self._now = float(seconds[-1])
         return seconds
 
-    def told(self, batch: pa.RecordBatch) -> Floats:
+    def event_times(self, batch: pa.RecordBatch) -> Floats:
         """The time that each event tells; minus infinity where it tells none."""
         if self._stamp is None or self._rate:
             seconds = (self._read + np.arange(batch.num_rows)) / float(self._rate or 1)
@@ -146,7 +146,7 @@ class Stamper:
         """The time of each; None where it cannot be told."""
         made = batch_of([nest({self.name: self._at(event)}) for event in events], self.alone)
         unfit = {place for place, _ in made.unfit}
-        told = iter(self._clock.told(made.batch).tolist())
+        told = iter(self._clock.event_times(made.batch).tolist())
         seconds = (None if place in unfit else next(told) for place in range(len(events)))
         return [one if one is not None and math.isfinite(one) else None for one in seconds]
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from thinwire.analysis.event_columns import events_of
 from thinwire.analysis.event_times import EventClock
-from thinwire.analysis.message_batches import ROUND_TRIP, Joiner, Message
+from thinwire.analysis.message_batches import ROUND_TRIP, BatchedMessage, Joiner
 from thinwire.analysis.socket_bytes import Sockets
 from thinwire.schema import Schema
 
@@ -139,7 +139,8 @@ class _Scale:
         self._waiting.extend(lines)
         if self.linger is None:
             self._send(
-                Message(time, 1, len(line), False, self._pause(time)) for time, line in zip(times, lines, strict=True)
+                BatchedMessage(time, 1, len(line), False, self._pause(time))
+                for time, line in zip(times, lines, strict=True)
             )
             return
         self._joiner.put(times, map(len, lines))
@@ -155,7 +156,7 @@ class _Scale:
         before, self._last = self._last, time
         return time - before if before is not None else 0.0
 
-    def _send(self, messages: Iterable[Message]) -> None:
+    def _send(self, messages: Iterable[BatchedMessage]) -> None:
         sums = self._sums
         for message in messages:
             lines = [self._waiting.popleft() for _ in range(message.frames)]

@@ -6,9 +6,9 @@ frame of a round of key frames stands alone. One message is on its way at a time
 >>> joiner = Joiner(linger=0.5, round_trip=0.25)
 >>> joiner.put([0.0, 0.25, 2.0], [10, 20, 30])
 >>> joiner.advance(1.0)
-[Message(time=0.5, frames=2, size=33, alone=False, idle=inf)]
+[BatchedMessage(time=0.5, frames=2, size=33, alone=False, idle=inf)]
 >>> joiner.close()
-[Message(time=2.5, frames=1, size=30, alone=False, idle=1.75)]
+[BatchedMessage(time=2.5, frames=1, size=30, alone=False, idle=1.75)]
 
 From frames to messages and bytes: one way for every strategy that shares a publisher's frames.
 """
@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 from itertools import accumulate
 from typing import NamedTuple
 
-from thinwire.analysis.publisher_run import Pace, Told
+from thinwire.analysis.publisher_run import EncodedRun, TimedPublisher
 from thinwire.analysis.socket_bytes import Sockets
 from thinwire.analysis.strategies import Bytes, Strategy
 from thinwire.errors import ConfigError
@@ -35,7 +35,7 @@ _LENGTH = 5
 MAX_BATCH = 65_536
 
 
-class Message(NamedTuple):
+class BatchedMessage(NamedTuple):
     """When it leaves, the frames in it, its bytes, whether it is the start of a round of key frames, and how many
     seconds before it the broker acknowledged the one before."""
 
@@ -81,21 +81,21 @@ class Joiner:
         self._times += times
         self._sizes += sizes
 
-    def advance(self, now: float) -> list[Message]:
+    def advance(self, now: float) -> list[BatchedMessage]:
         """The messages that have left by now."""
         return self._leave(now)
 
-    def close(self) -> list[Message]:
+    def close(self) -> list[BatchedMessage]:
         """All that is left."""
         return self._leave(math.inf)
 
-    def _leave(self, now: float) -> list[Message]:
+    def _leave(self, now: float) -> list[BatchedMessage]:
         times, sizes = self._times, self._sizes
         if not times:
             return []
         total = list(accumulate(sizes, initial=0))
         room = list(accumulate(map(self._room, sizes), initial=0))
-        messages: list[Message] = []
+        messages: list[BatchedMessage] = []
         at, alone = 0, iter([*(place - self._taken for place in self._alone), len(times)])
         single = next(alone)
         while at < len(times):
@@ -104,7 +104,7 @@ class Joiner:
                 break
             end = self._end(at, sent, room, single)
             size = sizes[at] if end == at + 1 else (self._each is None) + room[end] - room[at]
-            messages.append(Message(sent, end - at, size, at == single, sent - self._free))
+            messages.append(BatchedMessage(sent, end - at, size, at == single, sent - self._free))
             self._free = sent + self.round_trip
             if at == single:
                 single = next(alone)
@@ -146,7 +146,7 @@ class Joiner:
         return size + max(1, (size.bit_length() + 6) // 7)
 
 
-class Way:
+class StrategyMessages:
     """The messages of one strategy; `sums` are payloads and socket bytes since the last `mark`."""
 
     def __init__(self, strategy: Strategy, topic: str, round_trip: float) -> None:
@@ -155,7 +155,7 @@ class Way:
         self._sockets = Sockets.of_topic(topic)
         self._payload = self._link = self._messages = 0
 
-    def take(self, told: Told, alone: list[int]) -> None:
+    def take(self, told: EncodedRun, alone: list[int]) -> None:
         """Frames that a publisher made; those at the places `alone` share no message."""
         times = told.times.tolist()
         self._joiner.put(times, map(len, told.frames), alone)
@@ -168,7 +168,7 @@ class Way:
         self._payload = self._link = self._messages = 0
         return found
 
-    def _count(self, messages: list[Message]) -> None:
+    def _count(self, messages: list[BatchedMessage]) -> None:
         for message in messages:
             self._payload += message.size
             self._link += self._sockets.message(message.size, idle=message.idle, key=message.alone)
@@ -176,7 +176,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Sums:
+class PublisherTotals:
     """What a publisher has done so far."""
 
     events: int = 0
@@ -189,7 +189,7 @@ class Sums:
     frames: int = 0
 
     @classmethod
-    def of(cls, pace: Pace) -> Sums:
+    def of(cls, pace: TimedPublisher) -> PublisherTotals:
         """The counts of a publisher at work."""
         publisher, counts = pace.publisher, pace.publisher.counts
         return cls(
@@ -203,9 +203,9 @@ class Sums:
             frames=counts.frames,
         )
 
-    def less(self, before: Sums) -> Sums:
+    def less(self, before: PublisherTotals) -> PublisherTotals:
         """What was done since."""
-        return Sums(**{f.name: getattr(self, f.name) - getattr(before, f.name) for f in fields(self)})
+        return PublisherTotals(**{f.name: getattr(self, f.name) - getattr(before, f.name) for f in fields(self)})
 
     @property
     def bytes(self) -> Bytes:

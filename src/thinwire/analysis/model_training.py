@@ -19,9 +19,9 @@ from thinwire.analysis.analysis_cells import Cell
 from thinwire.analysis.machine import this_machine
 from thinwire.analysis.placement_files import day, write_json
 from thinwire.clock import Clock
-from thinwire.placement import Host, LatencyModel, Rising, Run, Topic, fit_rising
+from thinwire.placement import Host, LatencyModel, Rising, Run, TopicLoad, fit_rising
 from thinwire.placement.model_scores import score
-from thinwire.placement.published_model import Published, fit_published
+from thinwire.placement.published_model import PublishedModel, fit_published
 from thinwire.placement.queue_simulator import random_sets, rerun
 
 Sweep = analysis.Run
@@ -79,11 +79,11 @@ HOW = "simulated: queues that share the cores of a host, Poisson arrivals, runs 
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModels:
     """Both models from the same runs; `held` were kept back for the margin of ours."""
 
     ours: Rising
-    published: Published
+    published: PublishedModel
     held: list[Run]
 
 
@@ -92,11 +92,11 @@ def train(count: int, seed: int = 1, sweep: Sweep = here) -> tuple[Rising, list[
     return _ours(gathered(count, SIZES, seed, sweep), seed, sweep)
 
 
-def train_both(count: int, seed: int = 1, sweep: Sweep = here) -> Trained:
+def train_both(count: int, seed: int = 1, sweep: Sweep = here) -> TrainedModels:
     """Our model and the published one, from the same runs."""
     runs = gathered(count, SIZES, seed, sweep)
     ours, held = _ours(runs, seed, sweep)
-    return Trained(ours, fit_published(runs), held)
+    return TrainedModels(ours, fit_published(runs), held)
 
 
 def wider_runs(count: int, seed: int) -> list[Run]:
@@ -151,10 +151,10 @@ def _rounded(scores: Mapping[int, Any], name: str) -> dict[str, float]:
     return {str(size): round(getattr(found, name), 4) for size, found in scores.items()}
 
 
-def _any_topics(count: int, host: Host, dice: np.random.Generator) -> Sequence[Topic]:
+def _any_topics(count: int, host: Host, dice: np.random.Generator) -> Sequence[TopicLoad]:
     """Intervals over three orders of magnitude; load from idle to one and a half times what the host can do."""
     intervals = np.exp(dice.uniform(np.log(0.001), np.log(0.3), count))
     loads = dice.random(count)
     loads = np.minimum(loads * dice.uniform(0.05, 1.5) * host.cores / loads.sum(), 1.3)
     rates = np.clip(loads / intervals, 0.5, 400.0)
-    return [Topic(f"t{n}", float(r), float(i)) for n, (r, i) in enumerate(zip(rates, intervals, strict=True))]
+    return [TopicLoad(f"t{n}", float(r), float(i)) for n, (r, i) in enumerate(zip(rates, intervals, strict=True))]

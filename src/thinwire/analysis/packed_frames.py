@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from thinwire.analysis.event_times import EventClock
-from thinwire.analysis.publisher_run import Pace, Told
+from thinwire.analysis.publisher_run import EncodedRun, TimedPublisher
 from thinwire.analysis.strategies import Bytes, Packed
-from thinwire.codec import LinkConfig
+from thinwire.codec import StreamConfig
 from thinwire.codec.frame_encoder import WORTH_TRYING, Packer
 from thinwire.codec.stream_config import Counts
 from thinwire.dictionaries import Dictionary, choose
@@ -36,16 +36,16 @@ _READ_FIRST = frozenset({FrameKind.KEY, FrameKind.BINDING})
 
 
 def learn(
-    batches: Iterable[pa.RecordBatch], schema: Schema, config: LinkConfig, clock: EventClock
+    batches: Iterable[pa.RecordBatch], schema: Schema, config: StreamConfig, clock: EventClock
 ) -> Dictionary | None:
     """The dictionary of the frames that these events become; None where they are too few or too short for one."""
-    pace: Pace | None = None
+    pace: TimedPublisher | None = None
     bodies: list[bytes] = []
     for batch in batches:
         times = clock.read(batch)
         if not batch.num_rows:
             continue
-        pace = pace or Pace(schema, config, float(times[0]))
+        pace = pace or TimedPublisher(schema, config, float(times[0]))
         told = (frame for stretch in pace.publish(batch, times) for frame in stretch.frames)
         bodies += (frame.body for frame in map(read, told) if frame.kind not in _READ_FIRST)
     return choose([body for body in bodies if len(body) >= WORTH_TRYING], sizes=SIZES, budget=BUDGET)
@@ -65,7 +65,7 @@ class Packing:
             self._bindings = [seal(FrameKind.BINDING, binding.encode(), sequence=0, chain=0)[0]]
             self._sent = cost(dictionary)
 
-    def packed(self, told: Told) -> Told:
+    def packed(self, told: EncodedRun) -> EncodedRun:
         """The same frames, packed, with what slots name behind every key frame. Their checks are not made anew."""
         if self.name == "none":
             return told
@@ -78,7 +78,7 @@ class Packing:
             self._before.add(raw)
             for one in made:
                 self._after.add(one)
-        return Told(frames, told.times[np.array(places, dtype=np.int64)], told.rows, told.rejected)
+        return EncodedRun(frames, told.times[np.array(places, dtype=np.int64)], told.rows, told.rejected)
 
     def mark(self) -> Bytes:
         """What packing has changed since the last mark, and the dictionary the first time: it goes to both ends."""

@@ -23,7 +23,7 @@ from thinwire.analysis.machine import this_machine
 from thinwire.clock import Clock
 from thinwire.edge import EdgeTopic
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, Rising, Topic
+from thinwire.placement import Host, Rising, TopicLoad
 from thinwire.placement.measured_runs import MeasuredRun, runs_document, runs_of
 
 MAX_BYTES = 32 << 20
@@ -36,11 +36,11 @@ PROCESSING = {field.name for field in fields(EdgeTopic)} - {"topic"}
 """what a topic of a file may say beside its name; how it is processed is for `thinwire place apply`"""
 
 
-def read_topics(path: Path, promise: float) -> list[Topic]:
+def read_topics(path: Path, promise: float) -> list[TopicLoad]:
     """The topics of a file; those without a promise get this one."""
-    own = {field.name for field in fields(Topic)}
+    own = {field.name for field in fields(TopicLoad)}
     entries = _entries(path, "topic", own | PROCESSING, ("name", "rate", "interval"))
-    return [Topic(**{"promise": promise, **{k: v for k, v in entry.items() if k in own}}) for entry in entries]
+    return [TopicLoad(**{"promise": promise, **{k: v for k, v in entry.items() if k in own}}) for entry in entries]
 
 
 def read_edge_topics(path: Path, promise: float) -> list[EdgeTopic]:

@@ -18,7 +18,7 @@ from typing import Any
 from thinwire.codec import Demand
 from thinwire.codec.demand import tolerance_of
 from thinwire.errors import BrokenPromise
-from thinwire.ledger import Tally
+from thinwire.ledger import RowTally
 from thinwire.schema import Event, Schema
 
 SLACK = 1e-12
@@ -32,7 +32,7 @@ class Checker:
     tally: takes the errors over, where a run writes a ledger
     """
 
-    def __init__(self, schema: Schema, demand: Demand, tally: Tally | None = None) -> None:
+    def __init__(self, schema: Schema, demand: Demand, tally: RowTally | None = None) -> None:
         self.schema = schema
         self.demand = demand
         self.checked = 0

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from thinwire.analysis.event_columns import events_of, fits
 from thinwire.analysis.strategies import Level, Ranges, Strategy, measured
-from thinwire.codec import Publisher
+from thinwire.codec import StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import EventRejected
@@ -101,7 +101,7 @@ def _published(batch: pa.RecordBatch, schema: Schema, level: Level, ranges: Rang
     """Data bytes, and values that travelled."""
     asked = tuple((name, value) for name, value in level.asked if name in schema)
     config = Strategy(Level(level.name, level.share, asked)).link_config(schema, ranges)
-    publisher = Publisher(schema, config)
+    publisher = StreamEncoder(schema, config)
     publisher.start(0.0)
     batch = batch.select([p.name for p in schema])
     if fits(schema):
@@ -112,7 +112,7 @@ def _published(batch: pa.RecordBatch, schema: Schema, level: Level, ranges: Rang
     return counts.data_bytes, counts.events * len(schema.wire) - publisher.suppressed_values
 
 
-def _singly(publisher: Publisher, batch: pa.RecordBatch) -> None:
+def _singly(publisher: StreamEncoder, batch: pa.RecordBatch) -> None:
     for event in events_of(batch, publisher.schema):
         try:
             publisher.publish(event, 0.0)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from thinwire.analysis.event_columns import Floats, events_of, fits
 from thinwire.analysis.strategies import Packed
-from thinwire.codec import LinkConfig, Publisher, Subscriber
+from thinwire.codec import StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import EventRejected
@@ -36,7 +36,7 @@ class Price(NamedTuple):
 def price(
     batch: pa.RecordBatch,
     schema: Schema,
-    config: LinkConfig,
+    config: StreamConfig,
     packing: Packed = "none",
     dictionary: Dictionary | None = None,
 ) -> Price:
@@ -48,10 +48,10 @@ def price(
 
 
 def _timed(
-    events: list[dict[str, object]], schema: Schema, config: LinkConfig, packing: Packed, used: Dictionary | None
+    events: list[dict[str, object]], schema: Schema, config: StreamConfig, packing: Packed, used: Dictionary | None
 ) -> Price:
-    publisher = Publisher(schema, config)
-    subscriber = Subscriber([schema], dictionaries=lambda hash: used)
+    publisher = StreamEncoder(schema, config)
+    subscriber = StreamDecoder([schema], dictionaries=lambda hash: used)
     messages = [publisher.start(0.0)]
     if packing != "none":
         publisher.await_dictionaries()
@@ -75,7 +75,7 @@ FEW = 64
 """rows below which making columns costs more than it saves"""
 
 
-class Told(NamedTuple):
+class EncodedRun(NamedTuple):
     """Frames in their order with the time of each; `rejected`: rows of the stretch that were refused."""
 
     frames: list[bytes]
@@ -89,21 +89,21 @@ class Told(NamedTuple):
         return [place for place, frame in enumerate(self.frames) if begins_round(frame)]
 
 
-class Pace:
+class TimedPublisher:
     """Publishes batches as if their events happened now; between them the publisher says what is due.
 
     begin: when the publisher began; rounds of key frames and heartbeats are counted from there
     """
 
-    def __init__(self, schema: Schema, config: LinkConfig, begin: float) -> None:
-        self.publisher = Publisher(schema, config, now=begin)
+    def __init__(self, schema: Schema, config: StreamConfig, begin: float) -> None:
+        self.publisher = StreamEncoder(schema, config, now=begin)
         self.now = begin
 
-    def start(self) -> Told:
+    def start(self) -> EncodedRun:
         """What readers need before the first event."""
         return _at(self.publisher.start(self.now), self.now)
 
-    def publish(self, batch: pa.RecordBatch, times: Floats) -> Iterator[Told]:
+    def publish(self, batch: pa.RecordBatch, times: Floats) -> Iterator[EncodedRun]:
         """What the rows become, stretch by stretch: up to the next heartbeat or key frame at a time."""
         at = 0
         while at < batch.num_rows:
@@ -113,17 +113,17 @@ class Pace:
             yield self._stretch(batch.slice(at, end - at), times[at:end], at)
             at = end
 
-    def wait(self, until: float) -> Iterator[Told]:
+    def wait(self, until: float) -> Iterator[EncodedRun]:
         """What is due until then although nothing happens."""
         while (due := self.publisher.due) <= until:
             yield _at(self.publisher.poll(due), due)
         self.now = max(self.now, until)
 
-    def close(self) -> Told:
+    def close(self) -> EncodedRun:
         """What is still untold, if anything is."""
-        return _at(self.publisher.heartbeat(self.now) if self.publisher.untold else [], self.now)
+        return _at(self.publisher.heartbeat(self.now) if self.publisher.has_unsent_suppressed else [], self.now)
 
-    def _stretch(self, batch: pa.RecordBatch, times: Floats, first: int) -> Told:
+    def _stretch(self, batch: pa.RecordBatch, times: Floats, first: int) -> EncodedRun:
         schema = self.publisher.schema
         rows = (first, first + batch.num_rows)
         if batch.num_rows < FEW or not fits(schema):
@@ -131,9 +131,9 @@ class Pace:
         done = publish_batch(self.publisher, batch, self.now)
         told = [stretch.rows for stretch in done.stretches]
         places = np.concatenate(told) if told else np.zeros(0, dtype=np.int64)
-        return Told(done.frames, times[places], rows, [row for row, _ in done.rejected])
+        return EncodedRun(done.frames, times[places], rows, [row for row, _ in done.rejected])
 
-    def _singly(self, batch: pa.RecordBatch, times: Floats, rows: tuple[int, int]) -> Told:
+    def _singly(self, batch: pa.RecordBatch, times: Floats, rows: tuple[int, int]) -> EncodedRun:
         frames: list[bytes] = []
         when: list[float] = []
         rejected: list[int] = []
@@ -145,7 +145,7 @@ class Pace:
                 continue
             frames += told
             when += [float(times[row])] * len(told)
-        return Told(frames, np.array(when), rows, rejected)
+        return EncodedRun(frames, np.array(when), rows, rejected)
 
 
 def in_step(begin: float, first: float, interval: float) -> float:
@@ -157,5 +157,5 @@ def in_step(begin: float, first: float, interval: float) -> float:
     return begin + interval * math.floor((first - begin) / interval) if first > begin else first
 
 
-def _at(frames: list[bytes], now: float) -> Told:
-    return Told(frames, np.full(len(frames), now), (0, 0), [])
+def _at(frames: list[bytes], now: float) -> EncodedRun:
+    return EncodedRun(frames, np.full(len(frames), now), (0, 0), [])

@@ -59,7 +59,7 @@ class TopicReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class AnalysisReport:
     """All topics; `command`: what was run, `made`: when, `version`: of thinwire, `share`: of the training part."""
 
     topics: Sequence[TopicReport]
@@ -70,7 +70,7 @@ class Report:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
-def plan_of(report: Report) -> Plan:
+def plan_of(report: AnalysisReport) -> Plan:
     """The plan that publishes each topic with the strategy chosen for it."""
     return Plan({one.topic: _topic_plan(one) for one in report.topics}, report.command)
 
@@ -177,7 +177,7 @@ _LIMITS = (
 )
 
 
-def render(report: Report) -> str:
+def render(report: AnalysisReport) -> str:
     """The page."""
     body = "".join(_topic(one) for one in report.topics)
     limits = "".join(f"<li>{escape(limit)}</li>" for limit in (*_LIMITS, *report.notes))

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.demand import NEVER_TOLERANT, Tolerance, tolerance_of
 from thinwire.errors import ConfigError
 from thinwire.ledger import row as deviation
@@ -109,10 +109,10 @@ class Strategy:
         form = self.format if self.packing == "none" else f"{self.format} + {self.packing}"
         return f"{form}, {self.level.name}, {way}, {1000 * self.linger:g} ms"
 
-    def link_config(self, schema: Schema, ranges: Ranges) -> LinkConfig:
+    def link_config(self, schema: Schema, ranges: Ranges) -> StreamConfig:
         """What a publisher is told."""
         tolerance = self.level.tolerances(schema, ranges)
-        return LinkConfig(
+        return StreamConfig(
             demand=Demand(tolerance=tolerance, mode=self.mode, predictor=self.predictor),
             format=self.format,
             key_frame_interval=self.key_frame_interval,
@@ -183,7 +183,7 @@ class Bytes:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AnalysisOutcome:
     """A strategy on a stretch of a topic.
 
     begin: when the stretch begins, in seconds; seconds: how long it is
@@ -246,15 +246,15 @@ class Outcome:
         )
 
 
-def merge(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def merge(outcomes: Iterable[AnalysisOutcome]) -> list[AnalysisOutcome]:
     """One outcome for each topic and strategy, in the order in which these first came."""
-    groups: dict[tuple[str, Strategy], list[Outcome]] = {}
+    groups: dict[tuple[str, Strategy], list[AnalysisOutcome]] = {}
     for one in outcomes:
         groups.setdefault((one.topic, one.strategy), []).append(one)
     return [_whole(sorted(group, key=lambda one: one.begin)) for group in groups.values()]
 
 
-def _whole(stretches: list[Outcome]) -> Outcome:
+def _whole(stretches: list[AnalysisOutcome]) -> AnalysisOutcome:
     first, *others = stretches
     for one in others:
         first = first.joined(one)

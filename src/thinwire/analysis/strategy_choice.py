@@ -14,7 +14,7 @@ from typing import Any
 
 from thinwire.analysis.json_baseline import Baseline
 from thinwire.analysis.property_cost import PropertyCost
-from thinwire.analysis.strategies import Bytes, Level, Outcome, Ranges, Strategy
+from thinwire.analysis.strategies import AnalysisOutcome, Bytes, Level, Ranges, Strategy
 from thinwire.errors import ConfigError
 from thinwire.ledger import Row
 from thinwire.ledger.row_document import from_document, to_document
@@ -32,7 +32,7 @@ class Judged:
     error: the largest error of any property as a share of its range
     """
 
-    outcome: Outcome
+    outcome: AnalysisOutcome
     frame_saving: float
     link_saving: float
     batched_saving: float
@@ -57,7 +57,7 @@ class Goal:
     max_linger: float = 0.1
 
 
-def judge(outcomes: Iterable[Outcome], baselines: Iterable[Baseline], ranges: Ranges) -> list[Judged]:
+def judge(outcomes: Iterable[AnalysisOutcome], baselines: Iterable[Baseline], ranges: Ranges) -> list[Judged]:
     """Outcomes of one topic against its baselines."""
     plain = {one.linger: one for one in baselines}
     return [_judged(one, plain[None], plain[one.strategy.linger], ranges) for one in outcomes]
@@ -84,7 +84,7 @@ def choose(judged: Sequence[Judged], goal: Goal | None = None) -> Judged:
     return max(asked, key=_rank)
 
 
-def _judged(outcome: Outcome, plain: Baseline, batched: Baseline, ranges: Ranges) -> Judged:
+def _judged(outcome: AnalysisOutcome, plain: Baseline, batched: Baseline, ranges: Ranges) -> Judged:
     total = outcome.total
     spans = (
         (error.worst, ranges[name][1] - ranges[name][0]) for name, error in outcome.errors.items() if name in ranges
@@ -151,9 +151,9 @@ def strategy_in(document: Mapping[str, Any]) -> Strategy:
     return Strategy(**{**document, "level": Level(level["name"], level["share"], asked)})
 
 
-def outcome_out(outcome: Outcome) -> dict[str, Any]:
+def outcome_out(outcome: AnalysisOutcome) -> dict[str, Any]:
     """An outcome as a document."""
-    plain = {f.name: getattr(outcome, f.name) for f in fields(Outcome)}
+    plain = {f.name: getattr(outcome, f.name) for f in fields(AnalysisOutcome)}
     return {
         **plain,
         "strategy": strategy_out(outcome.strategy),
@@ -162,11 +162,11 @@ def outcome_out(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def outcome_in(document: Mapping[str, Any]) -> Outcome:
+def outcome_in(document: Mapping[str, Any]) -> AnalysisOutcome:
     """The outcome of a document."""
     parts = {name: Bytes(**document[name]) for name in _BYTES}
     strategy, errors = strategy_in(document["strategy"]), from_document(document["errors"]).errors
-    return Outcome(**{**document, **parts, "strategy": strategy, "errors": errors})
+    return AnalysisOutcome(**{**document, **parts, "strategy": strategy, "errors": errors})
 
 
 def baseline_in(document: Mapping[str, Any]) -> Baseline:

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from thinwire.analysis.column_errors import Comparison
 from thinwire.analysis.event_times import EventClock
-from thinwire.analysis.message_batches import ROUND_TRIP, Sums, Way
+from thinwire.analysis.message_batches import ROUND_TRIP, PublisherTotals, StrategyMessages
 from thinwire.analysis.packed_frames import Packing
-from thinwire.analysis.publisher_run import Pace, Price, Told, in_step, price
-from thinwire.analysis.strategies import Bytes, Outcome, Ranges, Strategy, same_frames
-from thinwire.codec import Subscriber
+from thinwire.analysis.publisher_run import EncodedRun, Price, TimedPublisher, in_step, price
+from thinwire.analysis.strategies import AnalysisOutcome, Bytes, Ranges, Strategy, same_frames
+from thinwire.codec import StreamDecoder
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.codec.table_reader import TableReader
 from thinwire.dictionaries import Dictionary
@@ -39,7 +39,7 @@ def evaluate(
     begin: float | None = None,
     rate: float | None = None,
     round_trip: float = ROUND_TRIP,
-) -> Outcome:
+) -> AnalysisOutcome:
     """One strategy on a stretch of a topic's events; see `evaluate_together`."""
     return evaluate_together(
         batches, schema, [strategy], ranges, warm=warm, begin=begin, rate=rate, round_trip=round_trip
@@ -59,7 +59,7 @@ def evaluate_together(
     round_trip: float = ROUND_TRIP,
     timed: bool = True,
     dictionary: Dictionary | None = None,
-) -> list[Outcome]:
+) -> list[AnalysisOutcome]:
     """Strategies that make the same frames, on a stretch of a topic's events.
 
     ranges: of the numbers in the training part
@@ -94,20 +94,20 @@ class _Run:
         self.schema = schema
         self.dictionary = dictionary
         self.config = strategies[0].link_config(schema, ranges)
-        self.ways = [Way(one, schema.name, round_trip) for one in strategies]
+        self.ways = [StrategyMessages(one, schema.name, round_trip) for one in strategies]
         self.packings = {one.packing: Packing(one.packing, dictionary) for one in strategies}
         self.starts = [Bytes() for _ in strategies]
         self.clock = clock
         self.comparison = Comparison(schema)
-        self.subscriber = Subscriber([schema])
+        self.subscriber = StreamDecoder([schema])
         self.reader = TableReader(self.subscriber, schema)
         self.frames: list[bytes] = []
         self.unread = 0
         """rows published since the subscriber last looked"""
         self.timed = timed
         self.prices: dict[str, Price] = {}
-        self.pace: Pace | None = None
-        self.before: Sums | None = None
+        self.pace: TimedPublisher | None = None
+        self.before: PublisherTotals | None = None
         self.first = self.last = 0.0
 
     def take(self, batch: pa.RecordBatch, *, counted: bool, begin: float | None) -> None:
@@ -130,15 +130,15 @@ class _Run:
         if self.unread >= max(AT_ONCE, self.comparison.missing - self.unread):
             self._read()
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[AnalysisOutcome]:
         """What it came to, strategy by strategy."""
         if self.pace is None or self.before is None:
             raise ConfigError("there are no events to evaluate on: the held-out part is empty", topic=self.schema.name)
-        sums = Sums.of(self.pace)
+        sums = PublisherTotals.of(self.pace)
         running = self._marks()
         self._carry(self.pace.close())
         self._read()
-        ending = Sums.of(self.pace).less(sums).bytes
+        ending = PublisherTotals.of(self.pace).less(sums).bytes
         ends = [ending + mark for mark in self._marks()]
         counted = sums.less(self.before)
         return [
@@ -146,25 +146,25 @@ class _Run:
             for way, start, ran, end in zip(self.ways, self.starts, running, ends, strict=True)
         ]
 
-    def _begin(self, first: float, begin: float | None) -> Pace:
+    def _begin(self, first: float, begin: float | None) -> TimedPublisher:
         at = first if begin is None else in_step(begin, first, self.config.key_frame_interval)
-        self.pace = pace = Pace(self.schema, self.config, at)
+        self.pace = pace = TimedPublisher(self.schema, self.config, at)
         self._carry(pace.start())
         self._wait(pace, first)
         return pace
 
-    def _count_from(self, pace: Pace, first: float) -> None:
+    def _count_from(self, pace: TimedPublisher, first: float) -> None:
         """From here on it counts."""
         self._wait(pace, first)
         self.starts = self._marks()
-        self.before = Sums.of(pace)
+        self.before = PublisherTotals.of(pace)
         self.first = first
 
-    def _wait(self, pace: Pace, until: float) -> None:
+    def _wait(self, pace: TimedPublisher, until: float) -> None:
         for told in pace.wait(until):
             self._carry(told)
 
-    def _carry(self, told: Told) -> None:
+    def _carry(self, told: EncodedRun) -> None:
         if not told.frames:
             return
         for packing in self.packings.values():
@@ -190,9 +190,11 @@ class _Run:
         if taken.batch.num_rows:
             self.comparison.delivered(taken.batch, self.subscriber.bound)
 
-    def _outcome(self, strategy: Strategy, sums: Sums, start: Bytes, running: Bytes, end: Bytes) -> Outcome:
+    def _outcome(
+        self, strategy: Strategy, sums: PublisherTotals, start: Bytes, running: Bytes, end: Bytes
+    ) -> AnalysisOutcome:
         spent = self.prices.get(strategy.packing)
-        return Outcome(
+        return AnalysisOutcome(
             topic=self.schema.name,
             strategy=strategy,
             begin=self.first,

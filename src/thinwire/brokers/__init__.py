@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.brokers.protocol import Capabilities, Inbox, Message, Transport
+    from thinwire.brokers.protocol import Capabilities, Inbox, Transport, TransportMessage
     from thinwire.brokers.subjects import matches
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "protocol": "Capabilities Inbox Message Transport",
+            "protocol": "Capabilities Inbox Transport TransportMessage",
             "subjects": "matches",
         },
     )
@@ -19,7 +19,7 @@ else:
 __all__ = [
     "Capabilities",
     "Inbox",
-    "Message",
     "Transport",
+    "TransportMessage",
     "matches",
 ]

@@ -6,7 +6,7 @@ That is why both give the same times.
 Bytes pass one after the other, through a token bucket (as a virtual scheduler: only the instant is kept up to which the
 lane is taken), then travel for the delay, each packet a little shorter or longer by the jitter, and never overtake.
 
->>> lane = Lane(Limit(bandwidth=1000, delay=0.05))
+>>> lane = TrafficShaper(Limit(bandwidth=1000, delay=0.05))
 >>> [round(lane.send(100, now=0.0), 6) for _ in range(3)]
 [0.15, 0.25, 0.35]
 
@@ -194,7 +194,7 @@ SMALLEST, LARGEST = 64, 16_384
 _DRAWS = 256
 
 
-class Lane:
+class TrafficShaper:
     """What has passed so far, and so when the next bytes will.
 
     chance: where jitter comes from; a lane without jitter needs none
@@ -241,7 +241,7 @@ class Lane:
         return self._draws.pop()
 
 
-def lanes(limits: Limits, seed: int) -> tuple[Lane, Lane]:
+def lanes(limits: Limits, seed: int) -> tuple[TrafficShaper, TrafficShaper]:
     """The lanes up and down of a link, each with chances of its own."""
     up, down = np.random.default_rng(seed).spawn(2)
-    return Lane(limits.up, up), Lane(limits.down, down)
+    return TrafficShaper(limits.up, up), TrafficShaper(limits.down, down)

@@ -34,13 +34,13 @@ import numpy.typing as npt
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-class Message(NamedTuple):
+class TransportMessage(NamedTuple):
     """What travels.
 
     sequence: the transport's own number of the message within its subject, counted 1, 2, 3 without a gap; None where
     the transport has none
 
-    >>> Message("building.rooms", b"21.5").headers
+    >>> TransportMessage("building.rooms", b"21.5").headers
     mappingproxy({})
     """
 
@@ -66,7 +66,7 @@ class Capabilities:
 class Inbox(Protocol):
     """The messages that match one subscription, in a queue of bounded length."""
 
-    def receive(self) -> Message | None:
+    def receive(self) -> TransportMessage | None:
         """The next message that has arrived; None when there is none now."""
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class Span(NamedTuple):
     made: str = ""
 
 
-class Entry(NamedTuple):
+class BucketEntry(NamedTuple):
     """A document under its key; `value` is None where the key was deleted."""
 
     key: str
@@ -166,7 +166,7 @@ class Listener(Protocol):
 class Bucket(Protocol):
     """Documents under keys (words joined by dots)."""
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> BucketEntry | None:
         """The document, or None."""
 
     async def put(self, key: str, value: bytes, *, revision: int = ANY) -> int:
@@ -175,10 +175,10 @@ class Bucket(Protocol):
     async def delete(self, key: str, *, revision: int = ANY) -> None:
         """Forget a document; no harm if there is none."""
 
-    async def entries(self, pattern: str = ">") -> list[Entry]:
+    async def entries(self, pattern: str = ">") -> list[BucketEntry]:
         """All documents whose key matches, in the order of their revisions."""
 
-    def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
+    def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
         """What is there now, then None once, then every change as it comes, across reconnects; close with aclose()."""
 
 

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from thinwire.brokers.embedded import LOOPBACK
-from thinwire.brokers.link_limits import FREE, Lane, Limit, Limits, lanes
+from thinwire.brokers.link_limits import FREE, Limit, Limits, TrafficShaper, lanes
 
 QUEUE = 65_536
 """bytes that wait in front of a narrow line"""
@@ -53,7 +53,7 @@ class Passage:
     Attributes: `held`, the bytes on their way.
     """
 
-    def __init__(self, lane: Lane, arrive: Callable[[bytes], None]) -> None:
+    def __init__(self, lane: TrafficShaper, arrive: Callable[[bytes], None]) -> None:
         self.lane = lane
         self.held = 0
         self._arrive = arrive
@@ -204,7 +204,7 @@ class Proxy:
         except (OSError, asyncio.CancelledError):
             client.abort()
             return
-        client.meet(server)
+        client.pair_with(server)
 
     def count(self, size: int, to_broker: bool) -> None:
         if to_broker:
@@ -248,7 +248,7 @@ class _End(asyncio.BufferedProtocol):
             self._transport.pause_reading()  # until the server is found
             self._proxy.welcome(self)
 
-    def meet(self, other: _End) -> None:
+    def pair_with(self, other: _End) -> None:
         """The two belong together from now on."""
         if self._transport is None or other._transport is None or self._transport.is_closing():
             other.abort()

@@ -39,19 +39,19 @@ def is_literal(pattern: str) -> bool:
 @lru_cache(maxsize=4096)  # publishers come back with the same few subjects
 def check_subject(subject: str) -> None:
     """Refuse what nobody could publish under."""
-    _check_words(subject)
+    _check_tokens(subject)
     if not is_literal(subject):
         raise BadSubject("wildcards are for subscribing", subject=subject)
 
 
 def check_pattern(pattern: str) -> None:
     """Refuse what nobody could subscribe to."""
-    _check_words(pattern)
+    _check_tokens(pattern)
     if REST in pattern.split(".")[:-1]:
         raise BadSubject("'>' stands at the end only", pattern=pattern)
 
 
-def _check_words(subject: str) -> None:
+def _check_tokens(subject: str) -> None:
     if len(subject) > MAX_SUBJECT:
         raise BadSubject("too long", subject=subject, length=len(subject), limit=MAX_SUBJECT)
     if not all(subject.split(".")):

@@ -29,14 +29,14 @@ from thinwire.cli.version import installed_version
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
-    from thinwire.analysis import Judged, Report, Strategy, TopicReport, Wanted
+    from thinwire.analysis import AnalysisReport, Judged, Strategy, TopicReport, Wanted
     from thinwire.analysis.strategies import Packed
 
 
 COLUMNS = ("", "strategy", "wire saved", "of batches", "of deflated", "frames saved", "error", "publish", "receive")
 
 
-def write(made: Report, report: Path | None, plan: Path | None) -> None:
+def write(made: AnalysisReport, report: Path | None, plan: Path | None) -> None:
     """Write the page and the plan, where somebody wants them."""
     from thinwire.analysis import plan_of, render
     from thinwire.topics.topic_plan import write_plan
@@ -230,7 +230,7 @@ def analyze(
 
 def _run(
     master: str, paths: list[str], subscribe: str | None, access: Access, wanted: Wanted, about: dict[str, Any]
-) -> Report:
+) -> AnalysisReport:
     from thinwire.spark.jobs.analyze import analyze as run
     from thinwire.spark.jobs.analyze import analyze_topic
     from thinwire.spark.session import session

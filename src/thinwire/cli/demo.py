@@ -17,7 +17,7 @@ from thinwire.analysis.ledger_files import append
 from thinwire.cli import demo_view
 from thinwire.cli.demo_view import facts
 from thinwire.cli.output import JsonOption, Output
-from thinwire.demo import MAX_RATE, PLANTS, Show, View, rehearse
+from thinwire.demo import MAX_RATE, PLANTS, DemoView, Show, rehearse
 from thinwire.demo.process_group import WorkerFailed
 from thinwire.errors import MissingExtra, SparkUnavailable
 from thinwire.services.translator.hold_group import warm_up_holding
@@ -109,7 +109,7 @@ def _interrupted() -> Iterator[asyncio.Event]:
 
 
 @contextmanager
-def _display(output: Output, seconds: float) -> Iterator[Callable[[View], None]]:
+def _display(output: Output, seconds: float) -> Iterator[Callable[[DemoView], None]]:
     """Tables that move where there is a terminal, a line now and then where there is none."""
     if not output.console.is_terminal:
         yield _Lines(output)
@@ -125,7 +125,7 @@ class _Lines:
         self.output = output
         self._next = 0.0
 
-    def __call__(self, view: View) -> None:
+    def __call__(self, view: DemoView) -> None:
         if view.elapsed >= self._next:
             self._next += PLAIN_PULSE
             self.output.note(demo_view.line(view))

@@ -1,4 +1,4 @@
-"""How a demonstration looks: tables, 80 columns wide, and a line; drawn from a `View` and nothing else.
+"""How a demonstration looks: tables, 80 columns wide, and a line; drawn from a `DemoView` and nothing else.
 
 How numbers of a demonstration are written.
 
@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Group
 from rich.table import Table
 
-from thinwire.demo import Channel, Landing, Phase, Seat, Translating, View
+from thinwire.demo import ChannelView, DemoView, Phase, SubscriberView, TableView, Translating
 from thinwire.ledger import Histogram
 
 
@@ -111,12 +111,12 @@ SPARK_EXPLANATION = (
 )
 
 
-def explanation(view: View) -> tuple[str, ...]:
+def explanation(view: DemoView) -> tuple[str, ...]:
     """What the columns are."""
     return EXPLANATION if view.landing is None else (*EXPLANATION, *SPARK_EXPLANATION)
 
 
-def tables(view: View, seconds: float) -> Group:
+def tables(view: DemoView, seconds: float) -> Group:
     """The subscribers, below them what the translator does for each class, and the table that Spark makes."""
     title = f"thinwire demo: {view.elapsed:.0f} of {seconds:g} s, {view.events:,} events published"
     seats = _table(title, SEAT_COLUMNS)
@@ -134,7 +134,7 @@ def tables(view: View, seconds: float) -> Group:
     return Group(seats, "", channels, "", table)
 
 
-def caption(view: View) -> str:
+def caption(view: DemoView) -> str:
     """What the log and the translator cost, in two lines, and what one waits for."""
     lines = []
     if view.phases:
@@ -150,7 +150,7 @@ def caption(view: View) -> str:
     return "\n".join(lines)
 
 
-def line(view: View) -> str:
+def line(view: DemoView) -> str:
     """The same in one line, where there is no terminal."""
     parts = [f"{view.elapsed:5.1f} s  {view.events:,} events"]
     if view.phases:
@@ -162,7 +162,7 @@ def line(view: View) -> str:
     return ", ".join(parts)
 
 
-def verdict(view: View) -> list[str]:
+def verdict(view: DemoView) -> list[str]:
     """What is to be said about the promises."""
     told = [_joining(seat) for seat in view.seats if seat.early or seat.read_back]
     if view.landing is not None:
@@ -178,13 +178,13 @@ def verdict(view: View) -> list[str]:
     return [*told, *broken]
 
 
-def stored(view: View) -> str:
+def stored(view: DemoView) -> str:
     """What the broker keeps."""
     kept = (f"{size(row.stored_bytes)} in {row.messages:,} messages ({row.link})" for row in view.stored)
     return f"the broker keeps {', '.join(kept)}."
 
 
-def _joining(seat: Seat) -> str:
+def _joining(seat: SubscriberView) -> str:
     """What it took to join a stream that flows."""
     back = size(seat.read_back)
     said = f"within {seat.name}: on joining it read back {back} of frames to know where the plants stood"
@@ -193,7 +193,7 @@ def _joining(seat: Seat) -> str:
     return f"{said}; {seat.early:,} events came before publishers knew of it, each within the wider bound it carried."
 
 
-def _comparison(landing: Landing) -> str:
+def _comparison(landing: TableView) -> str:
     """The table beside a subscriber."""
     if landing.problem:
         return f"Spark: {landing.problem}"
@@ -211,7 +211,7 @@ def _table(title: str, columns: tuple[str, ...]) -> Table:
     return table
 
 
-def _seat_cells(seat: Seat) -> tuple[str, ...]:
+def _seat_cells(seat: SubscriberView) -> tuple[str, ...]:
     if not seat.joined:
         return (seat.name, f"{seat.joins_at:.0f} s on")
     row = seat.row
@@ -230,7 +230,7 @@ def _seat_cells(seat: Seat) -> tuple[str, ...]:
     )
 
 
-def _channel_cells(channel: Channel) -> tuple[str, ...]:
+def _channel_cells(channel: ChannelView) -> tuple[str, ...]:
     row = channel.row
     asks = (channel.name, f"{channel.subscribers}")
     if not row.frames:
@@ -247,7 +247,7 @@ def _channel_cells(channel: Channel) -> tuple[str, ...]:
     )
 
 
-def _landing_cells(landing: Landing) -> tuple[str, ...]:
+def _landing_cells(landing: TableView) -> tuple[str, ...]:
     compared = landing.heard is not None
     return (
         landing.row.class_,
@@ -261,7 +261,7 @@ def _landing_cells(landing: Landing) -> tuple[str, ...]:
     )
 
 
-def facts(view: View) -> dict[str, Any]:
+def facts(view: DemoView) -> dict[str, Any]:
     """All that the tables say, and what they leave out for want of room."""
     return {
         "seconds": view.elapsed,
@@ -275,7 +275,7 @@ def facts(view: View) -> dict[str, Any]:
     }
 
 
-def _seat(seat: Seat) -> dict[str, Any]:
+def _seat(seat: SubscriberView) -> dict[str, Any]:
     row = seat.row
     return {
         "class": seat.name,
@@ -306,7 +306,7 @@ def _translating(translating: Translating) -> dict[str, Any]:
     }
 
 
-def _channel(channel: Channel) -> dict[str, Any]:
+def _channel(channel: ChannelView) -> dict[str, Any]:
     row = channel.row
     return {
         "class": channel.name,
@@ -325,7 +325,7 @@ def _phase(phase: Phase) -> dict[str, Any]:
     return {"in_force": phase.in_force, **{name: getattr(row, name) for name in counters}}
 
 
-def _landing(landing: Landing) -> dict[str, Any]:
+def _landing(landing: TableView) -> dict[str, Any]:
     told = ("rows", "equal", "heard", "published", "differing", "bytes_read", "first", "seconds", "problem")
     counters = ("link_bytes", "stored_bytes")
     return {

@@ -8,7 +8,7 @@ import typer
 
 from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, UrlOption, identified
 from thinwire.cli.dict_output import show_checked, show_decisions, show_listed, show_one
-from thinwire.cli.dict_store import check, described, listed, told
+from thinwire.cli.dict_store import check, described, list_decisions, listed
 from thinwire.cli.dict_train import train
 from thinwire.cli.main import PEER_FAULT
 from thinwire.cli.output import JsonOption, Output
@@ -78,7 +78,7 @@ def why(
     \b
     thinwire dict why building.rooms
     """
-    show_decisions(Output(json), topic, run(told(Access(to, who), topic)))
+    show_decisions(Output(json), topic, run(list_decisions(Access(to, who), topic)))
 
 
 @dictionaries.command()

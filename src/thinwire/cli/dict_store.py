@@ -19,10 +19,10 @@ from thinwire.dictionaries.dictionary import MAX_CONTENT
 from thinwire.dictionaries.dictionary_transfer import cost
 from thinwire.errors import BrokerUnavailable, ConfigError, CorruptDictionary, PeerFault, UnknownLog, UnknownTopic
 from thinwire.topics.dictionary_documents import (
+    ActiveDictionaries,
     Decision,
-    InUse,
-    Kept,
-    Said,
+    DictionaryReference,
+    StoredDictionaries,
     decode_decisions,
     in_use_key,
     kept_key,
@@ -48,7 +48,7 @@ class Listed:
     """
 
     topic: str
-    said: Said
+    said: DictionaryReference
     state: str
     dictionary: Dictionary | None
 
@@ -78,15 +78,15 @@ class Shelves:
     async def of(cls, broker: Broker) -> Shelves:
         return cls(await broker.bucket(DICTIONARIES))
 
-    async def in_use(self, topic: str | None) -> dict[str, InUse]:
+    async def in_use(self, topic: str | None) -> dict[str, ActiveDictionaries]:
         """What publishers may use, by topic."""
         found = await self._values(in_use_key(topic) if topic else "topic.>")
-        return {document.topic: document for document in map(InUse.decode, found.values())}
+        return {document.topic: document for document in map(ActiveDictionaries.decode, found.values())}
 
-    async def kept(self, topic: str | None = None) -> dict[str, Kept]:
+    async def kept(self, topic: str | None = None) -> dict[str, StoredDictionaries]:
         """What the store keeps, by topic."""
         found = await self._values(kept_key(topic) if topic else "kept.>")
-        return {document.topic: document for document in map(Kept.decode, found.values())}
+        return {document.topic: document for document in map(StoredDictionaries.decode, found.values())}
 
     async def decisions(self, topic: str) -> list[Decision]:
         """What was decided, the newest last."""
@@ -160,13 +160,13 @@ async def described(access: Access, which: str) -> Described:
         return await _described(shelves, found, kept)
 
 
-async def told(access: Access, topic: str) -> list[Decision]:
+async def list_decisions(access: Access, topic: str) -> list[Decision]:
     """The last decisions about a topic."""
     async with access.bus() as bus:
         return await (await Shelves.of(bus.broker)).decisions(topic)
 
 
-async def _described(shelves: Shelves, found: Dictionary, kept: Mapping[str, Kept]) -> Described:
+async def _described(shelves: Shelves, found: Dictionary, kept: Mapping[str, StoredDictionaries]) -> Described:
     hash = found.hash.hex()
     topics = tuple(sorted(name for name, one in kept.items() if hash in {said.hash for said in one.dictionaries}))
     lineage = _lineage(found, kept[topics[0]] if topics else None)
@@ -174,12 +174,14 @@ async def _described(shelves: Shelves, found: Dictionary, kept: Mapping[str, Kep
     return Described(found, cost(found), cost(found, parent) if parent else None, lineage, topics)
 
 
-def _lineage(found: Dictionary, kept: Kept | None) -> tuple[str, ...]:
+def _lineage(found: Dictionary, kept: StoredDictionaries | None) -> tuple[str, ...]:
     line = kept.lineage(found.hash.hex())[1:] if kept is not None else []
     return tuple(line or ([found.parent.hex()] if found.parent else []))[:MAX_LINE]
 
 
-def _states(used: InUse | None, kept: Kept | None, now: float) -> list[tuple[Said, str]]:
+def _states(
+    used: ActiveDictionaries | None, kept: StoredDictionaries | None, now: float
+) -> list[tuple[DictionaryReference, str]]:
     """The dictionaries of a topic, the newest first."""
     ready = {said.hash: said for said in used.dictionaries} if used is not None else {}
     every = {said.hash: said for said in kept.dictionaries} if kept is not None else {}
@@ -188,7 +190,7 @@ def _states(used: InUse | None, kept: Kept | None, now: float) -> list[tuple[Sai
     return [(said, _state(said, best, said.hash in ready and said.expires > now)) for said in newest_first]
 
 
-def _state(said: Said, best: Said | None, ready: bool) -> str:
+def _state(said: DictionaryReference, best: DictionaryReference | None, ready: bool) -> str:
     if best is not None and said.hash == best.hash:
         return "used"
     return "ready" if ready else "kept"

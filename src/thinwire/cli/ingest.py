@@ -31,7 +31,7 @@ from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from thinwire.spark.jobs.ingest import Ingested
-    from thinwire.spark.jobs.stream_progress import Progress, Tell
+    from thinwire.spark.jobs.stream_progress import JobProgress, Tell
 
 TopicsArgument = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Such as building.rooms.")]
 TableOption = Annotated[str, typer.Option("--to", metavar="TABLE", help="A folder, or a place such as s3a://...")]
@@ -149,12 +149,12 @@ def _interruptible() -> Iterator[Event]:
     stop = Event()
     before = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)}
 
-    def heard(number: int, _: Any) -> None:
+    def on_signal(number: int, _: Any) -> None:
         stop.set()
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.default_int_handler)
 
     for sign in before:
-        signal.signal(sign, heard)
+        signal.signal(sign, on_signal)
     try:
         yield stop
     finally:
@@ -171,12 +171,12 @@ def _line() -> Iterator[Tell]:
         return
     with console.status("waiting for events") as status:
 
-        def tell(progress: Progress) -> None:
+        def print_progress(progress: JobProgress) -> None:
             status.update(
                 f"{progress.rows:,} rows in {progress.batches:,} batches, {progress.behind:,} messages to come"
             )
 
-        yield tell
+        yield print_progress
 
 
 def _show(output: Output, table: str, landed: Ingested) -> None:

@@ -41,7 +41,7 @@ from thinwire.edge import Controller, EdgeTopic, apply, teach
 from thinwire.edge.assignment import Where, current, present, proposed
 from thinwire.edge.edge_host import TERM
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, Plan, Rising, Seat, Topic, propose, tightened
+from thinwire.placement import Host, HostAssignment, PlacementPlan, Rising, TopicLoad, propose, tightened
 from thinwire.placement.calibration import Calibration, calibrate
 from thinwire.placement.explanation import explain
 
@@ -109,7 +109,7 @@ async def opened(access: Access, stack: AsyncExitStack) -> Broker:
 
 async def _applied(
     access: Access, topics: list[EdgeTopic], model: Rising, k: int, dry_run: bool
-) -> tuple[Where, Where, Plan | None]:
+) -> tuple[Where, Where, PlacementPlan | None]:
     async with AsyncExitStack() as stack:
         hub = await opened(access, stack)
         hosts, before = await present(hub, TERM), dict((await current(hub)).hosts)
@@ -127,7 +127,7 @@ async def _controlled(output: Output, access: Access, model: Rising, k: int, sav
             await asyncio.create_task(controller.run())
 
 
-def _facts(plan: Plan | None) -> dict[str, Any]:
+def _facts(plan: PlacementPlan | None) -> dict[str, Any]:
     return {} if plan is None else {"lower_bound": plan.lower_bound, "gap": plan.gap, "complete": plan.complete}
 
 
@@ -285,7 +285,7 @@ def propose_(
     harder = tightened(wanted, kinds, judge, k)
     by_name = {topic.name: topic for topic in wanted}
     output.table("placement", COLUMNS, [row for seat in plan.seats for row in _rows_place(seat, by_name)])
-    _tell(output, plan, judge, harder)
+    _print_plan(output, plan, judge, harder)
     output.document(_document(plan, judge, harder))
 
 
@@ -329,12 +329,12 @@ def read_promise(text: str) -> float:
 
 def _read(
     topics: Path, hosts: Path, host: list[str] | None, promise: str, model: Path | None
-) -> tuple[list[Topic], list[Host], Rising]:
+) -> tuple[list[TopicLoad], list[Host], Rising]:
     wanted = read_topics(topics, read_promise(promise))
     return wanted, named(read_hosts(hosts), host or []), read_model(model)
 
 
-def _rows_place(seat: Seat, topics: dict[str, Topic]) -> list[tuple[Any, ...]]:
+def _rows_place(seat: HostAssignment, topics: dict[str, TopicLoad]) -> list[tuple[Any, ...]]:
     rows = []
     for name, p90, bound in zip(seat.topics, seat.p90, seat.bounds, strict=True):
         topic = topics[name]
@@ -343,7 +343,7 @@ def _rows_place(seat: Seat, topics: dict[str, Topic]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _tell(output: Output, plan: Plan, model: Rising, harder: dict[float, int | None]) -> None:
+def _print_plan(output: Output, plan: PlacementPlan, model: Rising, harder: dict[float, int | None]) -> None:
     proof = "the fewest that the model allows" if plan.gap == 0 else f"{plan.gap} more than the lower bound"
     output.note(f"{len(plan.seats)} hosts, lower bound {plan.lower_bound}: {proof}.")
     for share, count in harder.items():
@@ -353,7 +353,7 @@ def _tell(output: Output, plan: Plan, model: Rising, harder: dict[float, int | N
     output.note(f"margin: {100 * model.margin.kept:g} % of runs stay below. Model: {origin or 'of unknown origin'}.")
 
 
-def _document(plan: Plan, model: Rising, harder: dict[float, int | None]) -> dict[str, Any]:
+def _document(plan: PlacementPlan, model: Rising, harder: dict[float, int | None]) -> dict[str, Any]:
     seats = [
         {"host": seat.host, "kind": seat.kind.name, "topics": seat.topics, "p90": seat.p90, "bounds": seat.bounds}
         for seat in plan.seats

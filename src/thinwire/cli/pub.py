@@ -28,9 +28,9 @@ from thinwire.cli.connection_options import (
 )
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.pub_input import Feed, Intake, Summary, settle_schema
+from thinwire.cli.pub_input import EventInput, PublishOptions, PublishSummary, resolve_input_schema
 from thinwire.cli.terminal import Interruptible, run, status
-from thinwire.client.publisher import TopicPublisher
+from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError
 from thinwire.topics.topic_plan import load_plan
 
@@ -95,7 +95,7 @@ def pub(
         raise ConfigError("give --schema or --infer, not both", schema=str(schema))
     if plan is not None and (infer or schema is not None):
         raise ConfigError("the plan has the schema: leave out --schema and --infer, or --plan", plan=str(plan))
-    feed = Feed(
+    feed = PublishOptions(
         topic=topic,
         schema=read_schema(schema),
         plan=load_plan(plan).topic(topic) if plan is not None else None,
@@ -111,7 +111,7 @@ def pub(
     )
     output = Output(json)
     with _opened(file) as descriptor:
-        intake = Intake(descriptor, complain=_complain)
+        intake = EventInput(descriptor, complain=_complain)
         interrupted, summary = run(_publish(feed, intake, Access(to, who)))
     _show(output, summary)
     if interrupted:
@@ -133,10 +133,10 @@ def _opened(file: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-async def _publish(feed: Feed, intake: Intake, access: Access) -> tuple[bool, Summary]:
+async def _publish(feed: PublishOptions, intake: EventInput, access: Access) -> tuple[bool, PublishSummary]:
     """Publish it all. Was it interrupted, and what came of it?"""
     async with access.bus(feed.name) as bus:
-        settled = await settle_schema(bus, feed, intake, _say)
+        settled = await resolve_input_schema(bus, feed, intake, _print_line)
         publisher = bus.publisher(
             feed.topic,
             name=feed.name,
@@ -150,11 +150,11 @@ async def _publish(feed: Feed, intake: Intake, access: Access) -> tuple[bool, Su
             with Interruptible() as ending, shown:
                 await _pour(intake, out, feed.rate)
             await out.flush()
-            summary = Summary.of(intake, out, feed.topic)
+            summary = PublishSummary.of(intake, out, feed.topic)
     return ending.interrupted, summary
 
 
-async def _pour(intake: Intake, out: TopicPublisher, rate: float | None) -> None:
+async def _pour(intake: EventInput, out: Publisher, rate: float | None) -> None:
     loop = asyncio.get_running_loop()
     begin = loop.time()
     async for number, event, size in intake:
@@ -163,7 +163,7 @@ async def _pour(intake: Intake, out: TopicPublisher, rate: float | None) -> None
         await intake.offer(out, number, event, size)
 
 
-def _show(output: Output, summary: Summary) -> None:
+def _show(output: Output, summary: PublishSummary) -> None:
     facts = summary.facts()
     output.table(f"published to {summary.topic}", ("what", "value"), facts.items())
     if summary.unheard:
@@ -175,5 +175,5 @@ def _complain(number: int, reason: str) -> None:
     print(f"line {number}: {reason}", file=sys.stderr)
 
 
-def _say(sentence: str) -> None:
+def _print_line(sentence: str) -> None:
     print(f"thinwire: {sentence}", file=sys.stderr)

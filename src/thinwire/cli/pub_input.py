@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from thinwire.cli.connection_options import schema_of
 from thinwire.client.bus import Bus
-from thinwire.client.publisher import TopicPublisher
+from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError, EventRejected, PayloadTooLarge, SchemaError
 from thinwire.schema import Schema, infer
 from thinwire.topics.registry_client import open_registry, register_schema, topic_document
@@ -77,7 +77,7 @@ MAX_COMPLAINTS = 100
 
 
 @dataclass(frozen=True)
-class Feed:
+class PublishOptions:
     """What is published, and how; `infer`: from how many lines a schema is found, 0 for none; `plan`: as planned."""
 
     topic: str
@@ -101,7 +101,7 @@ class Feed:
         return planned if self.linger is None else {**planned, "linger": self.linger}
 
 
-class Read(NamedTuple):
+class InputEvent(NamedTuple):
     """An event with the number of its line and its size as compact JSON."""
 
     number: int
@@ -109,7 +109,7 @@ class Read(NamedTuple):
     size: int
 
 
-class Intake:
+class EventInput:
     """The events of a file of JSON lines, and what became of them.
 
     taken, rejected: events that were published, lines that were not; raw_bytes: the taken ones as compact JSON
@@ -119,9 +119,9 @@ class Intake:
         self.taken = self.rejected = self.raw_bytes = 0
         self._complain = complain
         self._source = self._read(descriptor)
-        self._sampled: list[Read] = []
+        self._sampled: list[InputEvent] = []
 
-    async def __aiter__(self) -> AsyncIterator[Read]:
+    async def __aiter__(self) -> AsyncIterator[InputEvent]:
         for read in self._sampled:
             yield read
         self._sampled.clear()
@@ -134,7 +134,7 @@ class Intake:
             self._sampled.append(read)
         return [read.event for read in self._sampled]
 
-    async def offer(self, out: TopicPublisher, number: int, event: dict[str, Any], size: int) -> None:
+    async def offer(self, out: Publisher, number: int, event: dict[str, Any], size: int) -> None:
         """Publish one event; a refused one is reported, and the client keeps it as a dead letter."""
         try:
             await out.publish(event)
@@ -152,7 +152,7 @@ class Intake:
         if self.rejected == MAX_COMPLAINTS:
             self._complain(number, "further bad lines are counted, not shown")
 
-    async def _read(self, descriptor: int) -> AsyncIterator[Read]:
+    async def _read(self, descriptor: int) -> AsyncIterator[InputEvent]:
         number = 0
         async for some in lines(descriptor):
             for line in some:
@@ -162,7 +162,7 @@ class Intake:
                     yield read
             await asyncio.sleep(0)  # publishing seldom waits: what was published shall leave meanwhile
 
-    def _parse(self, number: int, line: bytes) -> Read | None:
+    def _parse(self, number: int, line: bytes) -> InputEvent | None:
         if not line.strip():
             return None
         try:
@@ -174,11 +174,11 @@ class Intake:
             self.refuse(number, f"not an object but {type(event).__name__}: one JSON object a line makes an event")
             return None
         compact = json.dumps(event, separators=(",", ":"), ensure_ascii=False)
-        return Read(number, event, len(compact.encode(errors="replace")))
+        return InputEvent(number, event, len(compact.encode(errors="replace")))
 
 
 @dataclass(frozen=True)
-class Summary:
+class PublishSummary:
     """What a run of `pub` came to; `unheard`: nobody wanted it, so nothing left."""
 
     topic: str
@@ -192,7 +192,7 @@ class Summary:
     unheard: bool
 
     @classmethod
-    def of(cls, intake: Intake, out: TopicPublisher, topic: str) -> Summary:
+    def of(cls, intake: EventInput, out: Publisher, topic: str) -> PublishSummary:
         """The counts of an intake and of the publisher it went through."""
         counts = out.counts
         return cls(
@@ -218,7 +218,9 @@ class Summary:
         return {**shown, "saved": self.saved}
 
 
-async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str], None]) -> Schema:
+async def resolve_input_schema(
+    bus: Bus, feed: PublishOptions, intake: EventInput, say: Callable[[str], None]
+) -> Schema:
     """The schema to publish under; registers what has to be."""
     present = await topic_document(await open_registry(bus.broker), feed.topic)
     if feed.plan is not None:
@@ -239,7 +241,7 @@ async def settle_schema(bus: Bus, feed: Feed, intake: Intake, say: Callable[[str
     return schema
 
 
-async def _planned(bus: Bus, feed: Feed, plan: TopicPlan, say: Callable[[str], None]) -> Schema:
+async def _planned(bus: Bus, feed: PublishOptions, plan: TopicPlan, say: Callable[[str], None]) -> Schema:
     """Register the topic as the plan has it."""
     settings = replace(plan.settings, retain=True) if feed.retain else plan.settings
     await register_schema(await open_registry(bus.broker), plan.schema, settings)
@@ -248,7 +250,7 @@ async def _planned(bus: Bus, feed: Feed, plan: TopicPlan, say: Callable[[str], N
     return plan.schema
 
 
-async def _inferred(feed: Feed, intake: Intake) -> Schema:
+async def _inferred(feed: PublishOptions, intake: EventInput) -> Schema:
     sample = await intake.sample(feed.infer)
     if not sample:
         raise SchemaError("there is no event to infer a schema from", topic=feed.topic)

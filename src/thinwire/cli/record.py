@@ -23,7 +23,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.terminal import Interruptible, run, status
 from thinwire.errors import ConfigError
 from thinwire.topics.names import publisher_in, topic_of
-from thinwire.topics.recorder import Copied, Recorder, Start, open_logs
+from thinwire.topics.recorder import Recorder, RecordingResult, Start, open_logs
 
 RECORDED_COLUMNS = ("topic", "first", "last", "messages", "bytes", "publishers", "begins", "ends", "gaps")
 
@@ -39,7 +39,7 @@ def show_info(output: Output, path: Path, *, check: bool) -> None:
     )
     output.table("documents", ("bucket", "documents"), documents.items())
     for row in logs:
-        _tell_flaws(output, row)
+        _print_flaws(output, row)
     if checked is not None:
         output.note(f"All {checked:,} messages were read, and are as they were written.")
     output.document({"path": str(path), "logs": logs, "documents": documents, "checked": checked})
@@ -68,7 +68,7 @@ def _read_through(recording: Recording, log: str) -> int:
     return sum(len(block.offsets) for block in recording.read_blocks(log, span.first, span.last))
 
 
-def _tell_flaws(output: Output, row: dict[str, Any]) -> None:
+def _print_flaws(output: Output, row: dict[str, Any]) -> None:
     for first, last in row["gaps"]:
         output.note(f"{row['topic']}: offsets {first:,} to {last:,} were no longer in the log.")
     for cut in row["cuts"]:
@@ -161,12 +161,12 @@ class _Wanted(NamedTuple):
     checkpoints: bool
 
 
-async def _record(wanted: _Wanted, access: Access) -> tuple[bool, Mapping[str, Copied], int]:
+async def _record(wanted: _Wanted, access: Access) -> tuple[bool, Mapping[str, RecordingResult], int]:
     """Record until enough. Was it interrupted, what was copied, how many bytes were written?"""
     async with access.bus() as bus:
         await open_logs(bus.broker, wanted.topics)  # before there is a folder: an unknown topic leaves none
         with RecordingWriter(wanted.to) as out:
-            recorder = Recorder(bus.broker, out, wanted.topics, checkpoints=wanted.checkpoints, tell=_tell)
+            recorder = Recorder(bus.broker, out, wanted.topics, checkpoints=wanted.checkpoints, tell=_print_line)
             await recorder.open(wanted.start)
             shown = status(lambda: _progress(recorder.copied), "waiting for messages")
             with Interruptible() as ending, shown, suppress(TimeoutError):
@@ -176,13 +176,13 @@ async def _record(wanted: _Wanted, access: Access) -> tuple[bool, Mapping[str, C
     return ending.interrupted, recorder.copied, out.written
 
 
-def _progress(copied: Mapping[str, Copied]) -> str:
+def _progress(copied: Mapping[str, RecordingResult]) -> str:
     messages, behind = sum(one.messages for one in copied.values()), sum(one.behind for one in copied.values())
     size = sum(one.bytes for one in copied.values())
     return f"{messages:,} messages, {size / 1e6:,.1f} MB, {behind:,} to come"
 
 
-def _show(output: Output, to: Path, copied: Mapping[str, Copied], written: int) -> None:
+def _show(output: Output, to: Path, copied: Mapping[str, RecordingResult], written: int) -> None:
     rows = [
         (one.topic, one.messages, one.bytes, one.since, one.last, len(one.gaps), one.behind) for one in copied.values()
     ]
@@ -191,5 +191,5 @@ def _show(output: Output, to: Path, copied: Mapping[str, Copied], written: int) 
     output.document({"path": str(to), "written": written, "topics": topics})
 
 
-def _tell(sentence: str) -> None:
+def _print_line(sentence: str) -> None:
     print(f"thinwire: {sentence}", file=sys.stderr)

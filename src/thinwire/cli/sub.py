@@ -31,7 +31,7 @@ from thinwire.cli.connection_options import (
     tolerances,
 )
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.sub_report import Promises, in_words
+from thinwire.cli.sub_report import Promises, describe_notice
 from thinwire.cli.terminal import Interruptible, run
 from thinwire.client.notices import Notice
 from thinwire.client.subscription import Subscription
@@ -47,7 +47,7 @@ class Emit(StrEnum):
     CHANGES = "changes"
 
 
-class Cadence(StrEnum):
+class PrintMode(StrEnum):
     """When events are printed."""
 
     EVENT = "event"
@@ -67,7 +67,7 @@ WhereOption = Annotated[
 ]
 EmitOption = Annotated[Emit, typer.Option("--emit", help="All events, or those in which a value left its tolerance.")]
 CadenceOption = Annotated[
-    Cadence, typer.Option("--cadence", help="As they come, or every second also what is expected of silent sources.")
+    PrintMode, typer.Option("--cadence", help="As they come, or every second also what is expected of silent sources.")
 ]
 DurableOption = Annotated[
     str | None, typer.Option("--durable", metavar="NAME", help="Go on under this name where it stopped the last time.")
@@ -102,7 +102,7 @@ def sub(
     sources: SourcesOption = None,
     where: WhereOption = None,
     emit: EmitOption = Emit.ALL,
-    cadence: CadenceOption = Cadence.EVENT,
+    cadence: CadenceOption = PrintMode.EVENT,
     durable: DurableOption = None,
     start: StartOption = "latest",
     exact: ExactOption = None,
@@ -164,7 +164,7 @@ async def _subscribe(
     async with access.bus() as bus:
         known = asking["schema"] or await schema_of(bus, topic)
         asking["sources"] = chosen_sources(known, sources)
-        on_notice = report.note if report is not None else _tell
+        on_notice = report.note if report is not None else _print_notice
         async with bus.subscribe(topic, **asking, on_notice=on_notice) as events:
             with Interruptible() as ending:
                 try:
@@ -185,7 +185,7 @@ class _Report:
         self._json = json
 
     def note(self, notice: Notice) -> None:
-        _tell(notice)
+        _print_notice(notice)
         if isinstance(notice, Audit):
             self.promises.note(notice)
 
@@ -241,7 +241,7 @@ def with_bounds(event: Event) -> dict[str, Any]:
     return {**event, **about, **({"_provisional": True} if event.provisional else {})}
 
 
-def _tell(notice: Notice) -> None:
-    words = in_words(notice)
+def _print_notice(notice: Notice) -> None:
+    words = describe_notice(notice)
     if words:
         print(f"thinwire: {words}", file=sys.stderr)

@@ -1,8 +1,8 @@
 """What a subscriber is told beside events, in words for people.
 
->>> in_words(Missed("p1", ("T1",), 3, 7, "gap"))
+>>> describe_notice(EventsMissed("p1", ("T1",), 3, 7, "gap"))
 'events 3 to 7 of T1 from publisher p1 are missing: messages of the log were lost or are no longer kept'
->>> in_words(Coarser("p1", "temperature", 1.0, 0.5))
+>>> describe_notice(BoundExceeded("p1", "temperature", 1.0, 0.5))
 'temperature from publisher p1 may be off by 1 where 0.5 was asked, until the publisher follows'
 
 What was promised to a subscriber, against what audits found: now and then an event travels exactly as well.
@@ -11,7 +11,7 @@ What was promised to a subscriber, against what audits found: now and then an ev
 >>> promises.note(Audit("p1", ("T1",), 7, {"t": 0.25}, {"t": 0.5}, {"t": 205}))
 >>> promises.note(Audit("p1", ("T1",), 9, {"t": 0.75}, {"t": 0.5}, {"t": 212}))
 >>> promises.rows({"t": 0.5})
-[Row(property='t', tolerance=0.5, bound=0.5, audits=2, largest=0.75, p99=0.75, broken=1)]
+[PropertyRow(property='t', tolerance=0.5, bound=0.5, audits=2, largest=0.75, p99=0.75, broken=1)]
 """
 
 from __future__ import annotations
@@ -21,8 +21,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from thinwire.cli.output import Output
-from thinwire.client.notices import Away, Coarser, Gone, Notice, Skewed, Unreadable, Unserved
-from thinwire.codec import Audit, Missed
+from thinwire.client.notices import (
+    BoundExceeded,
+    BrokerUnreachable,
+    ClockSkew,
+    MessageUnreadable,
+    Notice,
+    NoTranslator,
+    PublisherLost,
+)
+from thinwire.codec import Audit, EventsMissed
 from thinwire.ledger.histogram import Histogram
 from thinwire.ledger.row import Deviation
 
@@ -37,29 +45,29 @@ _REASONS = {
 }
 
 
-def in_words(notice: Notice) -> str:
+def describe_notice(notice: Notice) -> str:
     """One line; nothing for what only programs want to know."""
-    if isinstance(notice, Missed):
+    if isinstance(notice, EventsMissed):
         return _missed(notice)
-    if isinstance(notice, Coarser):
+    if isinstance(notice, BoundExceeded):
         off = "by an amount nobody promises" if notice.bound is None else f"by {notice.bound:g}"
         place = f"{notice.property} from publisher {notice.publisher}"
         return f"{place} may be off {off} where {notice.tolerance:g} was asked, until the publisher follows"
-    if isinstance(notice, Skewed):
+    if isinstance(notice, ClockSkew):
         return f"the clock of publisher {notice.publisher} is {notice.seconds:+.1f} s off the broker's: set it (NTP)"
-    if isinstance(notice, Unreadable):
+    if isinstance(notice, MessageUnreadable):
         return f"message {notice.offset} of publisher {notice.publisher} cannot be read: {notice.reason}"
-    if isinstance(notice, Away):
+    if isinstance(notice, BrokerUnreachable):
         return f"the broker has not been reached for {notice.seconds:.0f} s; reading goes on when it is back"
-    if isinstance(notice, Unserved):
+    if isinstance(notice, NoTranslator):
         return notice.reason
-    if isinstance(notice, Gone):
+    if isinstance(notice, PublisherLost):
         who = f"publisher {notice.publisher} of {notice.topic}"
         return f"{who} has not been heard for {notice.seconds:.0f} s; its values stay, and it is not waited for"
     return ""
 
 
-def _missed(notice: Missed) -> str:
+def _missed(notice: EventsMissed) -> str:
     if not notice.publisher:
         return f"events that were due to this subscription are missing: {_REASONS.get(notice.reason, notice.reason)}"
     source = "every source" if notice.source is None else ", ".join(map(str, notice.source)) or "its only source"
@@ -67,7 +75,7 @@ def _missed(notice: Missed) -> str:
     return f"{_ordinals(notice)} of {source} from publisher {notice.publisher} are missing: {reason}"
 
 
-def _ordinals(notice: Missed) -> str:
+def _ordinals(notice: EventsMissed) -> str:
     if notice.first is None or notice.last is None:
         return "some events"
     return f"events {notice.first} to {notice.last}"
@@ -77,7 +85,7 @@ COLUMNS = ["property", "asked", "promised", "audits", "largest error", "p99", "b
 _NONE = "no audits came: they travel on topics that are registered with audit_every=N, one in N events"
 
 
-class Row(NamedTuple):
+class PropertyRow(NamedTuple):
     """One property: what was asked and promised at most, and how far off it was found.
 
     bound: the widest that was promised, None where an event came without a promise
@@ -127,10 +135,10 @@ class Promises:
         for name, error in audit.errors.items():
             self._found.setdefault(name, _Found()).note(error, audit.bound.get(name))
 
-    def rows(self, tolerances: Mapping[str, float]) -> list[Row]:
+    def rows(self, tolerances: Mapping[str, float]) -> list[PropertyRow]:
         """What was found of every property that was asked for."""
         return [
-            Row(
+            PropertyRow(
                 name,
                 tolerances[name],
                 found.bound if found.promised else None,

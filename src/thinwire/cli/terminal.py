@@ -29,19 +29,19 @@ def run(work: Coroutine[Any, Any, T], *, patience: float = CLOSING) -> T:
     """
     logging.basicConfig(format="thinwire: %(message)s", level=logging.WARNING)
     try:
-        return asyncio.run(_until_told(work, patience))
+        return asyncio.run(_run_until_stopped(work, patience))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
 
-async def _until_told(work: Coroutine[Any, Any, T], patience: float) -> T:
+async def _run_until_stopped(work: Coroutine[Any, Any, T], patience: float) -> T:
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     ending = _Ending(task, patience)
     # a shell lets what it starts in the background ignore Ctrl-C, and means it
     heeded = [sign for sign in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(sign) is not signal.SIG_IGN]
     for sign in heeded:
-        loop.add_signal_handler(sign, ending.tell)
+        loop.add_signal_handler(sign, ending.request_stop)
     try:
         return await work
     finally:
@@ -58,7 +58,7 @@ class _Ending:
         self._patience = patience
         self._timer: asyncio.TimerHandle | None = None
 
-    def tell(self) -> None:
+    def request_stop(self) -> None:
         if self._timer is not None:
             self._insist()
             return

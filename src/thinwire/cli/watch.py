@@ -12,10 +12,10 @@ import typer
 
 from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, UrlOption, identified, read_start
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.sub_report import in_words
+from thinwire.cli.sub_report import describe_notice
 from thinwire.cli.terminal import Interruptible, run
 from thinwire.client.notices import Notice
-from thinwire.client.watch import Hits
+from thinwire.client.watch import Watch
 from thinwire.client.watch_hit import Hit
 from thinwire.errors import ConfigError
 from thinwire.filters.composite import parse
@@ -82,9 +82,9 @@ async def _watch(
     expression: str, asking: dict[str, Any], access: Access, printer: _Printer, seconds: float | None
 ) -> bool:
     """Print until enough; was it interrupted?"""
-    async with access.bus() as bus, bus.watch(expression, **asking, on_notice=_tell) as hits:
+    async with access.bus() as bus, bus.watch(expression, **asking, on_notice=_print_notice) as hits:
         # the first time on a machine that takes a while, and what was published meanwhile is not told
-        _say(f"watching {hits.expression}")
+        _print_line(f"watching {hits.expression}")
         with Interruptible() as ending:
             try:
                 async with asyncio.timeout(seconds):
@@ -101,7 +101,7 @@ class _Printer:
         self.count = count
         self.json = json
 
-    async def print_all(self, hits: Hits) -> None:
+    async def print_all(self, hits: Watch) -> None:
         printed = 0
         async for hit in hits:
             print(json_text.dumps(as_document(hit), ensure_ascii=False) if self.json else in_line(hit), flush=True)
@@ -149,11 +149,11 @@ def _start(text: str) -> Any:
     return start
 
 
-def _tell(notice: Notice) -> None:
-    words = in_words(notice)
+def _print_notice(notice: Notice) -> None:
+    words = describe_notice(notice)
     if words:
-        _say(words)
+        _print_line(words)
 
 
-def _say(words: str) -> None:
+def _print_line(words: str) -> None:
     print(f"thinwire: {words}", file=sys.stderr, flush=True)

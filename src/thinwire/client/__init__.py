@@ -6,36 +6,44 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.client.bus import Bus, connect
-    from thinwire.client.notices import Away, Coarser, Gone, Notice, Skewed, Unreadable, Unserved
-    from thinwire.client.publisher import TopicPublisher
+    from thinwire.client.notices import (
+        BoundExceeded,
+        BrokerUnreachable,
+        ClockSkew,
+        MessageUnreadable,
+        Notice,
+        NoTranslator,
+        PublisherLost,
+    )
+    from thinwire.client.publisher import Publisher
     from thinwire.client.subscription import Subscription
-    from thinwire.client.watch import Hits
+    from thinwire.client.watch import Watch
     from thinwire.client.watch_hit import Hit
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "bus": "Bus connect",
-            "notices": "Away Coarser Gone Notice Skewed Unreadable Unserved",
-            "publisher": "TopicPublisher",
+            "notices": "BoundExceeded BrokerUnreachable ClockSkew MessageUnreadable NoTranslator Notice PublisherLost",
+            "publisher": "Publisher",
             "subscription": "Subscription",
-            "watch": "Hits",
+            "watch": "Watch",
             "watch_hit": "Hit",
         },
     )
 
 __all__ = [
-    "Away",
+    "BoundExceeded",
+    "BrokerUnreachable",
     "Bus",
-    "Coarser",
-    "Gone",
+    "ClockSkew",
     "Hit",
-    "Hits",
+    "MessageUnreadable",
+    "NoTranslator",
     "Notice",
-    "Skewed",
+    "Publisher",
+    "PublisherLost",
     "Subscription",
-    "TopicPublisher",
-    "Unreadable",
-    "Unserved",
+    "Watch",
     "connect",
 ]

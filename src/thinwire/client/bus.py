@@ -18,31 +18,31 @@ from thinwire.brokers.broker_url import read_url
 from thinwire.brokers.protocol import Broker, Bucket
 from thinwire.client.event_rejection import carries_payloads
 from thinwire.client.local_services import open_broker, run_services
-from thinwire.client.publisher import MAX_PENDING, TopicPublisher
+from thinwire.client.publisher import MAX_PENDING, Publisher
 from thinwire.client.served_watch import CURSOR, forget_watcher, watch_options
 from thinwire.client.subscription import OnNotice, Subscription
 from thinwire.client.subscription_request import Start, asked
-from thinwire.client.watch import Hits
+from thinwire.client.watch import Watch
 from thinwire.clock import Clock, WallClock
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.demand import Tolerance
 from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed, UnknownTopic
 from thinwire.filters.composite.feed_sequencer import LatePolicy
 from thinwire.schema import Schema, opaque
-from thinwire.topics.names import CURSORS, REGISTRY, WATCHES, check_topic, check_word
+from thinwire.topics.names import CURSORS, REGISTRY, WATCHES, check_name_token, check_topic
 from thinwire.topics.registry_client import ping, register_schema, remove_subscription, topic_document
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.topic_documents import TopicDocument
 from thinwire.topics.topic_settings import Settings
 
-Part = TypeVar("Part", TopicPublisher, Subscription, Hits)
+Part = TypeVar("Part", Publisher, Subscription, Watch)
 
 
 class Connection:
     """Opened and closed with `async with`; what was made on it is closed with it, the latest first."""
 
     def __init__(self, url: str, *, name: str, services: bool, clock: Clock, options: Mapping[str, Any]) -> None:
-        self.name = check_word(name or f"c{secrets.token_hex(4)}", "name")
+        self.name = check_name_token(name or f"c{secrets.token_hex(4)}", "name")
         self.services = services
         self.clock = clock
         self._address = read_url(url)
@@ -50,7 +50,7 @@ class Connection:
         self._stack = AsyncExitStack()
         self._broker: Broker | None = None
         self._bucket: Bucket | None = None
-        self._parts: list[TopicPublisher | Subscription | Hits] = []
+        self._parts: list[Publisher | Subscription | Watch] = []
         self._made = 0
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ class Connection:
         problems: list[ThinwireError] = []
         for part in reversed(self._parts):
             try:
-                await (part.close() if isinstance(part, TopicPublisher) else part.close(failed=failed))
+                await (part.close() if isinstance(part, Publisher) else part.close(failed=failed))
             except ThinwireError as problem:  # the others must be closed all the same
                 problems.append(problem)
         self._parts.clear()
@@ -129,7 +129,9 @@ class TopicFinder:
         check_topic(schema.name)
         return await register_schema(self._registry, schema, Settings(**settings) if settings else None)
 
-    async def find(self, name: str, schema: Schema | None, *, register: bool, dictionaries: bool = False) -> Topic:
+    async def find(
+        self, name: str, schema: Schema | None, *, register: bool, dictionaries: bool = False
+    ) -> TopicMetadata:
         """What there is of a topic; a new one may be registered, with dictionaries where its publisher wants them."""
         fresh = await topic_document(self._registry, check_topic(name)) is None
         settings = {"dictionaries": True} if fresh and dictionaries else {}
@@ -137,16 +139,16 @@ class TopicFinder:
             return await self._find_payloads(name, register=register, **settings)
         if register and schema is not None and await self.served():
             await self.register(schema, **settings)
-        return await Topic.find(self._broker, self._registry, name, schema)
+        return await TopicMetadata.find(self._broker, self._registry, name, schema)
 
-    async def _find_payloads(self, name: str, *, register: bool, **settings: Any) -> Topic:
+    async def _find_payloads(self, name: str, *, register: bool, **settings: Any) -> TopicMetadata:
         """A topic without a schema: what nobody was there to take is kept in the log all the same, for no state tells
         of it later."""
         if not register and not await carries_payloads(self._broker, name):
             raise UnknownTopic(topic=name)
         if register and await self.served():
             await self.register(opaque(name), retain=True, **settings)
-        return await Topic.find(self._broker, self._registry, name, opaque(name))
+        return await TopicMetadata.find(self._broker, self._registry, name, opaque(name))
 
 
 def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | None = None, **options: Any) -> Bus:
@@ -199,29 +201,29 @@ class Bus(Connection):
         schema: Schema | None = None,
         tolerance: Mapping[str, Tolerance] | None = None,
         default_tolerance: float = 0,
-        config: LinkConfig | None = None,
+        config: StreamConfig | None = None,
         linger: float = 0.005,
         max_batch: int = 65_536,
         max_pending: int = MAX_PENDING,
         recover: bool = False,
         dictionaries: bool | None = None,
-    ) -> TopicPublisher:
+    ) -> Publisher:
         """A publisher of a topic; use it with `async with`.
 
         name: its own among the publishers of the topic; a restarted one comes back under the same name
         schema: of a topic that is not registered; with a registry running, it is registered. Without one, a topic that
             nobody has registered takes bytes, whatever they mean: `await out.publish(b"...")`
         tolerance, default_tolerance, config: how far off values may be, where no registry decides
-        linger, max_batch, max_pending, recover, dictionaries: see `TopicPublisher`
+        linger, max_batch, max_pending, recover, dictionaries: see `Publisher`
         """
         demand = Demand(tolerance=dict(tolerance or {}), default_tolerance=default_tolerance)
-        made = TopicPublisher(
+        made = Publisher(
             lambda: self._topics.find(topic, schema, register=True, dictionaries=bool(dictionaries)),
             self.broker,
             self.clock,
             check_topic(topic),
-            config or LinkConfig(version=0, demand=demand),
-            name=check_word(name or self._fresh_name(), "name"),
+            config or StreamConfig(version=0, demand=demand),
+            name=check_name_token(name or self._fresh_name(), "name"),
             linger=linger,
             max_batch=max_batch,
             max_pending=max_pending,
@@ -266,7 +268,8 @@ class Bus(Connection):
             topic without one are bytes: `event["payload"]`
         ack_every: seconds between two notes of what a durable one has worked off, at most
         limit: messages read ahead, at most
-        on_notice: called with what is told beside events: `Missed`, `Coarser`, `Skewed`, `Unreadable`, `Unserved`,
+        on_notice: called with what is told beside events: `EventsMissed`, `BoundExceeded`, `ClockSkew`,
+        `MessageUnreadable`, `NoTranslator`,
             `Audit`, `Watermark`
         """
         wanted = asked(
@@ -278,7 +281,7 @@ class Bus(Connection):
             emit=emit,
             cadence=cadence,
             tick=tick,
-            durable=check_word(durable, "durable") if durable is not None else None,
+            durable=check_name_token(durable, "durable") if durable is not None else None,
             start=start,
             exact=exact,
         )
@@ -308,7 +311,7 @@ class Bus(Connection):
         ack_every: float = 0.2,
         limit: int = 256,
         on_notice: OnNotice | None = None,
-    ) -> Hits:
+    ) -> Watch:
         """Be told when quantities of several topics have moved: `async for hit in bus.watch("...")`.
 
         expression: `topic[source].property +- threshold`, joined by `and`, `or` and parentheses
@@ -319,14 +322,15 @@ class Bus(Connection):
         start: where a watch begins that is new: "latest", "earliest", or a datetime
         schemas: of topics that are not registered; such a watch is evaluated in this process
         ack_every, limit: as in `subscribe`; limit counts records of the watch's log
-        on_notice: called with what is told beside notifications: `Missed`, `Coarser`, `Unreadable`, `Gone`, `Unserved`
+        on_notice: called with what is told beside notifications: `EventsMissed`, `BoundExceeded`, `MessageUnreadable`,
+        `PublisherLost`, `NoTranslator`
         """
-        made = Hits(
+        made = Watch(
             self.broker,
             self.clock,
             expression,
             watch_options(max_delay, late_policy, start),
-            identity=check_word(durable, "durable") if durable is not None else f"h{secrets.token_hex(6)}",
+            identity=check_name_token(durable, "durable") if durable is not None else f"h{secrets.token_hex(6)}",
             durable=durable,
             schemas=schemas,
             ack_every=ack_every,
@@ -337,12 +341,12 @@ class Bus(Connection):
 
     async def forget_watch(self, durable: str) -> None:
         """End a durable watch for good: nobody evaluates it for this name any more, and its place is lost."""
-        await forget_watcher(await self.broker.bucket(WATCHES), check_word(durable, "durable"))
+        await forget_watcher(await self.broker.bucket(WATCHES), check_name_token(durable, "durable"))
         await (await self.broker.bucket(CURSORS)).delete(f"{CURSOR}.{durable}")
 
     async def forget(self, topic: str, durable: str) -> None:
         """End a durable subscription for good: nobody is asked for it any more, and its place is lost."""
-        await remove_subscription(self._registry, check_topic(topic), check_word(durable, "durable"))
+        await remove_subscription(self._registry, check_topic(topic), check_name_token(durable, "durable"))
         await (await self.broker.bucket(CURSORS)).delete(f"{topic}.{durable}")
 
     @property

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import aclosing, suppress
 
 from thinwire.brokers.protocol import Broker
-from thinwire.client.notices import Notice, Unserved
+from thinwire.client.notices import Notice, NoTranslator
 from thinwire.errors import BrokerUnavailable, NobodyAnswers, RegistryError, TransportError
 from thinwire.topics.channel_documents import ChannelDocument, channel_key
 from thinwire.topics.leases import translator_key
@@ -39,7 +39,7 @@ GIVE_UP = 10.0
 _log = logging.getLogger("thinwire.client")
 
 
-class Serving:
+class ChannelStatus:
     """What is known of how one class of a topic is served."""
 
     def __init__(self, broker: Broker, topic: str, class_id: str, tell: Callable[[Notice], None]) -> None:
@@ -77,10 +77,10 @@ class Serving:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
 
-    async def settle(self, *, needed: bool) -> None:
+    async def wait_until_known(self, *, needed: bool) -> None:
         """Wait until it is said how the class is served, if it needs a channel and somebody is there to say it."""
         if self.document is None and needed and await self._entries():
-            await self._hear()
+            await self._wait_for_document()
         if self.has_channel and await self.ask() is None:
             self._given_up = self.document.epoch if self.document is not None else 0
 
@@ -93,7 +93,7 @@ class Serving:
             return None
         return stored if isinstance(stored, int) else 0
 
-    def heard(self) -> None:
+    def on_channel_message(self) -> None:
         """The channel has said something."""
         self._ask_at, self._pause, self._unanswered = None, FIRST, None
 
@@ -116,7 +116,7 @@ class Serving:
             self._ask_at, self._pause, self._unanswered = now + self._pause, min(2 * self._pause, OFTEN), None
         return stored
 
-    async def look_again(self, now: float) -> None:
+    async def refresh(self, now: float) -> None:
         """Is a translator that was given up there after all?"""
         given_up = self.document is not None and self.document.state == "open" and not self.has_channel
         if given_up and now >= self._again_at and self._broker.connected:
@@ -130,7 +130,7 @@ class Serving:
         refused = document.reason if document is not None and document.state == "refused" else ""
         if refused and refused != self._refused:
             _log.warning("%s: %s", self._topic, refused)
-            self._tell(Unserved(refused))
+            self._tell(NoTranslator(refused))
         self._refused = refused
 
     def _give_up(self) -> None:
@@ -138,7 +138,7 @@ class Serving:
         self._given_up, self._ask_at, self._unanswered = self.document.epoch, None, None
         reason = "no translator answers: the log is read, nothing is lost, and no bandwidth is saved until one is back"
         _log.warning("%s: %s", self._topic, reason)
-        self._tell(Unserved(reason))
+        self._tell(NoTranslator(reason))
 
     async def _watch(self) -> None:
         try:
@@ -155,7 +155,7 @@ class Serving:
         finally:
             self._known.set()
 
-    async def _hear(self) -> None:
+    async def _wait_for_document(self) -> None:
         """Wait for word of the class, as long as a translator shows signs of life."""
         before = await self._entries()
         with suppress(TimeoutError):

@@ -11,9 +11,9 @@ import json
 from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket
-from thinwire.client.delivery_dedup import Last, Told
+from thinwire.client.delivery_dedup import DeliveredEvents, Last
 from thinwire.errors import Conflict, DurableTaken, RegistryError
-from thinwire.topics.log_position import Position, Positions
+from thinwire.topics.log_position import ChannelPosition, Positions
 from thinwire.topics.names import CURSORS
 
 
@@ -28,10 +28,10 @@ class ChannelPlace(NamedTuple):
     offset: int
     within: int
     since: int
-    positions: dict[str, Position]
+    positions: dict[str, ChannelPosition]
 
     @property
-    def told(self) -> Positions:
+    def all_positions(self) -> Positions:
         """The positions of all publishers."""
         return Positions(self.since, self.positions)
 
@@ -46,7 +46,7 @@ class Cursor(NamedTuple):
     offset: int
     within: int = 0
     channel: ChannelPlace | None = None
-    told: Told | None = None
+    told: DeliveredEvents | None = None
 
 
 class CursorKeeper:
@@ -118,7 +118,7 @@ def _decode(key: str, value: bytes) -> Cursor:
     try:
         document = json.loads(value)
         offset, within = _counts(document["offset"], document.get("within", 0))
-        return Cursor(offset, within, _place(document), _told(document))
+        return Cursor(offset, within, _place(document), _read_delivered(document))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise RegistryError("not a cursor", bucket=CURSORS, key=key) from None
 
@@ -128,11 +128,11 @@ def _place(document: dict[str, Any]) -> ChannelPlace | None:
     if channel is None:
         return None
     opened, offset, within, since = _counts(channel["opened"], channel["offset"], channel["within"], document["since"])
-    positions = {str(name): Position(*_counts(*at)) for name, at in document["positions"].items()}
+    positions = {str(name): ChannelPosition(*_counts(*at)) for name, at in document["positions"].items()}
     return ChannelPlace(str(channel["class"]), opened, offset, within, since, positions)
 
 
-def _told(document: dict[str, Any]) -> Told | None:
+def _read_delivered(document: dict[str, Any]) -> DeliveredEvents | None:
     found = document.get("told")
     if found is None:
         return None

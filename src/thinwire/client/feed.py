@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from thinwire.brokers.protocol import Broker, LogReader, Stored
-from thinwire.client.channel_status import Serving
+from thinwire.client.channel_status import ChannelStatus
 from thinwire.client.cursor import ChannelPlace, Cursor
-from thinwire.client.delivery_dedup import Floor, Told
-from thinwire.topics.log_decoder import ChannelInlet, ChannelRequests, Inlet, Requests
-from thinwire.topics.log_position import Positions, Track
-from thinwire.topics.log_seek import rewind
-from thinwire.topics.topic import Topic
+from thinwire.client.delivery_dedup import DeliveredEvents, DeliveryDedup
+from thinwire.topics.log_decoder import ChannelDecoder, ChannelRequests, KeyFrameRequests, LogDecoder
+from thinwire.topics.log_position import LogSelection, Positions
+from thinwire.topics.log_seek import seek_decoders
+from thinwire.topics.topic import TopicMetadata
 
 MAX_KEPT = 1_000
 """sources whose last event is kept in a cursor, where they were told further than its place"""
@@ -28,9 +28,9 @@ MAX_KEPT = 1_000
 class Asker(Protocol):
     """Asks for key frames."""
 
-    async def call(self) -> None: ...
+    async def request_all(self) -> None: ...
 
-    async def ask(self, inlet: Inlet, now: float) -> None: ...
+    async def ask(self, log_decoder: LogDecoder, now: float) -> None: ...
 
 
 class Feed:
@@ -39,9 +39,9 @@ class Feed:
     offset: of the last message received, or the one before the place; fresh: has none been received yet?
     """
 
-    def __init__(self, broker: Broker, track: Track, inlet: Inlet, requests: Asker) -> None:
+    def __init__(self, broker: Broker, track: LogSelection, log_decoder: LogDecoder, requests: Asker) -> None:
         self.track = track
-        self.inlet = inlet
+        self.log_decoder = log_decoder
         self.requests = requests
         self.offset = 0
         self.fresh = True
@@ -55,8 +55,10 @@ class Feed:
 
     async def seek(self, place: int, learn: Callable[[bytes], Awaitable[bool]], furthest: int | None) -> None:
         """Bring the links to a place, reading at most so many messages."""
-        self.inlet = await rewind(self._broker, self.track, place, self.inlet, learn=learn, furthest=furthest)
-        self.inlet.offset = self.offset = place - 1
+        self.log_decoder = await seek_decoders(
+            self._broker, self.track, place, self.log_decoder, learn=learn, furthest=furthest
+        )
+        self.log_decoder.offset = self.offset = place - 1
 
     async def open(self, limit: int) -> None:
         """Read what comes after the place, at most so many messages ahead."""
@@ -81,7 +83,7 @@ class Feed:
         if self._reader is not None:
             await self._reader.close()
 
-    def cursor(self, floor: Floor, within: int | None = None) -> Cursor:
+    def cursor(self, floor: DeliveryDedup, within: int | None = None) -> Cursor:
         """Where to go on after the end: behind the last message, or behind so many of its events."""
         if within is None:
             return Cursor(self.offset, 0, None, _kept(floor))
@@ -94,29 +96,31 @@ class ChannelFeed(Feed):
     since: the input offset after which its translator tells everything; another one means that it began anew
     """
 
-    inlet: ChannelInlet
+    log_decoder: ChannelDecoder
     requests: ChannelRequests
 
-    def __init__(self, broker: Broker, track: Track, inlet: ChannelInlet, since: int) -> None:
-        super().__init__(broker, track, inlet, ChannelRequests(broker, track.topic, track.class_id))
+    def __init__(self, broker: Broker, track: LogSelection, log_decoder: ChannelDecoder, since: int) -> None:
+        super().__init__(broker, track, log_decoder, ChannelRequests(broker, track.topic, track.class_id))
         self.since = since
-        self._began = inlet.positions.since
+        self._began = log_decoder.positions.since
 
     @property
     def log_offset(self) -> int | None:
         """The place in the log that the channel has told up to."""
-        told, complete = self.inlet.told, self.inlet.positions.since
+        told, complete = self.log_decoder.told, self.log_decoder.positions.since
         if told is None or self.fresh:
             return complete if complete > self._began else None
         return max(told.offset, complete)
 
-    def cursor(self, floor: Floor, within: int | None = None) -> Cursor:
+    def cursor(self, floor: DeliveryDedup, within: int | None = None) -> Cursor:
         """Where to go on after the end. Events that were handed out from the log may lie behind the place; while they
         are too many to be named, the place is still the one in the log where the channel began."""
-        positions, offset = self.inlet.positions, self.offset
+        positions, offset = self.log_decoder.positions, self.offset
         if within is not None:
             floor, offset = floor.before(offset), offset - 1
-            positions = positions.instead(*self.inlet.before) if self.inlet.before is not None else positions
+            positions = (
+                positions.instead(*self.log_decoder.before) if self.log_decoder.before is not None else positions
+            )
         if len(floor) > MAX_KEPT:
             return Cursor(self._began)
         told = positions.since, positions.by_publisher
@@ -124,22 +128,22 @@ class ChannelFeed(Feed):
         return Cursor(positions.lowest, 0, place, _kept(floor))
 
 
-def log_feed(broker: Broker, view: Topic, *, only_changes: bool) -> Feed:
+def log_feed(broker: Broker, view: TopicMetadata, *, only_changes: bool) -> Feed:
     """The log of a topic."""
-    inlet = Inlet(view.lookup, dictionaries=view.dictionary, only_changes=only_changes)
-    return Feed(broker, Track(view.name), inlet, Requests(broker, view.name))
+    log_decoder = LogDecoder(view.lookup, dictionaries=view.dictionary, only_changes=only_changes)
+    return Feed(broker, LogSelection(view.name), log_decoder, KeyFrameRequests(broker, view.name))
 
 
 def channel_feed(
-    broker: Broker, view: Topic, class_id: str, positions: Positions, since: int, *, only_changes: bool
+    broker: Broker, view: TopicMetadata, class_id: str, positions: Positions, since: int, *, only_changes: bool
 ) -> ChannelFeed:
     """The channel of a class; positions: how far each publisher was told before it."""
     known = view.dictionary
-    inlet = ChannelInlet(view.lookup, dictionaries=known, only_changes=only_changes, positions=positions)
-    return ChannelFeed(broker, Track(view.name, class_id), inlet, since)
+    log_decoder = ChannelDecoder(view.lookup, dictionaries=known, only_changes=only_changes, positions=positions)
+    return ChannelFeed(broker, LogSelection(view.name, class_id), log_decoder, since)
 
 
-def _kept(floor: Floor) -> Told | None:
+def _kept(floor: DeliveryDedup) -> DeliveredEvents | None:
     """What of a floor goes into a cursor; where it is too much, events may come again."""
     if not floor.told or len(floor) > MAX_KEPT:
         return None
@@ -150,7 +154,7 @@ AGAIN = 0.1
 """seconds between two questions to the translator"""
 
 
-class InLog:
+class LogCatchUp:
     """The log has come as far as it reached when the channel was left: to offset `until`."""
 
     def __init__(self, feed: Feed, until: int) -> None:
@@ -166,10 +170,10 @@ class InLog:
         """Nobody has to be asked."""
 
 
-class InChannel:
+class ChannelCatchUp:
     """The channel has told what the log had told up to offset `reached`: its translator says so."""
 
-    def __init__(self, broker: Broker, serving: Serving, feed: ChannelFeed, reached: int) -> None:
+    def __init__(self, broker: Broker, serving: ChannelStatus, feed: ChannelFeed, reached: int) -> None:
         self._broker = broker
         self._serving = serving
         self._feed = feed
@@ -192,4 +196,4 @@ class InChannel:
                 self._until = newest.offset if newest is not None else 0
 
 
-Settling = InLog | InChannel
+Settling = LogCatchUp | ChannelCatchUp

@@ -8,23 +8,23 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker, Stored
-from thinwire.client.channel_status import Serving
+from thinwire.client.channel_status import ChannelStatus
 from thinwire.client.cursor import ChannelPlace, Cursor
-from thinwire.client.delivery_dedup import Floor
-from thinwire.client.event_pipeline import Intake
-from thinwire.client.feed import ChannelFeed, Feed, InChannel, InLog, Settling
-from thinwire.client.feed_switch import NEARBY, Crossing
+from thinwire.client.delivery_dedup import DeliveryDedup
+from thinwire.client.event_pipeline import EventPipeline
+from thinwire.client.feed import ChannelCatchUp, ChannelFeed, Feed, LogCatchUp, Settling
+from thinwire.client.feed_switch import NEARBY, FeedSwitch
 from thinwire.client.notices import Notice
-from thinwire.client.subscription_request import Asked
+from thinwire.client.subscription_request import SubscriptionRequest
 from thinwire.clock import Clock
-from thinwire.codec import Counts, Missed
+from thinwire.codec import Counts, EventsMissed
 from thinwire.errors import BrokerUnavailable, ThinwireError
 from thinwire.schema import Event, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 
 
-class Place(NamedTuple):
+class StartPosition(NamedTuple):
     """Where a subscription begins: an offset of the log, whether it is new and begins now, and what it worked off."""
 
     first: int
@@ -32,7 +32,7 @@ class Place(NamedTuple):
     cursor: Cursor | None = None
 
 
-class Reading:
+class FeedReader:
     """The feed that is read now, and going over to another when there is a better one.
 
     demand: the class of the subscription; reader: the schema to read events as
@@ -43,8 +43,8 @@ class Reading:
         self,
         broker: Broker,
         clock: Clock,
-        view: Topic,
-        asked: Asked,
+        view: TopicMetadata,
+        asked: SubscriptionRequest,
         demand: DemandClass,
         *,
         reader: Schema | None,
@@ -61,32 +61,32 @@ class Reading:
         self._reader = reader
         self._tell = tell
         self._keep = keep
-        self._crossing = Crossing(broker, view, demand, limit)
-        self._serving: Serving | None = None
+        self._feed_switch = FeedSwitch(broker, view, demand, limit)
+        self._serving: ChannelStatus | None = None
         self._before: dict[str, Counts] = {}
         self._preparing: asyncio.Task[Feed | None] | None = None
         self._left: Feed | None = None
         self._broken_off = False
-        self._settling: Settling | None = None
+        self._catch_up: Settling | None = None
         self._log_end = 0
         self.feed: Feed
-        self.intake: Intake
+        self.intake: EventPipeline
 
-    async def begin(self, place: Place) -> None:
+    async def begin(self, place: StartPosition) -> None:
         """Find out how the class is served, and begin to read."""
         if self._view.managed and (self._reader is None or self._reader.fingerprint.hex() == self._view.current):
             self._view.know_class(self._demand)
-            self._serving = Serving(self._broker, self._view.name, self._demand.id, self._tell)
+            self._serving = ChannelStatus(self._broker, self._view.name, self._demand.id, self._tell)
         try:
             if self._serving is not None:
                 await self._serving.open()
-                await self._serving.settle(needed=await self._needs_channel())
+                await self._serving.wait_until_known(needed=await self._needs_channel())
             self.feed, floor = await self._first(place)
         except BaseException:
             await self._end_serving()
             raise
         given = self._view, self._asked, self._demand, self._reader, self._tell
-        self.intake = Intake(*given, self.feed.inlet, floor)
+        self.intake = EventPipeline(*given, self.feed.log_decoder, floor)
 
     async def close(self) -> None:
         """Read no more."""
@@ -112,7 +112,7 @@ class Reading:
     @property
     def counts(self) -> dict[str, Counts]:
         """What each publisher's links have done so far, on all feeds."""
-        return _together(self._before, {name: link.counts for name, link in self.intake.inlet.links.items()})
+        return _together(self._before, {name: link.counts for name, link in self.intake.log_decoder.links.items()})
 
     def cursor(self, within: int | None = None) -> Cursor:
         """Where to go on after the end: behind the last message, or behind so many of its events."""
@@ -124,24 +124,24 @@ class Reading:
         if stored is None or self._is_left_behind(stored):
             return None, []
         if self._serving is not None:
-            self._serving.heard()
+            self._serving.on_channel_message()
         events = await self.intake.take(stored, self._clock.now())
         self.feed.took(stored)
-        self._settle()
-        return stored, [*events, *await self.intake.rest()]
+        self._finish_switch()
+        return stored, [*events, *await self.intake.take_pending()]
 
     async def ask_for_the_lost(self, now: float) -> None:
         """Ask for key frames where links do not know where they are."""
-        await self.feed.requests.ask(self.intake.inlet, now)
+        await self.feed.requests.ask(self.intake.log_decoder, now)
 
-    async def hear_where_everything_stands(self) -> list[Event]:
+    async def deliver_current_state(self) -> list[Event]:
         """A subscriber that begins now first hears of every source, from what is kept or from who tells of it."""
-        inlet = self.intake.inlet
-        if not inlet.links or any(inlet.lost()):
-            await self.feed.requests.call()
+        log_decoder = self.intake.log_decoder
+        if not log_decoder.links or any(log_decoder.lost()):
+            await self.feed.requests.request_all()
         return await self.intake.present()
 
-    async def go_over(self, now: float) -> list[Event]:
+    async def switch_feed(self, now: float) -> list[Event]:
         """Read what serves best from now on. The events that the feed before had still to say.
 
         Whoever asks for events may lose patience at any moment. So another feed is prepared beside, and then taken in
@@ -154,23 +154,23 @@ class Reading:
             serving.complain()
             if isinstance(self.feed, ChannelFeed):
                 await self._watch(serving, self.feed, now)
-                if self._broken_off or not self._still_tells(serving, self.feed):
+                if self._broken_off or not self._is_channel_current(serving, self.feed):
                     self._preparing = asyncio.create_task(self._to_log(self.feed))
             else:
-                await serving.look_again(now)
-                if serving.has_channel and self._crossing.is_due(self.feed, serving.since, now):
+                await serving.refresh(now)
+                if serving.has_channel and self._feed_switch.is_due(self.feed, serving.since, now):
                     self._preparing = asyncio.create_task(self._to_channel(self.feed, serving.since, now))
         if self._preparing is not None:
             await self._take(self._preparing)
-        if self._settling is not None:
-            await self._settling.ask(now)
-            self._settle()
+        if self._catch_up is not None:
+            await self._catch_up.ask(now)
+            self._finish_switch()
         if self._left is not None:
             await self._left.close()
             self._left = None
-        return await self.intake.rest()
+        return await self.intake.take_pending()
 
-    async def _first(self, place: Place) -> tuple[Feed, Floor]:
+    async def _first(self, place: StartPosition) -> tuple[Feed, DeliveryDedup]:
         cursor = place.cursor
         if cursor is not None and cursor.channel is not None:
             return await self._resume(cursor, cursor.channel)
@@ -178,35 +178,35 @@ class Reading:
         # a channel of matching events does not say who matches now: that is read from the log
         newest_tells = self._demand.where is None
         if place.begins and newest_tells and self._serving is not None and self._serving.has_channel:
-            newest = await self._crossing.newest(place.first - 1, self._serving.since)
+            newest = await self._feed_switch.newest(place.first - 1, self._serving.since)
             if newest is not None:
-                return newest, Floor()
-        feed = await self._crossing.log(place.first, NEARBY if place.begins else None)
-        return feed, Floor(cursor.told if cursor is not None else None)
+                return newest, DeliveryDedup()
+        feed = await self._feed_switch.log(place.first, NEARBY if place.begins else None)
+        return feed, DeliveryDedup(cursor.told if cursor is not None else None)
 
-    async def _resume(self, cursor: Cursor, place: ChannelPlace) -> tuple[Feed, Floor]:
+    async def _resume(self, cursor: Cursor, place: ChannelPlace) -> tuple[Feed, DeliveryDedup]:
         """Go on in a channel where it stopped, or where it is no longer kept, in the log."""
-        feed = await self._crossing.again(place) if place.class_id == self._demand.id else None
+        feed = await self._feed_switch.again(place) if place.class_id == self._demand.id else None
         if feed is not None and self._serving is not None:
             self.skip = place.within
-            return feed, Floor(cursor.told)
-        found = await self._crossing.to_log(place.told)
+            return feed, DeliveryDedup(cursor.told)
+        found = await self._feed_switch.to_log(place.all_positions)
         if not found.kept or (self._asked.emit == "all" and self._asked.where is None):
             # what the channel had passed over in silence, and not told yet, nobody knows any more
-            self._tell(Missed("", None, None, None, "retention"))
-        return found.feed, Floor(cursor.told, found.ahead)
+            self._tell(EventsMissed("", None, None, None, "retention"))
+        return found.feed, DeliveryDedup(cursor.told, found.ahead)
 
     async def _to_channel(self, feed: Feed, since: int, now: float) -> Feed | None:
-        found = await self._crossing.to_channel(feed, since, now)
+        found = await self._feed_switch.to_channel(feed, since, now)
         return await self._noted(found) if found is not None else None
 
     async def _to_log(self, feed: ChannelFeed) -> Feed | None:
         try:
-            found = await self._crossing.to_log(feed.inlet.positions)
+            found = await self._feed_switch.to_log(feed.log_decoder.positions)
         except BrokerUnavailable:
             return None
         if not found.kept:
-            self._tell(Missed("", None, None, None, "retention"))
+            self._tell(EventsMissed("", None, None, None, "retention"))
         self._log_end = found.end
         return await self._noted(found.feed)
 
@@ -222,11 +222,11 @@ class Reading:
     def _is_left_behind(self, stored: Stored) -> bool:
         """Is this from a channel that ended, or began anew, while it was waited for?"""
         if self._serving is not None and isinstance(self.feed, ChannelFeed):
-            tells = self.skip or self._still_tells(self._serving, self.feed)
-            self._broken_off = not tells or self.feed.inlet.leaps(stored)
+            tells = self.skip or self._is_channel_current(self._serving, self.feed)
+            self._broken_off = not tells or self.feed.log_decoder.leaps(stored)
         return self._broken_off
 
-    def _still_tells(self, serving: Serving, feed: ChannelFeed) -> bool:
+    def _is_channel_current(self, serving: ChannelStatus, feed: ChannelFeed) -> bool:
         return serving.has_channel and serving.since == feed.since
 
     async def _take(self, preparing: asyncio.Task[Feed | None]) -> None:
@@ -239,31 +239,31 @@ class Reading:
         if feed is not None:
             left, self.feed = self.feed, feed
             self._left, self._broken_off = left, False
-            self._before = _together(self._before, {name: link.counts for name, link in left.inlet.links.items()})
-            self.intake.go_over(feed.inlet)
+            self._before = _together(self._before, {name: link.counts for name, link in left.log_decoder.links.items()})
+            self.intake.switch_decoder(feed.log_decoder)
             if self._asked.emit == "changes":
                 by_changes = self._asked.where is None or not self.on_channel
-                self._settling = self._settled_when(left, feed) if by_changes else None
-                self.intake.settled = self._settling is None
+                self._catch_up = self._settled_when(left, feed) if by_changes else None
+                self.intake.settled = self._catch_up is None
 
-    def _settle(self) -> None:
-        if self._settling is not None and self._settling.over:
-            self._settling = None
-            self.intake.settle()
+    def _finish_switch(self) -> None:
+        if self._catch_up is not None and self._catch_up.over:
+            self._catch_up = None
+            self.intake.finish_switch()
 
     def _settled_when(self, left: Feed, feed: Feed) -> Settling:
         if isinstance(feed, ChannelFeed):
             assert self._serving is not None
-            return InChannel(self._broker, self._serving, feed, left.offset)
-        return InLog(feed, self._log_end)
+            return ChannelCatchUp(self._broker, self._serving, feed, left.offset)
+        return LogCatchUp(feed, self._log_end)
 
-    async def _watch(self, serving: Serving, feed: ChannelFeed, now: float) -> None:
+    async def _watch(self, serving: ChannelStatus, feed: ChannelFeed, now: float) -> None:
         """Where a channel is silent: is its translator there, and has it nothing more to say?"""
         complete = await serving.look(now)
-        if complete and not any(feed.inlet.lost()):
+        if complete and not any(feed.log_decoder.lost()):
             newest = await self._broker.last(feed.track.log, feed.track.subjects())
             if newest is None or newest.offset <= feed.offset:
-                feed.inlet.positions.complete_to(complete)
+                feed.log_decoder.positions.complete_to(complete)
 
     async def _needs_channel(self) -> bool:
         """Does the class ask for something that the log is not? Its translator comes to the same conclusion."""

@@ -19,10 +19,10 @@ from thinwire.client.feed import ChannelFeed, Feed, channel_feed, log_feed
 from thinwire.codec import State
 from thinwire.errors import BrokerUnavailable, UnknownLog
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position import Position, Positions, Track
+from thinwire.topics.log_position import ChannelPosition, LogSelection, Positions
 from thinwire.topics.log_seek import SILENT
 from thinwire.topics.names import publisher_in
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 
 NEARBY = 4096
 """messages that a new subscriber reads to know where everything stands; beyond that it asks for key frames"""
@@ -47,22 +47,22 @@ class InTheLog(NamedTuple):
     feed: Feed
     kept: bool
     end: int
-    ahead: dict[str, Position]
+    ahead: dict[str, ChannelPosition]
 
 
-class Crossing:
+class FeedSwitch:
     """The ways between the log of a topic and the channel of a class, for one subscription.
 
     limit: messages that it reads ahead, at most
     """
 
-    def __init__(self, broker: Broker, view: Topic, demand: DemandClass, limit: int) -> None:
+    def __init__(self, broker: Broker, view: TopicMetadata, demand: DemandClass, limit: int) -> None:
         self._broker = broker
         self._view = view
         self._demand = demand
         self._limit = limit
-        self._log = Track(view.name)
-        self._channel = Track(view.name, demand.id)
+        self._log = LogSelection(view.name)
+        self._channel = LogSelection(view.name, demand.id)
         self._ends: Ends | None = None
         self._next, self._pause = 0.0, AGAIN
 
@@ -131,9 +131,9 @@ class Crossing:
         with suppress(UnknownLog):
             span = await self._broker.span(self._channel.log)
             if span.first <= place.offset + 1 <= span.last + 1:
-                feed = await self.channel(place.offset + 1, place.told, place.opened)
-                absent = place.positions.keys() - feed.inlet.links.keys()
-                if not any(feed.inlet.lost()) and all([await self._is_silent(name, place) for name in absent]):
+                feed = await self.channel(place.offset + 1, place.all_positions, place.opened)
+                absent = place.positions.keys() - feed.log_decoder.links.keys()
+                if not any(feed.log_decoder.lost()) and all([await self._is_silent(name, place) for name in absent]):
                     await feed.open(self._limit)
                     return feed
         return None
@@ -149,10 +149,10 @@ class Crossing:
     async def _knows_all(self, found: ChannelFeed, feed: Feed) -> bool:
         """Does the channel tell of everybody that the log told of? It is asked for those who are missing."""
         complete = True
-        for publisher, link in feed.inlet.links.items():
+        for publisher, link in feed.log_decoder.links.items():
             ready = link.state is State.READY
-            known = await self._tells_of(found, publisher)
-            if ready and known and link.incarnation == found.inlet.link(publisher).incarnation:
+            known = await self._has_state_of(found, publisher)
+            if ready and known and link.incarnation == found.log_decoder.link(publisher).incarnation:
                 continue
             if not await self._is_over(publisher):
                 complete = False
@@ -160,12 +160,12 @@ class Crossing:
                     await found.requests.ask_for(publisher)
         return complete
 
-    async def _tells_of(self, found: ChannelFeed, publisher: str) -> bool:
+    async def _has_state_of(self, found: ChannelFeed, publisher: str) -> bool:
         """Has the channel, since it was opened, told where this publisher stands?"""
-        link = found.inlet.links.get(publisher)
+        link = found.log_decoder.links.get(publisher)
         if link is None or link.state is not State.READY:
             return False
-        return found.inlet.positions.of(publisher).offset >= await self._last(publisher, found.since)
+        return found.log_decoder.positions.of(publisher).offset >= await self._last(publisher, found.since)
 
     async def _is_over(self, publisher: str) -> bool:
         """Has this publisher said nothing for so long that nobody waits for it?"""

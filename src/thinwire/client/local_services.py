@@ -18,14 +18,16 @@ from urllib.parse import urlsplit
 from thinwire.brokers.broker_url import Address, read_url
 from thinwire.brokers.embedded import LOOPBACK
 from thinwire.brokers.link_limits import Limits, read_limits
-from thinwire.brokers.nats.options import Options, Tls, read_servers
+from thinwire.brokers.nats.options import NatsOptions, Tls, read_servers
 from thinwire.brokers.protocol import Broker
 from thinwire.brokers.proxy import Proxy
 from thinwire.clock import Clock
 from thinwire.errors import ConfigError, MissingExtra
 
 
-async def limited(url: str, options: Options, limits: Limits | str, stack: AsyncExitStack) -> tuple[list[str], Options]:
+async def limited(
+    url: str, options: NatsOptions, limits: Limits | str, stack: AsyncExitStack
+) -> tuple[list[str], NatsOptions]:
     """The servers behind proxies with these limits, one each, while the stack lasts; and how to connect to them."""
     asked = read_limits(limits) if isinstance(limits, str) else limits
     servers, options = read_servers(url, options)
@@ -84,19 +86,19 @@ async def _started(address: Address, stack: AsyncExitStack) -> Address:
 
 async def _connected(address: Address, options: dict[str, Any], stack: AsyncExitStack) -> Broker:
     from thinwire.brokers.nats.broker import connect
-    from thinwire.brokers.nats.options import Options, Tls
+    from thinwire.brokers.nats.options import NatsOptions, Tls
 
     given = dict(options)
     limits = given.pop("limits", None)
     tls = {name: given.pop(name) for name in _fields(Tls) & given.keys()}
-    unknown = given.keys() - _fields(Options)
+    unknown = given.keys() - _fields(NatsOptions)
     if unknown:
-        known = sorted((_fields(Options) | _fields(Tls) | {"limits"}) - {"tls"})
+        known = sorted((_fields(NatsOptions) | _fields(Tls) | {"limits"}) - {"tls"})
         raise ConfigError("no such option of a connection", option=sorted(unknown), choose_from=known)
     if tls:
         given["tls"] = Tls(**tls)
     servers: str | list[str] = address.url
-    made = Options(**given)
+    made = NatsOptions(**given)
     if limits is not None:
         servers, made = await limited(address.url, made, limits, stack)
     broker = await connect(servers, made)

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import Stored
-from thinwire.client.subscription_request import Asked
-from thinwire.codec import Audit, Missed, State, Subscriber, Watermark
+from thinwire.client.subscription_request import SubscriptionRequest
+from thinwire.codec import Audit, EventsMissed, State, StreamDecoder, Watermark
 from thinwire.schema import Event
 from thinwire.topics.names import publisher_in
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 
 
-class Coarser(NamedTuple):
+class BoundExceeded(NamedTuple):
     """A publisher's values may be further off than was asked: the bound says how far, until it is reconfigured."""
 
     publisher: str
@@ -26,14 +26,14 @@ class Coarser(NamedTuple):
     tolerance: float
 
 
-class Skewed(NamedTuple):
+class ClockSkew(NamedTuple):
     """A publisher's clock and the broker's differ; watermarks and latencies of this publisher are off by as much."""
 
     publisher: str
     seconds: float
 
 
-class Unreadable(NamedTuple):
+class MessageUnreadable(NamedTuple):
     """A message of the log that no link could read; the links it belongs to start again from a key frame."""
 
     publisher: str
@@ -41,19 +41,19 @@ class Unreadable(NamedTuple):
     reason: str
 
 
-class Away(NamedTuple):
+class BrokerUnreachable(NamedTuple):
     """The broker has not been reached for so many seconds; reading goes on when it is back."""
 
     seconds: float
 
 
-class Unserved(NamedTuple):
+class NoTranslator(NamedTuple):
     """No translator serves what was asked: the log does, and nothing is lost, but no bandwidth is saved on the way."""
 
     reason: str
 
 
-class Gone(NamedTuple):
+class PublisherLost(NamedTuple):
     """A publisher has left, or has not been heard for so long: a watch keeps its values and waits for it no more."""
 
     topic: str
@@ -61,7 +61,17 @@ class Gone(NamedTuple):
     seconds: float
 
 
-Notice = Away | Missed | Watermark | Audit | Coarser | Skewed | Unreadable | Unserved | Gone
+Notice = (
+    BrokerUnreachable
+    | EventsMissed
+    | Watermark
+    | Audit
+    | BoundExceeded
+    | ClockSkew
+    | MessageUnreadable
+    | NoTranslator
+    | PublisherLost
+)
 
 
 MAX_SKEW = 5.0
@@ -76,7 +86,7 @@ FINER = (
 _log = logging.getLogger("thinwire.client")
 
 
-class Absence:
+class OutageMonitor:
     """Notices that the broker is away, and says so after a while, again and again."""
 
     def __init__(self, url: str, tell: Callable[[Notice], None]) -> None:
@@ -96,13 +106,13 @@ class Absence:
             self._said = now
             gone = now - self._since
             _log.warning("%s has been away for %.0f s; reading goes on when it is back", self._url, gone)
-            self._tell(Away(gone))
+            self._tell(BrokerUnreachable(gone))
 
 
-class Watch:
+class SubscriptionMonitor:
     """What one subscription notices about its publishers."""
 
-    def __init__(self, asked: Asked, tell: Callable[[Notice], None]) -> None:
+    def __init__(self, asked: SubscriptionRequest, tell: Callable[[Notice], None]) -> None:
         self._asked = asked
         self._tell = tell
         self._marks: dict[str, float] = {}
@@ -130,9 +140,9 @@ class Watch:
         elif mark.publisher not in self._skewed:
             self._skewed.add(mark.publisher)
             _log.warning("the clock of publisher %s is %.1f s off the broker's: set it (NTP)", mark.publisher, ahead)
-            self._tell(Skewed(mark.publisher, ahead))
+            self._tell(ClockSkew(mark.publisher, ahead))
 
-    def watermark(self, links: Mapping[str, Subscriber]) -> float | None:
+    def watermark(self, links: Mapping[str, StreamDecoder]) -> float | None:
         """The time up to which every publisher heard of is complete."""
         if not links or any(name not in self._marks for name in links):
             return None
@@ -142,7 +152,7 @@ class Watch:
         """Events come another way from now on: bounds are looked at anew."""
         self._checked.clear()
 
-    def check_bounds(self, links: Mapping[str, Subscriber], topic: Topic, *, on_log: bool = True) -> None:
+    def check_bounds(self, links: Mapping[str, StreamDecoder], topic: TopicMetadata, *, on_log: bool = True) -> None:
         """Once per configuration of a publisher: say where its bounds are above, or below, what was asked.
 
         on_log: do the links read what publishers write, and not what a translator made of it?
@@ -153,7 +163,7 @@ class Watch:
                 self._checked[name] = version
                 self._compare(name, link, topic, on_log)
 
-    def expected(self, link: Subscriber) -> list[Event]:
+    def expected(self, link: StreamDecoder) -> list[Event]:
         """What is expected next of the sources that said nothing since the last tick; nothing is claimed for these."""
         found: list[Event] = []
         for event in link.peek() if link.state is State.READY else ():
@@ -163,12 +173,12 @@ class Watch:
             self._seen[key] = event.ordinal
         return found
 
-    def _compare(self, name: str, link: Subscriber, topic: Topic, on_log: bool) -> None:
+    def _compare(self, name: str, link: StreamDecoder, topic: TopicMetadata, on_log: bool) -> None:
         tolerances = self._asked.tolerances(topic.schema)
         for property, tolerance in tolerances.items():
             bound = link.bound.get(property, 0.0)
             if bound is None or bound > tolerance:
-                self._tell(Coarser(name, property, bound, tolerance))
+                self._tell(BoundExceeded(name, property, bound, tolerance))
         finer = on_log and any(
             tolerance > (link.bound.get(property) or 0.0) for property, tolerance in tolerances.items()
         )

@@ -13,17 +13,17 @@ from typing import Any, cast
 from thinwire.brokers.protocol import Broker, Listener
 from thinwire.client.event_rejection import DeadLetters, PayloadLimit, SizeLimit, shown
 from thinwire.client.outbox import Outbox
-from thinwire.client.publisher_dictionaries import Announced, SelfTrained, Slots
-from thinwire.client.publisher_identity import CLAIM, LastWords, claim, what_was_told
+from thinwire.client.publisher_dictionaries import Announced, DictionarySlots, SelfTrained
+from thinwire.client.publisher_identity import CLAIM, LastMessage, claim, read_last_events
 from thinwire.clock import Clock
-from thinwire.codec import Counts, LinkConfig, Publisher
+from thinwire.codec import Counts, StreamConfig, StreamEncoder
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault, TransportClosed
 from thinwire.schema import Event
 from thinwire.topics.names import ask_subject, call_subject
 from thinwire.topics.static_properties import Factoring
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.topic_settings import ConfigDocument
 from thinwire.wire import Request, read
 
@@ -37,7 +37,7 @@ _PACE = 0.25
 _log = logging.getLogger("thinwire.client")
 
 
-class TopicPublisher:
+class Publisher:
     """Publishes events of one topic under one name. Use it with `async with`.
 
     linger: seconds in which frames gather into one message; max_batch: bytes of such a message, at most
@@ -51,11 +51,11 @@ class TopicPublisher:
 
     def __init__(
         self,
-        find_topic: Callable[[], Awaitable[Topic]],
+        find_topic: Callable[[], Awaitable[TopicMetadata]],
         broker: Broker,
         clock: Clock,
         topic: str,
-        config: LinkConfig,
+        config: StreamConfig,
         *,
         name: str,
         linger: float = 0.005,
@@ -77,14 +77,14 @@ class TopicPublisher:
         self._packing: tuple[Announced | SelfTrained, asyncio.Task[None]] | None = None
         self._sampled: SelfTrained | None = None
         self._batching = {"linger": linger, "max_batch": max_batch, "max_pending": max_pending}
-        self._owed: Request | None = None
+        self._unsent: Request | None = None
         self._factoring: Factoring | None = None
-        self._link: Publisher | None = None
+        self._link: StreamEncoder | None = None
         self._outbox: Outbox | None = None
         self._listeners: list[Listener] = []
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def __aenter__(self) -> TopicPublisher:
+    async def __aenter__(self) -> Publisher:
         await self.open()
         return self
 
@@ -99,7 +99,7 @@ class TopicPublisher:
         return self._opened()[0].counts
 
     @property
-    def link(self) -> Publisher:
+    def link(self) -> StreamEncoder:
         """The publishing end of the link."""
         return self._opened()[0]
 
@@ -139,7 +139,7 @@ class TopicPublisher:
         await self._view.open_log()
         before = await claim(self._broker, self.topic, self.name)
         if self._recover:
-            self.told = await what_was_told(self._broker, self._view, self.name)
+            self.told = await read_last_events(self._broker, self._view, self.name)
         config = await self._view.configuration()
         if config is not None:
             self.wanted = config.wanted
@@ -148,12 +148,12 @@ class TopicPublisher:
             self._config = self._view.settled(self._config)
         link = self._link = self._new_life(before)
         await self._view.publisher_starts(self.name, link.incarnation, self._clock.now())
-        self._say(link.start(self._clock.now()))
+        self._send_frames(link.start(self._clock.now()))
         outbox = self._opened()[1]
         outbox.start()
         self._listeners = [
-            await self._broker.listen(ask_subject(self.topic, self.name), self._hear),
-            await self._broker.listen(call_subject(self.topic), self._hear),
+            await self._broker.listen(ask_subject(self.topic, self.name), self._on_request),
+            await self._broker.listen(call_subject(self.topic), self._on_request),
         ]
         self._tasks = [asyncio.create_task(self._keep_time()), asyncio.create_task(self._follow_configuration())]
         document = self._view.document
@@ -175,7 +175,7 @@ class TopicPublisher:
                 told = cast(Mapping[str, Any], event)
                 self._sizes.check(told)
                 if self._factoring is not None:
-                    told = await self._view.tell_facts(self._factoring, told)
+                    told = await self._view.store_facts(self._factoring, told)
                 frames = link.publish(told, self._clock.now())
         except (EventRejected, PayloadTooLarge) as problem:
             await self._dead.keep(shown(event), problem)
@@ -186,9 +186,9 @@ class TopicPublisher:
                 self._sampled.note(frames)
 
     async def use(self, dictionary: Dictionary, slot: int, expires: float = 0) -> None:
-        """Store a dictionary, then pack with it from here on: see `Publisher.use`."""
-        await self._view.tell_dictionary(dictionary)
-        self._say(self.link.use(dictionary, slot, expires))
+        """Store a dictionary, then pack with it from here on: see `StreamEncoder.use`."""
+        await self._view.store_dictionary(dictionary)
+        self._send_frames(self.link.use(dictionary, slot, expires))
 
     def drop(self, slot: int) -> None:
         """Pack no more with the dictionary of this slot."""
@@ -243,7 +243,7 @@ class TopicPublisher:
         timeout: seconds after which BrokerUnavailable is raised; what waits is kept and still sent
         """
         link, outbox = self._opened()
-        if link.untold and self.wanted:
+        if link.has_unsent_suppressed and self.wanted:
             outbox.put(link.heartbeat(self._clock.now()))
         await outbox.drained(timeout)
 
@@ -272,12 +272,12 @@ class TopicPublisher:
         self._link, self._outbox, self._tasks, self._listeners = None, None, [], []
         self._packing = self._sampled = None
 
-    def _opened(self) -> tuple[Publisher, Outbox]:
+    def _opened(self) -> tuple[StreamEncoder, Outbox]:
         if self._link is None or self._outbox is None:
             raise TransportClosed("this publisher is not open", topic=self.topic, name=self.name)
         return self._link, self._outbox
 
-    def _say(self, frames: list[bytes]) -> None:
+    def _send_frames(self, frames: list[bytes]) -> None:
         if self.wanted:
             self._opened()[1].put(frames)
             if self._sampled is not None:
@@ -287,7 +287,7 @@ class TopicPublisher:
         """Begin to pack with dictionaries, or end it; what was asked for goes before what the topic's owner wants."""
         wanted = wanted if self._dictionaries is None else self._dictionaries
         if wanted and self._packing is None:
-            slots = Slots(self.link, self._say)
+            slots = DictionarySlots(self.link, self._send_frames)
             doing: Announced | SelfTrained
             if self._view.managed:
                 doing = Announced(self._view, self._broker, self._clock, slots)
@@ -301,12 +301,12 @@ class TopicPublisher:
             self._tasks.append(task)
             self._packing = self._sampled = None
 
-    def _new_life(self, before: LastWords) -> Publisher:
+    def _new_life(self, before: LastMessage) -> StreamEncoder:
         """The publishing end, one incarnation after the last that the log knows."""
         self._outbox = Outbox(self._broker, self.topic, self.name, last=before.offset, **self._batching)  # type: ignore[arg-type]
         if self._view.factored:
             self._factoring = Factoring(self._view.schema)
-        return Publisher(
+        return StreamEncoder(
             self._view.travelling,
             self._config,
             name=self.name,
@@ -314,7 +314,7 @@ class TopicPublisher:
             now=self._clock.now(),
         )
 
-    async def _hear(self, subject: str, payload: bytes) -> bytes | None:
+    async def _on_request(self, subject: str, payload: bytes) -> bytes | None:
         if payload == CLAIM:
             return CLAIM
         try:
@@ -322,15 +322,15 @@ class TopicPublisher:
         except PeerFault:
             _log.warning("%s: a request that cannot be read was ignored", self.topic)
             return None
-        self._owed = request
+        self._unsent = request
         self._pay()
         return None
 
     def _pay(self) -> None:
         """Answer the last request; one that comes too soon after another is answered a little later."""
-        if self._owed is not None and (frames := self.link.answer(self._owed, self._clock.now())):
-            self._owed = None
-            self._say(frames)
+        if self._unsent is not None and (frames := self.link.answer(self._unsent, self._clock.now())):
+            self._unsent = None
+            self._send_frames(frames)
 
     async def _keep_time(self) -> None:
         while True:
@@ -338,7 +338,7 @@ class TopicPublisher:
             await asyncio.sleep(min(_PACE, link.config.max_silence / 4))
             now = self._clock.now()
             if link.is_due(now) and not outbox.full:
-                self._say(link.poll(now))
+                self._send_frames(link.poll(now))
             self._pay()
 
     async def _follow_configuration(self) -> None:
@@ -353,11 +353,11 @@ class TopicPublisher:
         link, now = self.link, self._clock.now()
         woken = config.wanted and not self.wanted
         if not config.wanted:
-            self._say(link.heartbeat(now))
+            self._send_frames(link.heartbeat(now))
         self.wanted = config.wanted
         self._pack(config.dictionaries)
         wanted = config.link_config(link.schema)
         if wanted.version > link.config.version:
-            self._say(link.reconfigure(wanted, now))
+            self._send_frames(link.reconfigure(wanted, now))
         elif woken:
-            self._say(link.start(now))
+            self._send_frames(link.start(now))

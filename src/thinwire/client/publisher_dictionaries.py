@@ -15,18 +15,18 @@ from math import inf
 
 from thinwire.brokers.protocol import Broker
 from thinwire.clock import Clock
-from thinwire.codec import Publisher
+from thinwire.codec import StreamEncoder
 from thinwire.codec.frame_encoder import MAX_SLOT
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.byte_account import ALONE
 from thinwire.dictionaries.policies.policy_catalogue import policy
 from thinwire.errors import PeerFault, RegistryError, TransportClosed, TransportError
-from thinwire.topics.dictionary_documents import InUse, Kept, Said
-from thinwire.topics.dictionary_retention import Unattended
+from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference, StoredDictionaries
+from thinwire.topics.dictionary_retention import PublisherDictionaryStore
 from thinwire.topics.dictionary_sampler import Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies, Known
+from thinwire.topics.dictionary_store import Bodies, DictionaryCache
 from thinwire.topics.names import dictionary_subject
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 
 REREAD = 300.0
 """seconds after which the document is read again although nothing was announced: words may get lost"""
@@ -39,7 +39,7 @@ SAMPLED = 16_384
 _log = logging.getLogger("thinwire.client")
 
 
-class Slots:
+class DictionarySlots:
     """What a publisher has bound: one dictionary at a time, each new one to the next slot.
 
     say: takes the frames of a binding
@@ -47,14 +47,14 @@ class Slots:
 
     >>> from thinwire.schema import opaque
     >>> first, second = (Dictionary(said, "zlib", 6, 64) for said in (b"one two", b"three"))
-    >>> link, said = Publisher(opaque("notes"), compiled=False), []
-    >>> slots = Slots(link, said.extend)
+    >>> link, said = StreamEncoder(opaque("notes"), compiled=False), []
+    >>> slots = DictionarySlots(link, said.extend)
     >>> slots.use(first, 100); slots.use(first, 200); slots.use(second, 300); slots.use(first, 400)
     >>> slots.bound == first.hash, slots.slot, len(said)
     (True, 3, 4)
     """
 
-    def __init__(self, link: Publisher, say: Callable[[list[bytes]], None], most: int = MAX_SLOT) -> None:
+    def __init__(self, link: StreamEncoder, say: Callable[[list[bytes]], None], most: int = MAX_SLOT) -> None:
         self.link = link
         self.say = say
         self.most = most
@@ -64,7 +64,7 @@ class Slots:
         self.expires = 0
         link.await_dictionaries()
 
-    def choose(self, in_use: InUse, now: float) -> Said | None:
+    def choose(self, in_use: ActiveDictionaries, now: float) -> DictionaryReference | None:
         """The one to use after this word, None where that is for none: then the one in use is dropped. A word older
         than one that was followed counts for nothing."""
         if in_use.version < self.version:
@@ -75,7 +75,7 @@ class Slots:
             self.version = in_use.version
         return said
 
-    def follow(self, in_use: InUse, said: Said, dictionary: Dictionary) -> None:
+    def follow(self, in_use: ActiveDictionaries, said: DictionaryReference, dictionary: Dictionary) -> None:
         """Use the one that was chosen."""
         if in_use.version >= self.version:
             self.version = in_use.version
@@ -111,14 +111,16 @@ class Announced:
     heard: bytes of announcements
     """
 
-    def __init__(self, view: Topic, broker: Broker, clock: Clock, slots: Slots, terms: Terms | None = None) -> None:
+    def __init__(
+        self, view: TopicMetadata, broker: Broker, clock: Clock, slots: DictionarySlots, terms: Terms | None = None
+    ) -> None:
         self.heard = 0
         self._view = view
         self._broker = broker
         self._clock = clock
         self.slots = slots
         self._terms = terms or Terms()
-        self._said: InUse | None = None
+        self._said: ActiveDictionaries | None = None
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -133,7 +135,7 @@ class Announced:
                 await asyncio.sleep(RETRY)
 
     async def _follow(self) -> None:
-        listener = await self._broker.listen(dictionary_subject(self._view.name), self._hear)
+        listener = await self._broker.listen(dictionary_subject(self._view.name), self._on_announcement)
         try:
             await self._use_all()
         finally:
@@ -150,30 +152,30 @@ class Announced:
             except (TransportError, PeerFault) as problem:
                 _log.info("%s: a dictionary cannot be had now: %s", self._view.name, problem)
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience()):
+                async with asyncio.timeout(self._poll_interval()):
                     await self._wake.wait()
 
-    def _patience(self) -> float:
+    def _poll_interval(self) -> float:
         """Seconds until it is asked again whether the one in use was prolonged without our hearing of it."""
         left = self.slots.expires - self._terms.latency - self._clock.now()
         return min(REREAD, max(left, self._terms.latency / 2)) if self.slots.bound else REREAD
 
-    async def _take(self, in_use: InUse | None) -> None:
+    async def _take(self, in_use: ActiveDictionaries | None) -> None:
         said = self.slots.choose(in_use, self._clock.now()) if in_use is not None else None
         dictionary = await self._found(said) if said is not None else None
         if in_use is not None and said is not None and dictionary is not None:
             self.slots.follow(in_use, said, dictionary)
 
-    async def _found(self, said: Said) -> Dictionary | None:
+    async def _found(self, said: DictionaryReference) -> Dictionary | None:
         known = self._view.dictionary(said.name)
         if known is None and await self._view.learn(said.name):
             known = self._view.dictionary(said.name)
         return known
 
-    async def _hear(self, subject: str, payload: bytes) -> bytes | None:
+    async def _on_announcement(self, subject: str, payload: bytes) -> bytes | None:
         self.heard += len(payload)
         try:
-            said = InUse.decode(payload)
+            said = ActiveDictionaries.decode(payload)
         except RegistryError as problem:
             _log.warning("%s: an announcement that cannot be read was ignored: %s", self._view.name, problem)
             return None
@@ -190,7 +192,13 @@ class SelfTrained:
     """
 
     def __init__(
-        self, topic: str, broker: Broker, clock: Clock, slots: Slots, pulse: float = PULSE, tidy: float = REREAD
+        self,
+        topic: str,
+        broker: Broker,
+        clock: Clock,
+        slots: DictionarySlots,
+        pulse: float = PULSE,
+        tidy: float = REREAD,
     ) -> None:
         self.heard = 0
         self.topic = topic
@@ -199,10 +207,10 @@ class SelfTrained:
         self._pulse = pulse
         self._tidy = tidy
         self._frames: deque[bytes] = deque(maxlen=SAMPLED)
-        self._known = Known()
+        self._known = DictionaryCache()
         self._bodies = Bodies(self._known.find)
-        self._stored = Unattended(broker, topic)
-        self._sampler = Sampler(policy("ours", ALONE), InUse(topic), Kept(topic))
+        self._stored = PublisherDictionaryStore(broker, topic)
+        self._sampler = Sampler(policy("ours", ALONE), ActiveDictionaries(topic), StoredDictionaries(topic))
 
     def note(self, frames: list[bytes]) -> None:
         """What is said now."""

@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import Broker, Stored
-from thinwire.codec import Subscriber
+from thinwire.codec import StreamDecoder
 from thinwire.errors import IdentityTaken, NobodyAnswers, PeerFault
 from thinwire.schema import Event
-from thinwire.topics.log_decoder import Inlet
-from thinwire.topics.log_seek import rewind
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_seek import seek_decoders
 from thinwire.topics.names import ask_subject, key_subject, log_of, publisher_subjects
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.wire import place_in_round
 
 CLAIM = b"claim"
@@ -24,14 +24,14 @@ PATIENCE = 1.0
 """seconds after which one that does not answer counts as dead: it is refused if it wakes and writes"""
 
 
-class LastWords(NamedTuple):
+class LastMessage(NamedTuple):
     """The offset of the last message under a name, and the last life that spoke; zeros where nobody did."""
 
     offset: int
     incarnation: int
 
 
-async def claim(broker: Broker, topic: str, name: str) -> LastWords:
+async def claim(broker: Broker, topic: str, name: str) -> LastMessage:
     """Take a name; `IdentityTaken` if somebody alive has it."""
     with suppress(NobodyAnswers):
         if await broker.request(ask_subject(topic, name), CLAIM, timeout=PATIENCE) == CLAIM:
@@ -39,7 +39,7 @@ async def claim(broker: Broker, topic: str, name: str) -> LastWords:
     log = log_of(topic)
     newest = await broker.last(log, publisher_subjects(topic, name))
     key = await broker.last(log, key_subject(topic, name))
-    return LastWords(newest.offset if newest is not None else 0, incarnation_of(key) if key is not None else 0)
+    return LastMessage(newest.offset if newest is not None else 0, incarnation_of(key) if key is not None else 0)
 
 
 def incarnation_of(key: Stored) -> int:
@@ -55,15 +55,15 @@ MAX_LIVES = 64
 """lives to look back on; one that died while it started has told nothing"""
 
 
-async def what_was_told(broker: Broker, view: Topic, publisher: str) -> dict[tuple[Any, ...], Event]:
+async def read_last_events(broker: Broker, view: TopicMetadata, publisher: str) -> dict[tuple[Any, ...], Event]:
     """For each source the last event that the log has of this publisher."""
     topic = view.name
     told: dict[tuple[Any, ...], Event] = {}
     place = (await broker.span(log_of(topic))).last + 1
     for _ in range(MAX_LIVES):
-        inlet = Inlet(view.lookup, dictionaries=view.dictionary, whole=False)
-        inlet = await rewind(broker, topic, place, inlet, learn=view.learn, publisher=publisher)
-        link = inlet.links.get(publisher)
+        log_decoder = LogDecoder(view.lookup, dictionaries=view.dictionary, whole=False)
+        log_decoder = await seek_decoders(broker, topic, place, log_decoder, learn=view.learn, publisher=publisher)
+        link = log_decoder.links.get(publisher)
         if link is None or link.incarnation is None:
             break
         told = {event.source: event for event in await _joined(view, link)} | told
@@ -71,10 +71,10 @@ async def what_was_told(broker: Broker, view: Topic, publisher: str) -> dict[tup
     return told
 
 
-async def _joined(view: Topic, link: Subscriber) -> list[Event]:
+async def _joined(view: TopicMetadata, link: StreamDecoder) -> list[Event]:
     """Where every source stands, with its static facts."""
-    assert link.replica is not None
-    factoring = view.factoring_of(link.replica.fingerprint)
+    assert link.decoder_state is not None
+    factoring = view.factoring_of(link.decoder_state.fingerprint)
     events = link.present()
     return events if factoring is None else [await view.join_facts(factoring, event) for event in events]
 

@@ -15,9 +15,9 @@ from typing import Literal, cast
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket, Listener, LogReader
 from thinwire.client.cursor import Cursor, CursorKeeper
 from thinwire.client.notices import Notice
-from thinwire.client.watch_hit import Hit, HitMaker, Position, notice_of
+from thinwire.client.watch_hit import Hit, HitMaker, WatchPosition, notice_of
 from thinwire.clock import Clock
-from thinwire.codec import Missed
+from thinwire.codec import EventsMissed
 from thinwire.errors import (
     BrokerUnavailable,
     ConfigError,
@@ -183,7 +183,7 @@ class ServedWatch:
         self._ack_every = ack_every
         self._limit = limit
         self._tell = tell
-        self._keeper: CursorKeeper | None = None
+        self._cursor_store: CursorKeeper | None = None
         self._reader: LogReader | None = None
         self._skip = self._offset = 0
         self._number: int | None = None
@@ -193,14 +193,16 @@ class ServedWatch:
         """Ask for the watch, wait until it is evaluated, and go to the place; newcomers hear what it holds."""
         cursor = None
         if self._durable is not None:
-            self._keeper, cursor = await CursorKeeper.open(self._broker, CURSOR, self._durable, every=self._ack_every)
+            self._cursor_store, cursor = await CursorKeeper.open(
+                self._broker, CURSOR, self._durable, every=self._ack_every
+            )
         await self._asking.ask()
         begun = await self._begun()
         if not begun and cursor is None:
             raise WatchFailed("no service has begun it in time: run `thinwire up --only watches`", seconds=PATIENCE)
         self._looked = asyncio.get_running_loop().time()
         if cursor is not None:
-            return await self._go_on(cursor)
+            return await self._resume(cursor)
         return await self._join()
 
     async def is_known(self) -> bool:
@@ -223,26 +225,26 @@ class ServedWatch:
             self._tell(notice_of(notice))
         found = [message.delivery(self._condition) for message in record.messages]
         deliveries = [delivery for delivery in found if delivery is not None]
-        hits = [self._hits.hit(one, Position(stored.offset, place)) for place, one in enumerate(deliveries)]
+        hits = [self._hits.hit(one, WatchPosition(stored.offset, place)) for place, one in enumerate(deliveries)]
         self._check_numbers(hits)
         skipped, self._skip = self._skip, 0
         if not hits[skipped:]:
             self._reader.done(stored.offset)
         return hits[skipped:]
 
-    async def worked_off(self, hit: Hit) -> None:
+    async def acknowledge(self, hit: Hit) -> None:
         """A notification is worked off, and all before it."""
         if self._reader is None or hit.position is None:
             return
         self._reader.done(hit.position.offset)
-        if self._keeper is not None and self._keeper.is_due(self._clock.now()):
-            await self._keeper.keep(_behind(hit), self._clock.now())
+        if self._cursor_store is not None and self._cursor_store.is_due(self._clock.now()):
+            await self._cursor_store.keep(_behind(hit), self._clock.now())
 
     async def close(self, last: Hit | None) -> None:
         """Follow it no more; last: the last notification worked off, if any. A durable one is still followed."""
         try:
-            if self._keeper is not None and last is not None:
-                await self._keeper.keep(_behind(last), self._clock.now())
+            if self._cursor_store is not None and last is not None:
+                await self._cursor_store.keep(_behind(last), self._clock.now())
         finally:
             if self._reader is not None:
                 await self._reader.close()
@@ -259,7 +261,7 @@ class ServedWatch:
             await asyncio.sleep(ATTEMPT)
         return False
 
-    async def _go_on(self, cursor: Cursor) -> list[Hit]:
+    async def _resume(self, cursor: Cursor) -> list[Hit]:
         """Behind the last notification worked off."""
         try:
             span = await self._broker.span(watch_log_of(self._document.watch))
@@ -267,10 +269,10 @@ class ServedWatch:
             detail = "its log is gone: forget the durable name, or choose another"
             raise WatchFailed(detail, durable=self._durable) from None
         if span.last < cursor.offset:  # it has begun anew, because the name was forgotten meanwhile
-            self._tell(Missed("", None, None, None, "retention"))
+            self._tell(EventsMissed("", None, None, None, "retention"))
             return await self._join()
         if span.first > cursor.offset + 1:
-            self._tell(Missed("", None, None, None, "retention"))
+            self._tell(EventsMissed("", None, None, None, "retention"))
         self._skip = cursor.within if span.first <= cursor.offset + 1 else 0
         await self._read_from(max(cursor.offset + 1, span.first))
         return []
@@ -286,13 +288,13 @@ class ServedWatch:
         self._number = state.number if state is not None else None
         await self._read_from(log.last + 1)
         if state is None or not state.held:
-            if self._keeper is not None:
-                await self._keeper.keep(Cursor(log.last), self._clock.now())
+            if self._cursor_store is not None:
+                await self._cursor_store.keep(Cursor(log.last), self._clock.now())
             return []
         values = {self._condition.quantities[place]: value for place, value in state.held.items()}
         delivery = Delivery(state.number, state.frontier or Order(0), values)
         # behind the last record: worked off, it is gone on from there
-        return [self._hits.hit(delivery, Position(log.last + 1, -1), standing=True)]
+        return [self._hits.hit(delivery, WatchPosition(log.last + 1, -1), standing=True)]
 
     async def _read_from(self, first: int) -> None:
         watch = self._document.watch
@@ -317,7 +319,7 @@ class ServedWatch:
 
     async def _begin_anew(self) -> list[Hit]:
         """Nobody was known to follow the watch, and it ended: it is asked for again."""
-        self._tell(Missed("", None, None, None, "retention"))
+        self._tell(EventsMissed("", None, None, None, "retention"))
         await self._asking.check()
         return await self._join() if await self._begun() else []
 
@@ -332,7 +334,7 @@ class ServedWatch:
         """A jump means that notifications have left the log before they were read."""
         for hit in hits:
             if self._number is not None and hit.number > self._number + 1:
-                self._tell(Missed("", None, self._number + 1, hit.number - 1, "retention"))
+                self._tell(EventsMissed("", None, self._number + 1, hit.number - 1, "retention"))
             self._number = hit.number
 
 

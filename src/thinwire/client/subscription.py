@@ -16,17 +16,17 @@ from typing import Literal
 
 from thinwire.brokers.protocol import Broker, Listener
 from thinwire.client.cursor import Cursor, CursorKeeper
-from thinwire.client.feed_reader import Place, Reading
-from thinwire.client.notices import Absence, Notice
-from thinwire.client.subscription_request import Asked
+from thinwire.client.feed_reader import FeedReader, StartPosition
+from thinwire.client.notices import Notice, OutageMonitor
+from thinwire.client.subscription_request import SubscriptionRequest
 from thinwire.clock import Clock
-from thinwire.codec import Counts, Missed, Watermark
+from thinwire.codec import Counts, EventsMissed, Watermark
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import TransportClosed
 from thinwire.schema import Event, Schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.names import alive_subject, log_of
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 MAX_NOTICES = 1024
@@ -49,11 +49,11 @@ class Subscription:
 
     def __init__(
         self,
-        find_topic: Callable[[], Awaitable[Topic]],
+        find_topic: Callable[[], Awaitable[TopicMetadata]],
         broker: Broker,
         clock: Clock,
         topic: str,
-        asked: Asked,
+        asked: SubscriptionRequest,
         *,
         identity: str,
         reader_schema: Schema | None = None,
@@ -72,14 +72,14 @@ class Subscription:
         self._ack_every = ack_every
         self._limit = limit
         self._on_notice = on_notice
-        self._absence = Absence(broker.url, self._tell)
+        self._outage_monitor = OutageMonitor(broker.url, self._notify)
         self._ready: deque[Event] = deque()
         self._handed_out = 0
         self._at_once = 0
         self._offset: int | None = None
         self._next_tick = self._turned = 0.0
-        self._reading: Reading | None = None
-        self._keeper: CursorKeeper | None = None
+        self._reading: FeedReader | None = None
+        self._cursor_store: CursorKeeper | None = None
         self._listener: Listener | None = None
         self._closed = False
 
@@ -149,7 +149,7 @@ class Subscription:
         # The place first, the demand after it: the key frames that answer the demand then lie behind the place.
         place = await self._place()
         await self._ask()
-        reading = Reading(
+        reading = FeedReader(
             self._broker,
             self._clock,
             view,
@@ -157,12 +157,12 @@ class Subscription:
             DemandClass.of(self._document()),
             reader=self._reader_schema,
             limit=self._limit,
-            tell=self._tell,
+            tell=self._notify,
             keep=self._keep,
         )
         await reading.begin(place)
         try:
-            self._ready.extend(await reading.hear_where_everything_stands() if place.begins else ())
+            self._ready.extend(await reading.deliver_current_state() if place.begins else ())
         except BaseException:
             await reading.close()
             raise
@@ -176,8 +176,8 @@ class Subscription:
         self._closed = True
         reading = self._reading
         try:
-            if self._keeper is not None and reading is not None and not reading.feed.fresh:
-                await self._keeper.keep(self._worked_off(reading, failed), self._clock.now())
+            if self._cursor_store is not None and reading is not None and not reading.feed.fresh:
+                await self._cursor_store.keep(self._next_cursor(reading, failed), self._clock.now())
         finally:
             if reading is not None:
                 await reading.close()
@@ -186,23 +186,23 @@ class Subscription:
                 if self.asked.durable is None:
                     await self._view.subscription_ends(self.identity)
 
-    async def _place(self) -> Place:
+    async def _place(self) -> StartPosition:
         """Where to begin."""
         cursor = await self._open_cursor() if self.asked.durable is not None else None
         span = await self._broker.span(log_of(self.topic))
         if cursor is None:
             first = await self._asked_offset(span.first, span.last + 1)
-            if self._keeper is not None:
-                await self._keeper.keep(Cursor(first - 1), self._clock.now())
-            return Place(first, self.asked.start == "latest")
+            if self._cursor_store is not None:
+                await self._cursor_store.keep(Cursor(first - 1), self._clock.now())
+            return StartPosition(first, self.asked.start == "latest")
         if cursor.channel is None and cursor.offset + 1 < span.first:
-            self._tell(Missed("", None, None, None, "retention"))
+            self._notify(EventsMissed("", None, None, None, "retention"))
             cursor = Cursor(span.first - 1)
-        return Place(cursor.offset + 1, False, cursor)
+        return StartPosition(cursor.offset + 1, False, cursor)
 
     async def _open_cursor(self) -> Cursor | None:
         assert self.asked.durable is not None
-        self._keeper, cursor = await CursorKeeper.open(
+        self._cursor_store, cursor = await CursorKeeper.open(
             self._broker, self.topic, self.asked.durable, every=self._ack_every
         )
         return cursor
@@ -235,26 +235,26 @@ class Subscription:
         await self._acknowledge(reading)
         await self._still_here(self._clock.now())
         self._offset = self.offset
-        rest = await reading.go_over(self._clock.now())
+        rest = await reading.switch_feed(self._clock.now())
         if rest:
             self._handed_out = 0
             self._ready.extend(rest)
             return True
         stored, events = await reading.next(min(PULSE, self.asked.tick) if self.asked.cadence == "tick" else PULSE)
         now = self._clock.now()
-        self._absence.note(self._broker.connected, now)
+        self._outage_monitor.note(self._broker.connected, now)
         if stored is not None:
             self._handed_out = 0
             self._ready.extend(events)
             self._leave_out(reading)
-        if stored is None or any(reading.intake.inlet.lost()):
+        if stored is None or any(reading.intake.log_decoder.lost()):
             await reading.ask_for_the_lost(now)
         if self.asked.cadence == "tick" and now >= self._next_tick:
             self._next_tick = now + self.asked.tick
             self._ready.extend(await reading.intake.expected())
         return True
 
-    def _leave_out(self, reading: Reading) -> None:
+    def _leave_out(self, reading: FeedReader) -> None:
         """The events of the first message that were worked off before the last end."""
         while reading.skip and self._ready:
             self._ready.popleft()
@@ -268,20 +268,20 @@ class Subscription:
             await self._view.subscription_starts(self._document())
         self._turned = now
 
-    async def _acknowledge(self, reading: Reading) -> None:
+    async def _acknowledge(self, reading: FeedReader) -> None:
         """More is asked for, so everything handed out is worked off."""
         if reading.feed.fresh:
             return
         reading.feed.done()
-        if self._keeper is not None and self._keeper.is_due(self._clock.now()):
-            await self._keeper.keep(reading.cursor(), self._clock.now())
+        if self._cursor_store is not None and self._cursor_store.is_due(self._clock.now()):
+            await self._cursor_store.keep(reading.cursor(), self._clock.now())
 
     async def _keep(self) -> None:
         """The feed is about to be left: note what is worked off of it."""
-        if self._keeper is not None and self._reading is not None and not self._reading.feed.fresh:
-            await self._keeper.keep(self._reading.cursor(), self._clock.now())
+        if self._cursor_store is not None and self._reading is not None and not self._reading.feed.fresh:
+            await self._cursor_store.keep(self._reading.cursor(), self._clock.now())
 
-    def _worked_off(self, reading: Reading, failed: bool) -> Cursor:
+    def _next_cursor(self, reading: FeedReader, failed: bool) -> Cursor:
         """Where to go on after the end: behind the last message, or within it where events of it are left."""
         if not self._ready and not (failed and self._handed_out):
             return reading.cursor()
@@ -305,7 +305,7 @@ class Subscription:
             since=self._clock.now(),
         )
 
-    def _tell(self, notice: Notice) -> None:
+    def _notify(self, notice: Notice) -> None:
         if not isinstance(notice, Watermark):
             self.notices.append(notice)
         if self._on_notice is not None:

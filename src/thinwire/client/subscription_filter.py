@@ -15,10 +15,10 @@ from fractions import Fraction
 from operator import itemgetter
 from typing import Any
 
-from thinwire.client.subscription_request import Asked, always_delivered
-from thinwire.codec.changed_events import Vouched
+from thinwire.client.subscription_request import SubscriptionRequest, always_delivered
+from thinwire.codec.changed_events import ChangedEvents
 from thinwire.codec.demand import tick_size
-from thinwire.schema import Event, Kind, Projection, Property, Role, Schema, flatten, nest
+from thinwire.schema import Event, Kind, Property, Role, Schema, SchemaProjection, flatten, nest
 from thinwire.schema.property import TOLERANT_KINDS
 
 Values = tuple[Any, ...]
@@ -32,7 +32,7 @@ FEW, OFTEN = 4_000, 4
 """events that wait to be entered at most: so many, or where there are more sources, so many times these"""
 
 
-class Lasts:
+class LastValues:
     """The last values that passed, source by source.
 
     values_of: picks the values of an event; texts: which of these are texts, that a link does not keep
@@ -42,7 +42,7 @@ class Lasts:
         self._values_of = values_of
         self._texts = texts
         self._passed: dict[Values, Passed] = {}
-        self._waiting: list[Vouched] = []
+        self._waiting: list[ChangedEvents] = []
         self._events = 0
         self._in_a_row = 0
 
@@ -52,7 +52,7 @@ class Lasts:
         self._enter()
         return self._passed
 
-    def note(self, events: list[Event], vouched: Vouched) -> None:
+    def note(self, events: list[Event], changed_events: ChangedEvents) -> None:
         """These have passed, and their link vouches for it."""
         self._in_a_row += 1
         if self._in_a_row < READY:
@@ -60,7 +60,7 @@ class Lasts:
                 about = event._about
                 self._passed[about[1]] = self._values_of(event), (about[3], event.ordinal)
             return
-        self._waiting.append(vouched)
+        self._waiting.append(changed_events)
         self._events += len(events)
         if self._events > max(FEW, OFTEN * len(self._passed)):
             self._enter()
@@ -69,7 +69,7 @@ class Lasts:
         if not self._waiting:
             return
         newest = self._waiting[-1]  # another link's begin with events that it cannot vouch for: these are all of one
-        events = newest.last_of(b"".join(vouched.records for vouched in self._waiting))
+        events = newest.last_of(b"".join(changed_events.records for changed_events in self._waiting))
         self._waiting, self._events = [], 0
         for event in events:
             self._passed[event.source] = self._with_texts(event), (event.incarnation, event.ordinal)
@@ -83,7 +83,7 @@ class Lasts:
         return tuple(before[k] if k in self._texts else value for k, value in enumerate(values))
 
 
-Memory = dict[tuple[str, ...], dict[str, Lasts]]
+Memory = dict[tuple[str, ...], dict[str, LastValues]]
 """what passed last: by the names of the properties, by publisher"""
 
 MAX_BOUNDS = 64
@@ -143,10 +143,10 @@ class Changes:
         """The properties that count, where nothing is left of any tolerance: whatever differs has moved. Else none."""
         return () if any(self._limits(bound)) else self._names
 
-    def note(self, events: list[Event], vouched: Vouched) -> None:
+    def note(self, events: list[Event], changed_events: ChangedEvents) -> None:
         """Events of one publisher of which its link knows that each shows a change in what is `counted`."""
         if events:
-            self._lasts(events[0].publisher).note(events, vouched)
+            self._lasts(events[0].publisher).note(events, changed_events)
 
     def moved_on(self, events: list[Event], *, strictly: bool) -> tuple[list[Event], list[Event]]:
         """Those events of one publisher, where its sources stand now, that differ from what passed last by more than
@@ -171,10 +171,10 @@ class Changes:
                     again.append(event)
         return passed, again
 
-    def _lasts(self, publisher: str) -> Lasts:
+    def _lasts(self, publisher: str) -> LastValues:
         lasts = self._last.get(publisher)
         if lasts is None:
-            lasts = self._last[publisher] = Lasts(self._values_of, self._texts)
+            lasts = self._last[publisher] = LastValues(self._values_of, self._texts)
         return lasts
 
     def _moved(self, values: Values, last: Values, limits: Values) -> bool:
@@ -227,26 +227,26 @@ def _limit(room: Fraction, step: Fraction | None) -> float:
 Step = Callable[[list[Event]], list[Event]]
 
 
-class Shape:
+class EventShaper:
     """What is done to the events of one schema, step by step; nothing where everything was asked for.
 
     memory: of what has passed as a change, shared by all shapes of a subscription
     """
 
     def __init__(
-        self, asked: Asked, schema: Schema, reader: Schema | None = None, memory: Memory | None = None
+        self, asked: SubscriptionRequest, schema: Schema, reader: Schema | None = None, memory: Memory | None = None
     ) -> None:
         self.schema = schema
         self.changes = Changes(schema, asked.tolerances(schema), memory) if asked.emit == "changes" else None
         self._first = tuple(_choices(schema, asked))
         self._then = tuple(self._make_steps(asked, reader))
 
-    def __call__(self, events: list[Event], vouched: Vouched | None = None) -> list[Event]:
+    def __call__(self, events: list[Event], changed_events: ChangedEvents | None = None) -> list[Event]:
         """The events that are left, in their order; vouched: their link knows of each that it shows a change."""
         for step in self._first:
             events = step(events)
-        if self.changes is not None and vouched is not None:
-            self.changes.note(events, vouched)
+        if self.changes is not None and changed_events is not None:
+            self.changes.note(events, changed_events)
         elif self.changes is not None:
             events = self.changes.admitted(events)
         for step in self._then:
@@ -269,7 +269,7 @@ class Shape:
             passed = step(passed)
         return passed, again
 
-    def _make_steps(self, asked: Asked, reader: Schema | None) -> list[Step]:
+    def _make_steps(self, asked: SubscriptionRequest, reader: Schema | None) -> list[Step]:
         steps: list[Step] = []
         if reader is not None and reader.fingerprint != self.schema.fingerprint:
             steps.append(_projected(self.schema, reader))
@@ -278,7 +278,7 @@ class Shape:
         return steps
 
 
-def _choices(schema: Schema, asked: Asked) -> Iterator[Step]:
+def _choices(schema: Schema, asked: SubscriptionRequest) -> Iterator[Step]:
     """What decides which events are delivered at all."""
     if asked.sources:
         yield _chosen_sources(schema, asked.sources)
@@ -298,7 +298,7 @@ def _chosen_sources(schema: Schema, sources: Mapping[str, frozenset[Any]]) -> St
 
 
 def _projected(writer: Schema, reader: Schema) -> Step:
-    project = Projection(writer, reader)
+    project = SchemaProjection(writer, reader)
 
     def projected(event: Event) -> Event:
         flat = project(event.like(flatten(event, writer)))
@@ -307,7 +307,7 @@ def _projected(writer: Schema, reader: Schema) -> Step:
     return lambda events: [projected(event) for event in events]
 
 
-def _chosen_properties(schema: Schema, asked: Asked) -> Step:
+def _chosen_properties(schema: Schema, asked: SubscriptionRequest) -> Step:
     kept = always_delivered(schema) | set(asked.properties or ())
     bounds: dict[int, tuple[Any, dict[str, float | None]]] = {}
 

@@ -19,7 +19,7 @@ Start = Literal["latest", "earliest"] | int | datetime
 
 
 @dataclass(frozen=True)
-class Asked:
+class SubscriptionRequest:
     """A subscription in one frozen value; see `Bus.subscribe` for what each part means."""
 
     tolerance: Mapping[str, Tolerance] = field(default_factory=lambda: MappingProxyType({}))
@@ -103,11 +103,11 @@ def asked(
     tolerance: Mapping[str, Tolerance] | None,
     where: str | None = None,
     **others: Any,
-) -> Asked:
+) -> SubscriptionRequest:
     """What a caller asks, in frozen form."""
     if isinstance(properties, str):
         raise ConfigError("properties is a list of names", properties=properties)
-    return Asked(
+    return SubscriptionRequest(
         properties=tuple(properties) if properties is not None else None,
         sources={name: _choice(value) for name, value in (sources or {}).items()},
         exact=exact if isinstance(exact, bool) else tuple(exact),

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Literal, Protocol
 
 from thinwire.brokers.protocol import Broker, Listener
-from thinwire.client.notices import Absence, Notice, Unserved
+from thinwire.client.notices import Notice, NoTranslator, OutageMonitor
 from thinwire.client.served_watch import ServedWatch
 from thinwire.client.subscription import MAX_NOTICES, OnNotice
 from thinwire.client.watch_hit import Hit, HitMaker, notice_of
@@ -65,7 +65,7 @@ class DirectWatch:
         deliveries = (message.delivery(self._condition) for message in step.messages)
         return [self._hits.hit(delivery) for delivery in deliveries if delivery is not None]
 
-    async def worked_off(self, hit: Hit) -> None:
+    async def acknowledge(self, hit: Hit) -> None:
         """Nothing is kept."""
 
     async def close(self, last: Hit | None) -> None:
@@ -97,12 +97,12 @@ class Source(Protocol):
 
     async def next(self, timeout: float) -> list[Hit]: ...
 
-    async def worked_off(self, hit: Hit) -> None: ...
+    async def acknowledge(self, hit: Hit) -> None: ...
 
     async def close(self, last: Hit | None) -> None: ...
 
 
-class Hits:
+class Watch:
     """Notifications of a watch, as `async for`. Made by `Bus.watch`.
 
     notices: the last things it was told beside notifications
@@ -137,15 +137,15 @@ class Hits:
         self._ack_every = ack_every
         self._limit = limit
         self._on_notice = on_notice
-        self._absence = Absence(broker.url, self._tell)
+        self._outage_monitor = OutageMonitor(broker.url, self._notify)
         self._resolved: Resolved | None = None
         self._source: Source | None = None
         self._ready: deque[Hit] = deque()
         self._handed_out: Hit | None = None
-        self._worked_off: Hit | None = None
+        self._acknowledged: Hit | None = None
         self._closed = False
 
-    async def __aenter__(self) -> Hits:
+    async def __aenter__(self) -> Watch:
         await self.open()
         return self
 
@@ -154,7 +154,7 @@ class Hits:
     ) -> None:
         await self.close(failed=kind is not None)
 
-    def __aiter__(self) -> Hits:
+    def __aiter__(self) -> Watch:
         return self
 
     async def __anext__(self) -> Hit:
@@ -163,13 +163,13 @@ class Hits:
         if source is None:
             raise StopAsyncIteration
         if self._handed_out is not None:
-            self._worked_off, self._handed_out = self._handed_out, None
-            await source.worked_off(self._worked_off)
+            self._acknowledged, self._handed_out = self._handed_out, None
+            await source.acknowledge(self._acknowledged)
         while not self._ready:
             if self._closed:
                 raise StopAsyncIteration
             self._ready.extend(await source.next(PULSE))
-            self._absence.note(self._broker.connected, self._clock.now())
+            self._outage_monitor.note(self._broker.connected, self._clock.now())
         self._handed_out = self._ready.popleft()
         return self._handed_out
 
@@ -198,9 +198,9 @@ class Hits:
         if await self._is_served(resolved):
             source = self._served(resolved)
         else:
-            self._tell(Unserved(HERE))
+            self._notify(NoTranslator(HERE))
             _log.warning(HERE)
-            source = DirectWatch(self._broker, self._clock, resolved, self.options, self.identity, self._tell)
+            source = DirectWatch(self._broker, self._clock, resolved, self.options, self.identity, self._notify)
         try:
             self._ready.extend(await source.open())
         except BaseException:
@@ -215,7 +215,7 @@ class Hits:
             return
         self._closed = True
         if self._source is not None:
-            last = self._worked_off if failed or self._handed_out is None else self._handed_out
+            last = self._acknowledged if failed or self._handed_out is None else self._handed_out
             await self._source.close(last)
 
     async def _is_served(self, resolved: Resolved) -> bool:
@@ -244,10 +244,10 @@ class Hits:
             durable=self.durable,
             ack_every=self._ack_every,
             limit=self._limit,
-            tell=self._tell,
+            tell=self._notify,
         )
 
-    def _tell(self, notice: Notice) -> None:
+    def _notify(self, notice: Notice) -> None:
         self.notices.append(notice)
         if self._on_notice is not None:
             self._on_notice(notice)

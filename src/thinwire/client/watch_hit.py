@@ -3,7 +3,7 @@
 What a watch tells beside notifications, as its watcher knows it from subscriptions.
 
 >>> notice_of(WatchNotice("missed", "rooms", "p1", {"source": ["11.1"], "first": 3, "last": 7, "reason": "gap"}))
-Missed(publisher='p1', source=('11.1',), first=3, last=7, reason='gap')
+EventsMissed(publisher='p1', source=('11.1',), first=3, last=7, reason='gap')
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from thinwire.client.notices import Coarser, Gone, Notice, Unreadable
-from thinwire.codec import Missed
+from thinwire.client.notices import BoundExceeded, MessageUnreadable, Notice, PublisherLost
+from thinwire.codec import EventsMissed
 from thinwire.codec.value_conversion import restorer
 from thinwire.filters.composite import Condition, Delivery, Quantity
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.watches.watch_documents import WatchNotice
 from thinwire.topics.watches.watch_quantities import MICROSECONDS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Position(NamedTuple):
+class WatchPosition(NamedTuple):
     """A place in the log of a watch: the offset of a record, and how many of its notifications come before."""
 
     offset: int
@@ -56,7 +56,7 @@ class Hit(dict[str, Any]):
         conjuncts: tuple[tuple[str, ...], ...] = (),
         late: bool = False,
         standing: bool = False,
-        position: Position | None = None,
+        position: WatchPosition | None = None,
     ) -> None:
         super().__init__(values)
         self.number = number
@@ -75,7 +75,7 @@ class Hit(dict[str, Any]):
 class HitMaker:
     """From deliveries, which count in ticks, to hits."""
 
-    def __init__(self, condition: Condition, topics: Mapping[str, Topic]) -> None:
+    def __init__(self, condition: Condition, topics: Mapping[str, TopicMetadata]) -> None:
         self._names = {quantity: str(quantity) for quantity in condition.quantities}
         self._restore: dict[Quantity, Callable[[int], Any]] = {
             quantity: restorer(topics[quantity.topic].schema[quantity.property]) for quantity in condition.quantities
@@ -84,7 +84,7 @@ class HitMaker:
             tuple(self._names[condition.quantities[place]] for place, _ in conjunct) for conjunct in condition.conjuncts
         ]
 
-    def hit(self, delivery: Delivery, position: Position | None = None, *, standing: bool = False) -> Hit:
+    def hit(self, delivery: Delivery, position: WatchPosition | None = None, *, standing: bool = False) -> Hit:
         """A notification as its watcher sees it."""
         return Hit(
             {self._names[quantity]: self._restore[quantity](value) for quantity, value in delivery.values.items()},
@@ -103,9 +103,11 @@ def notice_of(told: WatchNotice) -> Notice:
     if told.kind == "missed":
         source = facts.get("source")
         whose = None if source is None else tuple(source)
-        return Missed(told.publisher, whose, facts.get("first"), facts.get("last"), str(facts.get("reason", "gap")))
+        return EventsMissed(
+            told.publisher, whose, facts.get("first"), facts.get("last"), str(facts.get("reason", "gap"))
+        )
     if told.kind == "coarser":
-        return Coarser(told.publisher, str(facts.get("property", "")), facts.get("bound"), 0.0)
+        return BoundExceeded(told.publisher, str(facts.get("property", "")), facts.get("bound"), 0.0)
     if told.kind == "unreadable":
-        return Unreadable(told.publisher, facts.get("offset", 0), str(facts.get("reason", "")))
-    return Gone(told.topic, told.publisher, float(facts.get("seconds", 0.0)))
+        return MessageUnreadable(told.publisher, facts.get("offset", 0), str(facts.get("reason", "")))
+    return PublisherLost(told.topic, told.publisher, float(facts.get("seconds", 0.0)))

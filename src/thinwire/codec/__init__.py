@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.codec.deliveries import Audit, Delivery, Missed, Watermark
+    from thinwire.codec.deliveries import Audit, Delivery, EventsMissed, Watermark
     from thinwire.codec.demand import Demand
     from thinwire.codec.expander import Expander
     from thinwire.codec.reducer import Introduction, Reducer
     from thinwire.codec.rules import Rule, RuleSet, resolve
-    from thinwire.codec.stream_config import Counts, LinkConfig
-    from thinwire.codec.stream_decoder import State, Subscriber
-    from thinwire.codec.stream_encoder import Publisher
+    from thinwire.codec.stream_config import Counts, StreamConfig
+    from thinwire.codec.stream_decoder import State, StreamDecoder
+    from thinwire.codec.stream_encoder import StreamEncoder
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "deliveries": "Audit Delivery Missed Watermark",
+            "deliveries": "Audit Delivery EventsMissed Watermark",
             "demand": "Demand",
             "expander": "Expander",
             "reducer": "Introduction Reducer",
             "rules": "Rule RuleSet resolve",
-            "stream_config": "Counts LinkConfig",
-            "stream_decoder": "State Subscriber",
-            "stream_encoder": "Publisher",
+            "stream_config": "Counts StreamConfig",
+            "stream_decoder": "State StreamDecoder",
+            "stream_encoder": "StreamEncoder",
         },
     )
 
@@ -36,16 +36,16 @@ __all__ = [
     "Counts",
     "Delivery",
     "Demand",
+    "EventsMissed",
     "Expander",
     "Introduction",
-    "LinkConfig",
-    "Missed",
-    "Publisher",
     "Reducer",
     "Rule",
     "RuleSet",
     "State",
-    "Subscriber",
+    "StreamConfig",
+    "StreamDecoder",
+    "StreamEncoder",
     "Watermark",
     "resolve",
 ]

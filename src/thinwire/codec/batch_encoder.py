@@ -16,15 +16,15 @@ from thinwire.codec.arrow_columns import Ints, Rows
 from thinwire.codec.compiled_encoder import FastEncoder
 from thinwire.codec.frame_encoder import Encoder
 from thinwire.codec.kernels.event_encoder import encode_rows, scale_columns
-from thinwire.codec.stream_encoder import Publisher
+from thinwire.codec.stream_encoder import StreamEncoder
 from thinwire.errors import EventRejected
 from thinwire.schema import Kind
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
 _BUFFER = 1 << 20
 
 
-class Stretch(NamedTuple):
+class EncodedFrames(NamedTuple):
     """Frames one after the other in one buffer; `ends` says where each one ends, `rows` which row it belongs to."""
 
     data: bytes
@@ -41,7 +41,7 @@ class Stretch(NamedTuple):
 class Batch(NamedTuple):
     """The frames of a batch, in order, and the rows that were refused with the reason."""
 
-    stretches: list[Stretch]
+    stretches: list[EncodedFrames]
     rejected: list[tuple[int, EventRejected]]
 
     @property
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
         return [frame for stretch in self.stretches for frame in stretch.frames()]
 
 
-def publish_batch(publisher: Publisher, batch: pa.RecordBatch, now: float) -> Batch:
+def publish_batch(publisher: StreamEncoder, batch: pa.RecordBatch, now: float) -> Batch:
     """The frames of all events of a batch, all published at the same time."""
     fast = publisher.encoder.fast
     if fast is None or publisher.config.audit_every or publisher.schema.nested or _texts_wait(publisher):
@@ -57,13 +57,13 @@ def publish_batch(publisher: Publisher, batch: pa.RecordBatch, now: float) -> Ba
     return _Run(publisher, fast, batch, now).run()
 
 
-def _texts_wait(publisher: Publisher) -> bool:
+def _texts_wait(publisher: StreamEncoder) -> bool:
     """Can the state keep a text although a row had another? Then a row cannot be compared with the one before."""
     rules = publisher.encoder.reducer.rules
-    return any(rule.lane is Lane.TEXT and not rules.fires(rule) for rule in rules.rules)
+    return any(rule.lane is EncodingKind.TEXT and not rules.fires(rule) for rule in rules.rules)
 
 
-def _one_by_one(publisher: Publisher, events: list[dict[str, object]], now: float) -> Batch:
+def _one_by_one(publisher: StreamEncoder, events: list[dict[str, object]], now: float) -> Batch:
     frames: list[bytes] = []
     rows: list[int] = []
     rejected: list[tuple[int, EventRejected]] = []
@@ -78,14 +78,14 @@ def _one_by_one(publisher: Publisher, events: list[dict[str, object]], now: floa
     return Batch([_stretch(frames, np.array(rows, dtype=np.int64))], rejected)
 
 
-def _stretch(frames: list[bytes], rows: Ints) -> Stretch:
-    return Stretch(b"".join(frames), np.cumsum([len(frame) for frame in frames], dtype=np.int64), rows)
+def _stretch(frames: list[bytes], rows: Ints) -> EncodedFrames:
+    return EncodedFrames(b"".join(frames), np.cumsum([len(frame) for frame in frames], dtype=np.int64), rows)
 
 
 class _Run:
     """One batch under way."""
 
-    def __init__(self, publisher: Publisher, fast: FastEncoder, batch: pa.RecordBatch, now: float) -> None:
+    def __init__(self, publisher: StreamEncoder, fast: FastEncoder, batch: pa.RecordBatch, now: float) -> None:
         self.publisher = publisher
         self.encoder: Encoder = publisher.encoder
         self.fast = fast
@@ -97,7 +97,7 @@ class _Run:
         scale_columns(fast.plan, self.rows.cells, self.ticks)
         self.out = np.empty(_BUFFER, dtype=np.uint8)
         self.ends = np.zeros(self.rows.count, dtype=np.int64)
-        self.stretches: list[Stretch] = []
+        self.stretches: list[EncodedFrames] = []
         self.rejected: list[tuple[int, EventRejected]] = []
         self._stuck = False
 
@@ -153,7 +153,7 @@ class _Run:
         reducer.sent += len(sent)
         reducer.suppressed += end - first - len(sent)
         if size:
-            self.stretches.append(Stretch(self.out[:size].tobytes(), sent, first + telling))
+            self.stretches.append(EncodedFrames(self.out[:size].tobytes(), sent, first + telling))
 
     def _singly(self, row: int) -> None:
         try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from thinwire.schema import Event
 
 
-class Vouched(NamedTuple):
+class ChangedEvents(NamedTuple):
     """What a decoder keeps of such events, as it had them: nobody who gets the events can alter it.
 
     records: of all events, one behind the other

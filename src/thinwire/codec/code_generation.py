@@ -24,7 +24,7 @@ from thinwire.codec.ticks import ABSENT
 from thinwire.codec.value_conversion import step_of
 from thinwire.schema import Kind, Schema
 from thinwire.schema.property import Property
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
 KEPT = 256
 """texts kept compiled; a link of fifty properties has four of them, of some ten kilobytes each"""
@@ -45,13 +45,13 @@ def _compiled(source: str, place: str) -> CodeType:
     return compile(source, place, "exec")
 
 
-def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, trusting: bool) -> str:
+def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, validated: bool) -> str:
     """The source of `reduce(event)`; the names it uses are given by the reducer.
 
-    trusting: it is `reduce(event, ordinal, flags)` then, for events that a decoder handed out: they are known to be
+    validated: it is `reduce(event, ordinal, flags)` then, for events that a decoder handed out: they are known to be
         good, have numbers and flags of their own, and may carry more than the schema has
     """
-    told = ", ordinal, flags" if trusting else ""
+    told = ", ordinal, flags" if validated else ""
     lines = [f"def reduce(event{told}):", "    try:", "        get = event.get"]
     for index, rule in enumerate(rules.rules):
         lines += (f"        {line}" for line in _convert(index, rule))
@@ -66,7 +66,7 @@ def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, tr
         "        refuse(event, problem)",
         f"    ticks = ({ticks})",
     ]
-    if not trusting:
+    if not validated:
         lines += [
             f"    if len(event) != PROPERTIES or ABSENT in ticks or None in ticks{strangers}:",
             "        check_names(event)",
@@ -76,7 +76,7 @@ def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, tr
     if late_check:
         lines.append("    check_time(row, ticks)")
     if rules.changes:
-        flags = ", flags" if trusting else ""
+        flags = ", flags" if validated else ""
         lines += [f"    if passes_over(row, ticks, event{flags}):", "        return None"]
     if rules.min_interval:
         lines += ["    if held_back(row, ticks):", "        return None"]
@@ -87,7 +87,7 @@ def reducer_source(rules: RuleSet, width: int, late_check: bool, weigh: bool, tr
         "    codes = []",
     ]
     for index, rule in enumerate(rules.rules):
-        lines += (f"    {line}" for line in _decide(index, rule, _outside(index, rule, trusting)))
+        lines += (f"    {line}" for line in _decide(index, rule, _outside(index, rule, validated)))
     lines += ["    return finish(row, mask, exceptions, codes, ticks)", ""]
     return "\n".join(lines)
 
@@ -139,28 +139,28 @@ def _scaled(value: str, step: Fraction) -> str:
     return up if step.numerator == 1 else f"{up} / {step.numerator}"
 
 
-def _outside(index: int, rule: Rule, trusting: bool) -> str:
+def _outside(index: int, rule: Rule, validated: bool) -> str:
     """Does the value lie outside the declared range? As an expression; of ticks their limits say it in most cases."""
-    if rule.upstream and rule.ranged and trusting:
+    if rule.upstream and rule.ranged and validated:
         return f"{rule.property.name!r} in flags"
-    if rule.upstream or not rule.ranged or rule.lane is Lane.TICK:
+    if rule.upstream or not rule.ranged or rule.lane is EncodingKind.TICK:
         return "False"
     return f"outside(rule{index}.property, v{index})"
 
 
 def _decide(index: int, rule: Rule, outside: str) -> Iterator[str]:
-    if rule.lane is Lane.FLAG:
+    if rule.lane is EncodingKind.FLAG:
         yield from _decide_flag(index, rule)
-    elif rule.lane is Lane.TICK and not rule.auto and rule.mode & ~FINE == LAST and not rule.property.period:
+    elif rule.lane is EncodingKind.TICK and not rule.auto and rule.mode & ~FINE == LAST and not rule.property.period:
         yield from _decide_held(index, rule, outside)
-    elif rule.lane is Lane.TICK:
+    elif rule.lane is EncodingKind.TICK:
         yield from _decide_predicted(index, rule, outside)
-    elif rule.lane in (Lane.TEXT, Lane.OPAQUE):
+    elif rule.lane in (EncodingKind.TEXT, EncodingKind.OPAQUE):
         yield f"if t{index} != objects{index}[row]:"
         yield from _answer(index, f"object_code(columns, rule{index}, row, t{index}, {index})", "    ")
-    elif rule.lane is Lane.ARRAY:
+    elif rule.lane is EncodingKind.ARRAY:
         yield from _answer(index, f"array_code(columns, rule{index}, row, t{index}, v{index}, {index}, {outside})")
-    elif rule.lane is Lane.FLOAT:
+    elif rule.lane is EncodingKind.FLOAT:
         yield from _answer(index, f"float_code(columns, rule{index}, row, t{index}, v{index}, {outside})")
     else:
         yield from _answer(index, f"geo_code(columns, rule{index}, row, t{index}, v{index})")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec.changed_events import Vouched
+from thinwire.codec.changed_events import ChangedEvents
 from thinwire.codec.code_generation import define, event_literal
 from thinwire.codec.expander import Expander
 from thinwire.codec.kernels.frame_decoder import (
@@ -35,7 +35,7 @@ from thinwire.codec.value_decoder import from_ticks
 from thinwire.schema import Event, Kind, Property
 from thinwire.schema.timestamps import writer
 from thinwire.wire import LinkState
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
 _MESSAGE = 65_536
 _RECORDS = 1 << 18
@@ -45,7 +45,8 @@ _TEXTS = (Kind.ENUM, Kind.STRING)
 class FastDecoder:
     """Messages in, events out, as far as their frames are ordinary.
 
-    vouched: what was taken last, where properties are watched and every event in it is known to show a change of them
+    changed_events: what was taken last, where properties are watched and every event in it is known to show a change of
+    them
     """
 
     def __init__(self, expander: Expander, link: LinkState) -> None:
@@ -66,7 +67,7 @@ class FastDecoder:
         self._last_of = self.last_of
         self._watching = False
         self._seen = np.zeros(0, dtype=np.int64)
-        self.vouched: Vouched | None = None
+        self.changed_events: ChangedEvents | None = None
 
     def watch(self, names: Collection[str]) -> None:
         """Leave out events that change none of these properties; without names, none. What was seen is forgotten.
@@ -76,7 +77,7 @@ class FastDecoder:
         for j, rule in enumerate(self.expander.rules.rules):
             self._plan[WATCHED, j] = rule.property.name in names
         self._watching = bool(names)
-        self.vouched = None
+        self.changed_events = None
         self.look_anew()
 
     def look_anew(self) -> None:
@@ -122,8 +123,8 @@ class FastDecoder:
                 self._assemble(taken, out)
                 if self._watching:
                     records.append(taken.tobytes())
-        vouched = self._watching and not doubts
-        self.vouched = Vouched(b"".join(records), self._last_of) if vouched else None
+        changed_events = self._watching and not doubts
+        self.changed_events = ChangedEvents(b"".join(records), self._last_of) if changed_events else None
         return run[AT], frames, size
 
     def last_of(self, records: bytes) -> list[Event]:
@@ -172,7 +173,7 @@ class FastDecoder:
         names: dict[str, Any] = {
             "iter_unpack": struct.Struct("<qq?7x" + "".join(_cell(p) for p in rules.schema.wire)).iter_unpack,
             "unpack_ticks": struct.Struct(f"<{8 * RECORD}x{len(rules.rules)}q").unpack_from,
-            "abouts": self.expander.abouts,
+            "abouts": self.expander.metadata_codes,
             "new": Event.__new__,
             "Event": Event,
             "ABSENT": ABSENT,
@@ -182,7 +183,7 @@ class FastDecoder:
         for i, rule in enumerate(rules.rules):
             name = rule.property.name
             regular[name] = self._show(i, rule.property, names)
-            irregular[name] = regular[name] if rule.lane is Lane.TEXT else from_ticks(i, rule, names)
+            irregular[name] = regular[name] if rule.lane is EncodingKind.TEXT else from_ticks(i, rule, names)
         values = "".join(f"v{i}, " for i, p in enumerate(rules.schema.wire) if p.kind not in _TEXTS)
         ticks = "".join(f"s{i}, " for i in range(len(rules.rules)))
         lines = [

@@ -132,7 +132,7 @@ class FastEncoder:
     def learn(self, event: Mapping[str, Any]) -> None:
         """The per-event code found this event good: so are others with the same types."""
         if len(self.good) < 64:
-            values = self.reducer.pick(event) if self.reducer.trusting else event
+            values = self.reducer.pick(event) if self.reducer.validated else event
             self.good.add(tuple(type(values.get(p.name)) for p in self.reducer.schema.wire))
 
     def attend(self) -> None:
@@ -152,13 +152,13 @@ class FastEncoder:
             "record": record,
             "Problem": (struct.error, KeyError, TypeError, AttributeError),
         }
-        trusting = self.reducer.trusting
-        where = {p.name: place(p.name) if trusting else f"event[{p.name!r}]" for p in schema}
+        validated = self.reducer.validated
+        where = {p.name: place(p.name) if validated else f"event[{p.name!r}]" for p in schema}
         key = "".join(f"{where[p.name]}, " for p in schema.dimensions)
         lines = [
             "def pack(event, at):",
             "    try:",
-            *(self._distrust() if not trusting else self._heed_flags()),
+            *(self._distrust() if not validated else self._heed_flags()),
             *(f"        v{i} = {where[p.name]}" for i, p in enumerate(schema.wire)),
             f"        if ({''.join(f'v{i}.__class__, ' for i in range(len(schema.wire)))}) not in good: return None",
             f"        row = row_of(({key}))",

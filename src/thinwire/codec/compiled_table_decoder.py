@@ -47,7 +47,7 @@ class Walk:
         self.frames = np.zeros(len(messages), dtype=np.int64)
         self.rows = np.zeros(len(messages), dtype=np.int64)
 
-    def go_on(self, number: int, at: int, rows: int) -> None:
+    def resume_at(self, number: int, at: int, rows: int) -> None:
         """From byte `at` of a message on, with so many records left before."""
         self.cells[:] = 0
         self.cells[MESSAGE], self.cells[BYTE], self.cells[ROWS] = number, at, rows
@@ -65,7 +65,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Silence:
+class SuppressedEvents:
     """Events of one source that were passed over in silence, as what leads to them: the source's state before them.
 
     about: what they share; texts: the source's values that are no numbers, by property
@@ -113,14 +113,14 @@ class TableDecoder:
         )
         return bool(answer == FULL)
 
-    def keep_silence(self, row: int, skip: int) -> Silence:
+    def keep_silence(self, row: int, skip: int) -> SuppressedEvents:
         """What leads to the source's next events, which will be as expected; the state stays as it is."""
         columns = self.expander.columns
         state = columns.view()[row * columns.width : (row + 1) * columns.width].copy()
         texts = [objects[row] if objects else None for objects in columns.objects]
-        return Silence(self, self.expander.abouts[2 * row + 1], skip, state, texts)
+        return SuppressedEvents(self, self.expander.metadata_codes[2 * row + 1], skip, state, texts)
 
-    def tell_silence(self, silence: Silence, count: int, out: Ints) -> None:
+    def emit_suppressed(self, silence: SuppressedEvents, count: int, out: Ints) -> None:
         """Records of its next `count` events."""
         width = self.expander.columns.width
         pass_over(self.plan, silence.state, width, 0, count, True, self._work, out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from thinwire.codec.stream_encoder import Publisher
+from thinwire.codec.stream_encoder import StreamEncoder
 from thinwire.schema import Event
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Taken = Generator[Frames, None, int]
 """frames, and how many events were taken in the end"""
 
 
-def publish_told(publisher: Publisher, events: Sequence[Event], now: float) -> Taken:
+def encode_decoded_events(publisher: StreamEncoder, events: Sequence[Event], now: float) -> Taken:
     """The frames of events that a trusting publisher tells at one time, with the numbers of the events from 0 on.
 
     Raises EventRejected, and `publisher.counts.events` says how many were told before; nothing else has changed then.
@@ -43,7 +43,7 @@ def publish_told(publisher: Publisher, events: Sequence[Event], now: float) -> T
     return at
 
 
-def _ordinary(publisher: Publisher, fast: FastEncoder, events: Sequence[Event], at: int, now: float) -> Taken:
+def _ordinary(publisher: StreamEncoder, fast: FastEncoder, events: Sequence[Event], at: int, now: float) -> Taken:
     """The next events, up to one that cannot be packed."""
     packed, done = fast.pack(events, at), 0
     while done < packed:
@@ -61,7 +61,7 @@ def _ordinary(publisher: Publisher, fast: FastEncoder, events: Sequence[Event], 
     return done
 
 
-def _singly(publisher: Publisher, events: Sequence[Event], at: int, now: float) -> Taken:
+def _singly(publisher: StreamEncoder, events: Sequence[Event], at: int, now: float) -> Taken:
     yield from _of(at, publisher.publish(events[at], now))
     return 1
 

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from thinwire.codec import Expander, rules
-from thinwire.codec.changed_events import Vouched
+from thinwire.codec.changed_events import ChangedEvents
 from thinwire.codec.deliveries import Delivery
 from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import CorruptFrame, UnknownDictionary
@@ -108,12 +108,12 @@ _HELD = 1 << 20
 HASH_BYTES = 8
 
 
-class Recent:
+class FrameDedup:
     """The last frames of a link by the low byte of their sequence.
 
     Nearly always nobody asks: messages are kept as they are, and taken apart only when somebody does.
 
-    >>> recent = Recent()
+    >>> recent = FrameDedup()
     >>> recent.add(7, b"\\x01\\x07\\x00one")
     >>> recent.holds(7, b"\\x01\\x07\\x00one"), recent.holds(7, b"\\x01\\x07\\x00two")
     (True, False)
@@ -175,7 +175,7 @@ def _hash(frame: bytes) -> bytes:
     return blake2b(frame, digest_size=HASH_BYTES).digest()
 
 
-class Replica:
+class DecoderState:
     """What a key frame started, kept in step by every frame after it.
 
     passed_over: are events that were passed over in silence made and handed out? It may change at any time
@@ -205,7 +205,7 @@ class Replica:
         self.link = LinkState(schema, incarnation=key.incarnation, wide=wide)
         self.fast = _fast(self.expander, self.link) if compiled else None
         self.spelling = Spelling(schema)
-        self.recent = Recent()
+        self.recent = FrameDedup()
         self._watched: Collection[str] = ()
 
     @property
@@ -220,9 +220,9 @@ class Replica:
         return len(keys) >= sources and None not in keys[:sources]
 
     @property
-    def vouched(self) -> Vouched | None:
+    def changed_events(self) -> ChangedEvents | None:
         """What the compiled way took last, where it knows of every event in it that it shows a change."""
-        return self.fast.vouched if self.fast is not None else None
+        return self.fast.changed_events if self.fast is not None else None
 
     def watch(self, names: Collection[str]) -> None:
         """Leave out what changes none of these properties, as far as the compiled way can tell; () for none.
@@ -256,7 +256,7 @@ class Replica:
         cells = self.link.cells
         return frame.incarnation == cells[INCARNATION] and frame.wide == bool(cells[WIDE])
 
-    def goes_on_with(self, frame: Frame) -> bool:
+    def accept_next(self, frame: Frame) -> bool:
         """Is this the frame that comes next? Then sequence and check move on."""
         cells = self.link.cells
         chain = frame.chain_after(cells[CHAIN])

@@ -21,10 +21,10 @@ from thinwire.schema import Event, Schema
 from thinwire.schema.event import flatten
 from thinwire.wire import exact_value as exact
 from thinwire.wire import varint
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
 
-class Missed(NamedTuple):
+class EventsMissed(NamedTuple):
     """Events the subscriber could not have.
 
     source: whose; None where not even that is known yet
@@ -61,7 +61,7 @@ class Audit(NamedTuple):
     exacts: Mapping[str, Any]
 
 
-Delivery = Event | Missed | Watermark | Audit
+Delivery = Event | EventsMissed | Watermark | Audit
 
 
 Exacts = tuple[Any, ...]
@@ -106,26 +106,26 @@ def errors(event: Mapping[str, Any], exacts: Exacts, rules: RuleSet) -> dict[str
 
 
 def _exact(rule: Rule, value: Any, convert: Converter) -> Any:
-    if value is None or rule.lane is Lane.TEXT:
+    if value is None or rule.lane is EncodingKind.TEXT:
         return value
     ticks = convert(value)
-    if rule.lane is Lane.OPAQUE:
+    if rule.lane is EncodingKind.OPAQUE:
         return ticks
-    if rule.lane is Lane.FLAG:
+    if rule.lane is EncodingKind.FLAG:
         return value
-    if rule.lane is Lane.TICK:
-        return exceptions.told_exactly(ticks, value)
+    if rule.lane is EncodingKind.TICK:
+        return exceptions.encode_exact_value(ticks, value)
     return [float(item) for item in value] if isinstance(value, list | tuple) else float(value)
 
 
 def _distance(rule: Rule, seen: Any, told: Any) -> float:
-    if rule.lane is Lane.TICK and isinstance(told, int):
+    if rule.lane is EncodingKind.TICK and isinstance(told, int):
         return _tick_distance(rule, seen, told)
     truth = value_of_exact(rule, told)
-    counted = rule.lane is not Lane.OPAQUE and isinstance(truth, int | float | list)
+    counted = rule.lane is not EncodingKind.OPAQUE and isinstance(truth, int | float | list)
     if seen is None or truth is None or not counted:
         return 0.0 if seen == truth else math.inf
-    if rule.lane is Lane.GEO:
+    if rule.lane is EncodingKind.GEO:
         return _metres(seen, truth, rule)
     if isinstance(truth, list):
         return _array_distance(rule, seen, truth)

@@ -12,7 +12,7 @@ import numpy as np
 
 from thinwire.codec.demand import NEVER_TOLERANT
 from thinwire.codec.rules import Rule
-from thinwire.codec.source_table import LATEST, TOLD, TRAVELLED, Columns
+from thinwire.codec.source_table import LATEST, TOLD, TRAVELLED, SourceTable
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.codec.value_conversion import MAX_TEXT, Converter, converter, restorer
 from thinwire.errors import EventRejected, LateEvent, MissingProperty, TooLarge, UnknownProperty, WrongType
@@ -20,7 +20,7 @@ from thinwire.schema import Kind, Schema
 from thinwire.schema.property import MAX_ARRAY
 from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.exact_value import MAX_EXACT
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
 MAX_KEY = 4_096
 """bytes of a source's texts, all dimensions together"""
@@ -107,7 +107,7 @@ LatePolicy = Literal["accept", "reject"]
 class Pacing:
     """The clock of every source of a link, as its own events tell it."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: SourceTable) -> None:
         self.columns = columns
         wire = columns.rules.schema.wire
         self.time = next((i for i, p in enumerate(wire) if p is columns.rules.schema.time), None)
@@ -163,15 +163,15 @@ class Pacing:
     def _must_not_wait(self, row: int, index: int, rule: Rule, now: Any) -> bool:
         if not rule.slots:
             last = self.columns.objects[index][row]
-            return bool(now != last) if rule.lane is Lane.TEXT else (now is None) != (last is None)
+            return bool(now != last) if rule.lane is EncodingKind.TEXT else (now is None) != (last is None)
         last = self.columns.last(row, rule.first_slot)
-        if rule.lane is Lane.GEO:
+        if rule.lane is EncodingKind.GEO:
             return (now is None) != (last == ABSENT)
-        if rule.lane is Lane.FLAG or rule.property.domain in NEVER_TOLERANT:
+        if rule.lane is EncodingKind.FLAG or rule.property.domain in NEVER_TOLERANT:
             return bool(now != last)
         if ABSENT in (now, last):
             return bool(now != last)
-        return rule.lane is Lane.TICK and not rule.lowest <= now <= rule.highest
+        return rule.lane is EncodingKind.TICK and not rule.lowest <= now <= rule.highest
 
     def _instant(self, ticks: tuple[Any, ...]) -> int | None:
         """The event's time, where it is one that can be counted with."""

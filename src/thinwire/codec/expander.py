@@ -11,13 +11,13 @@ from thinwire.codec import row_snapshot as snapshots
 from thinwire.codec import value_decoder as arrivals
 from thinwire.codec import value_encoder as exceptions
 from thinwire.codec.rules import RuleSet
-from thinwire.codec.source_table import Columns
+from thinwire.codec.source_table import SourceTable
 from thinwire.codec.value_decoder import Taker, checked_dimensions, materialiser, taker, value_of_exact
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Event
 from thinwire.schema.event import About
 from thinwire.wire.control_frames import MAX_SKIP, Switch
-from thinwire.wire.partial_event import Lane, Partial
+from thinwire.wire.partial_event import EncodingKind, Partial
 
 Key = tuple[Any, ...]
 Exacts = tuple[tuple[int, Any], ...]
@@ -30,9 +30,9 @@ class Expander:
         self.rules = rules
         self.publisher = publisher
         self.incarnation = incarnation
-        self.columns = Columns(rules)
+        self.columns = SourceTable(rules)
         self.keys: list[Key | None] = []
-        self.abouts: list[About | None] = []
+        self.metadata_codes: list[About | None] = []
         """per row, what its events share: first those that were told, then those passed over in silence"""
         self.bounds = rules.bounds
         self.silent_bounds = rules.silent_bounds
@@ -69,12 +69,12 @@ class Expander:
             if low & exceptional:
                 arrivals.exact(columns, row, rule, index, code)
                 told += ((index, code),)
-            elif rule.lane is Lane.TICK and not moving & low:
+            elif rule.lane is EncodingKind.TICK and not moving & low:
                 arrivals.held(columns, row, rule, code)
             else:
                 arrivals.BY_LANE[rule.lane](columns, row, rule, index, code)
         columns.advance(row, partial.mask)
-        events.append(self._told_event(row, told))
+        events.append(self._restore_event(row, told))
         return events
 
     def expand_given(self, row: int, values: Mapping[int, Any]) -> Event:
@@ -90,7 +90,7 @@ class Expander:
                 if exact is not None:
                     told += ((index, exact),)
             columns.advance(row, mask)
-            return self._told_event(row, told)
+            return self._restore_event(row, told)
         except CorruptFrame:
             self._take_back(row, before)
             raise
@@ -133,8 +133,8 @@ class Expander:
         self.make_room(alias + 1)
         snapshots.restore(self.columns, alias, state, ordinal)
         self.keys[alias] = key
-        self.abouts[2 * alias] = self._about(key, self.bounds, virtual=False)
-        self.abouts[2 * alias + 1] = self._about(key, self.silent_bounds, virtual=True)
+        self.metadata_codes[2 * alias] = self._about(key, self.bounds, virtual=False)
+        self.metadata_codes[2 * alias + 1] = self._about(key, self.silent_bounds, virtual=True)
         self._told.pop(alias, None)
 
     def make_room(self, sources: int) -> None:
@@ -142,7 +142,7 @@ class Expander:
         while len(self.keys) < sources:
             self.columns.add()
             self.keys.append(None)
-            self.abouts += (None, None)
+            self.metadata_codes += (None, None)
 
     def forget(self) -> None:
         """Trust no source until it is told again."""
@@ -155,7 +155,7 @@ class Expander:
         try:
             for index, exact in told:
                 exceptions.check_kind(self.rules.rules[index], exact)
-            return self._told_event(alias, told)
+            return self._restore_event(alias, told)
         except CorruptFrame:
             self.keys[alias] = None  # an event not handed out must not count as delivered
             raise
@@ -187,7 +187,7 @@ class Expander:
             columns.table[cell] = value
         return event
 
-    def told_exactly(self) -> dict[int, Exacts]:
+    def exact_values(self) -> dict[int, Exacts]:
         """Per row, the values of its last event that the state cannot show."""
         return {row: told for row, (ordinal, told) in self._told.items() if ordinal == self.columns.ordinal(row)}
 
@@ -206,14 +206,14 @@ class Expander:
             value = value_of_exact(self.rules.rules[index], exact)
             self._put(values, p.name, value)
             flags += (p.name,) * exceptions.outside(p, value)
-        about = self.abouts[2 * row + virtual]
+        about = self.metadata_codes[2 * row + virtual]
         assert about is not None
         return Event.of(values, (*about[:-1], flags) if flags else about, self.columns.ordinal(row))
 
     def _about(self, key: Key, bound: Mapping[str, float | None], *, virtual: bool, provisional: bool = False) -> About:
         return bound, key, self.publisher, self.incarnation, virtual, provisional, ()
 
-    def _told_event(self, row: int, told: Exacts) -> Event:
+    def _restore_event(self, row: int, told: Exacts) -> Event:
         """An event that was told, remembered as far as the state does not."""
         if told:
             self._told[row] = (self.columns.ordinal(row), told)

@@ -17,12 +17,12 @@ import numpy as np
 from thinwire.codec import Introduction, Reducer
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.codec import source_table as payloads
-from thinwire.codec.source_table import ORDINAL, TOLD, Columns
+from thinwire.codec.source_table import ORDINAL, TOLD, SourceTable
 from thinwire.codec.stream_config import Counts
 from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import ConfigError
 from thinwire.schema.event import flatten
-from thinwire.wire import Binding, FrameKind, LinkState, Partial, Silence, SourceState, seal, varint
+from thinwire.wire import Binding, FrameKind, LinkState, Partial, SourceState, SuppressedRun, seal, varint
 from thinwire.wire import compact_body as compact
 from thinwire.wire import exact_value as exact
 from thinwire.wire.control_frames import MAX_TOLD
@@ -138,8 +138,8 @@ class Encoder:
         self.spell_out = spell_out
         self._spelling = Spelling(reducer.schema)
         self.fast = _fast(reducer, link) if compiled and not spell_out else None
-        self._nested = reducer.schema.nested and not reducer.trusting
-        self._reduce = reducer.reduce_told if reducer.trusting else reducer.reduce_flat
+        self._nested = reducer.schema.nested and not reducer.validated
+        self._reduce = reducer.reduce_decoded if reducer.validated else reducer.reduce_flat
 
     def encode(self, event: Mapping[str, Any]) -> list[bytes]:
         """The frames of one event: none, its own, and a switch where a predictor changes after it."""
@@ -249,7 +249,7 @@ MAX_RUNS = 16_384
 """runs in one heartbeat, at most"""
 
 
-def tell(columns: Columns) -> list[Silence]:
+def take_suppressed_runs(columns: SourceTable) -> list[SuppressedRun]:
     """The untold events of all sources, as runs of equal counts; from now on they count as told."""
     if not columns.rows:
         return []
@@ -259,11 +259,11 @@ def tell(columns: Columns) -> list[Silence]:
     starts = np.concatenate(([0], edges))
     ends = np.concatenate((edges, [len(skips)]))
     table[:, TOLD] = table[:, ORDINAL]
-    runs = (Silence(int(a), int(b - a), int(skips[a])) for a, b in zip(starts, ends, strict=True) if skips[a])
+    runs = (SuppressedRun(int(a), int(b - a), int(skips[a])) for a, b in zip(starts, ends, strict=True) if skips[a])
     return [piece for run in runs for piece in _pieces(run)]
 
 
-def untold(columns: Columns) -> bool:
+def has_unsent_suppressed(columns: SourceTable) -> bool:
     """Is there an event of any source that was passed over and not told?"""
     if not columns.rows:
         return False
@@ -271,9 +271,9 @@ def untold(columns: Columns) -> bool:
     return bool((table[:, ORDINAL] != table[:, TOLD]).any())
 
 
-def parts(silences: list[Silence]) -> list[tuple[Silence, ...]]:
+def parts(silences: list[SuppressedRun]) -> list[tuple[SuppressedRun, ...]]:
     """Silences in parts that a heartbeat may tell; one empty part where there is nothing to tell."""
-    found: list[list[Silence]] = [[]]
+    found: list[list[SuppressedRun]] = [[]]
     told = 0
     for silence in silences:
         events = silence.sources * silence.skip
@@ -285,8 +285,8 @@ def parts(silences: list[Silence]) -> list[tuple[Silence, ...]]:
     return [tuple(part) for part in found]
 
 
-def _pieces(run: Silence) -> Iterator[Silence]:
+def _pieces(run: SuppressedRun) -> Iterator[SuppressedRun]:
     """A run cut so that each piece fits a heartbeat of its own."""
     most = max(1, MAX_TOLD // run.skip)
     for first in range(run.first, run.first + run.sources, most):
-        yield Silence(first, min(most, run.first + run.sources - first), run.skip)
+        yield SuppressedRun(first, min(most, run.first + run.sources - first), run.skip)

@@ -20,12 +20,12 @@ from thinwire.codec import Expander
 from thinwire.codec import deliveries as audits
 from thinwire.codec import source_table as payloads
 from thinwire.codec import value_encoder as exceptions
-from thinwire.codec.decoder_state import Replica
+from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.deliveries import Audit, Delivery, Watermark
 from thinwire.errors import CorruptFrame, PeerFault
 from thinwire.schema import Event
 from thinwire.schema.schema import PAYLOAD
-from thinwire.wire import Binding, Frame, FrameKind, Given, Heartbeat, SourceState, Switch, varint
+from thinwire.wire import Binding, ExplicitValues, Frame, FrameKind, Heartbeat, SourceState, Switch, varint
 from thinwire.wire import compact_body as compact
 from thinwire.wire import exact_value as exact
 from thinwire.wire.frame import LONG, MAX_FRAME, PACKED, is_known, unpack
@@ -34,36 +34,36 @@ from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, WIDE
 Key = tuple[Any, ...]
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """Where a source's state is."""
 
-    replica: Replica
+    decoder_state: DecoderState
     alias: int
 
     @property
     def ordinal(self) -> int:
         """The number of the source's last event there."""
-        return self.replica.expander.columns.ordinal(self.alias)
+        return self.decoder_state.expander.columns.ordinal(self.alias)
 
     def pass_over(self, skip: int) -> list[Event]:
         """The events that followed it in silence, whatever the replica's own reader wanted to see."""
-        self.replica.passed_over = True
-        return self.replica.pass_over(self.alias, skip)
+        self.decoder_state.passed_over = True
+        return self.decoder_state.pass_over(self.alias, skip)
 
 
-class Former:
+class PredecessorState:
     """The sources that a successor has not told yet, each with the last replica that knew it."""
 
     def __init__(self) -> None:
-        self._places: dict[Key, Place] = {}
+        self._places: dict[Key, SourceLocation] = {}
 
-    def add(self, replica: Replica) -> None:
+    def add(self, decoder_state: DecoderState) -> None:
         """This one is succeeded. Sources it had not been told itself stay with the one before it."""
-        for alias, key in enumerate(replica.expander.keys):
+        for alias, key in enumerate(decoder_state.expander.keys):
             if key is not None:
-                self._places[key] = Place(replica, alias)
+                self._places[key] = SourceLocation(decoder_state, alias)
 
-    def give_up(self, key: Key) -> Place | None:
+    def give_up(self, key: Key) -> SourceLocation | None:
         """Where the source's state was; the successor's counts from now on."""
         return self._places.pop(key, None)
 
@@ -72,7 +72,7 @@ class Former:
         self._places.clear()
 
 
-class Memory:
+class DeliveredOrdinals:
     """The last ordinal delivered of each source, and in which life of its publisher."""
 
     def __init__(self) -> None:
@@ -102,35 +102,35 @@ class Memory:
         self._last.update((key, (life, ordinal)) for key, life, ordinal in entries)
 
 
-def take_frame(replica: Replica, frame: Frame, max_sources: int, out: list[Delivery]) -> None:
+def take_frame(decoder_state: DecoderState, frame: Frame, max_sources: int, out: list[Delivery]) -> None:
     """Add what a frame that came in its order brings; kinds this version does not know bring nothing.
 
     Events are added as they are found, so that a frame which turns out to be corrupt takes none of them with it.
     """
     if not is_known(frame.kind):
         return
-    kind, body = frame.kind, replica.body_of(frame)
+    kind, body = frame.kind, decoder_state.body_of(frame)
     if kind in (FrameKind.DATA, FrameKind.EXCEPTION):
-        _data(replica, body, kind == FrameKind.EXCEPTION, out)
+        _data(decoder_state, body, kind == FrameKind.EXCEPTION, out)
     elif kind == FrameKind.PAYLOAD:
-        _payload(replica, body, out)
+        _payload(decoder_state, body, out)
     elif kind == FrameKind.JSON:
-        _json(replica, body, out)
+        _json(decoder_state, body, out)
     elif kind == FrameKind.INTRODUCTION:
-        _introduction(replica, body, max_sources, out)
+        _introduction(decoder_state, body, max_sources, out)
     elif kind == FrameKind.HEARTBEAT:
-        _heartbeat(replica, Heartbeat.decode(body, replica.link.sources), out)
+        _heartbeat(decoder_state, Heartbeat.decode(body, decoder_state.link.sources), out)
     elif kind == FrameKind.SWITCH:
-        _switch(replica, Switch.decode(body), out)
+        _switch(decoder_state, Switch.decode(body), out)
     elif kind == FrameKind.AUDIT:
-        _audit(replica, body, out)
+        _audit(decoder_state, body, out)
     elif kind == FrameKind.BINDING:
-        replica.bindings.bind(Binding.decode(body))
+        decoder_state.bindings.bind(Binding.decode(body))
 
 
-def _payload(replica: Replica, body: bytes, out: list[Delivery]) -> None:
-    expander, link = replica.expander, replica.link
-    if not replica.payloads:
+def _payload(decoder_state: DecoderState, body: bytes, out: list[Delivery]) -> None:
+    expander, link = decoder_state.expander, decoder_state.link
+    if not decoder_state.payloads:
         raise CorruptFrame("a payload on a topic that has a schema")
     if not link.sources:
         link.sources = 1
@@ -139,33 +139,33 @@ def _payload(replica: Replica, body: bytes, out: list[Delivery]) -> None:
         payloads.note(expander.columns)
     else:
         return
-    about = expander.abouts[0]
+    about = expander.metadata_codes[0]
     assert about is not None
     out.append(Event.of({PAYLOAD: body}, about, expander.columns.ordinal(0)))
 
 
-def _data(replica: Replica, body: bytes, exceptional: bool, out: list[Delivery]) -> None:
-    partial = compact.decode(body, exceptional, replica.link)
-    if replica.expander.knows(partial.source):
-        out += replica.pass_over(partial.source, partial.skip)
-        out += replica.expander.expand(partial._replace(skip=0))
+def _data(decoder_state: DecoderState, body: bytes, exceptional: bool, out: list[Delivery]) -> None:
+    partial = compact.decode(body, exceptional, decoder_state.link)
+    if decoder_state.expander.knows(partial.source):
+        out += decoder_state.pass_over(partial.source, partial.skip)
+        out += decoder_state.expander.expand(partial._replace(skip=0))
 
 
-def _json(replica: Replica, body: bytes, out: list[Delivery]) -> None:
-    spelled(replica, replica.spelling.decode(body, replica.link.sources), out)
+def _json(decoder_state: DecoderState, body: bytes, out: list[Delivery]) -> None:
+    spelled(decoder_state, decoder_state.spelling.decode(body, decoder_state.link.sources), out)
 
 
-def spelled(replica: Replica, given: Given, out: list[Delivery]) -> None:
+def spelled(decoder_state: DecoderState, given: ExplicitValues, out: list[Delivery]) -> None:
     """Add the events of a partial whose values are spelled out."""
     source, skip, values = given
-    if replica.expander.knows(source):
+    if decoder_state.expander.knows(source):
         if skip:
-            out += replica.pass_over(source, skip)
-        out.append(replica.expander.expand_given(source, values))
+            out += decoder_state.pass_over(source, skip)
+        out.append(decoder_state.expander.expand_given(source, values))
 
 
-def _introduction(replica: Replica, body: bytes, max_sources: int, out: list[Delivery]) -> None:
-    expander, link = replica.expander, replica.link
+def _introduction(decoder_state: DecoderState, body: bytes, max_sources: int, out: list[Delivery]) -> None:
+    expander, link = decoder_state.expander, decoder_state.link
     state, at = SourceState.decode(body, 0)
     told: list[tuple[int, Any]] = []
     while at < len(body):
@@ -183,28 +183,28 @@ def _introduction(replica: Replica, body: bytes, max_sources: int, out: list[Del
     out.append(expander.introduced(alias, tuple(told)))
 
 
-def _heartbeat(replica: Replica, beat: Heartbeat, out: list[Delivery]) -> None:
-    if beat.sequence != replica.sequence - 1:
+def _heartbeat(decoder_state: DecoderState, beat: Heartbeat, out: list[Delivery]) -> None:
+    if beat.sequence != decoder_state.sequence - 1:
         raise CorruptFrame("a heartbeat from another place in the stream", sequence=beat.sequence)
     for silence in beat.silences:
         for alias in range(silence.first, silence.first + silence.sources):
-            if replica.expander.knows(alias):
-                out += replica.pass_over(alias, silence.skip)
-    if replica.complete:
-        out.append(Watermark(replica.expander.publisher, beat.watermark / 1000))
+            if decoder_state.expander.knows(alias):
+                out += decoder_state.pass_over(alias, silence.skip)
+    if decoder_state.complete:
+        out.append(Watermark(decoder_state.expander.publisher, beat.watermark / 1000))
 
 
-def _switch(replica: Replica, switch: Switch, out: list[Delivery]) -> None:
-    if replica.expander.knows(switch.source):
-        out += replica.pass_over(switch.source, switch.skip)
-        replica.expander.switch(switch)
+def _switch(decoder_state: DecoderState, switch: Switch, out: list[Delivery]) -> None:
+    if decoder_state.expander.knows(switch.source):
+        out += decoder_state.pass_over(switch.source, switch.skip)
+        decoder_state.expander.switch(switch)
 
 
-def _audit(replica: Replica, body: bytes, out: list[Delivery]) -> None:
-    expander = replica.expander
+def _audit(decoder_state: DecoderState, body: bytes, out: list[Delivery]) -> None:
+    expander = decoder_state.expander
     source, skip, exacts = audits.decode(body, expander.rules.schema)
     if expander.knows(source):
-        out += replica.pass_over(source, skip)
+        out += decoder_state.pass_over(source, skip)
         seen = expander.current(source)
         found = audits.errors(seen, exacts, expander.rules)
         truth = dict(zip(found, exacts, strict=True))
@@ -215,12 +215,12 @@ _LONGEST_HEADER = 5
 """bytes"""
 
 
-def take_json_frames(replica: Replica, frames: list[bytes], number: int, out: list[Delivery]) -> None:
+def take_json_frames(decoder_state: DecoderState, frames: list[bytes], number: int, out: list[Delivery]) -> None:
     """Add the events of the frames from this number on, as far as the short way goes; the sequence says how far.
 
     CorruptFrame: a value that its property cannot have, in the frame that the sequence has moved past last.
     """
-    link, bindings, decode = replica.link, replica.bindings, replica.spelling.decode
+    link, bindings, decode = decoder_state.link, decoder_state.bindings, decoder_state.spelling.decode
     cells, wide = link.cells, link.cells[WIDE]
     sequence, chain = cells[SEQUENCE], cells[CHAIN]
     plain = FrameKind.JSON | LONG * wide | cells[INCARNATION] << 6
@@ -249,4 +249,4 @@ def take_json_frames(replica: Replica, frames: list[bytes], number: int, out: li
         sequence += 1
         chain = after
         cells[SEQUENCE], cells[CHAIN] = sequence, chain
-        spelled(replica, given, out)
+        spelled(decoder_state, given, out)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from thinwire.codec.arrow_columns import arrow_type, bound_type
 from thinwire.schema import Property, Schema
 from thinwire.schema.event import About
-from thinwire.wire.json_body import told
+from thinwire.wire.json_body import to_json_value
 
 T = TypeVar("T")
 Codes = npt.NDArray[np.int32]
@@ -54,14 +54,14 @@ class Texts:
         return np.array([len(text or "") for text in self.texts], dtype=np.int64)[codes]
 
 
-class Abouts:
+class MetadataCodes:
     """What is known about events beside their values: source, bounds, and whether anything of them was told.
 
     Nearly all events of a source share one record of it, which is known again by its identity.
     """
 
     def __init__(self) -> None:
-        self._abouts: list[About] = []
+        self._metadata_codes: list[About] = []
         self._codes: dict[int, int] = {}
 
     def code(self, about: About | None) -> int:
@@ -70,46 +70,48 @@ class Abouts:
             return -1
         code = self._codes.get(id(about))
         if code is None:
-            code = self._codes[id(about)] = len(self._abouts)
-            self._abouts.append(about)  # it stays here, so that its identity stays its own
+            code = self._codes[id(about)] = len(self._metadata_codes)
+            self._metadata_codes.append(about)  # it stays here, so that its identity stays its own
         return code
 
     def sources(self, codes: Codes) -> pa.Array:
         """The dimension values of all rows, as JSON."""
-        return _spread([source_text(about[1]) for about in self._abouts], pa.string(), codes)
+        return _spread([source_text(about[1]) for about in self._metadata_codes], pa.string(), codes)
 
     def dimension(self, p: Property, place: int, codes: Codes) -> pa.Array:
         """A dimension's column; null where a peer told a value of another type."""
         kind = arrow_type(p)
         return _spread(
-            [about[1][place] if _is_a(about[1][place], kind) else None for about in self._abouts], kind, codes
+            [about[1][place] if _is_a(about[1][place], kind) else None for about in self._metadata_codes], kind, codes
         )
 
     def unfit(self, p: Property, place: int, codes: Codes) -> list[tuple[int, Any]]:
         """The rows whose dimension has another type than its column, and its value there."""
         kind = arrow_type(p)
-        odd = {code: about[1][place] for code, about in enumerate(self._abouts) if not _is_a(about[1][place], kind)}
+        odd = {
+            code: about[1][place] for code, about in enumerate(self._metadata_codes) if not _is_a(about[1][place], kind)
+        }
         rows = np.flatnonzero(np.isin(codes, list(odd))).tolist() if odd else []
         return [(row, odd[int(codes[row])]) for row in rows]
 
     @property
     def longest(self) -> int:
         """How many letters the source of a row has at most."""
-        return max((len(source_text(about[1])) for about in self._abouts), default=0)
+        return max((len(source_text(about[1])) for about in self._metadata_codes), default=0)
 
     def sizes(self, codes: Codes) -> npt.NDArray[np.int64]:
         """How many letters the source of each row has."""
-        return np.array([len(source_text(about[1])) for about in self._abouts], dtype=np.int64)[codes]
+        return np.array([len(source_text(about[1])) for about in self._metadata_codes], dtype=np.int64)[codes]
 
     def virtual(self, codes: Codes) -> pa.Array:
         """Which rows were not told."""
-        return _spread([about[4] for about in self._abouts], pa.bool_(), codes)
+        return _spread([about[4] for about in self._metadata_codes], pa.bool_(), codes)
 
     def bounds(self, schema: Schema, codes: Codes) -> pa.Array:
         """The bounds of all rows; null where nothing is claimed."""
-        told = {id(about[0]): about[0] for about in self._abouts}
+        told = {id(about[0]): about[0] for about in self._metadata_codes}
         places = {key: place for place, key in enumerate(told)}
-        which = np.array([places[id(about[0])] for about in self._abouts], dtype=np.int32)[codes]
+        which = np.array([places[id(about[0])] for about in self._metadata_codes], dtype=np.int32)[codes]
         kind = bound_type(schema)
         columns = [_bound_column([bound.get(field.name) for bound in told.values()], which) for field in kind]
         return pa.StructArray.from_arrays(columns, fields=list(kind)) if columns else pa.array([{}] * len(codes), kind)
@@ -135,7 +137,7 @@ def value_text(value: Any) -> str:
     >>> value_text({"b": [1, None]}), value_text(b"hi")
     ('{"b":[1,null]}', '{"$bytes":"aGk="}')
     """
-    return _json(told(value))
+    return _json(to_json_value(value))
 
 
 def _json(value: Any) -> str:

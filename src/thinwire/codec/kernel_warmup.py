@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from thinwire.codec.decoded_event_encoder import publish_told
-from thinwire.codec.stream_config import LinkConfig
-from thinwire.codec.stream_decoder import Subscriber
-from thinwire.codec.stream_encoder import Publisher
+from thinwire.codec.decoded_event_encoder import encode_decoded_events
+from thinwire.codec.stream_config import StreamConfig
+from thinwire.codec.stream_decoder import StreamDecoder
+from thinwire.codec.stream_encoder import StreamEncoder
 from thinwire.schema import Event, Property, Schema
 from thinwire.wire import join
 
@@ -31,8 +31,8 @@ _EVENTS = 80
 @cache
 def warm_up() -> None:
     """Send some events through a link, so that every kernel is compiled or read from disk; once per process."""
-    publisher, reader = Publisher(_SCHEMA, LinkConfig(), name="warm"), Subscriber([_SCHEMA], publisher="warm")
-    teller = Subscriber([_SCHEMA], publisher="warm", passed_over=False)
+    publisher, reader = StreamEncoder(_SCHEMA, StreamConfig(), name="warm"), StreamDecoder([_SCHEMA], publisher="warm")
+    teller = StreamDecoder([_SCHEMA], publisher="warm", passed_over=False)
     frames = publisher.start(0.0)
     for n in range(_EVENTS):
         frames += publisher.publish({"time": n, "source": "a", "t": 20 + n // 4 / 10, "on": n % 8 < 4}, 0.0)
@@ -40,5 +40,5 @@ def warm_up() -> None:
     for subscriber in (reader, teller):
         told = subscriber.receive(join(frames), now=0.0)
     reader.peek()
-    link = Publisher(_SCHEMA, LinkConfig(), name="warm", over=publisher.encoder.reducer.rules, trusting=True)
-    list(publish_told(link, [thing for thing in told if isinstance(thing, Event)], 0.0))
+    link = StreamEncoder(_SCHEMA, StreamConfig(), name="warm", over=publisher.encoder.reducer.rules, validated=True)
+    list(encode_decoded_events(link, [thing for thing in told if isinstance(thing, Event)], 0.0))

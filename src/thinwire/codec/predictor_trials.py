@@ -16,10 +16,10 @@ import numpy as np
 from thinwire.codec.kernels.predictor_costs import shadow
 from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.predictors.catalogue import candidates
-from thinwire.codec.source_table import COEFFICIENTS, DUE, FIELDS, FILLED, HEAD, MODE, TRIAL, Columns
+from thinwire.codec.source_table import COEFFICIENTS, DUE, FIELDS, FILLED, HEAD, MODE, TRIAL, SourceTable
 from thinwire.codec.ticks import UNSET
-from thinwire.wire.control_frames import Change
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.control_frames import PredictorChange
+from thinwire.wire.partial_event import EncodingKind
 
 BLOCK = 64
 POOL = 1_024
@@ -31,9 +31,11 @@ MARGIN = 96
 class Trials:
     """The trials of one link's publisher."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: SourceTable) -> None:
         self.columns = columns
-        self.auto = [(i, rule) for i, rule in enumerate(columns.rules.rules) if rule.auto and rule.lane is Lane.TICK]
+        self.auto = [
+            (i, rule) for i, rule in enumerate(columns.rules.rules) if rule.auto and rule.lane is EncodingKind.TICK
+        ]
         self.blocks = np.zeros((POOL, BLOCK, max(1, len(self.auto))), dtype=np.int64)
         self._free = list(range(POOL - 1, -1, -1))
         self._seasons: dict[int, Any] = {}
@@ -41,7 +43,7 @@ class Trials:
         self._candidates = np.array(candidates(), dtype=np.int64)
         self._limits = np.array([(rule.tolerance, rule.half) for _, rule in self.auto], dtype=np.int64).reshape(-1, 2)
         self._periods = np.array([rule.property.period or 0 for _, rule in self.auto], dtype=np.int64)
-        self._pending: list[tuple[int, tuple[Change, ...]]] = []
+        self._pending: list[tuple[int, tuple[PredictorChange, ...]]] = []
 
     def offer(self, row: int, ticks: tuple[Any, ...]) -> None:
         """An event of a source whose trial is due or under way."""
@@ -67,7 +69,7 @@ class Trials:
         """Are there changes that have not been told?"""
         return bool(self._pending)
 
-    def drain(self) -> list[tuple[int, tuple[Change, ...]]]:
+    def drain(self) -> list[tuple[int, tuple[PredictorChange, ...]]]:
         """The changes decided since the last call: row and what changes."""
         pending, self._pending = self._pending, []
         return pending
@@ -114,7 +116,7 @@ class Trials:
         starts = [self.columns.ring_start[rule.first_slot] - first for _, rule in self.auto]
         return np.array(season, dtype=np.int64), np.array(starts, dtype=np.int64), ordinal + 1
 
-    def _better(self, row: int, slot: int, costs: Any, trends: Any) -> Change | None:
+    def _better(self, row: int, slot: int, costs: Any, trends: Any) -> PredictorChange | None:
         i = self.columns.place(row, slot)
         mode, coefficients = self.columns.table[i + MODE], self.columns.table[i + COEFFICIENTS]
         same = (self._candidates[:, 0] == mode) & (self._candidates[:, 1] == coefficients)
@@ -124,9 +126,9 @@ class Trials:
             return None
         kind = int(self._candidates[best, 0])
         trend = int(trends[best]) if kind & 15 == steps.TREND and trends[best] != UNSET else 0
-        return Change(slot, kind, int(self._candidates[best, 1]), trend)
+        return PredictorChange(slot, kind, int(self._candidates[best, 1]), trend)
 
-    def _remember(self, change: Change) -> None:
+    def _remember(self, change: PredictorChange) -> None:
         """New sources start with what an old one was found to do best with."""
         first = HEAD + change.slot * FIELDS
         self.columns.blank[first + MODE] = change.mode

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from thinwire.codec.arrow_columns import INSTANT, TEXT_KINDS, arrow_schema, arrow_type, column_of
 from thinwire.codec.expander import Expander
-from thinwire.codec.interned_values import Abouts, Texts, codes_of, value_text
+from thinwire.codec.interned_values import MetadataCodes, Texts, codes_of, value_text
 from thinwire.schema import Event, Kind, Property, Schema
 from thinwire.schema.event import About
 
@@ -65,7 +65,7 @@ class Page:
         self._max_events = min(_LARGE_EVENTS if large else MAX_EVENTS, self.room)
         self._texts = [p for p in schema.wire if p.kind in TEXT_KINDS]
         self._message: Ints = np.zeros(self.room, dtype=np.int64)
-        self._abouts_of = np.zeros(self.room, dtype=np.int32)
+        self._metadata_codes_of = np.zeros(self.room, dtype=np.int32)
         self._texts_of = {p.name: np.zeros(self.room, dtype=np.int32) for p in self._texts}
         self._begin()
 
@@ -73,7 +73,7 @@ class Page:
         self.count = 0
         self._events: list[Event] = []
         self._rows: list[int] = []
-        self._abouts = Abouts()
+        self._metadata_codes = MetadataCodes()
         self._tables = {p.name: Texts() for p in self._texts}
 
     @property
@@ -87,7 +87,7 @@ class Page:
         first, last = self.count, self.count + len(message)
         places = self.records[first:last, _PLACE]
         self._message[first:last] = message
-        self._abouts_of[first:last] = codes_of(places, self.expander.abouts, self._abouts.code)
+        self._metadata_codes_of[first:last] = codes_of(places, self.expander.metadata_codes, self._metadata_codes.code)
         rows = places >> 1
         for p in self._texts:
             texts = self.expander.columns.objects[self._wire[p.name][0]] if p.name in self._wire else []
@@ -99,7 +99,7 @@ class Page:
         """The same for records of one source's silence, which share these."""
         first, last = self.count, self.count + count
         self._message[first:last] = message
-        self._abouts_of[first:last] = self._abouts.code(about)
+        self._metadata_codes_of[first:last] = self._metadata_codes.code(about)
         for p in self._texts:
             text = texts[self._wire[p.name][0]] if p.name in self._wire else None
             self._texts_of[p.name][first:last] = self._tables[p.name].code(text)
@@ -111,7 +111,7 @@ class Page:
         self.records[row] = 0
         self.records[row, _ORDINAL] = event.ordinal
         self._message[row] = message
-        self._abouts_of[row] = self._abouts.code(event._about)
+        self._metadata_codes_of[row] = self._metadata_codes.code(event._about)
         for p in self._texts:
             self._texts_of[p.name][row] = self._tables[p.name].code(value_at(event, p.name))
         self._events.append(event)
@@ -137,10 +137,10 @@ class Page:
 
     def _about_maker(self, name: str, offsets: Ints, times: Ints) -> Callable[[slice], pa.Array]:
         """A column of what is known about events, for any part of the rows."""
-        message, codes = self._message[: self.count], self._abouts_of[: self.count]
+        message, codes = self._message[: self.count], self._metadata_codes_of[: self.count]
         match name:
             case "_source":
-                return lambda rows: self._abouts.sources(codes[rows])
+                return lambda rows: self._metadata_codes.sources(codes[rows])
             case "_ordinal":
                 return _sliced(pa.array(self.records[: self.count, _ORDINAL].copy()))
             case "_offset":
@@ -148,15 +148,15 @@ class Page:
             case "_time":
                 return _sliced(pa.array(times[message]).cast(INSTANT))
             case "_virtual":
-                return _sliced(self._abouts.virtual(codes))
-        return _sliced(self._abouts.bounds(self.schema, codes))
+                return _sliced(self._metadata_codes.virtual(codes))
+        return _sliced(self._metadata_codes.bounds(self.schema, codes))
 
     def _parts(self) -> list[slice]:
         """The rows in as few parts as their texts allow."""
-        longest = self._abouts.longest + sum(table.longest for table in self._tables.values())
+        longest = self._metadata_codes.longest + sum(table.longest for table in self._tables.values())
         if self.count * longest <= MAX_LETTERS:
             return [slice(0, self.count)]
-        sizes = self._abouts.sizes(self._abouts_of[: self.count])
+        sizes = self._metadata_codes.sizes(self._metadata_codes_of[: self.count])
         for name, table in self._tables.items():
             sizes = sizes + table.sizes(self._texts_of[name][: self.count])
         bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // MAX_LETTERS)) + 1
@@ -166,9 +166,9 @@ class Page:
     def _maker(self, p: Property, odd: list[tuple[int, str, Any]]) -> Callable[[slice], pa.Array]:
         """A property's column, for any part of the rows; texts, which may be long, are written when asked for."""
         if p in self.schema.dimensions:
-            codes, place = self._abouts_of[: self.count], self.schema.dimensions.index(p)
-            odd += ((row, p.name, value) for row, value in self._abouts.unfit(p, place, codes))
-            return lambda rows: self._abouts.dimension(p, place, codes[rows])
+            codes, place = self._metadata_codes_of[: self.count], self.schema.dimensions.index(p)
+            odd += ((row, p.name, value) for row, value in self._metadata_codes.unfit(p, place, codes))
+            return lambda rows: self._metadata_codes.dimension(p, place, codes[rows])
         if p.kind in TEXT_KINDS:
             table, texts_of = self._tables[p.name], self._texts_of[p.name]
             return lambda rows: table.column(texts_of[rows])

@@ -15,7 +15,7 @@ from thinwire.codec import value_encoder as lane_codes
 from thinwire.codec.code_generation import define, picker
 from thinwire.codec.event_admission import Admission, LatePolicy, Pacing
 from thinwire.codec.rules import RuleSet
-from thinwire.codec.source_table import DUE, LATEST, TOLD, TRAVELLED, Columns, Key, Roster, take_over
+from thinwire.codec.source_table import DUE, LATEST, TOLD, TRAVELLED, Key, Roster, SourceTable, take_over
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.codec.value_decoder import shower, value_of_exact
 from thinwire.codec.value_encoder import Flags, Gate, first_value
@@ -46,7 +46,7 @@ class Introduction(NamedTuple):
 class Reducer:
     """The publishing end of a link's shared knowledge.
 
-    trusting: events come from a decoder: they are known to be good, have numbers and flags of their own, and may carry
+    validated: events come from a decoder: they are known to be good, have numbers and flags of their own, and may carry
         properties that the schema does not have
     roster: which row a source has; another one once its sources and those of the roster part ways
 
@@ -67,13 +67,13 @@ class Reducer:
         *,
         late_policy: LatePolicy = "accept",
         max_sources: int = MAX_SOURCES,
-        trusting: bool = False,
+        validated: bool = False,
         roster: Roster | None = None,
     ) -> None:
-        self.trusting = trusting
+        self.validated = validated
         self.rules = rules
         self.schema = rules.schema
-        self.columns = Columns(rules)
+        self.columns = SourceTable(rules)
         self.roster = roster or Roster()
         self.max_sources = max_sources
         self.late_policy = late_policy
@@ -99,19 +99,19 @@ class Reducer:
 
     def finder(self) -> Callable[[Key], int | None]:
         """The fastest way to `row_of`: only a trusting reducer shares its roster, or leaves it for another."""
-        return self.row_of if self.trusting else self.roster.rows.get
+        return self.row_of if self.validated else self.roster.rows.get
 
     def reduce(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
         """What must travel of this event; None where nothing must. A refused event changes nothing."""
-        if self.trusting:
-            return self.reduce_told(event)
+        if self.validated:
+            return self.reduce_decoded(event)
         return self._code(flatten(event, self.schema) if self.schema.nested else event)
 
     def reduce_flat(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
         """The same, for an event that already has one value per path."""
         return self._code(event)
 
-    def reduce_told(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
+    def reduce_decoded(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
         """The same, for a trusting reducer: a new source begins with the number that its event has."""
         ordinal, flags = (event.ordinal, event.flags) if isinstance(event, Event) else (1, ())
         return self._code(self.pick(event), ordinal, flags)
@@ -180,7 +180,7 @@ class Reducer:
     def _compile(self) -> Callable[..., Partial | Introduction | None]:
         late = self.late_policy == "reject" and self._pacing.time is not None
         source = generate.reducer_source(
-            self.rules, self.columns.width, late, self._admission.must_weigh, self.trusting
+            self.rules, self.columns.width, late, self._admission.must_weigh, self.validated
         )
         names: dict[str, Any] = {
             "ABSENT": ABSENT,
@@ -190,7 +190,7 @@ class Reducer:
             "row_of": self.finder(),
             "columns": self.columns,
             "expected": self.columns.expected,
-            "settle": self.columns.settle,
+            "settle": self.columns.set_value,
             "encode_residual": residual.encode,
             "decode_residual": residual.decode,
             "refuse": self._admission.refuse,
@@ -232,7 +232,7 @@ class Reducer:
     ) -> Introduction:
         if self.columns.rows >= self.max_sources:
             raise TooManySources(limit=self.max_sources)
-        if not self.trusting:
+        if not self.validated:
             self._admission.check_key(key)
         row = self.columns.add()
         if isinstance(event, Event) and event.source == key:
@@ -275,7 +275,7 @@ class Reducer:
         self._pacing.check(row, ticks, self.roster.keys[row])
 
 
-def _trials(columns: Columns) -> Trials:
+def _trials(columns: SourceTable) -> Trials:
     """Trials need the compiled kernels, which cost half a second to load: only `auto` pays for them."""
     from thinwire.codec.predictor_trials import Trials
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.rules import Rule
-from thinwire.codec.source_table import COEFFICIENTS, MAX_COEFFICIENTS, MODE, OFFSET, TREND, X2, Columns
+from thinwire.codec.source_table import COEFFICIENTS, MAX_COEFFICIENTS, MODE, OFFSET, TREND, X2, SourceTable
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT, UNSET
 from thinwire.codec.value_conversion import bits_of, float_of
 from thinwire.errors import CorruptFrame
 from thinwire.wire import exact_value as exact
 from thinwire.wire import varint
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
 _EMPTY = 0x20
 _FRESH = 0x40
@@ -18,11 +18,11 @@ _NEAR = b"\x01"
 _FIXED_LIMIT = 1 << 48
 
 
-def take(columns: Columns, row: int) -> bytes:
+def take(columns: SourceTable, row: int) -> bytes:
     """The state of a row. Only what the current predictors read is told."""
     parts: list[bytes] = []
     for index, rule in enumerate(columns.rules.rules):
-        if rule.lane is Lane.FLOAT:
+        if rule.lane is EncodingKind.FLOAT:
             bits = columns.last(row, rule.first_slot)
             parts.append(exact.encode(None if bits == ABSENT else float_of(bits)))
         elif rule.slots:
@@ -34,14 +34,14 @@ def take(columns: Columns, row: int) -> bytes:
     return b"".join(parts)
 
 
-def restore(columns: Columns, row: int, data: bytes, ordinal: int) -> None:
+def restore(columns: SourceTable, row: int, data: bytes, ordinal: int) -> None:
     """Put a row into the state that was told."""
     at = 0
     if ordinal > TICK_LIMIT:
         raise CorruptFrame("an ordinal beyond all limits", ordinal=ordinal)
     columns.table[row * columns.width] = ordinal
     for index, rule in enumerate(columns.rules.rules):
-        if rule.lane is Lane.FLOAT:
+        if rule.lane is EncodingKind.FLOAT:
             value, at = exact.decode(data, at)
             _need(value is None or isinstance(value, float), rule)
             columns.put(row, rule.first_slot, ABSENT if value is None else bits_of(value))
@@ -59,7 +59,7 @@ def restore(columns: Columns, row: int, data: bytes, ordinal: int) -> None:
     columns.note_moving(row)
 
 
-def _take_slot(columns: Columns, row: int, slot: int) -> bytes:
+def _take_slot(columns: SourceTable, row: int, slot: int) -> bytes:
     table, i = columns.table, columns.place(row, slot)
     mode, x1, trend = table[i + MODE], table[i], table[i + TREND]
     # an absent value restarts the trend, so what the trend was must not show
@@ -80,7 +80,7 @@ def _take_slot(columns: Columns, row: int, slot: int) -> bytes:
     return b"".join(parts)
 
 
-def _restore_slot(columns: Columns, row: int, slot: int, data: bytes, at: int) -> int:
+def _restore_slot(columns: SourceTable, row: int, slot: int, data: bytes, at: int) -> int:
     if at >= len(data):
         raise CorruptFrame("columns cut off", slot=slot)
     head, at = data[at], at + 1
@@ -109,7 +109,7 @@ def _restore_slot(columns: Columns, row: int, slot: int, data: bytes, at: int) -
     return _restore_ring(columns, row, slot, data, at) if columns.period[slot] else at
 
 
-def _restore_ring(columns: Columns, row: int, slot: int, data: bytes, at: int) -> int:
+def _restore_ring(columns: SourceTable, row: int, slot: int, data: bytes, at: int) -> int:
     ring, at = exact.decode(data, at)
     fits = isinstance(ring, list) and len(ring) == columns.period[slot]
     if not fits or not all(x is None or (isinstance(x, int) and abs(x) <= TICK_LIMIT) for x in ring):
@@ -120,13 +120,13 @@ def _restore_ring(columns: Columns, row: int, slot: int, data: bytes, at: int) -
     return at
 
 
-def _restore_object(columns: Columns, row: int, index: int, rule: Rule, data: bytes, at: int) -> int:
+def _restore_object(columns: SourceTable, row: int, index: int, rule: Rule, data: bytes, at: int) -> int:
     value, at = exact.decode(data, at)
-    if rule.lane is Lane.ARRAY and value is not None:
+    if rule.lane is EncodingKind.ARRAY and value is not None:
         _need(isinstance(value, list) and all(isinstance(x, int) and abs(x) <= TICK_LIMIT for x in value), rule)
         value = tuple(value)
     else:
-        _need(value is None or isinstance(value, str if rule.lane is Lane.TEXT else bytes), rule)
+        _need(value is None or isinstance(value, str if rule.lane is EncodingKind.TEXT else bytes), rule)
     columns.objects[index][row] = value
     return at
 

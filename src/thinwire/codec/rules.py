@@ -24,7 +24,7 @@ from thinwire.codec.ticks import TICK_LIMIT
 from thinwire.errors import ConfigError, CorruptFrame, DemandError
 from thinwire.schema import Kind, Property, Role, Schema
 from thinwire.wire import varint
-from thinwire.wire.partial_event import SLOTS, Lane, lane_of
+from thinwire.wire.partial_event import SLOTS, EncodingKind, lane_of
 
 MAX_TOLERANCE = 1 << 60
 MAX_UPSTREAM = 1 << 62
@@ -45,7 +45,7 @@ class Rule:
     """
 
     property: Property
-    lane: Lane
+    lane: EncodingKind
     first_slot: int
     tolerance: int = 0
     half: int = 0
@@ -65,9 +65,9 @@ class Rule:
     @computed
     def bound(self) -> float:
         """How far a value sent under this rule can be from the truth, in the property's unit."""
-        if self.lane is Lane.FLOAT:
+        if self.lane is EncodingKind.FLOAT:
             return _sum_above(self.distance, self.upstream) if self.upstream else self.distance
-        if self.lane is Lane.GEO:
+        if self.lane is EncodingKind.GEO:
             return (self.tolerance + self.upstream) * geo.METRES_PER_TICK
         return float((self.tolerance + self.band + int(self.upstream)) * tick_size(self.property))
 
@@ -122,10 +122,10 @@ class RuleSet:
         flags = _HOLD * self.hold | _CHANGES * self.changes | _UPSTREAM * upstream
         parts = [varint.write(flags), varint.write(self.min_interval)]
         for rule in self.rules:
-            if rule.lane is Lane.FLOAT:
+            if rule.lane is EncodingKind.FLOAT:
                 parts.append(struct.pack(">d", rule.distance))
                 parts += [struct.pack(">d", rule.upstream)] * upstream
-            elif rule.lane in (Lane.TICK, Lane.GEO, Lane.ARRAY):
+            elif rule.lane in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
                 parts += (varint.write(rule.tolerance), varint.write(rule.half), varint.write(rule.band))
                 parts += [varint.write(int(rule.upstream))] * upstream
         return b"".join(parts)
@@ -170,10 +170,10 @@ def _reach(step: Fraction) -> int:
 
 def _read_rule(body: bytes, at: int, p: Property, slot: int, upstream: bool) -> tuple[Rule, int]:
     lane = lane_of(p.kind)
-    if lane is Lane.FLOAT:
+    if lane is EncodingKind.FLOAT:
         (distance, *before), at = _doubles(body, at, p, 1 + upstream)
         return Rule(p, lane, slot, distance=distance, upstream=before[0] if before else 0), at
-    if lane not in (Lane.TICK, Lane.GEO, Lane.ARRAY):
+    if lane not in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
         return Rule(p, lane, slot), at
     numbers = [0, 0, 0, 0]
     for k in range(3 + upstream):
@@ -237,15 +237,15 @@ def _rule(schema: Schema, p: Property, demand: Demand, slot: int, before: Rule |
     lane = lane_of(p.kind)
     asked = tolerance_of(schema, p, demand)
     upstream = _upstream(p, before)
-    if lane is Lane.FLOAT:
+    if lane is EncodingKind.FLOAT:
         return Rule(p, lane, slot, distance=_distance(asked, upstream), upstream=upstream)
-    if lane not in (Lane.TICK, Lane.GEO, Lane.ARRAY):
+    if lane not in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
         return Rule(p, lane, slot)
-    if lane is Lane.GEO and upstream:
+    if lane is EncodingKind.GEO and upstream:
         asked = Fraction(0)  # the metric is no metric to the last digit: two distances do not add up to their sum
-    tolerance = min(geo.ticks(float(asked)) if lane is Lane.GEO else in_ticks(p, asked), MAX_TOLERANCE)
+    tolerance = min(geo.ticks(float(asked)) if lane is EncodingKind.GEO else in_ticks(p, asked), MAX_TOLERANCE)
     hold = demand.mode == "hold"
-    half = 0 if hold else geo.half_bin(tolerance) if lane is Lane.GEO else tolerance
+    half = 0 if hold else geo.half_bin(tolerance) if lane is EncodingKind.GEO else tolerance
     mode, coefficients, auto = _held(p, demand) if hold else _predictor(p, lane, demand)
     band = _band(p, demand) if before is None or not before.band else 0
     # what is off already may lie outside the range although the truth does not: its flags say which
@@ -260,7 +260,7 @@ def _upstream(p: Property, before: Rule | None) -> int | float:
         return 0
     if before.lane is not lane_of(p.kind) or tick_size(before.property) != tick_size(p):
         raise DemandError("events were told with another kind of property", property=p.name, kind=p.kind.value)
-    if before.lane is Lane.FLOAT:
+    if before.lane is EncodingKind.FLOAT:
         return before.bound
     ticks = before.tolerance + before.band + int(before.upstream)
     if ticks > MAX_UPSTREAM:
@@ -287,11 +287,11 @@ def _held(p: Property, demand: Demand) -> tuple[int, int, bool]:
     return predictor.mode | FINE, predictor.coefficients, False
 
 
-def _predictor(p: Property, lane: Lane, demand: Demand) -> tuple[int, int, bool]:
+def _predictor(p: Property, lane: EncodingKind, demand: Demand) -> tuple[int, int, bool]:
     named = not isinstance(demand.predictor, str) and p.name in demand.predictor
     name = demand.predictor if isinstance(demand.predictor, str) else demand.predictor.get(p.name, "auto")
-    auto = name == "auto" and lane is Lane.TICK
-    if lane is Lane.ARRAY:
+    auto = name == "auto" and lane is EncodingKind.TICK
+    if lane is EncodingKind.ARRAY:
         name = "last"
     elif p.kind is Kind.TIMESTAMP and not named:
         name = "cadence"
@@ -301,8 +301,8 @@ def _predictor(p: Property, lane: Lane, demand: Demand) -> tuple[int, int, bool]
     return chosen.mode, chosen.coefficients, auto
 
 
-def _chosen(p: Property, lane: Lane, name: str) -> Predictor:
-    if name == Seasonal.name and lane is Lane.GEO:
+def _chosen(p: Property, lane: EncodingKind, name: str) -> Predictor:
+    if name == Seasonal.name and lane is EncodingKind.GEO:
         raise DemandError("a position has no season; choose 'last' or 'linear'", property=p.name, predictor=name)
     try:
         return by_name(name, p.period)
@@ -316,7 +316,11 @@ def _check_predictors(schema: Schema, demand: Demand) -> None:
     for name, predictor in given.items():
         if predictor not in ("auto", Seasonal.name):
             by_name(predictor)
-        if name and lane_of(schema[name].kind) not in (Lane.TICK, Lane.GEO) and predictor not in ("auto", "last"):
+        if (
+            name
+            and lane_of(schema[name].kind) not in (EncodingKind.TICK, EncodingKind.GEO)
+            and predictor not in ("auto", "last")
+        ):
             kind = schema[name].kind.value
             raise DemandError(f"a {kind} is held or sent, never predicted", property=name, predictor=predictor)
 

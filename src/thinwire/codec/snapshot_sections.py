@@ -36,7 +36,7 @@ _LENGTH = 4
 _LARGEST = (1 << 64) - 1
 
 
-class Header(NamedTuple):
+class SnapshotHeader(NamedTuple):
     """Whose state a checkpoint is, and where in the stream.
 
     cells: of the link's state; rows: how many sources; position: the transport's number of the last message
@@ -58,7 +58,7 @@ class Header(NamedTuple):
         return write_json(told)
 
     @classmethod
-    def decode(cls, data: bytes) -> Header:
+    def decode(cls, data: bytes) -> SnapshotHeader:
         told = read_json(data)
         if not isinstance(told, dict) or set(told) != set(cls._fields) or not _is_header(told):
             raise CorruptFrame("a header that says something else", length=len(data))
@@ -69,7 +69,7 @@ class Header(NamedTuple):
         return cls(**told)
 
 
-def seal(header: Header, sections: Sequence[bytes]) -> bytes:
+def seal(header: SnapshotHeader, sections: Sequence[bytes]) -> bytes:
     """The whole checkpoint. What no reader would take is refused: ValueError."""
     if any(len(section) > MAX_SECTION for section in sections[1:]):
         raise ValueError(f"a state too large for a checkpoint: more than {MAX_SECTION} bytes of keys, texts or objects")
@@ -81,7 +81,7 @@ def seal(header: Header, sections: Sequence[bytes]) -> bytes:
     return whole + blake2b(whole, digest_size=_HASH).digest()
 
 
-def unseal(data: bytes) -> tuple[Header, memoryview]:
+def unseal(data: bytes) -> tuple[SnapshotHeader, memoryview]:
     """The header and the packed sections of bytes that are as they were written."""
     end = len(data) - _HASH
     if end < 1 + _LENGTH or blake2b(data[:end], digest_size=_HASH).digest() != data[end:]:
@@ -91,7 +91,7 @@ def unseal(data: bytes) -> tuple[Header, memoryview]:
     start = 1 + _LENGTH + int.from_bytes(data[1 : 1 + _LENGTH], "big")
     if start > end:
         raise CorruptFrame("a header longer than the whole", length=start)
-    return Header.decode(data[1 + _LENGTH : start]), memoryview(data)[start:end]
+    return SnapshotHeader.decode(data[1 + _LENGTH : start]), memoryview(data)[start:end]
 
 
 def unpack(packed: memoryview, sizes: Sequence[int], expected: int, most: int) -> list[memoryview]:
@@ -153,12 +153,12 @@ Exacts = tuple[tuple[int, Any], ...]
 def know(expander: Expander, keys: list[Key | None]) -> None:
     """Know all sources at once, whose columns are in place."""
     expander.keys[:] = keys
-    expander.abouts[:] = [None] * (2 * len(keys))
+    expander.metadata_codes[:] = [None] * (2 * len(keys))
     for virtual, bounds in enumerate((expander.bounds, expander.silent_bounds)):
         shared = expander.publisher, expander.incarnation, bool(virtual), False, ()
-        expander.abouts[virtual::2] = zip(repeat(bounds), keys, *map(repeat, shared), strict=False)
+        expander.metadata_codes[virtual::2] = zip(repeat(bounds), keys, *map(repeat, shared), strict=False)
     for row in _unknown(keys):
-        expander.abouts[2 * row : 2 * row + 2] = None, None
+        expander.metadata_codes[2 * row : 2 * row + 2] = None, None
 
 
 def write_keys(keys: Sequence[Key | None]) -> bytes:
@@ -168,7 +168,7 @@ def write_keys(keys: Sequence[Key | None]) -> bytes:
     return write_json([_unknown(keys), *([key[k] for key in known] for k in dimensions)])
 
 
-def read_keys(data: bytes, header: Header, schema: Schema) -> list[Key | None]:
+def read_keys(data: bytes, header: SnapshotHeader, schema: Schema) -> list[Key | None]:
     """The keys of all rows; looked at by the dimension, which is many times faster than by the key."""
     listed = read_json(data)
     if not isinstance(listed, list) or not all(isinstance(values, list) for values in listed) or not listed:
@@ -183,7 +183,7 @@ def read_keys(data: bytes, header: Header, schema: Schema) -> list[Key | None]:
     return _with_gaps(keys, unknown, header) if unknown or len(keys) < header.cells[SOURCES] else keys
 
 
-def _with_gaps(keys: list[Key | None], unknown: list[Any], header: Header) -> list[Key | None]:
+def _with_gaps(keys: list[Key | None], unknown: list[Any], header: SnapshotHeader) -> list[Key | None]:
     """The keys with None at the rows of no source, which may only come after the rows of all sources."""
     sources = header.cells[SOURCES]
     gaps = {row for row in unknown if is_whole(row, header.rows - 1) and row >= sources}
@@ -207,7 +207,7 @@ def _is_table(state: Any) -> bool:
     return isinstance(state[0], list) and all(isinstance(text, str) for text in state[0])
 
 
-def write_told(told: Mapping[int, Exacts]) -> bytes:
+def write_exact_values(told: Mapping[int, Exacts]) -> bytes:
     """What was told exactly of the sources' last events, which their state cannot show."""
     parts: list[bytes] = []
     for row, exacts in told.items():
@@ -219,7 +219,7 @@ def write_told(told: Mapping[int, Exacts]) -> bytes:
     return b"".join(parts)
 
 
-def read_told(data: bytes, expander: Expander) -> Iterator[tuple[int, Exacts]]:
+def read_exact_values(data: bytes, expander: Expander) -> Iterator[tuple[int, Exacts]]:
     """The same on the way back, source by source."""
     at, properties = 0, len(expander.rules.rules)
     while at < len(data):

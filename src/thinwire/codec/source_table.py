@@ -24,8 +24,8 @@ from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.rules import Rule, RuleSet
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT, UNSET
 from thinwire.errors import CorruptFrame
-from thinwire.wire.control_frames import Change
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.control_frames import PredictorChange
+from thinwire.wire.partial_event import EncodingKind
 
 ORDINAL, TOLD, DUE, TRIAL, FILLED, LATEST, TRAVELLED, HEAD = range(8)
 """cells of a source: its last event, the last one told, when its predictors are on trial (under `changes`, when
@@ -39,7 +39,7 @@ MAX_COEFFICIENTS = 1 << 27
 MAX_TREND = 1 << 46
 
 
-class Columns:
+class SourceTable:
     """The state of all sources of one link, as one of its ends knows it."""
 
     def __init__(self, rules: RuleSet) -> None:
@@ -62,14 +62,16 @@ class Columns:
         blank: list[int] = [0] * HEAD
         for rule in rules.rules:
             blank += [ABSENT, ABSENT, 0, UNSET, rule.coefficients, rule.mode] * rule.slots
-            if rule.lane is Lane.TICK and rule.property.period:
+            if rule.lane is EncodingKind.TICK and rule.property.period:
                 self.period[rule.first_slot] = rule.property.period
                 self.ring_start[rule.first_slot] = HEAD + FIELDS * self.slots + self.ring_width
                 self.ring_width += rule.property.period
         self.blank = array("q", blank + [ABSENT] * self.ring_width)
         self.width = len(self.blank)
         self._object_indexes = [i for i, rule in enumerate(rules.rules) if not rule.slots]
-        self._predicted = [(i, rule) for i, rule in enumerate(rules.rules) if rule.lane in (Lane.TICK, Lane.GEO)]
+        self._predicted = [
+            (i, rule) for i, rule in enumerate(rules.rules) if rule.lane in (EncodingKind.TICK, EncodingKind.GEO)
+        ]
 
     def view(self) -> npt.NDArray[np.int64]:
         """The table for kernels; it is shared, not copied."""
@@ -154,7 +156,7 @@ class Columns:
         x2 = table[self._ring_place(row, slot)] if mode & 15 == steps.SEASONAL else table[i + X2]
         return steps.predict(mode, x1, x2, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS])
 
-    def settle(self, row: int, slot: int, x: int) -> None:
+    def set_value(self, row: int, slot: int, x: int) -> None:
         """Both ends now have this value for the source's next event."""
         table = self.table
         i = row * self.width + HEAD + slot * FIELDS
@@ -175,7 +177,7 @@ class Columns:
         """Set a slot that is not predicted: a flag, a bit pattern, or ABSENT anywhere."""
         self.table[row * self.width + HEAD + slot * FIELDS] = x
 
-    def switch(self, row: int, change: Change) -> None:
+    def switch(self, row: int, change: PredictorChange) -> None:
         """Another predictor from the next event on; it starts from the last value and the trend it is given."""
         self._check(change)
         table = self.table
@@ -198,10 +200,10 @@ class Columns:
             for slot in range(rule.first_slot, rule.first_slot + rule.slots):
                 expected = self.expected(row, slot)
                 if expected != ABSENT:
-                    self.settle(row, slot, expected)
+                    self.set_value(row, slot, expected)
         self.table[row * self.width] += 1
 
-    def _check(self, change: Change) -> None:
+    def _check(self, change: PredictorChange) -> None:
         kind = change.mode & 15
         if change.slot >= self.slots or kind >= steps.MODES or change.mode >> 5:
             raise CorruptFrame("switch to a predictor that does not exist", slot=change.slot, mode=change.mode)
@@ -215,7 +217,7 @@ class Columns:
         return start + self.ring_start[slot] + (self.table[start] + 1) % self.period[slot]
 
 
-def take_over(columns: Columns, old: Columns, rows: Sequence[int]) -> None:
+def take_over(columns: SourceTable, old: SourceTable, rows: Sequence[int]) -> None:
     """Begin empty columns with these rows of others, in this order: numbers of events, and values by their names.
 
     All events count as told. Predictors start afresh, and their trials are due. Under `changes` the next event of each
@@ -250,7 +252,7 @@ UNKEPT = b"\x00\x01"
 """the columns of a source whose last event was such bytes: absent, and only near to what it was"""
 
 
-def note(columns: Columns) -> None:
+def note(columns: SourceTable) -> None:
     """The only source has one more event."""
     ordinal = columns.table[ORDINAL] + 1
     columns.table[ORDINAL] = columns.table[TOLD] = columns.near[0] = ordinal

@@ -20,7 +20,7 @@ MAX_VERSION = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class LinkConfig:
+class StreamConfig:
     """What a publisher is told to do.
 
     version: grows with every change; key frames carry it
@@ -32,7 +32,7 @@ class LinkConfig:
     late_policy: "accept" or "reject" events older than their source's latest
     max_sources: how many sources a link takes before it refuses new ones
 
-    >>> LinkConfig(demand=Demand(default_tolerance=0.5), max_silence=5).format
+    >>> StreamConfig(demand=Demand(default_tolerance=0.5), max_silence=5).format
     'compact'
     """
 

@@ -25,10 +25,10 @@ from typing import Literal, NamedTuple
 from thinwire.codec import frame_handlers as reading
 from thinwire.codec import frame_handlers as spelled
 from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec.changed_events import Vouched
-from thinwire.codec.decoder_state import Find, Replica, knows_none
-from thinwire.codec.deliveries import Delivery, Missed
-from thinwire.codec.frame_handlers import Former, Memory
+from thinwire.codec.changed_events import ChangedEvents
+from thinwire.codec.decoder_state import DecoderState, Find, knows_none
+from thinwire.codec.deliveries import Delivery, EventsMissed
+from thinwire.codec.frame_handlers import DeliveredOrdinals, PredecessorState
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.stream_config import Counts
 from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
@@ -58,7 +58,7 @@ class _Stopped(NamedTuple):
     given_up: bool = False
 
 
-class Subscriber:
+class StreamDecoder:
     """One publisher's frames, expanded.
 
     schemas: known schemas, or a function that looks one up by fingerprint (None where it is not known)
@@ -69,10 +69,10 @@ class Subscriber:
     dictionaries: looks a dictionary up by its hash; None where it is not known (yet)
 
     >>> from thinwire.schema import Property
-    >>> from thinwire.codec import Publisher
+    >>> from thinwire.codec import StreamEncoder
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
-    >>> publisher = Publisher(rooms, name="p1", compiled=False)
-    >>> subscriber = Subscriber([rooms], publisher="p1", compiled=False)
+    >>> publisher = StreamEncoder(rooms, name="p1", compiled=False)
+    >>> subscriber = StreamDecoder([rooms], publisher="p1", compiled=False)
     >>> frames = publisher.start(now=0) + publisher.publish({"room": "11.1", "t": 20.5}, now=0)
     >>> [dict(event) for frame in frames for event in subscriber.receive(frame, now=0) if isinstance(event, Event)]
     [{'room': '11.1', 't': 20.5}]
@@ -99,42 +99,42 @@ class Subscriber:
         self.state = State.WAITING
         self._schemas = _by_fingerprint(schemas)
         self._compiled = compiled
-        self.replica: Replica | None = None
-        self.memory = Memory()
+        self.decoder_state: DecoderState | None = None
+        self.memory = DeliveredOrdinals()
         self.position: int | None = None
         """the transport's number of the last message, where it has one"""
-        self.vouched: Vouched | None = None
+        self.changed_events: ChangedEvents | None = None
         """of the last message, where it brought nothing but events each of which is known to show a change"""
-        self._former = Former()
+        self._predecessor = PredecessorState()
         self._succeeded = False
         self._held_back: list[Delivery] = []
         self._next_request = _LONG_AGO
 
     @property
-    def passed_over(self) -> bool:
+    def include_suppressed(self) -> bool:
         """Are events that were passed over in silence handed out?"""
         return self._passed_over
 
-    @passed_over.setter
-    def passed_over(self, wanted: bool) -> None:
+    @include_suppressed.setter
+    def include_suppressed(self, wanted: bool) -> None:
         self._passed_over = wanted
-        if self.replica is not None:
-            self.replica.passed_over = wanted
+        if self.decoder_state is not None:
+            self.decoder_state.passed_over = wanted
 
     @property
     def bound(self) -> Mapping[str, float | None]:
         """The bounds in force; empty before the first key frame."""
-        return self.replica.expander.bounds if self.replica is not None else {}
+        return self.decoder_state.expander.bounds if self.decoder_state is not None else {}
 
     @property
     def incarnation(self) -> int | None:
         """The publisher's life, as far as it is known."""
-        return self.replica.incarnation if self.replica is not None else None
+        return self.decoder_state.incarnation if self.decoder_state is not None else None
 
     @property
     def config_version(self) -> int | None:
         """The publisher's configuration, as far as it is known."""
-        return self.replica.config_version if self.replica is not None else None
+        return self.decoder_state.config_version if self.decoder_state is not None else None
 
     def receive(self, message: bytes, *, now: float, position: int | None = None) -> list[Delivery]:
         """What a broker message brings. `position` is the transport's own gapless number, where it has one.
@@ -142,7 +142,7 @@ class Subscriber:
         Raises UnknownDictionary with a `hash`: receive it again when the dictionary is known, or after `give_up`.
         """
         out, self._held_back = self._held_back, []
-        self.vouched = None
+        self.changed_events = None
         stopped, self._stopped = self._stopped, None
         if stopped is not None and stopped.message != message:
             stopped = None
@@ -151,7 +151,7 @@ class Subscriber:
             return out
         try:
             if stopped is not None:
-                self._go_on(stopped, out)
+                self._resume_message(stopped, out)
             else:
                 self._take_message(message, out)
         except PeerFault:
@@ -162,32 +162,32 @@ class Subscriber:
     def watch(self, names: Collection[str]) -> None:
         """Leave out events that are known to change none of these properties; () to have them all.
 
-        It counts for the state as it is: a key frame that begins another one ends it. See `vouched`.
+        It counts for the state as it is: a key frame that begins another one ends it. See `changed_events`.
         """
-        if self.replica is not None:
-            self.replica.watch(names)
+        if self.decoder_state is not None:
+            self.decoder_state.watch(names)
 
     def poll(self, now: float) -> list[bytes]:
         """Requests to send to the publisher, while the state of anything is unknown."""
         if self.resync != "request" or self.state is State.READY or now < self._next_request:
             return []
         self._next_request = now + RETRY
-        sequence = self.replica.sequence if self.replica is not None else 0
+        sequence = self.decoder_state.sequence if self.decoder_state is not None else 0
         body = Request(self.incarnation or 0, sequence).encode()
         return [bytes((FrameKind.REQUEST, 0, 0)) + body]
 
     def present(self) -> list[Event]:
         """Where every known source stands: its last event."""
-        if self.replica is None:
+        if self.decoder_state is None:
             return []
-        expander, shows = self.replica.expander, self.replica.shows
+        expander, shows = self.decoder_state.expander, self.decoder_state.shows
         return [expander.current(alias) for alias in expander.known() if shows(alias)]
 
     def peek(self) -> list[Event]:
         """The event expected next of every known source, provisional and without bounds; nothing is taken from it."""
-        if self.replica is None:
+        if self.decoder_state is None:
             return []
-        expander, shows = self.replica.expander, self.replica.shows
+        expander, shows = self.decoder_state.expander, self.decoder_state.shows
         return [expander.next(alias) for alias in expander.known() if shows(alias)]
 
     def lose(self, reason: str) -> list[Delivery]:
@@ -210,12 +210,12 @@ class Subscriber:
         """
         self._succeeded = self.state is not State.WAITING
 
-    def begin(self, key: KeyFrame, *, wide: bool) -> Replica:
+    def begin(self, key: KeyFrame, *, wide: bool) -> DecoderState:
         """A replica that starts with this key frame and holds nothing yet. Raises UnknownSchema."""
         schema = self._schemas(key.fingerprint)
         if schema is None:
             raise UnknownSchema(fingerprint=key.fingerprint.hex(), publisher=self.publisher)
-        return Replica(
+        return DecoderState(
             key,
             schema,
             publisher=self.publisher,
@@ -225,11 +225,11 @@ class Subscriber:
             find=self._find,
         )
 
-    def stand_at(self, replica: Replica, memory: Memory, position: int | None) -> None:
+    def stand_at(self, decoder_state: DecoderState, memory: DeliveredOrdinals, position: int | None) -> None:
         """Go on from a complete state that came some other way than by frames. Only before the first key frame."""
-        if self.replica is not None:
+        if self.decoder_state is not None:
             raise ValueError("this subscriber stands somewhere already: make a new one")
-        self.replica, self.memory, self.position = replica, memory, position
+        self.decoder_state, self.memory, self.position = decoder_state, memory, position
         self.state = State.READY
 
     def _take_message(self, message: bytes, out: list[Delivery]) -> None:
@@ -237,8 +237,8 @@ class Subscriber:
         alone = not out
         at, number = self._take_ordinary(message, 0, out)
         if number and at == len(message):
-            if alone and self.replica is not None:
-                self.vouched = self.replica.vouched
+            if alone and self.decoder_state is not None:
+                self.changed_events = self.decoder_state.changed_events
             return
         try:
             frames = split(message)
@@ -247,7 +247,7 @@ class Subscriber:
             return
         self._take_frames(message, frames, at or 1, number, out)
 
-    def _go_on(self, stopped: _Stopped, out: list[Delivery]) -> None:
+    def _resume_message(self, stopped: _Stopped, out: list[Delivery]) -> None:
         """A message once more, from the frame that waited for a dictionary."""
         message, at, number, given_up = stopped
         frames = split(message)
@@ -259,7 +259,7 @@ class Subscriber:
 
     def _wait_for(self, stopped: _Stopped, raw: bytes) -> None:
         """Stop before a frame that cannot be read yet."""
-        binding = self.replica.awaits(raw) if self.replica is not None else None
+        binding = self.decoder_state.awaits(raw) if self.decoder_state is not None else None
         if binding is not None and self.state is not State.WAITING:
             self._stopped = stopped
             raise UnknownDictionary(slot=binding.slot, hash=binding.hash.hex(), publisher=self.publisher)
@@ -283,10 +283,10 @@ class Subscriber:
 
     def _take_ordinary(self, message: bytes, at: int, out: list[Delivery]) -> tuple[int, int]:
         """As many frames as the compiled way takes from byte `at` on; where it stopped, and how many they were."""
-        if self.state is not State.READY or self.replica is None:
+        if self.state is not State.READY or self.decoder_state is None:
             return at, 0
         before = len(out)
-        at, frames, size = self.replica.take_ordinary(message, at, out)
+        at, frames, size = self.decoder_state.take_ordinary(message, at, out)
         self.counts.frames += frames
         self.counts.data_bytes += size
         self.counts.events += len(out) - before
@@ -294,18 +294,18 @@ class Subscriber:
 
     def _take_spelled(self, frames: list[bytes], number: int, out: list[Delivery]) -> list[bytes]:
         """The frames of JSON from this one on that were taken in the short way."""
-        replica = self.replica
-        if self.state is not State.READY or replica is None:
+        decoder_state = self.decoder_state
+        if self.state is not State.READY or decoder_state is None:
             return []
-        before, sequence = len(out), replica.sequence
+        before, sequence = len(out), decoder_state.sequence
         corrupt = False
         try:
-            spelled.take_json_frames(replica, frames, number, out)
+            spelled.take_json_frames(decoder_state, frames, number, out)
         except CorruptFrame:
             corrupt = True
-        taken = frames[number : number + replica.sequence - sequence]
+        taken = frames[number : number + decoder_state.sequence - sequence]
         if taken:
-            replica.recent.add(sequence, join(taken), len(taken))
+            decoder_state.recent.add(sequence, join(taken), len(taken))
             self.counts.add_all_data(taken)
             self.counts.events += len(out) - before
         if corrupt:
@@ -326,50 +326,50 @@ class Subscriber:
             raise
 
     def _take_any(self, frame: Frame, out: list[Delivery]) -> None:
-        replica = self.replica
+        decoder_state = self.decoder_state
         if frame.kind == FrameKind.KEY:
             self._key_frame(frame, out)
-        elif frame.kind == FrameKind.REQUEST or replica is None or self.state is State.WAITING:
+        elif frame.kind == FrameKind.REQUEST or decoder_state is None or self.state is State.WAITING:
             self.counts.unknown_frames += 1
-        elif replica.goes_on_with(frame):
+        elif decoder_state.accept_next(frame):
             self.counts.unknown_frames += not is_known(frame.kind)
-            self._former.clear()  # the successor has gone on: its silence is another one from here
+            self._predecessor.clear()  # the successor has gone on: its silence is another one from here
             before = len(out)
             try:
-                reading.take_frame(replica, frame, self.max_sources, out)
+                reading.take_frame(decoder_state, frame, self.max_sources, out)
             finally:
                 self.counts.events += sum(isinstance(thing, Event) for thing in out[before:])
-        elif replica.has_seen(frame):
+        elif decoder_state.has_seen(frame):
             self.counts.duplicates += 1
         else:
-            self._lose("gap" if replica.same_life(frame) else "restart", out)
+            self._lose("gap" if decoder_state.same_life(frame) else "restart", out)
 
     def _key_frame(self, frame: Frame, out: list[Delivery]) -> None:
         key, chain = self._checked(frame)
-        replica = self.replica
-        if replica is not None and _is_old(key, replica):
+        decoder_state = self.decoder_state
+        if decoder_state is not None and _is_old(key, decoder_state):
             self.counts.duplicates += 1
             return
-        if replica is not None and key.incarnation != replica.incarnation:
+        if decoder_state is not None and key.incarnation != decoder_state.incarnation:
             self._lose("restart", out)
-        elif replica is not None and self._succeeded and not key.first:
-            self._former.add(replica)
-            replica = None
-        elif replica is not None and key.sequence != replica.sequence:
+        elif decoder_state is not None and self._succeeded and not key.first:
+            self._predecessor.add(decoder_state)
+            decoder_state = None
+        elif decoder_state is not None and key.sequence != decoder_state.sequence:
             self._lose("gap", out)
-        if replica is None or not replica.fits(key):
-            replica = self._start_afresh(key, frame.wide)
-        replica.restart(key, frame, chain)
+        if decoder_state is None or not decoder_state.fits(key):
+            decoder_state = self._reset_state(key, frame.wide)
+        decoder_state.restart(key, frame, chain)
         before = len(out)
         for alias, state in enumerate(key.sources, start=key.first):
-            if replica.expander.knows(alias):
-                self._check_source(replica, alias, state, out)
+            if decoder_state.expander.knows(alias):
+                self._check_source(decoder_state, alias, state, out)
             else:
-                self._learn(replica, alias, state, out)
+                self._learn(decoder_state, alias, state, out)
         self.counts.events += sum(isinstance(thing, Event) for thing in out[before:])
-        self.state = State.READY if replica.complete else State.PARTIAL
+        self.state = State.READY if decoder_state.complete else State.PARTIAL
         if self.state is State.READY:
-            self._former.clear()
+            self._predecessor.clear()
 
     def _checked(self, frame: Frame) -> tuple[KeyFrame, int]:
         """The key frame and the running check after it, once header and body agree."""
@@ -384,37 +384,37 @@ class Subscriber:
             raise CorruptFrame("more sources than this reader takes", total=key.total_sources, limit=self.max_sources)
         return key, chain
 
-    def _start_afresh(self, key: KeyFrame, wide: bool) -> Replica:
+    def _reset_state(self, key: KeyFrame, wide: bool) -> DecoderState:
         """Another life, schema, configuration or teller: nothing of the old state can be used."""
-        replica = self.begin(key, wide=wide)
-        if self.replica is not None:
-            self.memory.keep(self.replica.expander, self.replica.incarnation)
-        self.replica = replica
+        decoder_state = self.begin(key, wide=wide)
+        if self.decoder_state is not None:
+            self.memory.keep(self.decoder_state.expander, self.decoder_state.incarnation)
+        self.decoder_state = decoder_state
         self._succeeded = False
-        return replica
+        return decoder_state
 
-    def _check_source(self, replica: Replica, alias: int, state: SourceState, out: list[Delivery]) -> None:
+    def _check_source(self, decoder_state: DecoderState, alias: int, state: SourceState, out: list[Delivery]) -> None:
         """A source that was known: what was passed over is delivered, and the state must be what the key frame says."""
-        expander = replica.expander
+        expander = decoder_state.expander
         skip = state.ordinal - expander.columns.ordinal(alias)
         if skip >= 0:
-            out += replica.pass_over(alias, skip)
+            out += decoder_state.pass_over(alias, skip)
         if skip < 0 or snapshots.take(expander.columns, alias) != state.columns:
-            self.memory.keep_one(expander, alias, replica.incarnation)
+            self.memory.keep_one(expander, alias, decoder_state.incarnation)
             expander.restore(alias, state.dimensions, state.ordinal, state.columns)
-            out.append(Missed(self.publisher, expander.keys[alias], None, state.ordinal, "diverged"))
+            out.append(EventsMissed(self.publisher, expander.keys[alias], None, state.ordinal, "diverged"))
 
-    def _learn(self, replica: Replica, alias: int, state: SourceState, out: list[Delivery]) -> None:
+    def _learn(self, decoder_state: DecoderState, alias: int, state: SourceState, out: list[Delivery]) -> None:
         """A source that this replica did not know: it goes on where a former one left it, or begins anew."""
-        expander = replica.expander
+        expander = decoder_state.expander
         expander.restore(alias, state.dimensions, state.ordinal, state.columns)
         source = expander.keys[alias]
         assert source is not None
-        former = self._former.give_up(source)
+        former = self._predecessor.give_up(source)
         if former is None or state.ordinal - former.ordinal > MAX_SKIP:
-            self._resume(replica, alias, state.ordinal, out)
+            self._resume(decoder_state, alias, state.ordinal, out)
         elif state.ordinal < former.ordinal:
-            out.append(Missed(self.publisher, source, None, state.ordinal, "diverged"))
+            out.append(EventsMissed(self.publisher, source, None, state.ordinal, "diverged"))
         elif self._passed_over:
             try:
                 out += former.pass_over(state.ordinal - former.ordinal)
@@ -422,18 +422,18 @@ class Subscriber:
                 expander.keys[alias] = None  # events not handed out must not count as delivered
                 raise
 
-    def _resume(self, replica: Replica, alias: int, ordinal: int, out: list[Delivery]) -> None:
+    def _resume(self, decoder_state: DecoderState, alias: int, ordinal: int, out: list[Delivery]) -> None:
         """A source known again: say what was missed since its last event, and deliver where it stands now."""
-        current, shown = replica.expander.current(alias), replica.shows(alias)
+        current, shown = decoder_state.expander.current(alias), decoder_state.shows(alias)
         life, last = self.memory.last(current.source)
-        if life != replica.incarnation:
+        if life != decoder_state.incarnation:
             last = 0
         if last >= ordinal:
             return
         gone = ordinal - shown
         if life is not None and last < gone:
             self.counts.missed += gone - last
-            out.append(Missed(self.publisher, current.source, last + 1, gone, "gap"))
+            out.append(EventsMissed(self.publisher, current.source, last + 1, gone, "gap"))
         if shown:
             out.append(current)
 
@@ -444,12 +444,12 @@ class Subscriber:
         self.state = State.WAITING
         self.counts.resyncs += 1
         self._next_request = _LONG_AGO
-        self._former.clear()
+        self._predecessor.clear()
         self._succeeded = False
-        if self.replica is not None:
-            self.memory.keep(self.replica.expander, self.replica.incarnation)
-            self.replica.expander.forget()
-        out.append(Missed(self.publisher, None, None, None, reason))
+        if self.decoder_state is not None:
+            self.memory.keep(self.decoder_state.expander, self.decoder_state.incarnation)
+            self.decoder_state.expander.forget()
+        out.append(EventsMissed(self.publisher, None, None, None, reason))
 
     def _in_place(self, position: int, out: list[Delivery]) -> bool:
         """Is the transport's number the next one? An old one is a redelivery, a jump is a loss."""
@@ -462,11 +462,11 @@ class Subscriber:
         return True
 
 
-def _is_old(key: KeyFrame, replica: Replica) -> bool:
+def _is_old(key: KeyFrame, decoder_state: DecoderState) -> bool:
     """Does the key frame tell of a place that the replica is past?"""
-    if key.incarnation != replica.incarnation:
-        return key.incarnation < replica.incarnation
-    return key.sequence < replica.sequence
+    if key.incarnation != decoder_state.incarnation:
+        return key.incarnation < decoder_state.incarnation
+    return key.sequence < decoder_state.sequence
 
 
 def _by_fingerprint(schemas: list[Schema] | Callable[[bytes], Schema | None]) -> Callable[[bytes], Schema | None]:

@@ -21,7 +21,7 @@ from thinwire.codec import deliveries as audits
 from thinwire.codec import frame_encoder as silence
 from thinwire.codec.frame_encoder import Encoder, Packer
 from thinwire.codec.source_table import Roster
-from thinwire.codec.stream_config import Counts, LinkConfig
+from thinwire.codec.stream_config import Counts, StreamConfig
 from thinwire.codec.value_conversion import converter
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, EventRejected, TooLarge, WrongType
@@ -37,7 +37,7 @@ MAX_PAYLOAD = MAX_FRAME - 4
 """bytes of an event of a topic without a schema, at most: a frame without its header"""
 
 
-class Publisher:
+class StreamEncoder:
     """One publisher's frames for one topic.
 
     name, incarnation: who speaks, and which life of it; a restarted publisher counts its incarnation up
@@ -45,13 +45,13 @@ class Publisher:
     compiled: use the compiled kernels where they apply
     over: the rules under which its events were told, where they come from a decoder; bounds add up
     sequence: the number of its first frame
-    trusting: its events come from a decoder. They are known to be good, may carry properties that the schema does not
+    validated: its events come from a decoder. They are known to be good, may carry properties that the schema does not
         have, and a source begins with the number its first event has. Heartbeats and audits are the decoder's to pass
         on: none is made here
 
     >>> from thinwire.schema import Property
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
-    >>> publisher = Publisher(rooms, name="p1", incarnation=1, now=0.0, compiled=False)
+    >>> publisher = StreamEncoder(rooms, name="p1", incarnation=1, now=0.0, compiled=False)
     >>> frames = publisher.start(now=0.0) + publisher.publish({"room": "11.1", "t": 20.5}, now=0.0)
     >>> publisher.publish({"room": "11.1", "t": 20.5}, now=1.0)
     []
@@ -62,7 +62,7 @@ class Publisher:
     def __init__(
         self,
         schema: Schema,
-        config: LinkConfig | None = None,
+        config: StreamConfig | None = None,
         *,
         name: str = "publisher",
         incarnation: int = 1,
@@ -71,16 +71,16 @@ class Publisher:
         compiled: bool = True,
         over: RuleSet | None = None,
         sequence: int = 0,
-        trusting: bool = False,
+        validated: bool = False,
     ) -> None:
         self.schema = schema
         self.name = name
         self.incarnation = incarnation
-        self.trusting = trusting
+        self.validated = validated
         self.counts = Counts()
         self._compiled = compiled
         self._wide = wide
-        self._next_heartbeat = math.inf if trusting else now
+        self._next_heartbeat = math.inf if validated else now
         self._next_key = now
         self._cursor = 0
         self._watermark = 0
@@ -89,7 +89,7 @@ class Publisher:
         self._last_round = -1e300
         self._audit_in = 0
         self._packer = Packer()
-        config = config or LinkConfig()
+        config = config or StreamConfig()
         self._configure(config, resolve(schema, config.demand, over), sequence)
 
     def adopt(
@@ -113,7 +113,7 @@ class Publisher:
     def publish(self, event: Mapping[str, Any], now: float) -> list[bytes]:
         """The frames of an event, and whatever else is due. Raises EventRejected, and nothing has changed then."""
         if now >= self._packer.until:
-            self._settle(now)
+            self._drop_expired_dictionaries(now)
         try:
             frames = self._encoder.encode(event)
         except EventRejected:
@@ -136,8 +136,8 @@ class Publisher:
         if len(payload) > MAX_PAYLOAD:
             raise TooLarge("payload", size=len(payload), limit=MAX_PAYLOAD)
         if now >= self._packer.until:
-            self._settle(now)
-        frames = self.heartbeat(now) if self.untold else []
+            self._drop_expired_dictionaries(now)
+        frames = self.heartbeat(now) if self.has_unsent_suppressed else []
         frames.append(self._encoder.payload(payload))
         self.counts.events += 1
         if self.is_due(now):
@@ -190,12 +190,12 @@ class Publisher:
         watermark: the time (seconds) up to which sources are complete, where that is not now. A trusting publisher
             knows of none but those it is given
         """
-        if not self.trusting:
+        if not self.validated:
             self._next_heartbeat = now + self.config.max_silence
         if now >= self._packer.until:
-            self._settle(now)
+            self._drop_expired_dictionaries(now)
         reached = self._reached(now, watermark)
-        parts = silence.parts(silence.tell(self._encoder.reducer.columns))
+        parts = silence.parts(silence.take_suppressed_runs(self._encoder.reducer.columns))
         frames = []
         for number, part in enumerate(parts, start=1):
             if number == len(parts):
@@ -209,7 +209,7 @@ class Publisher:
         row = self._encoder.reducer.row_of(source)
         return [] if row is None else [self._audit(row, tuple(exacts.get(p.name) for p in self.schema.wire))]
 
-    def reconfigure(self, config: LinkConfig, now: float, over: RuleSet | None = None) -> list[bytes]:
+    def reconfigure(self, config: StreamConfig, now: float, over: RuleSet | None = None) -> list[bytes]:
         """Go over to another configuration without a gap: tell what is untold, then start from the same state."""
         if config.version <= self.config.version:
             raise ConfigError(
@@ -237,9 +237,9 @@ class Publisher:
         return self._link.cells[SEQUENCE]
 
     @property
-    def untold(self) -> bool:
+    def has_unsent_suppressed(self) -> bool:
         """Were events passed over in silence that no frame has told of yet?"""
-        return silence.untold(self._encoder.reducer.columns)
+        return silence.has_unsent_suppressed(self._encoder.reducer.columns)
 
     @property
     def suppressed_events(self) -> int:
@@ -257,14 +257,14 @@ class Publisher:
         """The part that turns events into frames, for batches."""
         return self._encoder
 
-    def _configure(self, config: LinkConfig, rules: RuleSet, sequence: int, roster: Roster | None = None) -> None:
+    def _configure(self, config: StreamConfig, rules: RuleSet, sequence: int, roster: Roster | None = None) -> None:
         self.config = config
-        self._audit_every = 0 if self.trusting else config.audit_every
+        self._audit_every = 0 if self.validated else config.audit_every
         reducer = Reducer(
             rules,
-            late_policy="accept" if self.trusting else config.late_policy,
+            late_policy="accept" if self.validated else config.late_policy,
             max_sources=config.max_sources,
-            trusting=self.trusting,
+            validated=self.validated,
             roster=roster,
         )
         self._link = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
@@ -276,7 +276,7 @@ class Publisher:
         )
         self._converters = [converter(p) for p in self.schema.wire]
 
-    def _settle(self, now: float) -> None:
+    def _drop_expired_dictionaries(self, now: float) -> None:
         """Do without the dictionaries that have expired."""
         self._packer.expire(now)
         self._link.whole_texts = self._packer.ready
@@ -303,7 +303,7 @@ class Publisher:
         self._next_key = now + self.config.key_frame_interval * share
         if self._cursor >= total:
             self._cursor = 0
-        self._settle(now)
+        self._drop_expired_dictionaries(now)
         key = self._key_frame(first, tuple(states), total)
         return [key, *(self._encoder.frame(FrameKind.BINDING, b.encode()) for b in self._packer.in_force())]
 
@@ -329,7 +329,7 @@ class Publisher:
         """The watermark of the next heartbeat, in milliseconds."""
         if watermark is not None:
             return round(watermark * 1000)
-        return self._watermark if self.trusting else int(now * 1000)
+        return self._watermark if self.validated else int(now * 1000)
 
     def _self_audit(self, event: Mapping[str, Any]) -> bytes:
         reducer = self._encoder.reducer

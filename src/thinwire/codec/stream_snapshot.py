@@ -5,11 +5,11 @@ tables of texts, what slots name, the running check, the frames it knows again. 
 exactly where the other one stood, and everything after it comes out bit for bit the same.
 
 >>> from thinwire.schema import Event, Property, Schema
->>> from thinwire.codec import Publisher, Subscriber
+>>> from thinwire.codec import StreamEncoder, StreamDecoder
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
->>> publisher = Publisher(rooms, name="p1", compiled=False)
+>>> publisher = StreamEncoder(rooms, name="p1", compiled=False)
 >>> frames = publisher.start(now=0) + publisher.publish({"room": "11.1", "t": 20.5}, now=0)
->>> subscriber = Subscriber([rooms], publisher="p1", compiled=False)
+>>> subscriber = StreamDecoder([rooms], publisher="p1", compiled=False)
 >>> into_subscriber(subscriber, of_publisher(publisher))
 >>> [dict(event) for event in subscriber.receive(publisher.publish({"room": "11.1", "t": 20.9}, now=1)[0], now=1)]
 [{'room': '11.1', 't': 20.9}]
@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from thinwire.codec import snapshot_sections as sections
-from thinwire.codec.decoder_state import Replica
-from thinwire.codec.frame_handlers import Memory
+from thinwire.codec.decoder_state import DecoderState
+from thinwire.codec.frame_handlers import DeliveredOrdinals
 from thinwire.codec.predictors import predictor as steps
 from thinwire.codec.rules import Rule
-from thinwire.codec.snapshot_sections import Header, seal, unpack, unseal, write_json
+from thinwire.codec.snapshot_sections import SnapshotHeader, seal, unpack, unseal, write_json
 from thinwire.codec.source_table import (
     COEFFICIENTS,
     FIELDS,
@@ -43,15 +43,15 @@ from thinwire.codec.source_table import (
     TREND,
     X1,
     X2,
-    Columns,
+    SourceTable,
 )
-from thinwire.codec.stream_decoder import State, Subscriber
-from thinwire.codec.stream_encoder import Publisher
+from thinwire.codec.stream_decoder import State, StreamDecoder
+from thinwire.codec.stream_encoder import StreamEncoder
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.errors import CorruptCheckpoint, CorruptFrame
 from thinwire.wire import Binding, KeyFrame, LinkState
 from thinwire.wire import exact_value as exact
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import WIDE
 
 Cells = npt.NDArray[np.int64]
@@ -68,10 +68,10 @@ _FIELD_LIMITS = (
 """fields of a slot that are no ticks: the lowest and the highest value, and whether ABSENT stands for none"""
 
 _PLACE = 4
-_OF_LANE = {Lane.TEXT: str, Lane.ARRAY: tuple, Lane.OPAQUE: bytes}
+_OF_LANE = {EncodingKind.TEXT: str, EncodingKind.ARRAY: tuple, EncodingKind.OPAQUE: bytes}
 
 
-def take(columns: Columns) -> bytes:
+def take(columns: SourceTable) -> bytes:
     """The cells of all rows, without what a publisher notes in them for itself.
 
     First those that are the same in every row, once; then the others, each for all rows; then which is which.
@@ -85,12 +85,12 @@ def take(columns: Columns) -> bytes:
     return b"".join((cells[~varies, 0].tobytes(), cells[varies].tobytes(), varies.tobytes()))
 
 
-def most(columns: Columns, rows: int) -> int:
+def most(columns: SourceTable, rows: int) -> int:
     """The bytes that the cells of so many rows take, at most."""
     return columns.width * (1 + rows * columns.table.itemsize)
 
 
-def restore(columns: Columns, rows: int, data: memoryview) -> None:
+def restore(columns: SourceTable, rows: int, data: memoryview) -> None:
     """Fill empty columns with so many rows; refuses cells that no row can have."""
     if not rows:
         return
@@ -104,7 +104,7 @@ def restore(columns: Columns, rows: int, data: memoryview) -> None:
     columns.moving[:] = _moving(columns, cells)
 
 
-def take_objects(columns: Columns) -> bytes:
+def take_objects(columns: SourceTable) -> bytes:
     """The texts, arrays and opaque values of all rows: each different one once, and which of them a row has."""
     parts: list[bytes] = []
     for rule, column in zip(columns.rules.rules, columns.objects, strict=True):
@@ -115,7 +115,7 @@ def take_objects(columns: Columns) -> bytes:
     return b"".join(parts)
 
 
-def restore_objects(columns: Columns, data: bytes) -> None:
+def restore_objects(columns: SourceTable, data: bytes) -> None:
     """The same on the way back, into columns whose rows are there."""
     at = 0
     for rule, column in zip(columns.rules.rules, columns.objects, strict=True):
@@ -134,12 +134,12 @@ def restore_objects(columns: Columns, data: bytes) -> None:
         raise CorruptFrame("objects do not fit the schema", length=len(data), read=at)
 
 
-def take_near(columns: Columns) -> bytes:
+def take_near(columns: SourceTable) -> bytes:
     """The rows whose state is only near to their last event."""
     return array("I", [row for row in columns.near if columns.is_near(row)]).tobytes()
 
 
-def restore_near(columns: Columns, data: bytes) -> None:
+def restore_near(columns: SourceTable, data: bytes) -> None:
     """The same on the way back, into columns whose rows are there."""
     columns.near.update((row, columns.ordinal(row)) for row in _places(data, columns.rows))
 
@@ -154,7 +154,7 @@ def _places(data: bytes, count: int) -> array[int]:
     return places
 
 
-def _lines(columns: Columns, rows: int, data: memoryview) -> Cells:
+def _lines(columns: SourceTable, rows: int, data: memoryview) -> Cells:
     """One line a cell, one column a row."""
     width, size = columns.width, columns.table.itemsize
     varies = np.frombuffer(data[-width:], dtype=np.uint8) if len(data) > width else np.zeros(0, dtype=np.uint8)
@@ -168,7 +168,7 @@ def _lines(columns: Columns, rows: int, data: memoryview) -> Cells:
     return cells
 
 
-def _check_ranges(columns: Columns, cells: Cells) -> None:
+def _check_ranges(columns: SourceTable, cells: Cells) -> None:
     """Is every cell within its limits, or absent where it may be? Floats are looked at as what they are."""
     lowest, highest, may_be_absent = _limits(columns)
     low = cells.min(axis=1)
@@ -180,7 +180,7 @@ def _check_ranges(columns: Columns, cells: Cells) -> None:
         raise CorruptFrame("state beyond all limits", cell=int(np.flatnonzero(bad)[0]))
 
 
-def _limits(columns: Columns) -> tuple[Cells, Cells, npt.NDArray[np.bool_]]:
+def _limits(columns: SourceTable) -> tuple[Cells, Cells, npt.NDArray[np.bool_]]:
     """The lowest and the highest value of each cell of a row, and where ABSENT stands for none."""
     lowest, highest = np.full(columns.width, -TICK_LIMIT), np.full(columns.width, TICK_LIMIT)
     may_be_absent = np.ones(columns.width, dtype=bool)
@@ -190,16 +190,16 @@ def _limits(columns: Columns) -> tuple[Cells, Cells, npt.NDArray[np.bool_]]:
         cells = slice(HEAD + field, HEAD + FIELDS * columns.slots, FIELDS)
         lowest[cells], highest[cells], may_be_absent[cells] = low, high, absent
     for rule in columns.rules.rules:
-        if rule.lane is Lane.FLOAT:
+        if rule.lane is EncodingKind.FLOAT:
             first = HEAD + rule.first_slot * FIELDS
             lowest[first : first + FIELDS], highest[first : first + FIELDS] = ABSENT, -(ABSENT + 1)
     return lowest, highest, may_be_absent
 
 
-def _check_slot(columns: Columns, rule: Rule, slot: int, fields: Cells) -> None:
+def _check_slot(columns: SourceTable, rule: Rule, slot: int, fields: Cells) -> None:
     """Is the slot a number where it is a float, and else does its predictor exist and have what it reads?"""
     present = fields[X1] != ABSENT
-    if rule.lane is Lane.FLOAT:
+    if rule.lane is EncodingKind.FLOAT:
         good = np.isfinite(fields[X1].view(np.float64)) | ~present
     else:
         kind = fields[MODE] & 15
@@ -211,12 +211,12 @@ def _check_slot(columns: Columns, rule: Rule, slot: int, fields: Cells) -> None:
         raise CorruptFrame("a float that is no number, or no such predictor", property=rule.property.name, row=row)
 
 
-def _moving(columns: Columns, cells: Cells) -> list[int]:
-    """What `Columns.note_moving` finds, for all rows."""
+def _moving(columns: SourceTable, cells: Cells) -> list[int]:
+    """What `SourceTable.note_moving` finds, for all rows."""
     rules = columns.rules.rules
     words = np.zeros((len(rules) // 64 + 1, columns.rows), dtype=np.uint64)
     for index, rule in enumerate(rules):
-        if rule.lane in (Lane.TICK, Lane.GEO):
+        if rule.lane in (EncodingKind.TICK, EncodingKind.GEO):
             moves = cells[HEAD + rule.first_slot * FIELDS + MODE] & 15 != 0
             moves |= bool(columns.period[rule.first_slot])
             words[index // 64] |= moves.astype(np.uint64) << np.uint64(index % 64)
@@ -244,39 +244,39 @@ _SECTIONS = 8
 """and one more where slots name dictionaries"""
 
 
-def of_subscriber(subscriber: Subscriber) -> bytes:
+def of_subscriber(subscriber: StreamDecoder) -> bytes:
     """Where a subscriber stands, which must be READY."""
-    replica = subscriber.replica
-    if replica is None or subscriber.state is not State.READY:
+    decoder_state = subscriber.decoder_state
+    if decoder_state is None or subscriber.state is not State.READY:
         raise ValueError(f"only a subscriber that is ready has a state to keep: this one is {subscriber.state}")
-    expander = replica.expander
+    expander = decoder_state.expander
     columns, keys = expander.columns, expander.keys
-    header = Header(
+    header = SnapshotHeader(
         subscriber.publisher,
-        replica.incarnation,
-        replica.config_version,
-        replica.fingerprint,
-        replica.rules_told,
+        decoder_state.incarnation,
+        decoder_state.config_version,
+        decoder_state.fingerprint,
+        decoder_state.rules_told,
         cells=[],
         rows=len(keys),
         position=subscriber.position,
         sizes=[],
     )
     learned = (
-        sections.write_told(expander.told_exactly()),
+        sections.write_exact_values(expander.exact_values()),
         write_json(subscriber.memory.entries(set(keys))),
-        sections.write_recent(replica.recent.hashes()),
+        sections.write_recent(decoder_state.recent.hashes()),
     )
-    return _write(header, replica.link, columns, keys, learned, replica.bindings.in_force())
+    return _write(header, decoder_state.link, columns, keys, learned, decoder_state.bindings.in_force())
 
 
-def of_publisher(publisher: Publisher) -> bytes:
+def of_publisher(publisher: StreamEncoder) -> bytes:
     """Where a subscriber stands that has received all of a publisher's frames, which must have told its silence."""
-    if publisher.untold:
+    if publisher.has_unsent_suppressed:
         raise ValueError("events were passed over in silence that no frame has told: send a heartbeat first")
     encoder = publisher.encoder
     reducer = encoder.reducer
-    header = Header(
+    header = SnapshotHeader(
         publisher.name,
         publisher.incarnation,
         publisher.config.version,
@@ -291,22 +291,22 @@ def of_publisher(publisher: Publisher) -> bytes:
     return _write(header, encoder.link, reducer.columns, reducer.keys, nothing, encoder.packer.in_force())
 
 
-def into_subscriber(subscriber: Subscriber, data: bytes) -> None:
+def into_subscriber(subscriber: StreamDecoder, data: bytes) -> None:
     """Let a new subscriber stand where the checkpoint was taken; nothing is delivered.
 
     Raises CorruptCheckpoint, or UnknownSchema, and nothing has changed then.
     """
     try:
-        replica, memory, position = _read(subscriber, data)
+        decoder_state, memory, position = _read(subscriber, data)
     except CorruptFrame as problem:
         raise CorruptCheckpoint(problem.detail, **problem.facts) from None
-    subscriber.stand_at(replica, memory, position)
+    subscriber.stand_at(decoder_state, memory, position)
 
 
 def _write(
-    header: Header,
+    header: SnapshotHeader,
     link: LinkState,
-    columns: Columns,
+    columns: SourceTable,
     keys: Sequence[Key | None],
     learned: tuple[bytes, bytes, bytes],
     bindings: Sequence[Binding],
@@ -324,32 +324,32 @@ def _write(
     return seal(header._replace(cells=cells), parts)
 
 
-def _read(subscriber: Subscriber, data: bytes) -> tuple[Replica, Memory, int | None]:
+def _read(subscriber: StreamDecoder, data: bytes) -> tuple[DecoderState, DeliveredOrdinals, int | None]:
     header, packed = unseal(data)
     if header.publisher != subscriber.publisher:
         raise CorruptFrame("of another publisher", publisher=header.publisher, expected=subscriber.publisher)
     if header.rows > subscriber.max_sources:
         raise CorruptFrame("more sources than this reader takes", rows=header.rows, limit=subscriber.max_sources)
-    replica = _replica(subscriber, header)
-    columns = replica.expander.columns
+    decoder_state = _decoder_state(subscriber, header)
+    columns = decoder_state.expander.columns
     bound = len(header.sizes) > _SECTIONS
     cells, *others = unpack(packed, header.sizes, _SECTIONS + bound, most(columns, header.rows))
     keys, tables, objects, near, told, remembered, recent, *last = (bytes(part) for part in others)
-    replica.bindings.restore(sections.read_bindings(last[0] if last else b""))
-    replica.link.restore(header.cells, sections.read_tables(tables))
+    decoder_state.bindings.restore(sections.read_bindings(last[0] if last else b""))
+    decoder_state.link.restore(header.cells, sections.read_tables(tables))
     restore(columns, header.rows, cells)
     restore_objects(columns, objects)
     restore_near(columns, near)
-    sections.know(replica.expander, sections.read_keys(keys, header, replica.expander.rules.schema))
-    for row, exacts in sections.read_told(told, replica.expander):
-        replica.expander.introduced(row, exacts)
-    replica.recent.restore(sections.read_recent(recent))
-    memory = Memory()
+    sections.know(decoder_state.expander, sections.read_keys(keys, header, decoder_state.expander.rules.schema))
+    for row, exacts in sections.read_exact_values(told, decoder_state.expander):
+        decoder_state.expander.introduced(row, exacts)
+    decoder_state.recent.restore(sections.read_recent(recent))
+    memory = DeliveredOrdinals()
     memory.restore(sections.read_memory(remembered))
-    return replica, memory, header.position
+    return decoder_state, memory, header.position
 
 
-def _replica(subscriber: Subscriber, header: Header) -> Replica:
+def _decoder_state(subscriber: StreamDecoder, header: SnapshotHeader) -> DecoderState:
     """The replica to fill, as the key frame at this place would begin it."""
     if len(header.cells) <= WIDE:
         raise CorruptFrame("a place in the stream that does not fit the schema", cells=len(header.cells))

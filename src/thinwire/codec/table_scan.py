@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from thinwire.codec.compiled_table_decoder import Silence, TableDecoder
-from thinwire.codec.decoder_state import RECENT, Replica
+from thinwire.codec.compiled_table_decoder import SuppressedEvents, TableDecoder
+from thinwire.codec.decoder_state import RECENT, DecoderState
 from thinwire.codec.stream_config import Counts
 from thinwire.errors import CorruptFrame
 from thinwire.wire import FrameKind, split, varint
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SilenceKeeper:
-    """In a replica's fast decoder's place: events passed over are not made, but kept as `Silence`.
+    """In a replica's fast decoder's place: events passed over are not made, but kept as `SuppressedEvents`.
 
     Ordinary frames it leaves alone: whoever puts it there has taken all there are.
     """
@@ -41,7 +41,7 @@ class SilenceKeeper:
         """None, from byte `at` on."""
         return at, 0, 0
 
-    def pass_over(self, row: int, skip: int) -> list[Silence]:
+    def pass_over(self, row: int, skip: int) -> list[SuppressedEvents]:
         """The source's next events, which were as expected."""
         if not skip:
             return []
@@ -51,23 +51,23 @@ class SilenceKeeper:
 
 
 @contextmanager
-def keeping(replica: Replica | None, decoder: TableDecoder | None) -> Iterator[None]:
+def keep_suppressed(decoder_state: DecoderState | None, decoder: TableDecoder | None) -> Iterator[None]:
     """While this lasts, the replica hands out silence as it is."""
-    fast = replica.fast if replica is not None else None
-    if replica is None or decoder is None or fast is None:
+    fast = decoder_state.fast if decoder_state is not None else None
+    if decoder_state is None or decoder is None or fast is None:
         yield
         return
-    replica.fast = cast("FastDecoder", SilenceKeeper(fast, decoder))
+    decoder_state.fast = cast("FastDecoder", SilenceKeeper(fast, decoder))
     try:
         yield
     finally:
-        replica.fast = fast
+        decoder_state.fast = fast
 
 
 Ints = npt.NDArray[np.int64]
 
 
-class Way:
+class TableScan:
     """Where a reader of some messages is.
 
     first: the number of the first of them, where they are part of many
@@ -89,7 +89,7 @@ class Way:
 
             self._walk = Walk(self.messages)
         self._from = self.number, self.at, rows
-        self._walk.go_on(self.number, self.at, rows)
+        self._walk.resume_at(self.number, self.at, rows)
         full = decoder.take(self._walk, out, shown=shown)
         self.number, self.at = self._walk.place
         return full
@@ -103,10 +103,10 @@ class Way:
         counts.control_bytes += beat_bytes
         counts.frames += int(self._frames().sum())
 
-    def remember(self, replica: Replica) -> None:
+    def remember(self, decoder_state: DecoderState) -> None:
         """Have the replica know again what the kernel took last, as far back as it remembers."""
         frames = self._frames().tolist()
-        sequence, left = replica.sequence, RECENT
+        sequence, left = decoder_state.sequence, RECENT
         recent: list[tuple[int, bytes, int]] = []
         number = self._from[0] + len(frames)
         while frames and left > 0:
@@ -115,7 +115,7 @@ class Way:
                 sequence, left = sequence - taken, left - taken
                 recent.append((sequence, self._taken_of(number), taken))
         for part in reversed(recent):
-            replica.recent.add(*part)
+            decoder_state.recent.add(*part)
 
     def messages_of_rows(self) -> Ints:
         """Of each record that the kernel left last, the number of its message."""

@@ -27,17 +27,17 @@ from typing import Any
 from thinwire.codec import geo_distance as geo
 from thinwire.codec import ticks as residual
 from thinwire.codec.rules import Rule
-from thinwire.codec.source_table import DUE, TOLD, Columns
+from thinwire.codec.source_table import DUE, TOLD, SourceTable
 from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT
 from thinwire.codec.value_conversion import float_of, nearest
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Property
 from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.varint import zigzag
 
 
-def told_exactly(ticks: int, value: Any) -> Any:
+def encode_exact_value(ticks: int, value: Any) -> Any:
     """A number or timestamp as it travels exactly: its ticks, or the value itself where it is off the grid.
 
     An integer on the wire counts ticks, so that a whole number off the grid travels as a double.
@@ -62,14 +62,14 @@ def is_outside(rule: Rule, value: Any, flags: tuple[str, ...] = ()) -> bool:
 
     Where values are off already, that was seen upstream, by those who had the truth: the event's flags tell of it.
     """
-    if rule.lane not in (Lane.TICK, Lane.FLOAT, Lane.ARRAY):
+    if rule.lane not in (EncodingKind.TICK, EncodingKind.FLOAT, EncodingKind.ARRAY):
         return False
     if rule.upstream:
         return rule.property.name in flags
-    return rule.lane is not Lane.TICK and outside(rule.property, value)
+    return rule.lane is not EncodingKind.TICK and outside(rule.property, value)
 
 
-def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
+def set_tick_state(columns: SourceTable, rule: Rule, row: int, exact: Any) -> None:
     """Bring a tick or flag slot into the state that an exact value leads to; `exact` is as it travels."""
     slot = rule.first_slot
     if exact is None:
@@ -86,15 +86,15 @@ def settle_tick(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
     if ticks is None:
         ticks = columns.expected(row, slot)
     if ticks != ABSENT:
-        columns.settle(row, slot, ticks)
+        columns.set_value(row, slot, ticks)
 
 
-def settle_float(columns: Columns, rule: Rule, row: int, exact: Any, bits: int) -> None:
+def set_float_state(columns: SourceTable, rule: Rule, row: int, exact: Any, bits: int) -> None:
     """The float slot holds this bit pattern, or nothing."""
     columns.put(row, rule.first_slot, ABSENT if exact is None else bits)
 
 
-def settle_geo(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
+def set_geo_state(columns: SourceTable, rule: Rule, row: int, exact: Any) -> None:
     """Both coordinates from an exact position, or none."""
     if exact is None:
         columns.put(row, rule.first_slot, ABSENT)
@@ -103,8 +103,8 @@ def settle_geo(columns: Columns, rule: Rule, row: int, exact: Any) -> None:
     north, east, on_grid = geo.to_ticks(exact, rule.property.name)
     if not on_grid:
         columns.mark_near(row, rule)
-    columns.settle(row, rule.first_slot, north)
-    columns.settle(row, rule.first_slot + 1, east)
+    columns.set_value(row, rule.first_slot, north)
+    columns.set_value(row, rule.first_slot + 1, east)
 
 
 def check_kind(rule: Rule, exact: Any) -> None:
@@ -114,83 +114,83 @@ def check_kind(rule: Rule, exact: Any) -> None:
         raise CorruptFrame("exact value of another kind than its property", property=rule.property.name)
 
 
-_ALLOWED: dict[Lane, tuple[type, ...]] = {
-    Lane.FLAG: (bool,),
-    Lane.TICK: (int, float, str),
-    Lane.FLOAT: (float,),
-    Lane.GEO: (list,),
-    Lane.TEXT: (str,),
-    Lane.ARRAY: (list,),
-    Lane.OPAQUE: (bytes,),
+_ALLOWED: dict[EncodingKind, tuple[type, ...]] = {
+    EncodingKind.FLAG: (bool,),
+    EncodingKind.TICK: (int, float, str),
+    EncodingKind.FLOAT: (float,),
+    EncodingKind.GEO: (list,),
+    EncodingKind.TEXT: (str,),
+    EncodingKind.ARRAY: (list,),
+    EncodingKind.OPAQUE: (bytes,),
 }
 
 
-def first_value(columns: Columns, rule: Rule, row: int, index: int, ticks: Any, value: Any, outside: bool) -> Any:
+def first_value(columns: SourceTable, rule: Rule, row: int, index: int, ticks: Any, value: Any, outside: bool) -> Any:
     """Put a property's first value into the state; the exact value where the state cannot hold it or it is flagged.
 
     outside: does it lie outside the declared range, as `exceptions.is_outside` has it?
     """
-    if rule.lane in (Lane.TEXT, Lane.OPAQUE):
+    if rule.lane in (EncodingKind.TEXT, EncodingKind.OPAQUE):
         columns.objects[index][row] = ticks
-    elif rule.lane is Lane.ARRAY:
+    elif rule.lane is EncodingKind.ARRAY:
         columns.objects[index][row] = None if ticks is None else ticks[0]
         if ticks is not None and not ticks[1]:
             columns.mark_near(row, rule)
         shown = ticks is None or (ticks[1] and not outside)
         return None if shown else [float(item) for item in value]
-    elif rule.lane is Lane.FLOAT:
+    elif rule.lane is EncodingKind.FLOAT:
         columns.put(row, rule.first_slot, ticks)
         return float(value) if outside else None
-    elif rule.lane is Lane.GEO:
+    elif rule.lane is EncodingKind.GEO:
         exact_position = None if ticks is None else [float(value[0]), float(value[1])]
-        settle_geo(columns, rule, row, exact_position)
+        set_geo_state(columns, rule, row, exact_position)
         return None if ticks is None or ticks[2] else exact_position
-    elif rule.lane is Lane.TICK and ticks != ABSENT and (outside or not rule.lowest <= ticks <= rule.highest):
-        exact = told_exactly(ticks, value)
-        settle_tick(columns, rule, row, exact)
+    elif rule.lane is EncodingKind.TICK and ticks != ABSENT and (outside or not rule.lowest <= ticks <= rule.highest):
+        exact = encode_exact_value(ticks, value)
+        set_tick_state(columns, rule, row, exact)
         return exact
     elif ticks != ABSENT:
-        columns.settle(row, rule.first_slot, ticks)
+        columns.set_value(row, rule.first_slot, ticks)
     return None
 
 
 Answer = tuple[bool, Any] | None
 
 
-def tick_exception(columns: Columns, rule: Rule, row: int, ticks: int, value: Any) -> Answer:
+def tick_exception(columns: SourceTable, rule: Rule, row: int, ticks: int, value: Any) -> Answer:
     """A tick that is absent, off the grid, out of range, or comes after an absence."""
     if ticks == ABSENT:
         if columns.last(row, rule.first_slot) == ABSENT:
             return None
         exact = None
     else:
-        exact = told_exactly(ticks, value)
-    settle_tick(columns, rule, row, exact)
+        exact = encode_exact_value(ticks, value)
+    set_tick_state(columns, rule, row, exact)
     return True, exact
 
 
-def flag_exception(columns: Columns, rule: Rule, row: int, ticks: int, value: Any) -> Answer:
+def flag_exception(columns: SourceTable, rule: Rule, row: int, ticks: int, value: Any) -> Answer:
     """A flag that goes absent or comes back."""
-    settle_tick(columns, rule, row, value)
+    set_tick_state(columns, rule, row, value)
     return True, value
 
 
-def float_code(columns: Columns, rule: Rule, row: int, bits: int, value: Any, outside: bool) -> Answer:
+def float_code(columns: SourceTable, rule: Rule, row: int, bits: int, value: Any, outside: bool) -> Answer:
     """The XOR with the last pattern, where the value is further away than the tolerance."""
     last = columns.last(row, rule.first_slot)
     if bits == last and not outside:
         return None
     if outside or ABSENT in (bits, last):
         exact = None if value is None else float(value)
-        settle_float(columns, rule, row, exact, bits)
+        set_float_state(columns, rule, row, exact, bits)
         return True, exact
     if is_near(value, float_of(last), rule.distance):
         return None
-    settle_float(columns, rule, row, value, bits)
+    set_float_state(columns, rule, row, value, bits)
     return False, (bits ^ last) & (1 << 64) - 1
 
 
-def geo_code(columns: Columns, rule: Rule, row: int, position: Any, value: Any) -> Answer:
+def geo_code(columns: SourceTable, rule: Rule, row: int, position: Any, value: Any) -> Answer:
     """Two residuals, where the position is further away than the tolerance."""
     slot = rule.first_slot
     north, east = columns.expected(row, slot), columns.expected(row, slot + 1)
@@ -198,7 +198,7 @@ def geo_code(columns: Columns, rule: Rule, row: int, position: Any, value: Any) 
         if position is None and north == ABSENT:
             return None
         exact = None if value is None else [float(value[0]), float(value[1])]
-        settle_geo(columns, rule, row, exact)
+        set_geo_state(columns, rule, row, exact)
         return True, exact
     up, across = position[0] - north, geo.wrap(position[1] - east)
     codes = None
@@ -207,8 +207,8 @@ def geo_code(columns: Columns, rule: Rule, row: int, position: Any, value: Any) 
         steps = (up + rule.half) // width, (across + rule.half) // width
         codes = zigzag(steps[0]), zigzag(steps[1])
         north, east = move(north, east, steps, width)
-    columns.settle(row, slot, north)
-    columns.settle(row, slot + 1, east)
+    columns.set_value(row, slot, north)
+    columns.set_value(row, slot + 1, east)
     return None if codes is None else (False, codes)
 
 
@@ -217,7 +217,7 @@ def move(north: int, east: int, steps: tuple[int, int], width: int) -> tuple[int
     return geo.on_globe(north + steps[0] * width, east + steps[1] * width)
 
 
-def object_code(columns: Columns, rule: Rule, row: int, thing: Any, index: int) -> Answer:
+def object_code(columns: SourceTable, rule: Rule, row: int, thing: Any, index: int) -> Answer:
     """A text or an opaque value, where it is another one than before."""
     column = columns.objects[index]
     last = column[row]
@@ -227,7 +227,7 @@ def object_code(columns: Columns, rule: Rule, row: int, thing: Any, index: int) 
     return thing is None or last is None, thing
 
 
-def array_code(columns: Columns, rule: Rule, row: int, array: Any, value: Any, index: int, outside: bool) -> Answer:
+def array_code(columns: SourceTable, rule: Rule, row: int, array: Any, value: Any, index: int, outside: bool) -> Answer:
     """A patch of the elements beyond the tolerance; the whole array where its length changed."""
     column = columns.objects[index]
     last = column[row]
@@ -275,7 +275,7 @@ Flags = tuple[str, ...]
 class Gate:
     """Looks at events before anything is decided about them."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: SourceTable) -> None:
         self.columns = columns
         self._watched = [(i, rule) for i, rule in enumerate(columns.rules.rules) if columns.rules.fires(rule)]
 
@@ -296,7 +296,7 @@ class Gate:
         return False
 
 
-def _tick(columns: Columns, rule: Rule, row: int, index: int, ticks: int) -> bool:
+def _tick(columns: SourceTable, rule: Rule, row: int, index: int, ticks: int) -> bool:
     expected = columns.expected(row, rule.first_slot)
     if ABSENT in (ticks, expected):
         return ticks != expected
@@ -304,18 +304,18 @@ def _tick(columns: Columns, rule: Rule, row: int, index: int, ticks: int) -> boo
     return beyond or (rule.ranged and not rule.lowest <= ticks <= rule.highest)
 
 
-def _flag(columns: Columns, rule: Rule, row: int, index: int, ticks: int) -> bool:
+def _flag(columns: SourceTable, rule: Rule, row: int, index: int, ticks: int) -> bool:
     return ticks != columns.last(row, rule.first_slot)
 
 
-def _float(columns: Columns, rule: Rule, row: int, index: int, bits: int) -> bool:
+def _float(columns: SourceTable, rule: Rule, row: int, index: int, bits: int) -> bool:
     last = columns.last(row, rule.first_slot)
     if bits == last or ABSENT in (bits, last):
         return bits != last
     return not is_near(float_of(bits), float_of(last), rule.distance)
 
 
-def _geo(columns: Columns, rule: Rule, row: int, index: int, position: Any) -> bool:
+def _geo(columns: SourceTable, rule: Rule, row: int, index: int, position: Any) -> bool:
     north, east = columns.expected(row, rule.first_slot), columns.expected(row, rule.first_slot + 1)
     if position is None or north == ABSENT or not position[2]:
         return position is not None or north != ABSENT
@@ -323,23 +323,23 @@ def _geo(columns: Columns, rule: Rule, row: int, index: int, position: Any) -> b
     return not geo.within(up, across, position[0], rule.tolerance)
 
 
-def _object(columns: Columns, rule: Rule, row: int, index: int, thing: Any) -> bool:
+def _object(columns: SourceTable, rule: Rule, row: int, index: int, thing: Any) -> bool:
     return bool(thing != columns.objects[index][row])
 
 
-def _array(columns: Columns, rule: Rule, row: int, index: int, array: Any) -> bool:
+def _array(columns: SourceTable, rule: Rule, row: int, index: int, array: Any) -> bool:
     last = columns.objects[index][row]
     if array is None or last is None or not array[1] or len(array[0]) != len(last):
         return array is not None or last is not None
     return any(not -rule.tolerance <= new - old <= rule.tolerance for new, old in zip(array[0], last, strict=True))
 
 
-_FIRES: dict[Lane, Callable[[Columns, Rule, int, int, Any], bool]] = {
-    Lane.TICK: _tick,
-    Lane.FLAG: _flag,
-    Lane.FLOAT: _float,
-    Lane.GEO: _geo,
-    Lane.TEXT: _object,
-    Lane.ARRAY: _array,
-    Lane.OPAQUE: _object,
+_FIRES: dict[EncodingKind, Callable[[SourceTable, Rule, int, int, Any], bool]] = {
+    EncodingKind.TICK: _tick,
+    EncodingKind.FLAG: _flag,
+    EncodingKind.FLOAT: _float,
+    EncodingKind.GEO: _geo,
+    EncodingKind.TEXT: _object,
+    EncodingKind.ARRAY: _array,
+    EncodingKind.OPAQUE: _object,
 }

@@ -7,14 +7,14 @@ from thinwire.lazy import contents
 if TYPE_CHECKING:
     from thinwire.demo.demo_run import MAX_RATE, Show
     from thinwire.demo.demo_scenario import GUESTS, PLANTS, Guest, rehearse
-    from thinwire.demo.view_model import Channel, Landing, Phase, Seat, Translating, View
+    from thinwire.demo.view_model import ChannelView, DemoView, Phase, SubscriberView, TableView, Translating
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "demo_run": "MAX_RATE Show",
             "demo_scenario": "GUESTS Guest PLANTS rehearse",
-            "view_model": "Channel Landing Phase Seat Translating View",
+            "view_model": "ChannelView DemoView Phase SubscriberView TableView Translating",
         },
     )
 
@@ -22,13 +22,13 @@ __all__ = [
     "GUESTS",
     "MAX_RATE",
     "PLANTS",
-    "Channel",
+    "ChannelView",
+    "DemoView",
     "Guest",
-    "Landing",
     "Phase",
-    "Seat",
     "Show",
+    "SubscriberView",
+    "TableView",
     "Translating",
-    "View",
     "rehearse",
 ]

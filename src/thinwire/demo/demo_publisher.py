@@ -16,9 +16,9 @@ from typing import Any
 
 import thinwire as tw
 from thinwire.analysis.json_baseline import compact_json
-from thinwire.client import TopicPublisher
+from thinwire.client import Publisher
 from thinwire.codec import Demand
-from thinwire.demo.demo_scenario import TOPIC, Pace, Plant, rehearse, told
+from thinwire.demo.demo_scenario import TOPIC, PlantEvents, SendSchedule, describe_demand, rehearse
 from thinwire.demo.process_group import micros
 from thinwire.ledger import COUNTERS, Row, to_document
 
@@ -28,11 +28,11 @@ Sums = dict[str, int]
 class Phases:
     """The ledger of one publisher: a row for whatever was in force, in their order."""
 
-    def __init__(self, run: str, out: TopicPublisher) -> None:
+    def __init__(self, run: str, out: Publisher) -> None:
         self.run = run
         self._out = out
         self._raw = 0
-        self._known: tuple[Demand, str] = (self._demand, told(self._demand))
+        self._known: tuple[Demand, str] = (self._demand, describe_demand(self._demand))
         self._name = self.in_force
         self._begun: Sums = dict.fromkeys(COUNTERS, 0)
         self._seen = self._sums()
@@ -42,7 +42,7 @@ class Phases:
     def in_force(self) -> str:
         """The tolerances that are in force now, in words."""
         if self._known[0] is not self._demand:
-            self._known = self._demand, told(self._demand)
+            self._known = self._demand, describe_demand(self._demand)
         return self._known[1]
 
     def look(self) -> None:
@@ -100,7 +100,7 @@ class PublishingRole:
 
     async def open(self) -> None:
         rehearse()
-        self._plant = Plant(self.plant)
+        self._plant = PlantEvents(self.plant)
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
         match command["do"]:
@@ -108,7 +108,7 @@ class PublishingRole:
                 await self._connect()
             case "begin":
                 self._cpu = process_time()
-                self._task = asyncio.create_task(self._publish(Pace(command["start"], command["period"])))
+                self._task = asyncio.create_task(self._publish(SendSchedule(command["start"], command["period"])))
             case "stop":
                 await self._stop()
         return self._report()
@@ -119,11 +119,11 @@ class PublishingRole:
     async def _connect(self) -> None:
         bus = await self._opened.enter_async_context(tw.connect(self.url))
         publisher = bus.publisher(TOPIC, name=self._plant.publisher)
-        self._out: TopicPublisher = await self._opened.enter_async_context(publisher)
+        self._out: Publisher = await self._opened.enter_async_context(publisher)
         self._phases = Phases(self.run, self._out)
         self._cpu = process_time()
 
-    async def _publish(self, pace: Pace) -> None:
+    async def _publish(self, pace: SendSchedule) -> None:
         """An open loop: events are due at their instants whatever became of those before."""
         while not self._stopping:
             self._phases.look()

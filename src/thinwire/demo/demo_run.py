@@ -14,10 +14,10 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
-from thinwire.demo.demo_scenario import GUESTS, TOPIC, Guest, Pace, asked_of
+from thinwire.demo.demo_scenario import GUESTS, TOPIC, Guest, SendSchedule, asked_of
 from thinwire.demo.demo_system import Stage
 from thinwire.demo.process_group import Child, micros
-from thinwire.demo.view_model import Phase, Seat, Translating, View, channel_of, phases_of, translator_row
+from thinwire.demo.view_model import DemoView, Phase, SubscriberView, Translating, channel_of, phases_of, translator_row
 from thinwire.ledger import Row
 
 MAX_RATE = 1_000
@@ -51,8 +51,10 @@ class Show:
         self._waiting = list(GUESTS)
         apart = 0.0 if together else JOINING * seconds / (len(GUESTS) - 1)
         self._joins = [place * apart for place in range(len(GUESTS))]
-        seats = (Seat(guest, at, _empty_row(run, guest)) for guest, at in zip(GUESTS, self._joins, strict=True))
-        self.view = View(0.0, tuple(seats), Translating(translator_row(run)))
+        seats = (
+            SubscriberView(guest, at, _empty_row(run, guest)) for guest, at in zip(GUESTS, self._joins, strict=True)
+        )
+        self.view = DemoView(0.0, tuple(seats), Translating(translator_row(run)))
         self._before: dict[Guest, int] = {}
         self._begun: dict[str, int] = {}
         self._stage = Stage(run, with_spark=with_spark)
@@ -66,7 +68,7 @@ class Show:
     ) -> None:
         await self._stage.__aexit__(kind, error, trace)
 
-    async def play(self, stopping: asyncio.Event, tell: Callable[[View], Any]) -> None:
+    async def play(self, stopping: asyncio.Event, tell: Callable[[DemoView], Any]) -> None:
         """Let events flow until the time is over or somebody has seen enough, and tell what there is to see."""
         await self._begin()
         end = self.seconds
@@ -99,7 +101,7 @@ class Show:
             await self._join(whole=True)
         await self._stage.in_force(asked_of(self._before))
         await self._stage.ask(self._stage.publishers, do="connect")
-        self._pace = Pace.of(self.rate, micros() + round(AHEAD * 1e6))
+        self._pace = SendSchedule.of(self.rate, micros() + round(AHEAD * 1e6))
         everybody = [*self._joined(), *self._stage.publishers, self._stage.translator]
         await self._stage.ask(everybody, do="begin", **self._pace.to_document())
 
@@ -148,13 +150,13 @@ class Show:
         landing = await spark.look() if spark is not None else None
         self.view = replace(view, translating=await self._translating(view), landing=landing)
 
-    def _seat(self, seat: Seat, report: Report | None) -> Seat:
+    def _seat(self, seat: SubscriberView, report: Report | None) -> SubscriberView:
         if report is None:
             return seat
         own = self._stage.subscriber_bytes(seat.guest)
         return seat.reported(report, own, self._stage.publishers_bytes - self._before[seat.guest])
 
-    async def _translating(self, view: View) -> Translating:
+    async def _translating(self, view: DemoView) -> Translating:
         """What the translator reports, beside what the subscribers of each class read."""
         [report] = await self._stage.ask([self._stage.translator], do="report")
         subscribers = await self._stage.subscribers_by_class()

@@ -10,10 +10,10 @@ log, go over to channels of their own.
 
 What the plants say, and when: publishers and subscribers work it out from the same seed, each for itself.
 
->>> plant = Plant(1)
+>>> plant = PlantEvents(1)
 >>> plant.name, plant.event(3)["timestamp"]
 ('karlsruhe-solar-cooling-02', '2018-07-02T05:00:02.052Z')
->>> pace = Pace(start=1_000_000, period=15_000)
+>>> pace = SendSchedule(start=1_000_000, period=15_000)
 >>> pace.instant(0, ordinal=3), pace.due(0, now=1_031_000)
 (1030000, 3)
 """
@@ -42,12 +42,12 @@ _BLOCK = 500
 """events made at once; making them must not hold up the next one for long"""
 
 
-class Plant:
+class PlantEvents:
     """The events of one plant, by their number. They are made one after another: asking goes forwards only."""
 
     def __init__(self, number: int) -> None:
         self.number = number
-        plant = building.Plant(SEED, number)
+        plant = building.BuildingPlant(SEED, number)
         self.name = plant.name
         self.publisher = f"plant-{number + 1}"
         self._events = _made(plant)
@@ -65,7 +65,7 @@ class Plant:
 
 
 @dataclass(frozen=True)
-class Pace:
+class SendSchedule:
     """When events are meant to be sent, in microseconds since the epoch. The plants take turns.
 
     start: of the first event; period: from one event of a plant to its next
@@ -75,7 +75,7 @@ class Pace:
     period: int
 
     @classmethod
-    def of(cls, rate: float, start: int) -> Pace:
+    def of(cls, rate: float, start: int) -> SendSchedule:
         """So many events a second, of all plants together."""
         return cls(start, max(1, round(PLANTS * 1e6 / rate)))
 
@@ -91,7 +91,7 @@ class Pace:
         return max(0, (now - self.instant(plant, 1)) // self.period + 1)
 
 
-def _made(plant: building.Plant) -> Iterator[dict[str, Any]]:
+def _made(plant: building.BuildingPlant) -> Iterator[dict[str, Any]]:
     while True:
         yield from plant.block(_BLOCK).to_pylist()
 
@@ -99,7 +99,7 @@ def _made(plant: building.Plant) -> Iterator[dict[str, Any]]:
 def rehearse() -> None:
     """Run everything that is compiled once: the first time on a machine this takes up to a minute, later a moment."""
     warm_up()
-    Plant(0).event(1)
+    PlantEvents(0).event(1)
 
 
 SCHEMA = building.schema()
@@ -167,18 +167,18 @@ GUESTS = (
 
 def asked_of(guests: Iterable[Guest]) -> str:
     """What publishers are asked for while these listen."""
-    return _in_words(budget(SCHEMA, [guest.document for guest in guests]).amounts)
+    return _describe_tolerances(budget(SCHEMA, [guest.document for guest in guests]).amounts)
 
 
-def told(demand: Demand) -> str:
+def describe_demand(demand: Demand) -> str:
     """What publishers have been asked for, in the same words.
 
-    >>> told(Demand({"hot_tank_1": 0.5}, default_tolerance=1))
+    >>> describe_demand(Demand({"hot_tank_1": 0.5}, default_tolerance=1))
     '0.5 to 1'
     """
-    return _in_words(of_demand(SCHEMA, demand, wanted=True).amounts)
+    return _describe_tolerances(of_demand(SCHEMA, demand, wanted=True).amounts)
 
 
-def _in_words(amounts: Mapping[str, Fraction]) -> str:
+def _describe_tolerances(amounts: Mapping[str, Fraction]) -> str:
     finest, loosest = (float(pick(amounts[name] for name in NUMBERS)) for pick in (min, max))
     return f"{finest:g}" if finest == loosest else f"{finest:g} to {loosest:g}"

@@ -3,9 +3,9 @@
 Whoever sees what a subscriber is handed and knows what the plants really said.
 
 >>> from thinwire.demo.demo_scenario import Guest
->>> witness = Witness(Guest("0.5", 0.5), Tally("story"))
+>>> witness = Witness(Guest("0.5", 0.5), RowTally("story"))
 >>> witness.begin(whole=True)
->>> truth = Plant(0).event(1)
+>>> truth = PlantEvents(0).event(1)
 >>> seen = truth | {"hot_tank_1": truth["hot_tank_1"] + 0.4}
 >>> bound = {p.name: 0.5 if p.kind == "number" else 0.0 for p in SCHEMA.wire}
 >>> witness.take(Event(seen, bound=bound, source=(truth["plant"], truth["controller"]), ordinal=1)) == truth
@@ -29,11 +29,11 @@ from thinwire.analysis.json_baseline import compact_json
 from thinwire.analysis.promise_check import SLACK
 from thinwire.brokers.protocol_overhead import link_bytes
 from thinwire.client import Subscription
-from thinwire.codec import Missed, Watermark
+from thinwire.codec import EventsMissed, Watermark
 from thinwire.codec.demand import tolerance_of
-from thinwire.demo.demo_scenario import GUESTS, PLANTS, SCHEMA, TOPIC, Guest, Pace, Plant, rehearse
+from thinwire.demo.demo_scenario import GUESTS, PLANTS, SCHEMA, TOPIC, Guest, PlantEvents, SendSchedule, rehearse
 from thinwire.demo.process_group import micros
-from thinwire.ledger import Row, Tally, to_document
+from thinwire.ledger import Row, RowTally, to_document
 from thinwire.schema import Event, Role, timestamps
 
 _FORM = SCHEMA["timestamp"].form or ""
@@ -53,13 +53,13 @@ class Witness:
     last: how far each plant has come; breach: the first thing that was wrong, in words
     """
 
-    def __init__(self, guest: Guest, tally: Tally) -> None:
+    def __init__(self, guest: Guest, tally: RowTally) -> None:
         demand = guest.document.demand
         wanted = [p for p in SCHEMA.wire if guest.wants(p.name)]
         self.guest = guest
         self.checked = self.broken = self.lost = self.early = 0
         self.breach = ""
-        self.plants = {plant.name: plant for plant in map(Plant, range(PLANTS))}
+        self.plants = {plant.name: plant for plant in map(PlantEvents, range(PLANTS))}
         self.last: dict[str, int] = {}
         self._tally = tally
         self._tolerances = {p.name: float(tolerance_of(SCHEMA, p, demand)) for p in wanted}
@@ -187,7 +187,7 @@ class SubscribingRole:
         self.url = url
         self.guest = GUESTS[guest]
         self._opened = AsyncExitStack()
-        self._tally = Tally(run, TOPIC, "log", self.guest.name, "subscriber")
+        self._tally = RowTally(run, TOPIC, "log", self.guest.name, "subscriber")
         self._json_link_bytes = 0
         self._marks: dict[str, float] = {}
         self._task: asyncio.Task[None] | None = None
@@ -202,7 +202,7 @@ class SubscribingRole:
                 self._witness.begin(whole=command["whole"])
                 await self._join()
             case "begin":
-                self._task = asyncio.create_task(self._take_all(Pace(command["start"], command["period"])))
+                self._task = asyncio.create_task(self._take_all(SendSchedule(command["start"], command["period"])))
             case "end":
                 await self._end(command["last"], command["stopped"], command["patience"])
         return self._report()
@@ -220,7 +220,7 @@ class SubscribingRole:
         self._subscription: Subscription = await self._opened.enter_async_context(asked)
         self._read_back = sum(counts.frame_bytes for counts in self._subscription.counts.values())
 
-    async def _take_all(self, pace: Pace) -> None:
+    async def _take_all(self, pace: SendSchedule) -> None:
         begun = micros()
         async for events in self._subscription.batches():
             now = micros()
@@ -242,7 +242,7 @@ class SubscribingRole:
     def _note(self, notice: Any) -> None:
         if isinstance(notice, Watermark):
             self._marks[notice.publisher] = notice.time
-        elif isinstance(notice, Missed):
+        elif isinstance(notice, EventsMissed):
             self._tally.count(told_missing=1)
 
     async def _end(self, last: Mapping[str, int], stopped: float, patience: float) -> None:

@@ -23,14 +23,14 @@ from thinwire.brokers.protocol import Broker
 from thinwire.brokers.proxy import Proxy
 from thinwire.client import Bus
 from thinwire.demo import building
-from thinwire.demo.demo_scenario import GUESTS, PLANTS, TOPIC, Guest, told
+from thinwire.demo.demo_scenario import GUESTS, PLANTS, TOPIC, Guest, describe_demand
 from thinwire.demo.process_group import Child, Crew, WorkerFailed
 from thinwire.demo.spark_table import SparkLeg
 from thinwire.errors import BrokerUnavailable
 from thinwire.ledger import Row
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.names import REGISTRY, channel_log_of, log_of
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.topic_documents import SubscriptionDocument, decode
 from thinwire.topics.topic_settings import SUBSCRIPTION
 
@@ -95,10 +95,10 @@ class Stage:
 
     async def in_force(self, asked: str) -> None:
         """Wait until the registry has told publishers what is asked: without any demand they would not publish."""
-        topic = await Topic.find(self._broker, await self._broker.bucket(REGISTRY), TOPIC)
+        topic = await TopicMetadata.find(self._broker, await self._broker.bucket(REGISTRY), TOPIC)
         for _ in range(round(ANSWER / _POLL)):
             config = await topic.configuration()
-            if config is not None and config.wanted and told(config.demand) == asked:
+            if config is not None and config.wanted and describe_demand(config.demand) == asked:
                 return
             await asyncio.sleep(_POLL)
         raise WorkerFailed("it has not told publishers what is asked", name="registry", waited=ANSWER)

@@ -82,4 +82,4 @@ class TranslatingRole:
 
 def _log_bytes(translation: Translation) -> int:
     """All frames of the log that it has read."""
-    return sum(link.counts.frame_bytes for link in translation.inlet.links.values())
+    return sum(link.counts.frame_bytes for link in translation.log_decoder.links.values())

@@ -39,7 +39,7 @@ class WorkerFailed(ThinwireError):
     advice = "Its last words are in the log."
 
 
-class Worker:
+class WorkerProcess:
     """One process; see `thinwire.demo.process_worker`.
 
     name: what it is called in samples and complaints
@@ -75,7 +75,7 @@ class Worker:
             *command, stdin=pipe, stdout=pipe, stderr=self._words, limit=LINE, env=environment()
         )
 
-    async def tell(self, **command: Any) -> None:
+    async def send_command(self, **command: Any) -> None:
         """Give a command."""
         stdin = self._present().stdin
         assert stdin is not None
@@ -101,7 +101,7 @@ class Worker:
 
     async def ask(self, timeout: float, **command: Any) -> dict[str, Any]:
         """Give a command and wait for its answer."""
-        await self.tell(**command)
+        await self.send_command(**command)
         return await self.answer(timeout)
 
     async def kill(self) -> None:
@@ -134,13 +134,13 @@ class Worker:
         return self._process
 
     def _failure(self, what: str, **facts: Any) -> WorkerFailed:
-        said = self._last_words()
+        said = self._last_output()
         if said:
             _log.error("%s said:\n%s", self.name, said)
             what += f", its last line was: {said.splitlines()[-1]}"
         return WorkerFailed(what, name=self.name, **facts)
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         if self._words is None:
             return ""
         size = self._words.seek(0, os.SEEK_END)
@@ -151,7 +151,7 @@ class Worker:
 class Crew:
     """Processes that start together and leave together."""
 
-    def __init__(self, workers: list[Worker]) -> None:
+    def __init__(self, workers: list[WorkerProcess]) -> None:
         self.workers = workers
 
     async def __aenter__(self) -> Crew:
@@ -169,7 +169,7 @@ class Crew:
     ) -> None:
         await asyncio.gather(*(worker.leave() for worker in self.workers))
 
-    def of(self, role: str) -> list[Worker]:
+    def of(self, role: str) -> list[WorkerProcess]:
         return [worker for worker in self.workers if worker.role == role]
 
     async def ask(self, role: str, timeout: float, **command: Any) -> list[dict[str, Any]]:
@@ -212,7 +212,7 @@ ROLES = {
 }
 
 
-class Child(Worker):
+class Child(WorkerProcess):
     """One process of the demonstration."""
 
     async def launch(self) -> None:

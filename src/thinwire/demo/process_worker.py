@@ -22,7 +22,7 @@ ROLES: dict[str, str] = {}
 """role -> where it is written, `module:class`"""
 
 
-class Role(Protocol):
+class ProcessRole(Protocol):
     """What a process does. Settings come to its constructor by name."""
 
     async def open(self) -> None:
@@ -34,16 +34,16 @@ class Role(Protocol):
     async def close(self) -> None: ...
 
 
-async def work(role: Role) -> None:
+async def work(role: ProcessRole) -> None:
     """Ready, then command by command until one says that this was all."""
     await role.open()
-    _say({"ready": True})
+    _write_line({"ready": True})
     async for command in _commands():
         if command["do"] == "leave":
             break
-        _say(await role.obey(command))
+        _write_line(await role.obey(command))
     await role.close()
-    _say({"left": True})
+    _write_line({"left": True})
 
 
 async def _commands() -> AsyncIterator[dict[str, Any]]:
@@ -68,7 +68,7 @@ async def _watch(reader: asyncio.StreamReader, put: Callable[[str], None]) -> No
     os._exit(1)
 
 
-def _say(document: dict[str, Any]) -> None:
+def _write_line(document: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()
 
@@ -83,7 +83,7 @@ def find_role(name: str) -> str:
 
 def main(name: str, settings: str) -> None:
     module, _, kind = find_role(name).partition(":")
-    role: Role = getattr(import_module(module), kind)(**json.loads(settings))
+    role: ProcessRole = getattr(import_module(module), kind)(**json.loads(settings))
     asyncio.run(work(role))
 
 

@@ -45,7 +45,7 @@ from thinwire.codec.interned_values import source_text
 from thinwire.codec.record_batch_builder import value_at
 from thinwire.demo.demo_scenario import GUESTS, SCHEMA, TOPIC, Guest
 from thinwire.demo.process_group import environment
-from thinwire.demo.view_model import Landing
+from thinwire.demo.view_model import TableView
 from thinwire.ledger import Row
 from thinwire.schema import Event
 
@@ -57,7 +57,7 @@ PLACED = ("_offset", "_time")
 COLUMNS = pa.schema([field for field in arrow_schema(SCHEMA) if field.name not in PLACED])
 
 
-async def heard_of(bus: Bus, last: Mapping[str, int], patience: float) -> pa.Table:
+async def read_subscriber_events(bus: Bus, last: Mapping[str, int], patience: float) -> pa.Table:
     """What a subscriber is handed that begins with the first event of the log.
 
     It is as strict as anybody, so it reads the log itself and no channel.
@@ -263,9 +263,9 @@ class Ingest:
         if self._starts < STARTS:
             await self._start()
         else:
-            self.problem = f"`thinwire ingest` ended {STARTS} times by itself. Its last words:\n{self._last_words()}"
+            self.problem = f"`thinwire ingest` ended {STARTS} times by itself. Its last words:\n{self._last_output()}"
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         size = self._words.seek(0, os.SEEK_END)
         self._words.seek(max(0, size - _TAIL))
         return self._words.read().decode(errors="replace").strip() or "(none)"
@@ -313,15 +313,15 @@ class SparkLeg:
     ) -> None:
         await self._opened.aclose()
 
-    async def look(self) -> Landing:
+    async def look(self) -> TableView:
         """What has landed so far."""
         rows = await self._ingest.look()
         links = self._wire.to_broker + self._wire.from_broker
         stored = self._ingest.table.stored_bytes
         row = Row(self.run, TOPIC, "log", LOOSEST.name, "table", events=rows, link_bytes=links, stored_bytes=stored)
-        return Landing(row, self._wire.from_broker, self._ingest.first, problem=self._ingest.problem)
+        return TableView(row, self._wire.from_broker, self._ingest.first, problem=self._ingest.problem)
 
-    async def end(self, bus: Bus, last: Mapping[str, int], stopping: asyncio.Event) -> Landing | None:
+    async def end(self, bus: Bus, last: Mapping[str, int], stopping: asyncio.Event) -> TableView | None:
         """Wait until everything has landed, and compare it with what a subscriber of the log is handed.
 
         None where somebody had seen enough before the first rows were there: there is nothing to compare then.
@@ -333,5 +333,5 @@ class SparkLeg:
         landing = replace(await self.look(), seconds=seconds)
         if not landing.rows and not landing.problem:
             return None
-        heard = await heard_of(bus, last, READING)
+        heard = await read_subscriber_events(bus, last, READING)
         return landing.compared(published, heard.num_rows, differing(self._ingest.table.read(COLUMNS), heard))

@@ -18,7 +18,7 @@ from thinwire.ledger import Row, from_document, merge
 
 
 @dataclass(frozen=True)
-class Landing:
+class TableView:
     """A table beside the live subscribers.
 
     row: of the ledger: rows as events, all bytes on Spark's sockets, and those of the files
@@ -52,7 +52,7 @@ class Landing:
             return None
         return self.rows == self.heard == self.published and not self.differing
 
-    def compared(self, published: int, heard: int, differing: int) -> Landing:
+    def compared(self, published: int, heard: int, differing: int) -> TableView:
         """The same with what the comparison told."""
         return replace(self, published=published, heard=heard, differing=differing)
 
@@ -61,7 +61,7 @@ REPORTED = ("json_link_bytes", "read_back", "checked", "broken", "lost", "early"
 
 
 @dataclass(frozen=True)
-class Seat:
+class SubscriberView:
     """One subscriber: what it asked for, what it was handed, and what that took.
 
     joins_at: seconds after the first event
@@ -97,7 +97,7 @@ class Seat:
         """Every event came, and none was off by more than it may."""
         return not self.broken and not self.lost
 
-    def reported(self, report: dict[str, Any], own_bytes: int, publishers_bytes: int) -> Seat:
+    def reported(self, report: dict[str, Any], own_bytes: int, publishers_bytes: int) -> SubscriberView:
         """The same seat as its process has just told; the ledger's row has the socket that is its own."""
         facts = {name: report[name] for name in REPORTED}
         row = replace(from_document(report["row"]), link_bytes=own_bytes)
@@ -123,7 +123,7 @@ def phases_of(reports: Iterable[dict[str, Any]]) -> tuple[Phase, ...]:
 
 
 @dataclass(frozen=True)
-class Channel:
+class ChannelView:
     """What the translator did for one class so far.
 
     row: events that came in since its channel is there, the frames they became, and their bytes
@@ -153,7 +153,7 @@ class Translating:
     """The translator as a whole: `row` has what it took in, its processor time and its own socket."""
 
     row: Row
-    channels: tuple[Channel, ...] = ()
+    channels: tuple[ChannelView, ...] = ()
 
     @property
     def cpu_per_event(self) -> float | None:
@@ -173,17 +173,17 @@ def translator_row(run: str, report: Mapping[str, Any] | None = None, link_bytes
     return replace(row, events=report["events"], cpu_seconds={"translator": report["cpu"]})
 
 
-def channel_of(seat: Seat, report: Mapping[str, Any], subscribers: int) -> Channel:
+def channel_of(seat: SubscriberView, report: Mapping[str, Any], subscribers: int) -> ChannelView:
     """The class of this seat, as the translator reports of it."""
     told = report["classes"].get(seat.guest.class_id, {})
     counted = {name: told.get(name, 0) for name in COUNTED}
     row = Row(seat.row.run, TOPIC, "channel", seat.name, "translator", **counted)
     log_bytes = told["log_bytes"] if told else seat.row.frame_bytes
-    return Channel(row, subscribers, seat.reads, log_bytes, seat.row.link_bytes)
+    return ChannelView(row, subscribers, seat.reads, log_bytes, seat.row.link_bytes)
 
 
 @dataclass(frozen=True)
-class View:
+class DemoView:
     """A moment.
 
     seats: in the order in which they join; phases: in the order in which they came
@@ -192,11 +192,11 @@ class View:
     """
 
     elapsed: float
-    seats: tuple[Seat, ...]
+    seats: tuple[SubscriberView, ...]
     translating: Translating
     phases: tuple[Phase, ...] = ()
     stored: tuple[Row, ...] = ()
-    landing: Landing | None = None
+    landing: TableView | None = None
 
     @property
     def events(self) -> int:

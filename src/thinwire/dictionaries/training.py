@@ -62,7 +62,7 @@ _REPEATED_OFFSETS = b"\x01\0\0\0\x04\0\0\0\x08\0\0\0"
 
 
 @dataclass(frozen=True)
-class Way:
+class TrainingMethod:
     """One way to build a dictionary.
 
     segment: bytes of a segment, `LATEST` or `SEARCHED`
@@ -76,7 +76,7 @@ class Way:
     haste: int = 1
 
 
-def build(messages: Sequence[bytes], way: Way) -> Dictionary | None:
+def build(messages: Sequence[bytes], way: TrainingMethod) -> Dictionary | None:
     """The dictionary of these messages; None where they are too few, too short or too equal for it."""
     if sum(map(len, messages)) < SMALLEST:
         return None
@@ -101,7 +101,7 @@ def _latest(messages: Sequence[bytes], size: int) -> bytes:
     return b"".join(messages[at:])[-size:]
 
 
-def _covered(messages: Sequence[bytes], way: Way) -> bytes:
+def _covered(messages: Sequence[bytes], way: TrainingMethod) -> bytes:
     level = max(way.level, _LEAST_LEVEL) if way.codec not in PLAIN else _LEAST_LEVEL
     settled = {"k": min(way.segment, way.size), "d": _COUNTED, "f": _TABLE, "accel": way.haste}
     try:
@@ -148,7 +148,7 @@ same messages give the same choice on every machine"""
 
 def train(messages: Sequence[bytes], size: int, *, codec: str = "zstd", level: int = 3) -> Dictionary | None:
     """A dictionary of at most `size` bytes; None where there are too few messages, or they are too small."""
-    return _best(messages, [Way(codec, level, size, segment) for segment in SEGMENTS])
+    return _best(messages, [TrainingMethod(codec, level, size, segment) for segment in SEGMENTS])
 
 
 def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: float = 0.25) -> Dictionary | None:
@@ -193,15 +193,15 @@ def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) ->
     return ({name: value for name, value in event.items() if name not in hidden} for event in events)
 
 
-def _ways(sizes: Sequence[int], budget: float) -> Iterator[Way]:
+def _ways(sizes: Sequence[int], budget: float) -> Iterator[TrainingMethod]:
     """Every codec, level and size within the budget; which segments is settled later, for the best alone."""
     for (codec, level), cost in COSTS.items():
         if cost <= budget:
             segments = (USUAL_SEGMENT, LONG_SEGMENT, LATEST) if codec in PLAIN else (USUAL_SEGMENT, LONG_SEGMENT)
-            yield from (Way(codec, level, size, segment) for size in sizes for segment in segments)
+            yield from (TrainingMethod(codec, level, size, segment) for size in sizes for segment in segments)
 
 
-def _kept(messages: Sequence[bytes], way: Way) -> Dictionary | None:
+def _kept(messages: Sequence[bytes], way: TrainingMethod) -> Dictionary | None:
     """Of dictionaries of all messages, with segments of several lengths, the one that packs the later ones smallest."""
     later = messages[int(LEARNING * len(messages)) :]
     built = ((segment, build(messages, replace(way, segment=segment))) for segment in (SEARCHED, *MORE_SEGMENTS))
@@ -209,7 +209,7 @@ def _kept(messages: Sequence[bytes], way: Way) -> Dictionary | None:
     return min(judged, key=lambda one: one[0], default=(0.0, None))[1]
 
 
-def _best(messages: Sequence[bytes], ways: Sequence[Way]) -> Dictionary | None:
+def _best(messages: Sequence[bytes], ways: Sequence[TrainingMethod]) -> Dictionary | None:
     """The best way, then built from all messages; where that cannot be done, what was judged."""
     found = _judged(messages, ways)
     if found is None:
@@ -219,7 +219,9 @@ def _best(messages: Sequence[bytes], ways: Sequence[Way]) -> Dictionary | None:
     return replace(build(messages, way) or trial, facts=facts)
 
 
-def _judged(messages: Sequence[bytes], ways: Sequence[Way]) -> tuple[Way, Dictionary, float] | None:
+def _judged(
+    messages: Sequence[bytes], ways: Sequence[TrainingMethod]
+) -> tuple[TrainingMethod, Dictionary, float] | None:
     """The way whose dictionary of the earlier messages saves most on the later ones, with both."""
     learning = int(LEARNING * len(messages))
     if learning < FEWEST:

@@ -7,7 +7,7 @@ from thinwire.lazy import contents
 if TYPE_CHECKING:
     from thinwire.edge.assignment import apply, teach, withdraw
     from thinwire.edge.controller import Controller
-    from thinwire.edge.edge_documents import Assignment, EdgeHostDocument, EdgeTopic, Report, Seen
+    from thinwire.edge.edge_documents import Assignment, EdgeHostDocument, EdgeReport, EdgeTopic, Seen
     from thinwire.edge.edge_host import EdgeHost
     from thinwire.edge.edge_messages import Carried, EdgePublisher, read_edge
     from thinwire.edge.latency_report import EdgeReporter
@@ -17,7 +17,7 @@ else:
         {
             "assignment": "apply teach withdraw",
             "controller": "Controller",
-            "edge_documents": "Assignment EdgeHostDocument EdgeTopic Report Seen",
+            "edge_documents": "Assignment EdgeHostDocument EdgeReport EdgeTopic Seen",
             "edge_host": "EdgeHost",
             "edge_messages": "Carried EdgePublisher read_edge",
             "latency_report": "EdgeReporter",
@@ -31,9 +31,9 @@ __all__ = [
     "EdgeHost",
     "EdgeHostDocument",
     "EdgePublisher",
+    "EdgeReport",
     "EdgeReporter",
     "EdgeTopic",
-    "Report",
     "Seen",
     "apply",
     "read_edge",

@@ -22,9 +22,9 @@ from thinwire.edge.edge_documents import (
     model_key,
     topic_key,
 )
-from thinwire.edge.move_decision import Decider, View
+from thinwire.edge.move_decision import Decider, EdgeView
 from thinwire.errors import ConfigError, Conflict, NotEnoughHosts
-from thinwire.placement import Plan, Rising, propose
+from thinwire.placement import PlacementPlan, Rising, propose
 from thinwire.topics.leases import member_key
 
 TRIES = 8
@@ -103,7 +103,7 @@ async def current(broker: Broker) -> Assignment:
 
 def proposed(
     topics: Sequence[EdgeTopic], hosts: Mapping[str, EdgeHostDocument], before: Mapping[str, str], model: Rising, k: int
-) -> tuple[Where, Plan | None]:
+) -> tuple[Where, PlacementPlan | None]:
     """The host of every topic, and the plan behind it.
 
     Topics for one host alone are given to it, and the others around them, one by one; there is no plan then. Where all
@@ -128,7 +128,7 @@ def proposed(
 def _around(topics: Sequence[EdgeTopic], hosts: Mapping[str, EdgeHostDocument], model: Rising, k: int) -> Where:
     at = {topic.topic: topic.host for topic in topics if topic.host}
     kinds = {name: host.placed for name, host in hosts.items()}
-    view = View({topic.topic: topic.placed for topic in topics}, kinds, at, frozenset(at))
+    view = EdgeView({topic.topic: topic.placed for topic in topics}, kinds, at, frozenset(at))
     return {**at, **Decider(model, k).moves(view, ())}
 
 

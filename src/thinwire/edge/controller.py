@@ -14,14 +14,14 @@ from contextlib import suppress
 from thinwire.brokers.protocol import Broker
 from thinwire.edge.edge_documents import ASSIGNMENT, EDGE, EDGE_LEADER, Assignment
 from thinwire.edge.edge_host import TERM
-from thinwire.edge.edge_state import EdgeKnowledge
-from thinwire.edge.move_decision import Decider, Sight, View
+from thinwire.edge.edge_state import EdgeState
+from thinwire.edge.move_decision import Decider, EdgeView, Sight
 from thinwire.errors import Conflict, Superseded, TransportClosed, TransportError
 from thinwire.placement import Rising
 from thinwire.placement.calibration import Learner
 from thinwire.topics.bucket_follower import leased
 from thinwire.topics.leases import BEATS, Lease, Leases, take
-from thinwire.topics.names import check_word
+from thinwire.topics.names import check_name_token
 
 LEADER = "edge"
 GONE = 2.0
@@ -52,7 +52,7 @@ class Controller:
         pause: float = 6.0,
         save: bool = False,
     ) -> None:
-        self.name = check_word(name or f"c{secrets.token_hex(4)}", "name")
+        self.name = check_name_token(name or f"c{secrets.token_hex(4)}", "name")
         self.tick, self.pause, self.save, self.k = tick, pause, save, k
         self.moved: list[tuple[str, str]] = []
         """the topics that it has moved, each with its new host"""
@@ -62,8 +62,8 @@ class Controller:
         self._learner = Learner(model)
         self._hosts, self._leaders = Leases(GONE * term, "host"), Leases(term, "controller")
         more = {EDGE_LEADER: lambda: leased(self._leaders)}
-        self._knowledge = EdgeKnowledge(broker, self._hosts, reported=True, more=more)
-        self._sight = Sight(self._knowledge)
+        self._state = EdgeState(broker, self._hosts, reported=True, more=more)
+        self._sight = Sight(self._state)
         self._lease: Lease | None = None
         self._calm_since = self._rest_until = 0.0
         self._told_short = -CALM
@@ -77,8 +77,8 @@ class Controller:
         """Control until cancelled, or until the connection is closed."""
         try:
             async with asyncio.TaskGroup() as group:
-                for bucket in self._knowledge.buckets:
-                    group.create_task(self._knowledge.follow(bucket), name=f"controller {bucket}")
+                for bucket in self._state.buckets:
+                    group.create_task(self._state.follow(bucket), name=f"controller {bucket}")
                 group.create_task(self._run_for_office(), name="controller leads")
                 group.create_task(self._govern(), name="controller governs")
         except* TransportClosed:
@@ -87,7 +87,7 @@ class Controller:
             await self._resign()
 
     async def _run_for_office(self) -> None:
-        await self._knowledge.complete.wait()
+        await self._state.complete.wait()
         while True:
             with suppress(TransportError, TimeoutError):
                 async with asyncio.timeout(self._leaders.term):
@@ -108,7 +108,7 @@ class Controller:
             self._calm_since = _now()
 
     async def _govern(self) -> None:
-        await self._knowledge.complete.wait()
+        await self._state.complete.wait()
         looked = _now()
         while True:
             await asyncio.sleep(self.tick)
@@ -137,19 +137,19 @@ class Controller:
         if broken or gone:
             stubborn = self._sight.stubborn(now)
             moves = decider.moves(view, broken, stubborn)
-            self._tell_short(stubborn if not moves else set(), now)
+            self._report_shortage(stubborn if not moves else set(), now)
             await self._move(lease, moves)
         elif self.save and now - self._calm_since >= CALM:
             await self._move(lease, decider.saves(view))
 
-    def _tell_short(self, helpless: set[str], now: float) -> None:
+    def _report_shortage(self, helpless: set[str], now: float) -> None:
         """Say now and then that promises are broken which no change among the hosts that are there would mend."""
         self.short = bool(helpless)
         if self.short and now >= self._told_short + CALM:
             self._told_short = now
             _log.warning("one more host is needed, or a split of topics: no move mends %s", ", ".join(sorted(helpless)))
 
-    def _learn(self, view: View, now: float) -> None:
+    def _learn(self, view: EdgeView, now: float) -> None:
         """Only from calm: while a queue runs full or empty its latency says nothing of the load."""
         if now < self._rest_until:
             return
@@ -162,13 +162,13 @@ class Controller:
     async def _move(self, lease: Lease, moves: dict[str, str]) -> None:
         if not moves:
             return
-        before = self._knowledge.assignment
+        before = self._state.assignment
         if before.epoch > lease.epoch:
             raise Superseded("a later controller has written", epoch=lease.epoch, newer=before.epoch)
         after = Assignment({**before.hosts, **moves}, before.version + 1, lease.epoch)
         bucket = await self._broker.bucket(EDGE)
         try:
-            await bucket.put(ASSIGNMENT, after.encode(), revision=self._knowledge.revision)
+            await bucket.put(ASSIGNMENT, after.encode(), revision=self._state.revision)
         except Conflict:
             return  # somebody else has changed it: the next decision starts from there
         self.moved += moves.items()

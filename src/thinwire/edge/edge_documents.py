@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, cast
 
 from thinwire.errors import ConfigError, RegistryError
-from thinwire.placement import Host, Topic
+from thinwire.placement import Host, TopicLoad
 from thinwire.placement.hosts import PROMISE
 from thinwire.topics import document_validation as checks
-from thinwire.topics.names import check_topic, check_word
+from thinwire.topics.names import check_name_token, check_topic
 
 MAX_MEMORY = 1 << 20
 """megabytes of a worker"""
@@ -49,7 +49,7 @@ class EdgeTopic(Document):
     """How a topic is processed.
 
     function: `module:function`; it gets the body of a message and returns the body of the result, or None for none
-    rate, interval, promise: what is expected of it, see `thinwire.placement.Topic`
+    rate, interval, promise: what is expected of it, see `thinwire.placement.TopicLoad`
     output: the topic that results go to; the topic's own name and `.out` by default
     upstream: "all", or "results" where messages stay at their host and only results leave it
     host: the only host it may be on; needed where messages stay at their host
@@ -80,7 +80,7 @@ class EdgeTopic(Document):
             checks.refuse("function", "written as module:function", self.function)
         checks.text("upstream", self.upstream, *UPSTREAM)
         if self.host:
-            checks.word("host", self.host)
+            checks.check_token("host", self.host)
         elif self.near:
             checks.refuse("host", "given where messages stay at their host", self.host)
         self._check_limits()
@@ -101,9 +101,9 @@ class EdgeTopic(Document):
         return self.upstream == "results"
 
     @property
-    def placed(self) -> Topic:
+    def placed(self) -> TopicLoad:
         """The topic as solvers and models see it."""
-        return Topic(self.topic, self.rate, self.interval, self.promise)
+        return TopicLoad(self.topic, self.rate, self.interval, self.promise)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class EdgeHostDocument(Document):
     url: str = ""
 
     def __post_init__(self) -> None:
-        checks.word("name", self.name)
+        checks.check_token("name", self.name)
         checks.text("url", self.url)
         _placeable(self)
 
@@ -143,7 +143,7 @@ class Assignment(Document):
             checks.refuse("hosts", "an object of topics and their hosts", type(self.hosts).__name__)
         for topic, host in self.hosts.items():
             checks.topic(topic)
-            checks.word("host", host)
+            checks.check_token("host", host)
         checks.count("version", self.version)
         checks.count("epoch", self.epoch)
 
@@ -182,7 +182,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Report:
+class EdgeReport:
     """What somebody saw of its topics, and how often it has reported."""
 
     name: str
@@ -196,7 +196,7 @@ class Report:
     @classmethod
     def decode(cls, value: bytes) -> Self:
         document = checks.build(_Read, checks.read_object(value))
-        checks.word("name", document.name)
+        checks.check_token("name", document.name)
         checks.count("beat", document.beat)
         topics = checks.mapping("topics", document.topics)
         return cls(document.name, document.beat, {topic: _seen(topic, one) for topic, one in topics.items()})
@@ -253,9 +253,9 @@ def edge_subject(topic: str, writer: str = "*", *, near: bool = False) -> str:
     return f"tw.{'near' if near else 'edge'}.{check_topic(topic)}.{writer}"
 
 
-def publisher_word(publisher: str) -> str:
+def check_publisher_name(publisher: str) -> str:
     """A publisher's name, if it can be one; no function writes under such a word."""
-    return check_word(publisher, "publisher")
+    return check_name_token(publisher, "publisher")
 
 
 def writer_of(topic: str) -> str:

@@ -20,32 +20,40 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from thinwire.brokers.protocol import Broker
-from thinwire.edge.edge_documents import EDGE, EDGE_LEASES, EDGE_REPORTS, EdgeHostDocument, EdgeTopic, Report, host_key
-from thinwire.edge.edge_state import EdgeKnowledge
+from thinwire.edge.edge_documents import (
+    EDGE,
+    EDGE_LEASES,
+    EDGE_REPORTS,
+    EdgeHostDocument,
+    EdgeReport,
+    EdgeTopic,
+    host_key,
+)
+from thinwire.edge.edge_state import EdgeState
 from thinwire.edge.result_log import EdgeLetters
-from thinwire.edge.topic_processor import TopicWork
-from thinwire.edge.topic_worker import ProcessWorker, TimedWorker, VirtualCores, Worker
+from thinwire.edge.topic_processor import TopicProcessor
+from thinwire.edge.topic_worker import ProcessWorker, TimedWorker, TopicWorker, VirtualCores
 from thinwire.errors import TransportError
-from thinwire.services.leased_service import Held, SharingService, Spreading, chosen
+from thinwire.services.leased_service import HeldTopic, LeasedService, TopicShare, chosen
 from thinwire.topics.leases import Lease, Leases
-from thinwire.topics.names import check_word
+from thinwire.topics.names import check_name_token
 
 RELUCTANCE = 3.0
 """terms that a topic waits for its host, or for a controller, before another host takes it"""
 
 
-class Assigned(Spreading):
+class Assigned(TopicShare):
     """The share of one host."""
 
-    def __init__(self, name: str, leases: Leases, knowledge: EdgeKnowledge) -> None:
+    def __init__(self, name: str, leases: Leases, knowledge: EdgeState) -> None:
         super().__init__(name, leases, pause=0.0)
-        self._knowledge = knowledge
+        self._state = knowledge
 
     def meant_for(self, topic: str, now: float) -> str:
         """The host that shall have a topic, among those that are there; "" where it must wait for one that is not."""
-        wanted = self._knowledge.assignment.hosts.get(topic, "")
+        wanted = self._state.assignment.hosts.get(topic, "")
         there = self.leases.members(now) | {self.name}
-        document = self._knowledge.topics.get(topic)
+        document = self._state.topics.get(topic)
         if wanted in there:
             return wanted
         if document is not None and document.host:
@@ -59,7 +67,7 @@ class Assigned(Spreading):
         """A topic named for this host is taken once it is free; that of a host that is gone, after a while."""
         if not self.leases.is_free(topic, now) or not self.is_ours(topic, now):
             return False
-        named = self._knowledge.assignment.hosts.get(topic) == self.name
+        named = self._state.assignment.hosts.get(topic) == self.name
         return named or self.leases.quiet(topic, now) >= RELUCTANCE * self.leases.term
 
     def should_hand_over(self, topic: str, held_for: float, now: float) -> bool:
@@ -74,7 +82,7 @@ REPORT = 1.0
 _log = logging.getLogger("thinwire.edge")
 
 
-class EdgeHost(SharingService[TopicWork]):
+class EdgeHost(LeasedService[TopicProcessor]):
     """One host at the hub; `run` it as a task and cancel that to end it.
 
     about: its name, and what a placement may count on
@@ -95,9 +103,9 @@ class EdgeHost(SharingService[TopicWork]):
         report: float = REPORT,
     ) -> None:
         leases = Leases(term, "host")
-        self._knowledge = EdgeKnowledge(broker, leases)
-        super().__init__(broker, check_word(about.name, "name"), leases, EDGE_LEASES, self._knowledge, 0.0, _log)
-        self._spreading = Assigned(about.name, leases, self._knowledge)
+        self._state = EdgeState(broker, leases)
+        super().__init__(broker, check_name_token(about.name, "name"), leases, EDGE_LEASES, self._state, 0.0, _log)
+        self._topic_share = Assigned(about.name, leases, self._state)
         self.about, self.near, self.path, self.report = about, near, tuple(path), report
         self._cores = VirtualCores(about.placed) if emulated else None
         self._letters = EdgeLetters(broker, about.name)
@@ -105,7 +113,7 @@ class EdgeHost(SharingService[TopicWork]):
 
     async def run(self) -> None:
         """Serve until cancelled, or until the connection is closed."""
-        telling = asyncio.create_task(self._tell(), name=f"host {self.name} reports")
+        telling = asyncio.create_task(self._report(), name=f"host {self.name} reports")
         try:
             await super().run()
         finally:
@@ -113,30 +121,30 @@ class EdgeHost(SharingService[TopicWork]):
             await asyncio.gather(telling, return_exceptions=True)
 
     def _needed(self) -> set[str]:
-        return {topic for topic in self._knowledge.needed() if self._reachable(self._knowledge.topics[topic])}
+        return {topic for topic in self._state.needed() if self._reachable(self._state.topics[topic])}
 
     def _reachable(self, document: EdgeTopic) -> bool:
         """A topic whose messages stay at a host is for that host alone."""
         return not document.near or (document.host == self.name and self.near is not None)
 
-    def _begin(self, lease: Lease) -> TopicWork:
-        document = self._knowledge.topics[lease.topic]
+    def _begin(self, lease: Lease) -> TopicProcessor:
+        document = self._state.topics[lease.topic]
         source = self.near if document.near and self.near is not None else self.broker
-        return TopicWork(source, self.broker, lease, document, self._worker(document), self._letters)
+        return TopicProcessor(source, self.broker, lease, document, self._worker(document), self._letters)
 
-    def _worker(self, document: EdgeTopic) -> Worker:
+    def _worker(self, document: EdgeTopic) -> TopicWorker:
         if self._cores is not None:
             return TimedWorker(self._cores, document.interval)
-        model = partial(self._knowledge.models.get, document.topic)
+        model = partial(self._state.models.get, document.topic)
         return ProcessWorker(document.function, document.megabytes, self.path, model)
 
-    async def _look_after(self, topic: str, held: Held[TopicWork]) -> None:
+    async def _maintain(self, topic: str, held: HeldTopic[TopicProcessor]) -> None:
         """A topic ends here when it shall be elsewhere, or is processed otherwise from now on."""
-        changed = self._knowledge.topics.get(topic) != held.work.document
+        changed = self._state.topics.get(topic) != held.work.document
         if changed or topic not in self._needed() or self._should_hand_over(topic, held):
             held.work.stop()
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         """Say what this host is, then again and again how its topics do."""
         await self.ready()
         introduced = False
@@ -154,7 +162,7 @@ class EdgeHost(SharingService[TopicWork]):
         await asyncio.gather(*(work.look(time.monotonic()) for work in works.values()), return_exceptions=True)
         self._reports += 1
         now = time.time()
-        report = Report(self.name, self._reports, {topic: work.seen(now) for topic, work in works.items()})
+        report = EdgeReport(self.name, self._reports, {topic: work.seen(now) for topic, work in works.items()})
         await (await self.broker.bucket(EDGE_REPORTS)).put(self.name, report.encode())
 
 

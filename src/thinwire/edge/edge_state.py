@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from thinwire.brokers.protocol import NOTHING, Broker, Entry
+from thinwire.brokers.protocol import NOTHING, Broker, BucketEntry
 from thinwire.edge.edge_documents import (
     ASSIGNMENT,
     EDGE,
@@ -15,8 +15,8 @@ from thinwire.edge.edge_documents import (
     EDGE_REPORTS,
     Assignment,
     EdgeHostDocument,
+    EdgeReport,
     EdgeTopic,
-    Report,
     host_in,
     model_in,
     model_key,
@@ -24,7 +24,7 @@ from thinwire.edge.edge_documents import (
     topic_key,
 )
 from thinwire.errors import RegistryError
-from thinwire.topics.bucket_follower import Along, Reading, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
 from thinwire.topics.leases import Leases
 
 _log = logging.getLogger("thinwire.edge")
@@ -32,7 +32,7 @@ _log = logging.getLogger("thinwire.edge")
 T = TypeVar("T")
 
 
-class EdgeKnowledge(Along):
+class EdgeState(BucketFollower):
     """The edge as its documents tell; what cannot be read is told in the log and left out.
 
     topics, hosts: by name; assignment and its revision: where topics shall be
@@ -47,15 +47,15 @@ class EdgeKnowledge(Along):
         leases: Leases,
         *,
         reported: bool = False,
-        more: Mapping[str, Callable[[], Reading]] | None = None,
+        more: Mapping[str, Callable[[], BucketHandler]] | None = None,
     ) -> None:
         self.topics: dict[str, EdgeTopic] = {}
         self.hosts: dict[str, EdgeHostDocument] = {}
         self.models: dict[str, bytes] = {}
         self.assignment = Assignment()
         self.revision = NOTHING
-        self.reports: dict[str, tuple[Report, float]] = {}
-        readings: dict[str, Callable[[], Reading]] = {
+        self.reports: dict[str, tuple[EdgeReport, float]] = {}
+        readings: dict[str, Callable[[], BucketHandler]] = {
             EDGE: self._edge,
             EDGE_LEASES: lambda: leased(leases),
             **({EDGE_REPORTS: self._reported} if reported else {}),
@@ -67,10 +67,10 @@ class EdgeKnowledge(Along):
         """The topics that somebody shall process."""
         return self.topics.keys() & self.assignment.hosts.keys()
 
-    def _edge(self) -> Reading:
+    def _edge(self) -> BucketHandler:
         found: set[str] = set()
 
-        def take(entry: Entry) -> None:
+        def take(entry: BucketEntry) -> None:
             found.add(entry.key)
             self._take(entry)
 
@@ -80,9 +80,9 @@ class EdgeKnowledge(Along):
             for topic in [t for t in self.models if model_key(t) not in found]:
                 del self.models[topic]
 
-        return Reading(take, complete)
+        return BucketHandler(take, complete)
 
-    def _take(self, entry: Entry) -> None:
+    def _take(self, entry: BucketEntry) -> None:
         if (topic := topic_in(entry.key)) is not None:
             _keep(self.topics, topic, _read(entry, EdgeTopic.decode))
         elif (host := host_in(entry.key)) is not None:
@@ -93,14 +93,14 @@ class EdgeKnowledge(Along):
             self.assignment = _read(entry, Assignment.decode) or Assignment()
             self.revision = entry.revision if entry.value is not None else NOTHING
 
-    def _reported(self) -> Reading:
+    def _reported(self) -> BucketHandler:
         now = asyncio.get_running_loop().time
 
-        def take(entry: Entry) -> None:
-            report = _read(entry, Report.decode)
+        def take(entry: BucketEntry) -> None:
+            report = _read(entry, EdgeReport.decode)
             _keep(self.reports, entry.key, None if report is None else (report, now()))
 
-        return Reading(take, lambda: None)
+        return BucketHandler(take, lambda: None)
 
 
 def _keep(shelf: dict[str, T], name: str, found: T | None) -> None:
@@ -110,7 +110,7 @@ def _keep(shelf: dict[str, T], name: str, found: T | None) -> None:
         shelf[name] = found
 
 
-def _read(entry: Entry, decode: Callable[[bytes], T]) -> T | None:
+def _read(entry: BucketEntry, decode: Callable[[bytes], T]) -> T | None:
     if entry.value is None:
         return None
     try:

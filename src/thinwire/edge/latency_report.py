@@ -18,10 +18,10 @@ import math
 from collections import deque
 
 from thinwire.brokers.protocol import Broker
-from thinwire.edge.edge_documents import EDGE_REPORTS, Report, Seen
+from thinwire.edge.edge_documents import EDGE_REPORTS, EdgeReport, Seen
 from thinwire.edge.edge_messages import Carried
 from thinwire.ledger.histogram import Histogram
-from thinwire.topics.names import check_word
+from thinwire.topics.names import check_name_token
 
 RECENT = 4096
 """messages that are remembered one by one"""
@@ -131,7 +131,7 @@ class EdgeReporter:
     """
 
     def __init__(self, broker: Broker, name: str, *, window: float = 5.0) -> None:
-        self.name, self.window = check_word(f"subscriber-{name}", "name"), window
+        self.name, self.window = check_name_token(f"subscriber-{name}", "name"), window
         self._broker = broker
         self._times: dict[str, Times] = {}
         self._beat = 0
@@ -141,9 +141,9 @@ class EdgeReporter:
         times = self._times.setdefault(topic, Times(self.window))
         times.observe(result.due, now, now, now, 0.0)
 
-    async def tell(self, now: float) -> None:
+    async def report(self, now: float) -> None:
         """Report what came lately; to be called about every second."""
         self._beat += 1
         topics = {topic: Seen(p90=times.p90(now)) for topic, times in self._times.items()}
-        report = Report(self.name, self._beat, topics)
+        report = EdgeReport(self.name, self._beat, topics)
         await (await self._broker.bucket(EDGE_REPORTS)).put(self.name, report.encode())

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from thinwire.edge.edge_documents import EdgeTopic, Report, Seen
-from thinwire.edge.edge_state import EdgeKnowledge
-from thinwire.placement import Host, Rising, Topic
+from thinwire.edge.edge_documents import EdgeReport, EdgeTopic, Seen
+from thinwire.edge.edge_state import EdgeState
+from thinwire.placement import Host, Rising, TopicLoad
 from thinwire.placement.load_balance import SHARPNESS
 
 WORTH = 0.9
@@ -33,14 +33,14 @@ Placed = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class View:
+class EdgeView:
     """The edge at one moment.
 
     topics: as they are now, with the rate and the interval that were seen; hosts: those that are there
     at: the host of every topic, there or not; pinned: topics that no other host may have
     """
 
-    topics: Mapping[str, Topic]
+    topics: Mapping[str, TopicLoad]
     hosts: Mapping[str, Host]
     at: Mapping[str, str]
     pinned: frozenset[str] = frozenset()
@@ -56,7 +56,7 @@ class Decider:
     def __init__(self, model: Rising, k: int) -> None:
         self.model, self.k = model, k
 
-    def moves(self, view: View, broken: Iterable[str], stubborn: Collection[str] = ()) -> dict[str, str]:
+    def moves(self, view: EdgeView, broken: Iterable[str], stubborn: Collection[str] = ()) -> dict[str, str]:
         """Topics and the hosts they shall go to, because of promises that are broken and of hosts that are gone.
 
         A host that the model expects to do well has had a bad moment, or works off what was left to do, and is let be;
@@ -77,7 +77,7 @@ class Decider:
                     break
         return _changed(view, placed)
 
-    def saves(self, view: View) -> dict[str, str]:
+    def saves(self, view: EdgeView) -> dict[str, str]:
         """Moves that empty a host, with every promise kept by a good margin; none where no host can be spared."""
         placed = view.placed()
         for spared in sorted((h for h in placed if placed[h]), key=lambda name: _load(view, placed[name])):
@@ -86,22 +86,22 @@ class Decider:
                 return _changed(view, {**rest, spared: ()})
         return {}
 
-    def cost(self, view: View, host: str, topics: Iterable[str]) -> float:
+    def cost(self, view: EdgeView, host: str, topics: Iterable[str]) -> float:
         """How strained a host would be with these topics; one above its promise outweighs many below."""
         strains = self.strains(view, host, topics)
         return float((np.minimum(strains, 1e5) ** SHARPNESS).sum())
 
-    def strains(self, view: View, host: str, topics: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def strains(self, view: EdgeView, host: str, topics: Iterable[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """The expected p90 of each topic, with its margin, as a share of its promise."""
         here = [view.topics[topic] for topic in topics]
         if not here:
             return np.zeros(0)
         return np.asarray(self.model.bound(here, view.hosts[host]) / np.array([topic.promise for topic in here]))
 
-    def _strained(self, view: View, placed: Placed, host: str) -> bool:
+    def _strained(self, view: EdgeView, placed: Placed, host: str) -> bool:
         return bool(self.strains(view, host, placed[host]).max(initial=0.0) > 1)
 
-    def _house(self, view: View, placed: Placed) -> None:
+    def _house(self, view: EdgeView, placed: Placed) -> None:
         """Give topics without a host one, the heaviest first; too full a host is better than none."""
         homeless = [t for t in view.topics if view.at.get(t) not in placed and t not in view.pinned]
         for topic in sorted(homeless, key=lambda name: (-view.topics[name].load, name)):
@@ -109,10 +109,10 @@ class Decider:
             best = min(roomy, key=lambda host: (self._added(view, placed, host, topic), host))
             placed[best] = (*placed[best], topic)
 
-    def _added(self, view: View, placed: Placed, host: str, topic: str) -> float:
+    def _added(self, view: EdgeView, placed: Placed, host: str, topic: str) -> float:
         return self.cost(view, host, (*placed[host], topic)) - self.cost(view, host, placed[host])
 
-    def _relieve(self, view: View, placed: Placed, host: str) -> bool:
+    def _relieve(self, view: EdgeView, placed: Placed, host: str) -> bool:
         """Make the best change with another host, if it is worth it."""
         own = self.cost(view, host, placed[host])
         costs = {name: self.cost(view, name, topics) for name, topics in placed.items() if name != host}
@@ -129,7 +129,7 @@ class Decider:
         return chosen is not None
 
     def _changes(
-        self, view: View, own: tuple[str, ...], others: tuple[str, ...]
+        self, view: EdgeView, own: tuple[str, ...], others: tuple[str, ...]
     ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """What both hosts would have after every move and every swap."""
         free = [topic for topic in own if topic not in view.pinned]
@@ -141,7 +141,7 @@ class Decider:
                 if taken not in view.pinned:
                     yield (*left, taken), (*(topic for topic in others if topic != taken), given)
 
-    def _packed(self, view: View, rest: Placed, topics: tuple[str, ...]) -> bool:
+    def _packed(self, view: EdgeView, rest: Placed, topics: tuple[str, ...]) -> bool:
         """Put topics onto the other hosts as long as every promise has room; False where that fails."""
         for topic in sorted(topics, key=lambda name: -view.topics[name].load):
             roomy = [host for host in rest if len(rest[host]) < self.k]
@@ -153,11 +153,11 @@ class Decider:
         return True
 
 
-def _load(view: View, topics: Iterable[str]) -> float:
+def _load(view: EdgeView, topics: Iterable[str]) -> float:
     return sum(view.topics[topic].load for topic in topics)
 
 
-def _changed(view: View, placed: Placed) -> dict[str, str]:
+def _changed(view: EdgeView, placed: Placed) -> dict[str, str]:
     now = {topic: host for host, topics in placed.items() for topic in topics}
     return {topic: host for topic, host in sorted(now.items()) if view.at.get(topic) != host}
 
@@ -179,26 +179,26 @@ class Sight:
     patience: seconds that a promise must be broken before anything is done about it
     """
 
-    def __init__(self, knowledge: EdgeKnowledge, patience: float = 2.0) -> None:
+    def __init__(self, knowledge: EdgeState, patience: float = 2.0) -> None:
         self.patience = patience
-        self._knowledge = knowledge
+        self._state = knowledge
         self._since: dict[str, float] = {}
 
-    def view(self, there: set[str], now: float) -> View:
+    def view(self, there: set[str], now: float) -> EdgeView:
         """Topics with the rates that were seen, on the hosts that are there."""
-        known = self._knowledge
+        known = self._state
         hosts = {name: known.hosts[name].placed for name in sorted(there & known.hosts.keys())}
         seen = self.seen(now)
         needed = known.needed()
         topics = {name: _now(known.topics[name], seen.get(name), self._host(name, hosts)) for name in sorted(needed)}
         pinned = frozenset(name for name in needed if known.topics[name].host)
-        return View(topics, hosts, dict(known.assignment.hosts), pinned)
+        return EdgeView(topics, hosts, dict(known.assignment.hosts), pinned)
 
     def seen(self, now: float) -> dict[str, Seen]:
         """What the host of each topic saw of it; the p90 is the worst that anybody reported."""
         found: dict[str, Seen] = {}
-        fresh = {name: report for name, (report, came) in self._knowledge.reports.items() if now - came < STALE}
-        for topic, host in self._knowledge.assignment.hosts.items():
+        fresh = {name: report for name, (report, came) in self._state.reports.items() if now - came < STALE}
+        for topic, host in self._state.assignment.hosts.items():
             if host in fresh and topic in fresh[host].topics:
                 found[topic] = replace(fresh[host].topics[topic], p90=_worst(fresh, topic))
         return found
@@ -208,7 +208,7 @@ class Sight:
         late = {
             topic
             for topic, seen in self.seen(now).items()
-            if topic in self._knowledge.topics and (seen.p90 or 0.0) > self._knowledge.topics[topic].promise
+            if topic in self._state.topics and (seen.p90 or 0.0) > self._state.topics[topic].promise
         }
         self._since = {topic: self._since.get(topic, now) for topic in late}
         return {topic for topic, since in self._since.items() if now - since >= self.patience}
@@ -218,10 +218,10 @@ class Sight:
         return {topic for topic, since in self._since.items() if now - since >= STUBBORN}
 
     def _host(self, topic: str, hosts: Mapping[str, Host]) -> Host | None:
-        return hosts.get(self._knowledge.assignment.hosts.get(topic, ""))
+        return hosts.get(self._state.assignment.hosts.get(topic, ""))
 
 
-def _now(document: EdgeTopic, seen: Seen | None, host: Host | None) -> Topic:
+def _now(document: EdgeTopic, seen: Seen | None, host: Host | None) -> TopicLoad:
     topic = document.placed
     if seen is None or host is None:
         return topic
@@ -239,6 +239,6 @@ def _chance(expected: float, seen: float, span: float) -> bool:
     return abs(seen - expected) * span <= SURE * math.sqrt(expected * span)
 
 
-def _worst(reports: Mapping[str, Report], topic: str) -> float | None:
+def _worst(reports: Mapping[str, EdgeReport], topic: str) -> float | None:
     p90 = [report.topics[topic].p90 for report in reports.values() if topic in report.topics]
     return max((one for one in p90 if one is not None), default=None)

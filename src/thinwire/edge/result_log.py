@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket, Retention
 from thinwire.edge.edge_documents import Document, EdgeTopic, edge_log, edge_subject, writer_of
 from thinwire.edge.edge_messages import Carried
-from thinwire.edge.topic_worker import Outcome
+from thinwire.edge.topic_worker import WorkerOutcome
 from thinwire.errors import Conflict, CorruptFrame, Superseded, TransportError
 from thinwire.topics import document_validation as checks
 from thinwire.topics.names import DEAD_LOG, dead_subject
@@ -42,7 +42,7 @@ class EdgeLetters:
         self.host = host
         self._broker = broker
 
-    async def keep(self, topic: EdgeTopic, offset: int, identity: str, body: bytes, outcome: Outcome) -> None:
+    async def keep(self, topic: EdgeTopic, offset: int, identity: str, body: bytes, outcome: WorkerOutcome) -> None:
         """Store a message with the reason; where even that fails, say so in the log and go on."""
         letter = {
             "topic": topic.topic,
@@ -137,7 +137,7 @@ class PositionDocument(Document):
         checks.count("epoch", self.epoch)
 
 
-class Position:
+class EdgePosition:
     """The position of one topic, as one holder of its lease keeps it."""
 
     def __init__(self, bucket: Bucket, topic: str, epoch: int) -> None:

@@ -11,8 +11,8 @@ from thinwire.brokers.protocol import Broker, LogReader, Stored
 from thinwire.edge.edge_documents import EDGE_POSITIONS, EdgeTopic, Seen, edge_log, edge_subject
 from thinwire.edge.edge_messages import Carried
 from thinwire.edge.latency_report import Flow, Times
-from thinwire.edge.result_log import EdgeLetters, Outlet, Position
-from thinwire.edge.topic_worker import Outcome, Worker
+from thinwire.edge.result_log import EdgeLetters, EdgePosition, Outlet
+from thinwire.edge.topic_worker import TopicWorker, WorkerOutcome
 from thinwire.errors import CorruptFrame, PayloadTooLarge
 from thinwire.topics.leases import Lease
 
@@ -22,14 +22,14 @@ SAVE = 1.0
 """seconds between two positions that are stored"""
 
 
-class TopicWork:
+class TopicProcessor:
     """One topic, as long as its lease is this host's.
 
     source: the broker that has the topic's messages; home: the one that has everything else
     """
 
     def __init__(
-        self, source: Broker, home: Broker, lease: Lease, document: EdgeTopic, worker: Worker, letters: EdgeLetters
+        self, source: Broker, home: Broker, lease: Lease, document: EdgeTopic, worker: TopicWorker, letters: EdgeLetters
     ) -> None:
         self.document = document
         self.times, self.flow = Times(), Flow()
@@ -37,7 +37,7 @@ class TopicWork:
         self._source, self._home, self._lease = source, home, lease
         self._worker, self._letters = worker, letters
         self._outlet = Outlet(home, document.topic, document.output)
-        self._position: Position | None = None
+        self._position: EdgePosition | None = None
         self._storing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._waiting: float | None = None
@@ -68,7 +68,7 @@ class TopicWork:
         try:
             await self._worker.start()
             await self._process(reader)
-            await self._settle()
+            await self._wait_until_stored()
             await self._position_of().store()
         finally:
             if self._storing is not None:
@@ -82,7 +82,7 @@ class TopicWork:
         pattern = edge_subject(self.document.topic, near=self.document.near)
         await self._source.open_log(self.log, [pattern])
         bucket = await self._home.bucket(EDGE_POSITIONS)
-        self._position = Position(bucket, self.document.topic, self._lease.epoch)
+        self._position = EdgePosition(bucket, self.document.topic, self._lease.epoch)
         await self._position.open(await self._outlet.open())
         first = self._position.offset + 1
         return await self._source.read(self.log, first=first, limit=self.document.queue)
@@ -95,7 +95,7 @@ class TopicWork:
                 await self._take(stored, time.time())
                 reader.done(stored.offset)
             if stored is None or time.monotonic() - saved >= SAVE:
-                await self._settle()
+                await self._wait_until_stored()
                 await self._position_of().store()
                 saved = time.monotonic()
 
@@ -104,23 +104,23 @@ class TopicWork:
         message, outcome = _read(stored, arrival)
         if outcome is None and self._outlet.has(message.id):
             self.repeated += 1
-            await self._settle()
+            await self._wait_until_stored()
             self._position_of().offset = stored.offset
             return
         if outcome is None:
             outcome = await self._worked(message, arrival)
         self._outlet.remember(message.id)
-        await self._settle()
+        await self._wait_until_stored()
         self._storing = asyncio.create_task(self._conclude(stored.offset, message, outcome))
 
-    async def _worked(self, message: Carried, arrival: float) -> Outcome:
+    async def _worked(self, message: Carried, arrival: float) -> WorkerOutcome:
         self._waiting = message.due
         outcome = await self._worker.process(message.body, self.document.seconds)
         self._waiting = None
         self.times.observe(message.due, arrival, outcome.start, outcome.end, outcome.cpu)
         return outcome
 
-    async def _conclude(self, offset: int, message: Carried, outcome: Outcome) -> None:
+    async def _conclude(self, offset: int, message: Carried, outcome: WorkerOutcome) -> None:
         """Store what became of a message; only then it counts as done.
 
         Where messages stay at their host so do their ids, for they may name somebody.
@@ -137,21 +137,21 @@ class TopicWork:
         self.done += not outcome.failed
         self._position_of().offset = offset
 
-    async def _settle(self) -> None:
+    async def _wait_until_stored(self) -> None:
         """Wait until what was done is stored."""
         task, self._storing = self._storing, None
         if task is not None:
             await task
 
-    def _position_of(self) -> Position:
+    def _position_of(self) -> EdgePosition:
         assert self._position is not None
         return self._position
 
 
-def _read(stored: Stored, now: float) -> tuple[Carried, Outcome | None]:
+def _read(stored: Stored, now: float) -> tuple[Carried, WorkerOutcome | None]:
     """The message; where it is none, something that stands for it and what became of it."""
     try:
         return Carried.decode(stored.payload), None
     except CorruptFrame as problem:
         stands = Carried(now, f"offset-{stored.offset}", stored.payload)
-        return stands, Outcome("garbage", str(problem).encode(), now, now, 0.0)
+        return stands, WorkerOutcome("garbage", str(problem).encode(), now, now, 0.0)

@@ -50,7 +50,7 @@ _KINDS: dict[int, Kind] = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class WorkerOutcome:
     """What became of a message.
 
     body: the result, or what went wrong
@@ -68,12 +68,12 @@ class Outcome:
         return self.kind not in ("result", "nothing")
 
 
-class Worker(Protocol):
+class TopicWorker(Protocol):
     """Does the work on one topic, one message at a time."""
 
     async def start(self) -> None: ...
 
-    async def process(self, body: bytes, seconds: float) -> Outcome:
+    async def process(self, body: bytes, seconds: float) -> WorkerOutcome:
         """Process a message in at most so many seconds; never raises because of what the function does."""
 
     async def close(self) -> None: ...
@@ -126,7 +126,7 @@ class ProcessWorker:
             await self.close()
             raise FunctionUnusable(outcome.body.decode("utf-8", "replace"), function=self.function)
 
-    async def process(self, body: bytes, seconds: float) -> Outcome:
+    async def process(self, body: bytes, seconds: float) -> WorkerOutcome:
         await self.start()
         await self._learn(seconds)
         return await self._exchange(inside.MESSAGE, body, seconds)
@@ -144,7 +144,7 @@ class ProcessWorker:
         else:
             self._learned, self._refused = model, None
 
-    async def _exchange(self, kind: int, body: bytes, seconds: float) -> Outcome:
+    async def _exchange(self, kind: int, body: bytes, seconds: float) -> WorkerOutcome:
         """One question and its answer; where there is none, what became of the process."""
         began = inside.now()
         try:
@@ -152,10 +152,10 @@ class ProcessWorker:
                 return await self._ask(kind, body)
         except TimeoutError:
             await self.close()
-            return Outcome("hung", f"no answer in {seconds:g} s".encode(), began, inside.now(), seconds)
+            return WorkerOutcome("hung", f"no answer in {seconds:g} s".encode(), began, inside.now(), seconds)
         except (asyncio.IncompleteReadError, OSError):
             code = await self._buried()
-            return Outcome("died", f"its process ended with {code}".encode(), began, inside.now(), 0.0)
+            return WorkerOutcome("died", f"its process ended with {code}".encode(), began, inside.now(), 0.0)
         except BaseException:
             await self.close()  # half a conversation cannot be taken up again
             raise
@@ -164,7 +164,7 @@ class ProcessWorker:
         """End the process, whatever it does."""
         await self._buried()
 
-    async def _ask(self, kind: int, body: bytes) -> Outcome:
+    async def _ask(self, kind: int, body: bytes) -> WorkerOutcome:
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(inside.QUESTION.pack(kind, len(body)) + body)
@@ -174,7 +174,7 @@ class ProcessWorker:
             await self.close()
         return outcome
 
-    async def _answer(self) -> tuple[int, Outcome]:
+    async def _answer(self) -> tuple[int, WorkerOutcome]:
         assert self._process is not None
         assert self._process.stdout is not None
         head = await self._process.stdout.readexactly(inside.ANSWER.size)
@@ -182,9 +182,9 @@ class ProcessWorker:
         if length > MAX_RESULT:
             await self.close()
             told = f"a result of {length} bytes, above the limit of {MAX_RESULT}"
-            return status, Outcome("garbage", told.encode(), start, end, cpu)
+            return status, WorkerOutcome("garbage", told.encode(), start, end, cpu)
         body = await self._process.stdout.readexactly(length)
-        return status, Outcome(_KINDS.get(status, "garbage"), body, start, end, cpu)
+        return status, WorkerOutcome(_KINDS.get(status, "garbage"), body, start, end, cpu)
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         self.starts += 1
@@ -234,7 +234,7 @@ class VirtualCores:
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def pace(self) -> float:
+    def speed(self) -> float:
         """How fast each busy topic gets on, against a core to itself."""
         busy, cores = max(1, len(self._busy)), self.host.cores
         return min(1.0, cores / busy) / (1.0 + self.host.contention * (min(busy, cores) - 1))
@@ -258,7 +258,7 @@ class VirtualCores:
     def _advance(self) -> None:
         now = asyncio.get_running_loop().time()
         if self._busy:
-            self._work += (now - self._since) * self.pace
+            self._work += (now - self._since) * self.speed
         self._since = now
 
     def _schedule(self) -> None:
@@ -266,7 +266,7 @@ class VirtualCores:
             self._timer.cancel()
             self._timer = None
         if self._busy:
-            left = max(0.0, self._busy[0][0] - self._work) / self.pace
+            left = max(0.0, self._busy[0][0] - self._work) / self.speed
             self._timer = asyncio.get_running_loop().call_later(left, self._due)
 
     def _due(self) -> None:
@@ -288,14 +288,14 @@ class TimedWorker:
     async def start(self) -> None:
         """There is nothing to load."""
 
-    async def process(self, body: bytes, seconds: float) -> Outcome:
+    async def process(self, body: bytes, seconds: float) -> WorkerOutcome:
         mean = self.interval / self.cores.host.speed
         shape = 1.0 / self.cores.host.spread**2
         dice = np.random.Generator(np.random.PCG64(int.from_bytes(blake2b(body, digest_size=8).digest())))
         work = float(dice.gamma(shape, mean / shape))
         start = time.time()
         await self.cores.occupy(work)
-        return Outcome("result", body, start, time.time(), work)
+        return WorkerOutcome("result", body, start, time.time(), work)
 
     async def close(self) -> None:
         """There is nothing to end."""

@@ -50,7 +50,7 @@ def within(values: Ticks, places: Ticks, threshold: int) -> bool:
     return bool(kept.size) and kept[0] == 0 and longest_gap(ticks, kept) <= checked_threshold(threshold)
 
 
-class Tally:
+class ThresholdCounts:
     """Counts for each distinct threshold, ascending; the first value is delivered to all.
 
     events: values taken so far
@@ -58,7 +58,7 @@ class Tally:
     gaps: how far the copy was from the source at worst, in ticks; never more than the threshold
     silences: most values in a row that were not delivered
 
-    >>> tally = Tally([2, 5])
+    >>> tally = ThresholdCounts([2, 5])
     >>> tally.take(np.array([0, 2, 3])); tally.take(np.array([9, 8]))
     >>> tally.events, tally.delivered.tolist(), tally.gaps.tolist(), tally.silences.tolist()
     (5, [3, 2], [2, 3], [1, 2])

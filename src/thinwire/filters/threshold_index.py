@@ -36,7 +36,7 @@ from thinwire.filters.thresholds import (
 )
 
 
-class Members:
+class SortedThresholds:
     """Sorted thresholds with what they hold, in blocks of blocks (see `kernels.blocks`).
 
     thresholds: distinct, ascending
@@ -89,7 +89,7 @@ class Members:
         thresholds = self.thresholds[: self._count].copy()
         return thresholds, self.low[: self._count] + thresholds
 
-    def settle(self) -> bool:
+    def apply_pending(self) -> bool:
         """Lets in who came, lets out who went; has anything moved since the last time?"""
         if self._coming or self._going:
             self._merge()
@@ -180,7 +180,7 @@ class IntervalIndex:
 
     def __init__(self, thresholds: Iterable[int], value: int) -> None:
         distinct = checked_thresholds(thresholds)
-        self._begin(Members(distinct, np.full(distinct.size, checked_tick(value), dtype=np.int64)))
+        self._begin(SortedThresholds(distinct, np.full(distinct.size, checked_tick(value), dtype=np.int64)))
 
     @classmethod
     def restore(cls, thresholds: Ticks, centres: Ticks) -> Self:
@@ -190,13 +190,13 @@ class IntervalIndex:
         7
         """
         index = cls.__new__(cls)
-        index._begin(Members.saved(thresholds, centres))
+        index._begin(SortedThresholds.saved(thresholds, centres))
         return index
 
-    def _begin(self, members: Members) -> None:
+    def _begin(self, members: SortedThresholds) -> None:
         self._members = members
         self._state = np.zeros(CELLS, dtype=np.int64)
-        self._settle()
+        self._apply_pending()
 
     def __len__(self) -> int:
         return len(self._members)
@@ -223,13 +223,13 @@ class IntervalIndex:
 
     def centres(self) -> tuple[Ticks, Ticks]:
         """Thresholds, ascending, and the values last delivered for them: all there is to save."""
-        self._settle()
+        self._apply_pending()
         return self._members.columns()
 
     def offer(self, value: int) -> Ticks:
         """The thresholds that fire, ascending; they hold this value from now on."""
         tick = checked_tick(value)
-        self._settle()
+        self._apply_pending()
         members = self._members
         if self._state[SUMMED] and members.low[members.root] <= tick <= members.high[members.root]:
             return _NOTHING
@@ -254,15 +254,15 @@ class IntervalIndex:
     def _batches(self, ticks: Ticks) -> Iterator[tuple[Ticks, Ticks]]:
         at = 0
         while at < ticks.size:
-            self._settle()
+            self._apply_pending()
             self._state[NEXT] = at
             count = offer_rows(ticks, *self._members.parts(), self._state, self._places, self._fired)
             at = int(self._state[NEXT])
             if count:
                 yield self._places[:count].copy(), self._fired[:count].copy()
 
-    def _settle(self) -> None:
+    def _apply_pending(self) -> None:
         """Lets thresholds in and out that came and went since the last value."""
-        if self._members.settle():
+        if self._members.apply_pending():
             self._state[[SUMMED, STREAK]] = 1, 0
             self._places, self._fired = (np.empty(ROOM + self._members.leaves, dtype=np.int64) for _ in range(2))

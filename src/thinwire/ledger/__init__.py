@@ -6,14 +6,14 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.ledger.histogram import Histogram
-    from thinwire.ledger.row import COUNTERS, KEYS, MANY, Deviation, Row, Tally, merge
+    from thinwire.ledger.row import COUNTERS, KEYS, MANY, Deviation, Row, RowTally, merge
     from thinwire.ledger.row_document import VERSION, from_document, to_document
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "histogram": "Histogram",
-            "row": "COUNTERS Deviation KEYS MANY Row Tally merge",
+            "row": "COUNTERS Deviation KEYS MANY Row RowTally merge",
             "row_document": "VERSION from_document to_document",
         },
     )
@@ -26,7 +26,7 @@ __all__ = [
     "Deviation",
     "Histogram",
     "Row",
-    "Tally",
+    "RowTally",
     "from_document",
     "merge",
     "to_document",

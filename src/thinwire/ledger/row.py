@@ -18,7 +18,7 @@ How far the values of one property were from the truth, against what was promise
 
 The tally: what a run adds to while it goes, and makes its row from.
 
->>> tally = Tally(run="demo", topic="building.rooms", role="publisher")
+>>> tally = RowTally(run="demo", topic="building.rooms", role="publisher")
 >>> tally.count(events=1, raw_bytes=885, frames=1, messages=1, data_bytes=12)
 >>> tally.count(events=1, raw_bytes=885, suppressed_events=1)
 >>> tally.error("temperature", 0.4, bound=0.5)
@@ -229,7 +229,7 @@ def _by_name(mappings: Iterable[Mapping[str, _Part]]) -> dict[str, list[_Part]]:
     return grouped
 
 
-class Tally:
+class RowTally:
     """Adds up one row; the row it gives is a snapshot, the tally goes on."""
 
     def __init__(self, run: str, topic: str = "", link: str = "", class_: str = "", role: str = "") -> None:

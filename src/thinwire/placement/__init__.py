@@ -5,31 +5,31 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.placement.hosts import Host, Topic
+    from thinwire.placement.hosts import Host, TopicLoad
     from thinwire.placement.latency_model import LatencyModel, Rising, fit_rising
-    from thinwire.placement.planner import Plan, Seat, Split, propose, split, tightened
+    from thinwire.placement.planner import HostAssignment, PlacementPlan, TopicSplit, propose, split, tightened
     from thinwire.placement.queue_simulator import Latency, Run, random_runs, simulate
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "hosts": "Host Topic",
+            "hosts": "Host TopicLoad",
             "latency_model": "LatencyModel Rising fit_rising",
-            "planner": "Plan Seat Split propose split tightened",
+            "planner": "HostAssignment PlacementPlan TopicSplit propose split tightened",
             "queue_simulator": "Latency Run random_runs simulate",
         },
     )
 
 __all__ = [
     "Host",
+    "HostAssignment",
     "Latency",
     "LatencyModel",
-    "Plan",
+    "PlacementPlan",
     "Rising",
     "Run",
-    "Seat",
-    "Split",
-    "Topic",
+    "TopicLoad",
+    "TopicSplit",
     "fit_rising",
     "propose",
     "random_runs",

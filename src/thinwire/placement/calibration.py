@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from thinwire.errors import ConfigError
-from thinwire.placement.hosts import Host, Topic, Vector, columns
+from thinwire.placement.hosts import Host, TopicLoad, Vector, columns
 from thinwire.placement.latency_model import Rising
 from thinwire.placement.measured_runs import MeasuredRun
 from thinwire.placement.model_scores import fitted
@@ -39,7 +39,7 @@ class Learner:
     >>> from thinwire.placement.latency_model import fit_rising
     >>> runs = random_runs(80, 1, seed=1, seconds=20)
     >>> learner = Learner(fit_rising(runs[::2], runs[1::2], rounds=20))
-    >>> gps = Topic("gps", rate=5, interval=0.02)
+    >>> gps = TopicLoad("gps", rate=5, interval=0.02)
     >>> before = float(learner.model.p90([gps], Host())[0])
     >>> for _ in range(200): learner.observe([gps], Host(), [2 * before])
     >>> round(float(learner.model.p90([gps], Host())[0]) / before, 1)
@@ -57,7 +57,7 @@ class Learner:
         """The model as it stands."""
         return replace(self._first, shift=self._first.shift + self._sum / self._weight)
 
-    def observe(self, topics: Sequence[Topic], host: Host, p90: Sequence[float | None]) -> None:
+    def observe(self, topics: Sequence[TopicLoad], host: Host, p90: Sequence[float | None]) -> None:
         """Topics that share a host, and the p90 each was seen with, in seconds; None where nobody reported one."""
         expected = np.log(self._first.p90(topics, host))
         keep = 0.5 ** (1.0 / self.patience)

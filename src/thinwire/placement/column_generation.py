@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thinwire.placement.feasibility import Judge, Lighter, Places, lighter, steps
+from thinwire.placement.feasibility import HostFeasibility, Lighter, Places, lighter, steps
 from thinwire.placement.heuristics import Shared, first_fit, pairs
 from thinwire.placement.hosts import Vector, bucketed, check_together
 from thinwire.placement.pattern_pricing import Counts, every_pattern, price
@@ -30,7 +30,7 @@ HANDED = 60
 ABOVE = 1e-6
 
 
-def nearby(judge: Judge, master: Master, k: int) -> tuple[list[Vector], int]:
+def nearby(judge: HostFeasibility, master: Master, k: int) -> tuple[list[Vector], int]:
     """Patterns worth more than a host, the best ones first, as counts by type; and how many sets were asked about."""
     prices, demands, asked = master.prices, master.demands, 0
     good: list[tuple[float, Vector]] = []
@@ -107,7 +107,7 @@ class Relaxed:
     complete: bool
 
 
-def relax(judge: Judge, k: int, *, budget: int = BUDGET) -> Relaxed:
+def relax(judge: HostFeasibility, k: int, *, budget: int = BUDGET) -> Relaxed:
     """Generate patterns until the bound stands or the budget is spent."""
     master, offered = Master(judge.demands, steps(lighter(judge))), first_fit(judge, k)
     least = math.ceil(len(judge.of) / check_together(k))
@@ -138,7 +138,7 @@ def _among(master: Master, every: Counts) -> float:
             return master.value / max(1.0, float(worths.max(initial=1.0)))
 
 
-def _searched(judge: Judge, master: Master, k: int, budget: int) -> tuple[float, bool]:
+def _searched(judge: HostFeasibility, master: Master, k: int, budget: int) -> tuple[float, bool]:
     """Column generation where patterns are searched for: the best bound met, and whether it is the last word."""
     left, bound, complete = budget, 0.0, False
     while left > 0 and not complete:
@@ -151,7 +151,7 @@ def _searched(judge: Judge, master: Master, k: int, budget: int) -> tuple[float,
     return bound, complete
 
 
-def _improved(judge: Judge, master: Master, k: int, rounds: int = ROUNDS) -> int:
+def _improved(judge: HostFeasibility, master: Master, k: int, rounds: int = ROUNDS) -> int:
     """Solve, with patterns close to those in use as long as there are many; how many sets that asked about."""
     total = 0
     for _ in range(rounds):
@@ -174,20 +174,20 @@ def _slack(value: float) -> float:
     return max(min(value / fewer - 1.0, MOST_SLACK) - SMALL, LAST_SLACK) if fewer else MOST_SLACK
 
 
-def proved(judge: Judge, k: int, relaxed: Relaxed, *, budget: int = BUDGET) -> int:
+def proved(judge: HostFeasibility, k: int, relaxed: Relaxed, *, budget: int = BUDGET) -> int:
     """The best bound at hand: where the search was cut short, that of fewer types with rates rounded down as well."""
     if relaxed.complete:
         return relaxed.bound
     for types in FEW_TYPES:
         rough = bucketed(judge.topics, types=types, up=False)
-        fewer = Judge(judge.model, judge.host, rough, careful=judge.careful)
+        fewer = HostFeasibility(judge.model, judge.host, rough, careful=judge.careful)
         every = every_pattern(fewer, k, budget=min(budget, EVERY))
         if every is not None:
             return max(relaxed.bound, math.ceil(_among(Master(fewer.demands), every) - SMALL))
     return relaxed.bound
 
 
-def dive(judge: Judge, k: int, relaxed: Relaxed) -> list[Shared]:
+def dive(judge: HostFeasibility, k: int, relaxed: Relaxed) -> list[Shared]:
     """Hosts in whole numbers, from the patterns of the relaxation; never more than first fit."""
     options = [first_fit(judge, k), first_fit(judge, k, by="load")]
     if k == 2 and len(judge.of) <= MATCHED:
@@ -199,7 +199,7 @@ def dive(judge: Judge, k: int, relaxed: Relaxed) -> list[Shared]:
     return min(options, key=len)
 
 
-def _rounded(judge: Judge, relaxed: Relaxed, k: int, turn: int) -> Iterator[Vector]:
+def _rounded(judge: HostFeasibility, relaxed: Relaxed, k: int, turn: int) -> Iterator[Vector]:
     """Patterns, one a host, until every topic is covered; the first is the one with the largest share but `turn`."""
     left, below = judge.demands.copy(), lighter(judge)
     patterns, used = relaxed.master.patterns, relaxed.master.used
@@ -223,7 +223,7 @@ def _rounded(judge: Judge, relaxed: Relaxed, k: int, turn: int) -> Iterator[Vect
         patterns, used = master.patterns, master.used
 
 
-def _seated(judge: Judge, pattern: Vector, left: Vector, below: Lighter) -> Vector:
+def _seated(judge: HostFeasibility, pattern: Vector, left: Vector, below: Lighter) -> Vector:
     """The topics that get the places of a pattern: of its types, else the heaviest lighter ones that are left."""
     taken = np.minimum(pattern, left)
     for kind in np.repeat(np.arange(len(left)), (pattern - taken).astype(np.int64)).tolist():
@@ -233,7 +233,7 @@ def _seated(judge: Judge, pattern: Vector, left: Vector, below: Lighter) -> Vect
     return np.asarray(taken)
 
 
-def _dealt(judge: Judge, patterns: Iterator[Vector]) -> list[Shared]:
+def _dealt(judge: HostFeasibility, patterns: Iterator[Vector]) -> list[Shared]:
     """Topics for patterns of types."""
     waiting: list[list[int]] = [[] for _ in judge.rates]
     for topic in range(len(judge.of) - 1, -1, -1):
@@ -245,7 +245,7 @@ def _dealt(judge: Judge, patterns: Iterator[Vector]) -> list[Shared]:
     return placed
 
 
-def _counts(judge: Judge, shared: Shared) -> Vector:
+def _counts(judge: HostFeasibility, shared: Shared) -> Vector:
     return np.bincount([judge.of[topic] for topic in shared], minlength=len(judge.rates)).astype(np.float64)
 
 

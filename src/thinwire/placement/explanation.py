@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from thinwire.placement.hosts import Topic
+from thinwire.placement.hosts import TopicLoad
 from thinwire.placement.latency_model import Rising
-from thinwire.placement.planner import Plan, Seat
+from thinwire.placement.planner import HostAssignment, PlacementPlan
 
 MAX_OTHERS = 200
 
@@ -33,7 +33,7 @@ class Explanation:
     neighbours: by how many seconds the expected p90 falls without each of the others
     """
 
-    topic: Topic
+    topic: TopicLoad
     host: str
     alone: float
     p90: float
@@ -56,7 +56,7 @@ class Explanation:
         return told + [f"on {other.host}: {other.why}" for other in self.elsewhere]
 
 
-def explain(name: str, plan: Plan, topics: Sequence[Topic], model: Rising) -> Explanation:
+def explain(name: str, plan: PlacementPlan, topics: Sequence[TopicLoad], model: Rising) -> Explanation:
     """Why the topic of this name is where it is."""
     seat, by_name = plan.seat(name), {topic.name: topic for topic in topics}
     here = [by_name[other] for other in seat.topics]
@@ -68,12 +68,14 @@ def explain(name: str, plan: Plan, topics: Sequence[Topic], model: Rising) -> Ex
     return Explanation(own, seat.host, alone, seat.p90[place], seat.bounds[place], without, tuple(others))
 
 
-def _without(own: Topic, other: Topic, here: Sequence[Topic], seat: Seat, model: Rising, now: float) -> float:
+def _without(
+    own: TopicLoad, other: TopicLoad, here: Sequence[TopicLoad], seat: HostAssignment, model: Rising, now: float
+) -> float:
     fewer = [topic for topic in here if topic != other]
     return now - float(model.p90(fewer, seat.kind)[fewer.index(own)])
 
 
-def _there(own: Topic, seat: Seat, by_name: dict[str, Topic], k: int, model: Rising) -> Elsewhere:
+def _there(own: TopicLoad, seat: HostAssignment, by_name: dict[str, TopicLoad], k: int, model: Rising) -> Elsewhere:
     more = [*(by_name[name] for name in seat.topics), own]
     used = [float(bound) / topic.promise for bound, topic in zip(model.bound(more, seat.kind), more, strict=True)]
     worst = max(range(len(more)), key=used.__getitem__)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.placement.hosts import Host, Topic, Vector
+from thinwire.placement.hosts import Host, TopicLoad, Vector
 from thinwire.placement.latency_model import LatencyModel
 
 Pattern = tuple[int, ...]
@@ -28,13 +28,13 @@ WIDEST = 20.0
 HALVINGS = 60
 
 
-class Judge:
+class HostFeasibility:
     """What a model allows on one kind of host.
 
     careful: keep the model's margin; else take its expectation for the truth
     """
 
-    def __init__(self, model: LatencyModel, host: Host, topics: Sequence[Topic], *, careful: bool = True) -> None:
+    def __init__(self, model: LatencyModel, host: Host, topics: Sequence[TopicLoad], *, careful: bool = True) -> None:
         self.model, self.host, self.topics, self.careful = model, host, topics, careful
         keys = [(topic.rate, topic.interval, topic.promise) for topic in topics]
         kinds = sorted(set(keys))
@@ -110,7 +110,7 @@ Lighter = NDArray[np.bool_]
 """a row and a column a type: is that of the row lighter than that of the column?"""
 
 
-def lighter(judge: Judge) -> Lighter:
+def lighter(judge: HostFeasibility) -> Lighter:
     """Every pair of types that can be compared."""
     rates, seconds, promises = judge.rates, judge.seconds, judge.promises
     below = (rates[:, None] <= rates) & (seconds[:, None] <= seconds) & (promises[:, None] >= promises)

@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Literal
 
 from thinwire.errors import ConfigError
-from thinwire.placement.feasibility import Judge, Pattern, joined
+from thinwire.placement.feasibility import HostFeasibility, Pattern, joined
 from thinwire.placement.hosts import check_together
 
 
@@ -123,7 +123,9 @@ MAX_SETS = 200_000
 """sets that the largest feasible set may ask about before it gives up"""
 
 
-def first_fit(judge: Judge, k: int, topics: Iterable[int] | None = None, by: Order = "latency") -> list[Shared]:
+def first_fit(
+    judge: HostFeasibility, k: int, topics: Iterable[int] | None = None, by: Order = "latency"
+) -> list[Shared]:
     """Each topic, hottest first, goes to the first host that can take it."""
     hosts: list[list[int]] = []
     kinds: list[Pattern] = []
@@ -144,7 +146,7 @@ def first_fit(judge: Judge, k: int, topics: Iterable[int] | None = None, by: Ord
 
 
 def largest_sets(
-    judge: Judge, k: int, topics: Iterable[int] | None = None, *, first: int | None = None
+    judge: HostFeasibility, k: int, topics: Iterable[int] | None = None, *, first: int | None = None
 ) -> list[Shared]:
     """Any feasible set as large as can be, then the next; pairs are matched so that most of them find a partner.
 
@@ -168,7 +170,7 @@ def largest_sets(
     return placed + (pairs(judge, left) if size == 2 else [(topic,) for topic in left])
 
 
-def pairs(judge: Judge, topics: Sequence[int]) -> list[Shared]:
+def pairs(judge: HostFeasibility, topics: Sequence[int]) -> list[Shared]:
     """As many pairs as possible, the others alone: the fewest hosts when two may share one."""
     judge.learn({judge.pattern(pair) for pair in combinations(topics, 2)})
     edges = [
@@ -181,22 +183,24 @@ def pairs(judge: Judge, topics: Sequence[int]) -> list[Shared]:
     return [(topics[a],) if b < 0 else (topics[a], topics[b]) for a, b in enumerate(partner) if b < 0 or a < b]
 
 
-def ordered(judge: Judge, topics: Iterable[int] | None, by: Order) -> list[int]:
+def ordered(judge: HostFeasibility, topics: Iterable[int] | None, by: Order) -> list[int]:
     """Topics by falling latency alone, or by falling load."""
     weight = judge.alone() if by == "latency" else judge.loads
     chosen = range(len(judge.of)) if topics is None else topics
     return sorted(chosen, key=lambda topic: (-weight[judge.of[topic]], judge.of[topic], topic))
 
 
-def _takes(judge: Judge, pattern: Pattern, kind: int, k: int) -> bool:
+def _takes(judge: HostFeasibility, pattern: Pattern, kind: int, k: int) -> bool:
     return len(pattern) < k and judge.fits(joined(pattern, kind))
 
 
-def _feasible(judge: Judge, topics: Sequence[int], size: int, budget: list[int]) -> Shared | None:
+def _feasible(judge: HostFeasibility, topics: Sequence[int], size: int, budget: list[int]) -> Shared | None:
     return next(_extended(judge, topics, (), size, budget), None)
 
 
-def _extended(judge: Judge, topics: Sequence[int], chosen: Shared, size: int, budget: list[int]) -> Iterator[Shared]:
+def _extended(
+    judge: HostFeasibility, topics: Sequence[int], chosen: Shared, size: int, budget: list[int]
+) -> Iterator[Shared]:
     """Sets of this size that begin with the chosen ones; only feasible ones are taken further."""
     if len(chosen) == size:
         yield chosen
@@ -213,7 +217,7 @@ def _extended(judge: Judge, topics: Sequence[int], chosen: Shared, size: int, bu
             yield from _extended(judge, topics[place + 1 :], (*chosen, topic), size, budget)
 
 
-def _filled(judge: Judge, found: Shared, left: Sequence[int], k: int) -> Shared:
+def _filled(judge: HostFeasibility, found: Shared, left: Sequence[int], k: int) -> Shared:
     held = list(found)
     for topic in left:
         if len(held) < k and topic not in held and judge.fits(judge.pattern((*held, topic))):
@@ -224,7 +228,7 @@ def _filled(judge: Judge, found: Shared, left: Sequence[int], k: int) -> Shared:
 MAX_TOPICS = 14
 
 
-def fewest(judge: Judge, k: int) -> list[Shared]:
+def fewest(judge: HostFeasibility, k: int) -> list[Shared]:
     """A placement with the fewest hosts; every set of topics is built from a smaller one."""
     count = len(judge.of)
     if count > MAX_TOPICS:
@@ -238,7 +242,7 @@ def fewest(judge: Judge, k: int) -> list[Shared]:
     return list(best[(1 << count) - 1])
 
 
-def _feasible_heuristics(judge: Judge, k: int) -> list[tuple[int, Shared]]:
+def _feasible_heuristics(judge: HostFeasibility, k: int) -> list[tuple[int, Shared]]:
     """Sets that keep their promises, as bits and as topics."""
     count = len(judge.of)
     every = [shared for size in range(1, k + 1) for shared in combinations(range(count), size)]

@@ -1,6 +1,6 @@
 """Many different rates, few types: rates are rounded up, which is safe because latency only rises with them.
 
->>> topics = [Topic(f"t{n}", 10 + n / 1000, 0.01) for n in range(1000)]
+>>> topics = [TopicLoad(f"t{n}", 10 + n / 1000, 0.01) for n in range(1000)]
 >>> len({topic.rate for topic in bucketed(topics, types=50)}) <= 50
 True
 >>> all(rough.rate >= topic.rate for rough, topic in zip(bucketed(topics, types=50), topics))
@@ -11,7 +11,7 @@ What is placed and where it can go: topics with a processing function, and hosts
 A topic costs its host `interval` seconds of one core for every message, `rate` times a second. It promises its
 subscribers that nine messages in ten arrive within `promise` seconds.
 
->>> gps = Topic("region-7.gps", rate=20, interval=0.0273, promise=1.0)
+>>> gps = TopicLoad("region-7.gps", rate=20, interval=0.0273, promise=1.0)
 >>> round(gps.load, 3)
 0.546
 >>> Host("edge", cores=4, speed=2.0).seconds(gps)
@@ -40,7 +40,7 @@ MAX_CORES = 1024
 
 
 @dataclass(frozen=True)
-class Topic:
+class TopicLoad:
     """One topic.
 
     rate: messages a second
@@ -63,7 +63,7 @@ class Topic:
         """Cores of the reference host that it keeps busy."""
         return self.rate * self.interval
 
-    def part(self, parts: int) -> Topic:
+    def part(self, parts: int) -> TopicLoad:
         """The same with its messages dealt to this many parts."""
         return replace(self, rate=self.rate / parts)
 
@@ -98,7 +98,7 @@ class Host:
         if self.count is not None and self.count < 1:
             raise ConfigError("leave out a host that is not there", field="count", value=self.count, lowest=1)
 
-    def seconds(self, topic: Topic) -> float:
+    def seconds(self, topic: TopicLoad) -> float:
         """What a message of the topic takes here, with the host to itself."""
         return topic.interval / self.speed
 
@@ -110,7 +110,7 @@ def check_together(k: int) -> int:
     return k
 
 
-def columns(sets: Sequence[Sequence[Topic]], host: Host) -> tuple[Vector, Vector, NDArray[np.int64]]:
+def columns(sets: Sequence[Sequence[TopicLoad]], host: Host) -> tuple[Vector, Vector, NDArray[np.int64]]:
     """Rates and seconds of sets of topics, a row a set, and how many topics each has."""
     sizes = np.array([len(topics) for topics in sets], np.int64)
     width = int(sizes.max(initial=1))
@@ -135,7 +135,7 @@ def _within(field: str, value: float, above: float, most: float, of: str) -> Non
 TYPES = 200
 
 
-def bucketed(topics: Sequence[Topic], *, types: int = TYPES, up: bool = True) -> list[Topic]:
+def bucketed(topics: Sequence[TopicLoad], *, types: int = TYPES, up: bool = True) -> list[TopicLoad]:
     """The same topics with so few types, by the finest step of rates that gives them.
 
     up: round rates up, for a placement that holds; down, for a bound that holds
@@ -148,7 +148,7 @@ def bucketed(topics: Sequence[Topic], *, types: int = TYPES, up: bool = True) ->
     return found
 
 
-def _rounded(topics: Sequence[Topic], step: float, up: bool) -> list[Topic]:
+def _rounded(topics: Sequence[TopicLoad], step: float, up: bool) -> list[TopicLoad]:
     """Rates between two powers of 1 + step become the largest or the smallest of them."""
     keys = [(math.floor(math.log(t.rate) / math.log1p(step)), t.interval, t.promise) for t in topics]
     ends: dict[tuple[int, float, float], float] = {}

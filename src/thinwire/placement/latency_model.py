@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
-from thinwire.placement.hosts import Host, Topic, Vector, columns
+from thinwire.placement.hosts import Host, TopicLoad, Vector, columns
 from thinwire.placement.neural_network import Network, fit
 from thinwire.placement.queue_simulator import Run, logs
 from thinwire.placement.queueing_features import coordinates, keeps
@@ -138,11 +138,11 @@ class Rising:
         found = keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), answers)
         return np.asarray(found)
 
-    def p90(self, topics: Sequence[Topic], host: Host) -> Vector:
+    def p90(self, topics: Sequence[TopicLoad], host: Host) -> Vector:
         """The expected p90 of topics that share a host, in seconds."""
         return np.asarray(np.exp(self.logs(*columns([topics], host), host)[0]))
 
-    def bound(self, topics: Sequence[Topic], host: Host) -> Vector:
+    def bound(self, topics: Sequence[TopicLoad], host: Host) -> Vector:
         """The same with the margin."""
         return np.asarray(np.exp(self.bounds(self.logs(*columns([topics], host), host)[0])))
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thinwire.placement.feasibility import Judge, Pattern
+from thinwire.placement.feasibility import HostFeasibility, Pattern
 from thinwire.placement.heuristics import Shared
 from thinwire.placement.hosts import Vector
 
@@ -24,7 +24,9 @@ TRIES = 2
 BETTER = 1e-6
 
 
-def balanced(judge: Judge, placed: Sequence[Shared], k: int, *, least: int = 0, rounds: int = ROUNDS) -> list[Shared]:
+def balanced(
+    judge: HostFeasibility, placed: Sequence[Shared], k: int, *, least: int = 0, rounds: int = ROUNDS
+) -> list[Shared]:
     """The topics on as many hosts, or fewer, spread; never what the judge refuses where the first was allowed.
 
     least: a lower bound; where it is below what was found, spreading over fewer hosts is tried
@@ -38,11 +40,11 @@ def balanced(judge: Judge, placed: Sequence[Shared], k: int, *, least: int = 0, 
     return min(allowed or [list(placed)], key=lambda hosts: sum(_costs(judge, [judge.pattern(s) for s in hosts])))
 
 
-def _allowed(judge: Judge, hosts: Sequence[Sequence[int]]) -> bool:
+def _allowed(judge: HostFeasibility, hosts: Sequence[Sequence[int]]) -> bool:
     return all(judge.fits(judge.pattern(shared)) for shared in hosts if shared)
 
 
-def spread(judge: Judge, hosts: int, k: int) -> list[Shared]:
+def spread(judge: HostFeasibility, hosts: int, k: int) -> list[Shared]:
     """Heaviest topic first, each to the host with the least load that has room."""
     held: list[list[int]] = [[] for _ in range(hosts)]
     loads = np.zeros(hosts)
@@ -56,7 +58,7 @@ def spread(judge: Judge, hosts: int, k: int) -> list[Shared]:
     return [tuple(shared) for shared in held]
 
 
-def _improved(judge: Judge, placed: list[Shared], k: int, rounds: int) -> list[Shared]:
+def _improved(judge: HostFeasibility, placed: list[Shared], k: int, rounds: int) -> list[Shared]:
     hosts = [list(shared) for shared in placed]
     costs = np.array(_costs(judge, [judge.pattern(shared) for shared in hosts]))
     settled: set[int] = set()
@@ -77,7 +79,7 @@ def _improved(judge: Judge, placed: list[Shared], k: int, rounds: int) -> list[S
 
 
 def _best_change(
-    judge: Judge, hosts: list[list[int]], costs: Vector, worst: int, k: int
+    judge: HostFeasibility, hosts: list[list[int]], costs: Vector, worst: int, k: int
 ) -> tuple[int, list[int], list[int]] | None:
     """The move or swap with another host that helps most, and leaves both allowed if they are; None where none does."""
     partners = [host for host in np.argsort(costs, kind="stable").tolist() if host != worst][:PARTNERS]
@@ -97,7 +99,7 @@ def _best_change(
 
 
 def _changes(
-    judge: Judge, hosts: list[list[int]], worst: int, other: int, k: int
+    judge: HostFeasibility, hosts: list[list[int]], worst: int, other: int, k: int
 ) -> list[tuple[int, list[int], list[int]]]:
     """Moves and swaps between two hosts; of topics of one type, one is tried."""
     found, seen = [], set()
@@ -115,7 +117,7 @@ def _changes(
     return found
 
 
-def _costs(judge: Judge, patterns: Sequence[Pattern]) -> list[float]:
+def _costs(judge: HostFeasibility, patterns: Sequence[Pattern]) -> list[float]:
     """The cost of each set, in their order; those of one size are asked about together."""
     found = [0.0] * len(patterns)
     for size in sorted({len(pattern) for pattern in patterns if pattern}):

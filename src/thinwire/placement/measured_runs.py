@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, cast
 
 from thinwire.errors import ConfigError
-from thinwire.placement.hosts import Host, Topic
+from thinwire.placement.hosts import Host, TopicLoad
 from thinwire.placement.queue_simulator import Arrivals, Run
 
 KIND = "edge runs"
@@ -32,7 +32,7 @@ class Met:
     spread: standard deviation of the work, as a share of its mean
     """
 
-    topic: Topic
+    topic: TopicLoad
     messages: int
     p50: float
     p90: float
@@ -64,7 +64,7 @@ class MeasuredRun:
     disturbed: str = ""
 
     @property
-    def topics(self) -> tuple[Topic, ...]:
+    def topics(self) -> tuple[TopicLoad, ...]:
         """What shared the host."""
         return tuple(one.topic for one in self.met)
 
@@ -124,9 +124,11 @@ def _run(entry: Any, where: str) -> MeasuredRun:
 
 
 def _met(entry: Any, where: str) -> Met:
-    own = [field.name for field in fields(Topic)]
+    own = [field.name for field in fields(TopicLoad)]
     known = _known(entry, where, {*own, *(field.name for field in fields(Met))} - {"topic"})
-    topic = Topic(str(known.get("name", "")), **{name: _number(known, name, where) for name in own if name != "name"})
+    topic = TopicLoad(
+        str(known.get("name", "")), **{name: _number(known, name, where) for name in own if name != "name"}
+    )
     counts = {name: int(_number(known, name, where, 1.0)) for name in ("messages", "publishers", "subscribers")}
     times = {name: _number(known, name, where) for name in ("p50", "p90", "p99", "wall")}
     rest = {name: _number(known, name, where, 0.0) for name in ("cpu", "spread")}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thinwire.placement.heuristics import Shared
-from thinwire.placement.hosts import Host, Topic, Vector, columns
+from thinwire.placement.hosts import Host, TopicLoad, Vector, columns
 from thinwire.placement.latency_model import LatencyModel
 from thinwire.placement.queue_simulator import Run, logs, simulate
 
@@ -27,7 +27,7 @@ class Score(NamedTuple):
     late: int
 
 
-class Outcome(NamedTuple):
+class PlacementOutcome(NamedTuple):
     """What a placement came to.
 
     over: share of the topics whose p90 was above their promise; late: share of all messages that were
@@ -58,7 +58,9 @@ def score(model: LatencyModel, runs: Sequence[Run]) -> Score:
     return Score(fitted(seen, expected.ravel()), missed, refused, int(late.sum()))
 
 
-def outcome(placed: Sequence[Shared], topics: Sequence[Topic], host: Host, seed: int, runs: int = 1) -> Outcome:
+def outcome(
+    placed: Sequence[Shared], topics: Sequence[TopicLoad], host: Host, seed: int, runs: int = 1
+) -> PlacementOutcome:
     """A placement, simulated host by host."""
     over, late, p90, busy, messages = [], 0.0, [], 0.0, 0
     groups = [group for group in placed if group]
@@ -72,4 +74,6 @@ def outcome(placed: Sequence[Shared], topics: Sequence[Topic], host: Host, seed:
                 messages += latency.messages
                 busy += latency.busy
     cores = host.cores * max(1, len(groups)) * runs
-    return Outcome(len(groups), float(np.mean(over)), late / max(1, messages), float(np.mean(p90)), busy / cores)
+    return PlacementOutcome(
+        len(groups), float(np.mean(over)), late / max(1, messages), float(np.mean(p90)), busy / cores
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.placement.feasibility import Judge, Places
+from thinwire.placement.feasibility import HostFeasibility, Places
 from thinwire.placement.hosts import Vector
 
 Counts = NDArray[np.float32]
@@ -29,7 +29,7 @@ NEARLY = 0.95
 ABOVE = 1e-6
 
 
-def every_pattern(judge: Judge, k: int, *, budget: int) -> Counts | None:
+def every_pattern(judge: HostFeasibility, k: int, *, budget: int) -> Counts | None:
     """All patterns that keep every promise, as counts by type, a row each; None where they are too many to look at.
 
     A pattern grows only by types that its parent could take as well: what breaks a promise, breaks it in company.
@@ -80,7 +80,7 @@ class Priced:
 
 
 def price(
-    judge: Judge, prices: Vector, k: int, *, budget: int, slack: float = ABOVE, enough: int | None = None
+    judge: HostFeasibility, prices: Vector, k: int, *, budget: int, slack: float = ABOVE, enough: int | None = None
 ) -> Priced:
     """The patterns worth most.
 
@@ -90,7 +90,7 @@ def price(
     """
     search = _Search(judge, prices, k, budget, slack, enough)
     search.run()
-    worth = max(search.best, search.floor, search.open)
+    worth = max(search.best, search.minimum_value, search.open)
     return Priced(search.handed_back(), worth, search.asked, search.open > 0)
 
 
@@ -102,7 +102,7 @@ class _Search:
     """
 
     def __init__(
-        self, judge: Judge, prices: Vector, k: int, budget: int, slack: float, enough: int | None = None
+        self, judge: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int | None = None
     ) -> None:
         self.judge, self.k, self.budget, self.slack, self.enough = judge, k, budget, slack, enough
         self.order = np.argsort(-prices, kind="stable")[: int((prices > ABOVE).sum())]
@@ -118,7 +118,7 @@ class _Search:
         stack = [(nobody, anybody, np.array([np.inf]))]
         while stack:
             block, mates, possible = stack.pop()
-            hopeful = possible > self.floor
+            hopeful = possible > self.minimum_value
             if not hopeful.any():
                 continue
             if self.asked >= self.budget or self.beyond >= (self.enough or self.budget):
@@ -127,7 +127,7 @@ class _Search:
             stack += self._blocks(*self._grown(block[hopeful], mates[hopeful]))
 
     @property
-    def floor(self) -> float:
+    def minimum_value(self) -> float:
         """What a pattern must be worth to be looked for."""
         return (self.best if self.enough is None else 1.0) + self.slack
 
@@ -145,7 +145,7 @@ class _Search:
         rows, added = np.nonzero(copies)
         worths = self.prices[block].sum(axis=1)
         reach = worths[rows] + self._dearest(copies, rows, added, self.k - block.shape[1])
-        rows, added = rows[reach > self.floor], added[reach > self.floor]
+        rows, added = rows[reach > self.minimum_value], added[reach > self.minimum_value]
         grown = np.column_stack((block[rows], added))
         kept = self._allowed(grown)
         mates = mates.copy()

@@ -11,7 +11,7 @@ Topics on hosts: as few hosts as possible, every promise kept with its margin, a
 >>> from thinwire.placement.queue_simulator import random_runs
 >>> runs = [run for k in (1, 2) for run in random_runs(60, k, seed=1, seconds=20)]
 >>> model = fit_rising(runs[::2], runs[1::2], rounds=30)
->>> gps = [Topic(f"region-{n}.gps", rate=4, interval=0.01) for n in range(4)]
+>>> gps = [TopicLoad(f"region-{n}.gps", rate=4, interval=0.01) for n in range(4)]
 >>> plan = propose(gps, [Host()], model, k=2)
 >>> [seat.topics for seat in plan.seats], plan.lower_bound
 ([('region-0.gps', 'region-1.gps'), ('region-2.gps', 'region-3.gps')], 2)
@@ -28,24 +28,24 @@ import numpy as np
 
 from thinwire.errors import ConfigError, NotEnoughHosts, PromiseOutOfReach
 from thinwire.placement.column_generation import BUDGET, Relaxed, dive, proved, relax
-from thinwire.placement.feasibility import Judge
+from thinwire.placement.feasibility import HostFeasibility
 from thinwire.placement.heuristics import Shared, fewest, first_fit
-from thinwire.placement.hosts import Host, Topic, bucketed, check_together, columns
+from thinwire.placement.hosts import Host, TopicLoad, bucketed, check_together, columns
 from thinwire.placement.latency_model import LatencyModel, Rising
 from thinwire.placement.load_balance import balanced
 
 
 def mixed(
-    topics: Sequence[Topic], hosts: Sequence[Host], model: Rising, k: int, budget: int
+    topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int, budget: int
 ) -> list[tuple[Host, Shared]]:
     """Topics on hosts of several kinds: the strongest kind takes the hottest topics, the next what is left."""
     left = list(range(len(topics)))
     placed: list[tuple[Host, Shared]] = []
     for host in sorted(hosts, key=_strength, reverse=True):
-        every = Judge(model, host, topics)
+        every = HostFeasibility(model, host, topics)
         alone = every.alone()
         fitting = [topic for topic in left if alone[every.of[topic]] <= 0]
-        judge = Judge(model, host, [topics[topic] for topic in fitting])
+        judge = HostFeasibility(model, host, [topics[topic] for topic in fitting])
         groups = [tuple(fitting[place] for place in group) for group in _groups(judge, host, k, budget)]
         placed += [(host, group) for group in _spread(topics, groups, host, model, k)]
         taken = {topic for group in groups for topic in group}
@@ -55,7 +55,7 @@ def mixed(
     return placed
 
 
-def lower_bound(topics: Sequence[Topic], hosts: Sequence[Host], model: Rising, k: int, budget: int) -> int:
+def lower_bound(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int, budget: int) -> int:
     """No fewer hosts would do even if all of them had the best of every kind."""
     best = Host(
         "best",
@@ -64,14 +64,14 @@ def lower_bound(topics: Sequence[Topic], hosts: Sequence[Host], model: Rising, k
         contention=min(host.contention for host in hosts),
         overhead=min(host.overhead for host in hosts),
     )
-    return relax(Judge(model, best, bucketed(topics, up=False)), k, budget=budget).bound
+    return relax(HostFeasibility(model, best, bucketed(topics, up=False)), k, budget=budget).bound
 
 
 def _strength(host: Host) -> tuple[float, str]:
     return host.cores * host.speed, host.name
 
 
-def _groups(judge: Judge, host: Host, k: int, budget: int) -> list[Shared]:
+def _groups(judge: HostFeasibility, host: Host, k: int, budget: int) -> list[Shared]:
     """Topics that share a host of this kind; where such hosts are few, the hottest ones, which fit nowhere else."""
     if not judge.of:
         return []
@@ -80,12 +80,12 @@ def _groups(judge: Judge, host: Host, k: int, budget: int) -> list[Shared]:
     return first_fit(judge, k)[: host.count]
 
 
-def _spread(topics: Sequence[Topic], groups: list[Shared], host: Host, model: Rising, k: int) -> list[Shared]:
+def _spread(topics: Sequence[TopicLoad], groups: list[Shared], host: Host, model: Rising, k: int) -> list[Shared]:
     """The groups of one kind of host, balanced among themselves."""
     members = [topic for group in groups for topic in group]
     if not members:
         return []
-    judge = Judge(model, replace(host, count=None), [topics[topic] for topic in members])
+    judge = HostFeasibility(model, replace(host, count=None), [topics[topic] for topic in members])
     places = {topic: place for place, topic in enumerate(members)}
     own = [tuple(places[topic] for topic in group) for group in groups]
     return [tuple(members[place] for place in group) for group in balanced(judge, own, k)]
@@ -94,19 +94,19 @@ def _spread(topics: Sequence[Topic], groups: list[Shared], host: Host, model: Ri
 MAX_PARTS = 1024
 
 
-class Split(NamedTuple):
+class TopicSplit(NamedTuple):
     """What would help a topic.
 
     parts: how many parts keep the promise, 1 where it keeps it whole; None where no number does
     bound: the p90 of a part with the margin, in seconds; of the whole topic where no number of parts helps
     """
 
-    topic: Topic
+    topic: TopicLoad
     parts: int | None
     bound: float
 
 
-def split(topic: Topic, hosts: Sequence[Host], model: LatencyModel) -> Split:
+def split(topic: TopicLoad, hosts: Sequence[Host], model: LatencyModel) -> TopicSplit:
     """The fewest parts that keep the promise on the host that suits it best."""
     options = [_on(topic, host, model) for host in hosts]
     kept = [option for option in options if option.parts is not None]
@@ -115,16 +115,16 @@ def split(topic: Topic, hosts: Sequence[Host], model: LatencyModel) -> Split:
     return min(options, key=lambda option: option.bound)
 
 
-def parts_of(topic: Topic, parts: int) -> list[Topic]:
+def parts_of(topic: TopicLoad, parts: int) -> list[TopicLoad]:
     """The parts, each under a name of its own."""
     part = topic.part(parts)
-    return [Topic(f"{topic.name}/{n + 1}", part.rate, part.interval, part.promise) for n in range(parts)]
+    return [TopicLoad(f"{topic.name}/{n + 1}", part.rate, part.interval, part.promise) for n in range(parts)]
 
 
-def all_split(topics: Sequence[Topic], hosts: Sequence[Host], model: LatencyModel) -> list[Topic]:
+def all_split(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: LatencyModel) -> list[TopicLoad]:
     """The topics, those in parts that cannot keep their promise whole; what no parts help stays as it is."""
     known: dict[tuple[float, float, float], int] = {}
-    found: list[Topic] = []
+    found: list[TopicLoad] = []
     for topic in topics:
         key = (topic.rate, topic.interval, topic.promise)
         if key not in known:
@@ -133,18 +133,18 @@ def all_split(topics: Sequence[Topic], hosts: Sequence[Host], model: LatencyMode
     return found
 
 
-def _on(topic: Topic, host: Host, model: LatencyModel) -> Split:
+def _on(topic: TopicLoad, host: Host, model: LatencyModel) -> TopicSplit:
     """By halving: fewer messages never wait longer."""
     if _bound(topic, MAX_PARTS, host, model) > topic.promise:
-        return Split(topic, None, _bound(topic, 1, host, model))
+        return TopicSplit(topic, None, _bound(topic, 1, host, model))
     low, high = 0, MAX_PARTS
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _bound(topic, middle, host, model) <= topic.promise else (middle, high)
-    return Split(topic, high, _bound(topic, high, host, model))
+    return TopicSplit(topic, high, _bound(topic, high, host, model))
 
 
-def _bound(topic: Topic, parts: int, host: Host, model: LatencyModel) -> float:
+def _bound(topic: TopicLoad, parts: int, host: Host, model: LatencyModel) -> float:
     logs = model.logs(*columns([[topic.part(parts)]], host), host)
     return float(np.exp(model.bounds(logs)[0, 0]))
 
@@ -155,7 +155,7 @@ HANDFUL = 9
 
 
 @dataclass(frozen=True)
-class Seat:
+class HostAssignment:
     """One host and its topics.
 
     p90, bounds: what is expected of each topic, and the same with the margin, in seconds
@@ -169,14 +169,14 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlacementPlan:
     """A placement.
 
     lower_bound: no placement that this model allows needs fewer hosts
     complete: was everything looked at that the bound needs? Else a better bound may exist
     """
 
-    seats: tuple[Seat, ...]
+    seats: tuple[HostAssignment, ...]
     lower_bound: int
     complete: bool
     k: int
@@ -186,7 +186,7 @@ class Plan:
         """Hosts that might be saved, at most."""
         return len(self.seats) - self.lower_bound
 
-    def seat(self, topic: str) -> Seat:
+    def seat(self, topic: str) -> HostAssignment:
         """Where a topic is."""
         for seat in self.seats:
             if topic in seat.topics:
@@ -194,27 +194,29 @@ class Plan:
         raise ConfigError("no such topic in this placement", topic=topic)
 
 
-def propose(topics: Sequence[Topic], hosts: Sequence[Host], model: Rising, k: int, *, budget: int = BUDGET) -> Plan:
+def propose(
+    topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int, *, budget: int = BUDGET
+) -> PlacementPlan:
     """As few hosts as possible; every topic is checked again on the host it got."""
     _check(topics, hosts, model, check_together(k))
     if not topics:
-        return Plan((), 0, True, k)
+        return PlacementPlan((), 0, True, k)
     rounded = bucketed(topics)
     if len(hosts) > 1:
         shared = mixed(rounded, hosts, model, k, budget)
         bound, complete = lower_bound(topics, hosts, model, k, budget), False
     else:
-        judge = Judge(model, hosts[0], rounded)
+        judge = HostFeasibility(model, hosts[0], rounded)
         groups, relaxed = _solved(judge, k, budget)
         shared, complete = [(hosts[0], group) for group in groups], relaxed.complete and rounded == list(topics)
         bound = _bound_placing(topics, judge, relaxed, k, budget)
-    plan = Plan(_seats(topics, shared, model), bound, complete, k)
+    plan = PlacementPlan(_seats(topics, shared, model), bound, complete, k)
     _enough(plan, hosts)
     return plan
 
 
 def tightened(
-    topics: Sequence[Topic], hosts: Sequence[Host], model: Rising, k: int, shares: Sequence[float] = (0.5, 0.25)
+    topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int, shares: Sequence[float] = (0.5, 0.25)
 ) -> dict[float, int | None]:
     """Hosts needed if every promise were only this share of what it is; None where some topic could not keep it."""
     found: dict[float, int | None] = {}
@@ -228,7 +230,7 @@ def tightened(
     return found
 
 
-def _solved(judge: Judge, k: int, budget: int) -> tuple[list[Shared], Relaxed]:
+def _solved(judge: HostFeasibility, k: int, budget: int) -> tuple[list[Shared], Relaxed]:
     """Groups of topics, balanced; for a handful of topics the fewest there can be."""
     relaxed = relax(judge, k, budget=budget)
     placed = dive(judge, k, relaxed)
@@ -238,15 +240,15 @@ def _solved(judge: Judge, k: int, budget: int) -> tuple[list[Shared], Relaxed]:
     return balanced(judge, placed, k, least=relaxed.bound), relaxed
 
 
-def _bound_placing(topics: Sequence[Topic], judge: Judge, relaxed: Relaxed, k: int, budget: int) -> int:
+def _bound_placing(topics: Sequence[TopicLoad], judge: HostFeasibility, relaxed: Relaxed, k: int, budget: int) -> int:
     """Rates that were rounded up prove nothing about the topics as they are: for the bound they are rounded down."""
     if list(judge.topics) == list(topics):
         return proved(judge, k, relaxed, budget=budget)
-    lower = Judge(judge.model, judge.host, bucketed(topics, up=False))
+    lower = HostFeasibility(judge.model, judge.host, bucketed(topics, up=False))
     return proved(lower, k, relax(lower, k, budget=budget), budget=budget)
 
 
-def _check(topics: Sequence[Topic], hosts: Sequence[Host], model: Rising, k: int) -> None:
+def _check(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int) -> None:
     if len(topics) > MAX_TOPICS:
         raise ConfigError("too many topics at once", field="topics", value=len(topics), limit=MAX_TOPICS)
     if not hosts:
@@ -262,11 +264,13 @@ def _check(topics: Sequence[Topic], hosts: Sequence[Host], model: Rising, k: int
                                     parts=helped.parts)  # fmt: skip
 
 
-def _alone(topic: Topic, hosts: Sequence[Host], model: Rising) -> float:
+def _alone(topic: TopicLoad, hosts: Sequence[Host], model: Rising) -> float:
     return round(min(float(model.bound([topic], host)[0]) for host in hosts), 4)
 
 
-def _seats(topics: Sequence[Topic], shared: Sequence[tuple[Host, Shared]], model: Rising) -> tuple[Seat, ...]:
+def _seats(
+    topics: Sequence[TopicLoad], shared: Sequence[tuple[Host, Shared]], model: Rising
+) -> tuple[HostAssignment, ...]:
     """Hosts by name, with what is expected of every topic as it is, not as it was rounded."""
     numbers: Counter[str] = Counter()
     seats = []
@@ -278,11 +282,11 @@ def _seats(topics: Sequence[Topic], shared: Sequence[tuple[Host, Shared]], model
         p90, bounds = model.p90(here, host), model.bound(here, host)
         names = tuple(topic.name for topic in here)
         name = host.name if host.count == 1 else f"{host.name}-{numbers[host.name]}"
-        seats.append(Seat(name, host, names, tuple(p90.tolist()), tuple(bounds.tolist())))
+        seats.append(HostAssignment(name, host, names, tuple(p90.tolist()), tuple(bounds.tolist())))
     return tuple(seats)
 
 
-def _enough(plan: Plan, hosts: Sequence[Host]) -> None:
+def _enough(plan: PlacementPlan, hosts: Sequence[Host]) -> None:
     if any(host.count is None for host in hosts):
         return
     there = sum(host.count or 0 for host in hosts)

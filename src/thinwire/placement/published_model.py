@@ -55,7 +55,7 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedModel:
     """The model as it was described.
 
     accept: share of the promise up to which a prediction is accepted; 1 as written, 0.9 as released
@@ -99,7 +99,7 @@ class Published:
         }
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Published:
+    def from_document(cls, document: Mapping[str, Any]) -> PublishedModel:
         """The model of a document; what does not fit together is refused."""
         head_of(document, "published")
         networks = {_size(size): Network.from_document(part) for size, part in part_of(document, "together").items()}
@@ -124,10 +124,10 @@ def features(rates: Vector, seconds: Vector) -> Vector:
     return np.concatenate((own, own.sum(axis=1, keepdims=True) - own), axis=-1)
 
 
-def fit_published(runs: Mapping[int, Sequence[Run]], *, accept: float = 1.0, rounds: int = ROUNDS) -> Published:
+def fit_published(runs: Mapping[int, Sequence[Run]], *, accept: float = 1.0, rounds: int = ROUNDS) -> PublishedModel:
     """The published model, fitted to runs by how many topics shared the host."""
     networks = {size: fit_network(found, size, rounds) for size, found in runs.items() if size > 1}
-    return Published(fit_polynomial(runs[1]), networks, accept)
+    return PublishedModel(fit_polynomial(runs[1]), networks, accept)
 
 
 def fit_network(runs: Sequence[Run], size: int, rounds: int = ROUNDS) -> Network:

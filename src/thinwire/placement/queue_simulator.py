@@ -4,7 +4,7 @@ What one machine cannot show is simulated: every topic has one worker; busy work
 busy core slows the others a little. The schedule of messages is drawn in advance from a seed, and latency counts from
 the instant at which a message was meant to be sent.
 
->>> alone = simulate([Topic("gps", rate=20, interval=0.01)], Host(), seed=1)
+>>> alone = simulate([TopicLoad("gps", rate=20, interval=0.01)], Host(), seed=1)
 >>> alone[0].messages > 2000, 0.01 < alone[0].p90 < 0.03
 (True, True)
 
@@ -25,7 +25,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
-from thinwire.placement.hosts import Host, Topic, Vector
+from thinwire.placement.hosts import Host, TopicLoad, Vector
 
 Arrivals = Literal["poisson", "periodic"]
 
@@ -52,7 +52,7 @@ class Latency(NamedTuple):
 
 
 def simulate(
-    topics: Sequence[Topic],
+    topics: Sequence[TopicLoad],
     host: Host,
     seed: int | Sequence[int],
     *,
@@ -102,7 +102,7 @@ def _work(mean: float, spread: float, count: int, dice: np.random.Generator) -> 
     return np.asarray(dice.gamma(shape, mean / shape, count))
 
 
-def _summary(topic: Topic, sent: Vector, done: Vector, busy: float, warm_up: float) -> Latency:
+def _summary(topic: TopicLoad, sent: Vector, done: Vector, busy: float, warm_up: float) -> Latency:
     late = done - sent
     kept = late[sent >= warm_up] if (sent >= warm_up).any() else late
     half, most = np.quantile(kept, (0.5, 0.9)).tolist()
@@ -174,14 +174,14 @@ SUSTAINED = (78, 37, 24, 20)
 class Run:
     """Topics that shared a host, and the p90 of each, in seconds."""
 
-    topics: tuple[Topic, ...]
+    topics: tuple[TopicLoad, ...]
     host: Host
     p90: tuple[float, ...]
 
 
 def random_topics(
     count: int, dice: np.random.Generator, *, low: float = 0.0, high: float = 1.0, spare: int = 0
-) -> list[Topic]:
+) -> list[TopicLoad]:
     """Topics as the publication drew them: an interval, and a whole rate up to what it sustains alone.
 
     low, high: the part of the range that rates come from
@@ -192,11 +192,11 @@ def random_topics(
         kind = int(dice.integers(len(INTERVALS)))
         least = max(1, round(low * SUSTAINED[kind]))
         most = max(least, int(high * SUSTAINED[kind]) - spare)
-        topics.append(Topic(f"t{number}", float(dice.integers(least, most + 1)), INTERVALS[kind]))
+        topics.append(TopicLoad(f"t{number}", float(dice.integers(least, most + 1)), INTERVALS[kind]))
     return topics
 
 
-def skewed_topics(count: int, dice: np.random.Generator, *, spare: int = 6, ends: int = 5) -> list[Topic]:
+def skewed_topics(count: int, dice: np.random.Generator, *, spare: int = 6, ends: int = 5) -> list[TopicLoad]:
     """Topics of which half are nearly as fast as they can be, and half are slow: the other released generator.
 
     ends: how many rates at each end of the range they come from
@@ -206,7 +206,7 @@ def skewed_topics(count: int, dice: np.random.Generator, *, spare: int = 6, ends
         kind = int(dice.integers(len(INTERVALS)))
         most = SUSTAINED[kind] - spare
         least = most - ends + 1 if dice.random() < 0.5 else 1
-        topics.append(Topic(f"t{number}", float(dice.integers(least, least + ends)), INTERVALS[kind]))
+        topics.append(TopicLoad(f"t{number}", float(dice.integers(least, least + ends)), INTERVALS[kind]))
     return topics
 
 
@@ -224,14 +224,14 @@ def random_runs(
     return [rerun(topics, where, (seed, together, n), seconds, arrivals) for n, topics in enumerate(sets)]
 
 
-def random_sets(count: int, together: int, seed: int) -> list[tuple[Topic, ...]]:
+def random_sets(count: int, together: int, seed: int) -> list[tuple[TopicLoad, ...]]:
     """Randomly drawn topics, so many together; the first of many are those of few."""
     dice = np.random.Generator(np.random.PCG64([seed, together]))
     return [tuple(random_topics(together, dice)) for _ in range(count)]
 
 
 def rerun(
-    topics: Sequence[Topic],
+    topics: Sequence[TopicLoad],
     host: Host,
     seed: Sequence[int],
     seconds: float = SECONDS,

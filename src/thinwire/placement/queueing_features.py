@@ -53,7 +53,7 @@ def locate(rates: Vector, seconds: Vector, size: int, cores: int, contention: fl
     for _ in range(ROUNDS):
         for j in range(size):
             busy[j] = min(1.0, rates[j] * seconds[j] * stretch[j])
-        _crowd(busy, size, chance)
+        _fill_busy_probabilities(busy, size, chance)
         for j in range(size):
             stretch[j] = _stretch(chance, busy[j], size, cores, contention)
     for j in range(size):
@@ -73,7 +73,7 @@ def locate(rates: Vector, seconds: Vector, size: int, cores: int, contention: fl
 
 
 @njit()
-def _crowd(busy: Vector, size: int, chance: Vector) -> None:
+def _fill_busy_probabilities(busy: Vector, size: int, chance: Vector) -> None:
     """How likely each number of busy workers is."""
     chance[:] = 0.0
     chance[0] = 1.0
@@ -137,7 +137,7 @@ def keeps(
     for row in range(rates.shape[0]):
         locate(rates[row], seconds[row], rates.shape[1], cores, contention, out)
         for topic in range(rates.shape[1]):
-            told = answers[0] + answers[1] * _said(out[topic], inputs, hidden, last)
+            told = answers[0] + answers[1] * _evaluate_network(out[topic], inputs, hidden, last)
             if answers[2] > 0:
                 told = math.log(math.exp(told) + answers[2])
             if told > limits[row, topic]:
@@ -147,7 +147,7 @@ def keeps(
 
 
 @njit()
-def _said(at: Vector, inputs: Vector, hidden: Vector, last: Vector) -> float:
+def _evaluate_network(at: Vector, inputs: Vector, hidden: Vector, last: Vector) -> float:
     """What the network says of one topic."""
     count, units = hidden.shape[0] - 1, hidden.shape[1]
     total = float(last[units + count])

@@ -7,7 +7,7 @@ from thinwire.lazy import contents
 if TYPE_CHECKING:
     from thinwire.schema.class_schema import from_class
     from thinwire.schema.event import Event, flatten, nest
-    from thinwire.schema.evolution import Change, Projection, changes, compatible
+    from thinwire.schema.evolution import SchemaChange, SchemaProjection, changes, compatible
     from thinwire.schema.inference import Inference, explain, infer
     from thinwire.schema.property import Kind, Property, Role
     from thinwire.schema.schema import Schema, is_opaque, opaque
@@ -18,7 +18,7 @@ else:
         {
             "class_schema": "from_class",
             "event": "Event flatten nest",
-            "evolution": "Change Projection changes compatible",
+            "evolution": "SchemaChange SchemaProjection changes compatible",
             "inference": "Inference explain infer",
             "property": "Kind Property Role",
             "schema": "Schema is_opaque opaque",
@@ -27,14 +27,14 @@ else:
     )
 
 __all__ = [
-    "Change",
     "Event",
     "Inference",
     "Kind",
-    "Projection",
     "Property",
     "Role",
     "Schema",
+    "SchemaChange",
+    "SchemaProjection",
     "changes",
     "compatible",
     "explain",

@@ -9,7 +9,7 @@ old writer, each with its own view of the other's events.
 >>> new = Schema("rooms", [Property("level", "number", step="0.5"), Property("open", "boolean")], version=2)
 >>> compatible(old, new)
 >>> written = Event({"level": 7.5, "open": True}, bound={"level": 0.25}, source=(), ordinal=1)
->>> read = Projection(writer=new, reader=old)(written)
+>>> read = SchemaProjection(writer=new, reader=old)(written)
 >>> read, read.bound
 ({'level': 8}, {'level': 0.75})
 
@@ -50,7 +50,7 @@ _COUNTED = frozenset({Kind.INTEGER, Kind.TIMESTAMP})
 
 
 @dataclass(frozen=True)
-class Change:
+class SchemaChange:
     """One difference between two versions.
 
     name: the property, or empty for the schema as a whole
@@ -69,7 +69,7 @@ class Change:
         return bool(self.remedy)
 
 
-def changes(old: Schema, new: Schema) -> list[Change]:
+def changes(old: Schema, new: Schema) -> list[SchemaChange]:
     """Everything that differs, in the order of the old schema, then of the new one."""
     found = list(_whole(old, new))
     removed = [p for p in old if p.name not in new]
@@ -80,41 +80,45 @@ def changes(old: Schema, new: Schema) -> list[Change]:
     return found
 
 
-def _whole(old: Schema, new: Schema) -> Iterator[Change]:
+def _whole(old: Schema, new: Schema) -> Iterator[SchemaChange]:
     if old.name != new.name:
-        yield Change("", "replaced", f"schema {old.name} became {new.name}", "Compare versions of one schema.")
+        yield SchemaChange("", "replaced", f"schema {old.name} became {new.name}", "Compare versions of one schema.")
     if old.time is not None and new.time is not None and old.time.name != new.time.name:
         detail = f"the timestamp of the event was {old.time.name}"
-        yield Change(new.time.name, "replaced", detail, "List the old timestamp first; others may follow it.")
+        yield SchemaChange(new.time.name, "replaced", detail, "List the old timestamp first; others may follow it.")
     shared = [[p.name for p in one if p.name in other] for one, other in ((old, new), (new, old))]
     sources = [[p.name for p in one.dimensions if p.name in other] for one, other in ((old, new), (new, old))]
     if sources[0] != sources[1] and sorted(sources[0]) == sorted(sources[1]):
-        yield Change(
+        yield SchemaChange(
             sources[1][0], "reordered", f"dimensions were {sources[0]}", "Keep the order: it names the source."
         )
     elif shared[0] != shared[1]:
-        yield Change("", "reordered", "the properties stand in another order")
+        yield SchemaChange("", "reordered", "the properties stand in another order")
 
 
-def _removed(p: Property, old: Schema, added: list[Property]) -> Change:
+def _removed(p: Property, old: Schema, added: list[Property]) -> SchemaChange:
     if p.role is Role.DIMENSION:
-        return Change(p.name, "removed", "a dimension was removed", OTHER_SCHEMA)
+        return SchemaChange(p.name, "removed", "a dimension was removed", OTHER_SCHEMA)
     if p is old.time:
-        return Change(p.name, "removed", "the timestamp of the event was removed", "Keep it: it identifies the event.")
+        return SchemaChange(
+            p.name, "removed", "the timestamp of the event was removed", "Keep it: it identifies the event."
+        )
     twin = next((q for q in added if _same_but_name(p, q)), None)
     if twin is not None:
         remedy = "Take two versions: add the new name and fill both, then remove the old one."
-        return Change(p.name, "renamed", f"renamed to {twin.name}, which readers of the old name cannot follow", remedy)
-    return Change(p.name, "removed", f"a {p.kind.value} was removed")
+        return SchemaChange(
+            p.name, "renamed", f"renamed to {twin.name}, which readers of the old name cannot follow", remedy
+        )
+    return SchemaChange(p.name, "removed", f"a {p.kind.value} was removed")
 
 
-def _added(p: Property, new: Schema) -> Change:
+def _added(p: Property, new: Schema) -> SchemaChange:
     if p.role is Role.DIMENSION:
-        return Change(p.name, "added", "a dimension was added", OTHER_SCHEMA)
+        return SchemaChange(p.name, "added", "a dimension was added", OTHER_SCHEMA)
     if p is new.time:
         remedy = "Add it as a measurement: older events cannot have it."
-        return Change(p.name, "added", "the timestamp of the event was added", remedy)
-    return Change(p.name, "added", f"a {p.kind.value} was added")
+        return SchemaChange(p.name, "added", "the timestamp of the event was added", remedy)
+    return SchemaChange(p.name, "added", f"a {p.kind.value} was added")
 
 
 def _renamed(p: Property, removed: list[Property]) -> bool:
@@ -125,53 +129,53 @@ def _same_but_name(p: Property, q: Property) -> bool:
     return p.to_document() | {"name": ""} == q.to_document() | {"name": ""}
 
 
-def _between(old: Property, new: Property) -> list[Change]:
+def _between(old: Property, new: Property) -> list[SchemaChange]:
     """What changed in one property."""
     found = [*_meaning(old, new), *_shape(old, new), *_range(old, new), *_hints(old, new)]
     if not found and old != new:
-        found.append(Change(old.name, "tuned", "fields that its kind has no use for changed"))
+        found.append(SchemaChange(old.name, "tuned", "fields that its kind has no use for changed"))
     return found
 
 
-def _meaning(old: Property, new: Property) -> Iterator[Change]:
+def _meaning(old: Property, new: Property) -> Iterator[SchemaChange]:
     for field, remedy in (("role", KEEP), ("unit", OTHER_NAME), ("domain", OTHER_NAME)):
         was, is_now = getattr(old, field), getattr(new, field)
         if was == is_now:
             continue
         if was is None or is_now is None:
-            yield Change(old.name, "tuned", f"{field} was {_shown(was)}, is {_shown(is_now)}")
+            yield SchemaChange(old.name, "tuned", f"{field} was {_shown(was)}, is {_shown(is_now)}")
         else:
-            yield Change(old.name, "replaced", f"{field} was {_shown(was)}, is {_shown(is_now)}", remedy)
+            yield SchemaChange(old.name, "replaced", f"{field} was {_shown(was)}, is {_shown(is_now)}", remedy)
 
 
-def _shape(old: Property, new: Property) -> Iterator[Change]:
+def _shape(old: Property, new: Property) -> Iterator[SchemaChange]:
     if old.kind is not new.kind:
         yield _kind(old, new)
     elif old.kind is Kind.TIMESTAMP and (old.form or "epoch") != (new.form or "epoch"):
-        yield Change(old.name, "replaced", f"the form was {old.form}, is {new.form}", OTHER_NAME)
+        yield SchemaChange(old.name, "replaced", f"the form was {old.form}, is {new.form}", OTHER_NAME)
     elif old.kind is Kind.ARRAY and old.length != new.length:
-        yield Change(old.name, "replaced", f"the length was {old.length}, is {new.length}", OTHER_NAME)
+        yield SchemaChange(old.name, "replaced", f"the length was {old.length}, is {new.length}", OTHER_NAME)
     elif old.kind is Kind.ENUM:
         yield from _members(old, new)
     elif _grid(old) != _grid(new):
         yield _steps(old, new)
 
 
-def _kind(old: Property, new: Property) -> Change:
+def _kind(old: Property, new: Property) -> SchemaChange:
     detail = f"a {old.kind.value} became a {new.kind.value}"
     if new.kind in _WIDER.get(old.kind, ()):
-        return Change(old.name, "widened", detail) if _finer(old, new) else _steps(old, new)
+        return SchemaChange(old.name, "widened", detail) if _finer(old, new) else _steps(old, new)
     if old.kind in _WIDER.get(new.kind, ()):
-        return Change(old.name, "narrowed", detail, KEEP)
-    return Change(old.name, "replaced", detail, OTHER_NAME)
+        return SchemaChange(old.name, "narrowed", detail, KEEP)
+    return SchemaChange(old.name, "replaced", detail, OTHER_NAME)
 
 
-def _steps(old: Property, new: Property) -> Change:
+def _steps(old: Property, new: Property) -> SchemaChange:
     was, is_now = _grid(old), _grid(new)
     detail = f"the step was {_shown(was)}, is {_shown(is_now)}"
     if _finer(old, new):
-        return Change(old.name, "widened", detail)
-    return Change(old.name, "narrowed", f"{detail}: old values lie between the new steps", KEEP)
+        return SchemaChange(old.name, "widened", detail)
+    return SchemaChange(old.name, "narrowed", f"{detail}: old values lie between the new steps", KEEP)
 
 
 def _grid(p: Property) -> Fraction | None:
@@ -184,38 +188,38 @@ def _finer(old: Property, new: Property) -> bool:
     return is_now is None or (was is not None and (was / is_now).denominator == 1)
 
 
-def _members(old: Property, new: Property) -> Iterator[Change]:
+def _members(old: Property, new: Property) -> Iterator[SchemaChange]:
     lost, more = sorted(set(old.members) - set(new.members)), sorted(set(new.members) - set(old.members))
     if new.closed and not old.closed:
-        yield Change(old.name, "narrowed", "an open enum was closed", KEEP)
+        yield SchemaChange(old.name, "narrowed", "an open enum was closed", KEEP)
     elif new.closed and lost:
-        yield Change(old.name, "narrowed", f"the closed enum lost {lost}", KEEP)
+        yield SchemaChange(old.name, "narrowed", f"the closed enum lost {lost}", KEEP)
     elif more or (old.closed and not new.closed):
-        yield Change(old.name, "widened", f"the enum gained {more}" if more else "the closed enum was opened")
+        yield SchemaChange(old.name, "widened", f"the enum gained {more}" if more else "the closed enum was opened")
     elif old.members != new.members:
-        yield Change(old.name, "tuned", "known members are listed otherwise")
+        yield SchemaChange(old.name, "tuned", "known members are listed otherwise")
 
 
-def _range(old: Property, new: Property) -> Iterator[Change]:
+def _range(old: Property, new: Property) -> Iterator[SchemaChange]:
     """Not breaking either way: values outside their range always travel, and are flagged."""
     was, is_now = _limits(old), _limits(new)
     if was != is_now:
         wider = is_now[0] <= was[0] and was[1] <= is_now[1]
-        yield Change(old.name, "widened" if wider else "narrowed", f"the range was {was}, is {is_now}")
+        yield SchemaChange(old.name, "widened" if wider else "narrowed", f"the range was {was}, is {is_now}")
 
 
 def _limits(p: Property) -> tuple[float, float]:
     return -inf if p.minimum is None else p.minimum, inf if p.maximum is None else p.maximum
 
 
-def _hints(old: Property, new: Property) -> Iterator[Change]:
+def _hints(old: Property, new: Property) -> Iterator[SchemaChange]:
     if old.confidential != new.confidential:
         what = "hidden" if new.confidential else "revealed"
-        yield Change(old.name, what, f"the property was {what}")
+        yield SchemaChange(old.name, what, f"the property was {what}")
     if old.static != new.static:
-        yield Change(old.name, "tuned", "now told once" if new.static else "no longer told once")
+        yield SchemaChange(old.name, "tuned", "now told once" if new.static else "no longer told once")
     if (old.idle_band, old.period) != (new.idle_band, new.period):
-        yield Change(old.name, "tuned", "idle band or period changed")
+        yield SchemaChange(old.name, "tuned", "idle band or period changed")
 
 
 def _shown(value: object) -> str:
@@ -236,7 +240,7 @@ def compatible(old: Schema, new: Schema) -> None:
         raise SchemaError("a changed schema needs a higher version", old=old.version, new=new.version)
 
 
-class Projection:
+class SchemaProjection:
     """A reader's view of the events that a writer with another version of the schema wrote.
 
     Properties that only the writer has are dropped; those that only the reader has are null. Numbers keep their value,

@@ -2,7 +2,7 @@
 
 What the name of a property tells about it, in the words that publishers use.
 
->>> words("stationId"), names_asset("stationId"), names_asset("event_id"), names_asset("humid")
+>>> split_name("stationId"), names_asset("stationId"), names_asset("event_id"), names_asset("humid")
 (['station', 'id'], True, False, False)
 >>> names_instant("observed_at"), names_instant("temperature")
 (1, 0)
@@ -116,14 +116,14 @@ _HAPPENINGS = frozenset(
 )
 
 
-def words(name: str) -> list[str]:
+def split_name(name: str) -> list[str]:
     """The words of a name in snake_case, camelCase or with dashes."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
 def names_instant(name: str) -> int:
     """2 where the whole name is a word for an instant, 1 where it ends in one, else 0."""
-    found = words(name) or [""]
+    found = split_name(name) or [""]
     if len(found) == 1:
         return 2 if found[0] in _INSTANTS else 0
     return 2 if "".join(found) in _INSTANTS else int(found[-1] in _INSTANTS or found[-1] == "at")
@@ -131,14 +131,14 @@ def names_instant(name: str) -> int:
 
 def names_asset(name: str) -> bool:
     """Does the name say which asset it is, and not which of the things that happen to one?"""
-    *before, last = words(name) or [""]
+    *before, last = split_name(name) or [""]
     if last == "id":
         return not before or before[-1] not in _HAPPENINGS
     return last in _ASSETS or last.removesuffix("id") in _ASSETS
 
 
 def names_position(name: str) -> bool:
-    return (words(name) or [""])[-1] in _POSITIONS
+    return (split_name(name) or [""])[-1] in _POSITIONS
 
 
 MAX_DECIMALS = 9

@@ -27,7 +27,7 @@ from typing import Generic, Protocol, TypeVar
 
 from thinwire.brokers.protocol import Broker, Bucket
 from thinwire.errors import Superseded, ThinwireError, TransportClosed, TransportError, UnknownLog, UnknownTopic
-from thinwire.topics.bucket_follower import Along
+from thinwire.topics.bucket_follower import BucketFollower
 from thinwire.topics.leases import BEATS, Lease, LeaseDocument, Leases, member_key, take
 
 RELUCTANCE = 2.0
@@ -39,7 +39,7 @@ def chosen(topic: str, translators: Iterable[str]) -> str:
     return max(translators, key=lambda name: (_weight(topic, name), name), default="")
 
 
-class Spreading:
+class TopicShare:
     """The share of one translator.
 
     pause: seconds that a topic stays where it is before it is handed over
@@ -91,7 +91,7 @@ W = TypeVar("W", bound=Work)
 
 
 @dataclass
-class Held(Generic[W]):
+class HeldTopic(Generic[W]):
     """A topic that is being looked after."""
 
     lease: Lease
@@ -100,7 +100,7 @@ class Held(Generic[W]):
     taken: float
 
 
-class SharingService(Generic[W]):
+class LeasedService(Generic[W]):
     """One of those that share topics; `run` it as a task and cancel that to end it.
 
     name: its own among them; leases: who has what, as far as it is known; bucket: where that is written
@@ -113,7 +113,7 @@ class SharingService(Generic[W]):
         name: str,
         leases: Leases,
         bucket: str,
-        knowledge: Along,
+        knowledge: BucketFollower,
         pause: float,
         log: logging.Logger,
     ) -> None:
@@ -121,10 +121,10 @@ class SharingService(Generic[W]):
         self.name = name
         self.leases = leases
         self._bucket_name = bucket
-        self._along = knowledge
-        self._spreading = Spreading(name, leases, pause)
+        self._follower = knowledge
+        self._topic_share = TopicShare(name, leases, pause)
         self._log = log
-        self._held: dict[str, Held[W]] = {}
+        self._held: dict[str, HeldTopic[W]] = {}
         self._rests: dict[str, float] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._leases_bucket: Bucket | None = None
@@ -144,8 +144,8 @@ class SharingService(Generic[W]):
         """Serve until cancelled, or until the connection is closed."""
         try:
             async with asyncio.TaskGroup() as group:
-                for bucket in self._along.buckets:
-                    group.create_task(self._along.follow(bucket), name=f"{self.leases.kind} {bucket}")
+                for bucket in self._follower.buckets:
+                    group.create_task(self._follower.follow(bucket), name=f"{self.leases.kind} {bucket}")
                 group.create_task(self._live(), name=f"{self.leases.kind} lives")
                 group.create_task(self._govern(), name=f"{self.leases.kind} governs")
         except* TransportClosed:
@@ -162,37 +162,37 @@ class SharingService(Generic[W]):
         """The work on a topic that is now ours."""
         raise NotImplementedError
 
-    async def _look_after(self, topic: str, held: Held[W]) -> None:
+    async def _maintain(self, topic: str, held: HeldTopic[W]) -> None:
         """A topic's work goes on: what has changed for it?"""
         raise NotImplementedError
 
-    async def _remove(self, topic: str, held: Held[W], why: str) -> None:
+    async def _remove(self, topic: str, held: HeldTopic[W], why: str) -> None:
         """A topic, or its log, is no longer there."""
         self._log.info("%s is looked after no more: %s", topic, why)
         await self._let_go(topic, held, REST)
 
-    def _should_hand_over(self, topic: str, held: Held[W]) -> bool:
-        return self._spreading.should_hand_over(topic, _now() - held.taken, _now())
+    def _should_hand_over(self, topic: str, held: HeldTopic[W]) -> bool:
+        return self._topic_share.should_hand_over(topic, _now() - held.taken, _now())
 
     async def _live(self) -> None:
         """Say again and again that this one is there, and that it has what it has."""
-        await self._along.complete.wait()
+        await self._follower.complete.wait()
         while True:
             await asyncio.gather(self._announce(), *(self._beat(held) for held in list(self._held.values())))
             await asyncio.sleep(self.leases.term / BEATS)
 
     async def _announce(self) -> None:
         self._beats += 1
-        await self._tried(self.name, self._said(LeaseDocument(self.name, beat=self._beats)))
+        await self._tried(self.name, self._write_membership(LeaseDocument(self.name, beat=self._beats)))
 
-    async def _said(self, document: LeaseDocument) -> None:
+    async def _write_membership(self, document: LeaseDocument) -> None:
         bucket = await self._bucket()
         await bucket.put(member_key(self.leases.kind, self.name), document.encode())
         self._ready.set()
-        for name in self.leases.gone(_now()):
+        for name in self.leases.find_expired(_now()):
             await bucket.delete(member_key(self.leases.kind, name))
 
-    async def _beat(self, held: Held[W]) -> None:
+    async def _beat(self, held: HeldTopic[W]) -> None:
         try:
             await self._tried(held.lease.topic, held.lease.beat())
         except Superseded as problem:
@@ -201,7 +201,7 @@ class SharingService(Generic[W]):
                 del self._held[held.lease.topic]
                 self._end(held)
 
-    def _end(self, held: Held[W]) -> None:
+    def _end(self, held: HeldTopic[W]) -> None:
         """Stop at once; whatever it still writes is refused, or dropped by its epoch."""
         held.task.cancel()
         self._ending.add(held.task)
@@ -217,15 +217,15 @@ class SharingService(Generic[W]):
         """Take topics, look after those that are held, hand over those that others shall have."""
         await self._ready.wait()
         while True:
-            self._along.changed.clear()
+            self._follower.changed.clear()
             for topic, held in list(self._held.items()):
-                await (self._conclude if held.task.done() else self._look_after)(topic, held)
+                await (self._conclude if held.task.done() else self._maintain)(topic, held)
             for topic in self._needed() - self._held.keys():
-                if self._rests.get(topic, 0.0) <= _now() and self._spreading.may_take(topic, _now()):
+                if self._rests.get(topic, 0.0) <= _now() and self._topic_share.may_take(topic, _now()):
                     await self._take(topic)
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(TICK, self.leases.term / BEATS)):
-                    await self._along.changed.wait()
+                    await self._follower.changed.wait()
 
     async def _take(self, topic: str) -> None:
         async def taken() -> Lease | None:
@@ -238,10 +238,10 @@ class SharingService(Generic[W]):
     def _start(self, lease: Lease, taken: float) -> None:
         work = self._begin(lease)
         task = asyncio.create_task(work.run(), name=f"{self.leases.kind} {lease.topic}")
-        task.add_done_callback(lambda _: self._along.changed.set())
-        self._held[lease.topic] = Held(lease, work, task, taken)
+        task.add_done_callback(lambda _: self._follower.changed.set())
+        self._held[lease.topic] = HeldTopic(lease, work, task, taken)
 
-    async def _conclude(self, topic: str, held: Held[W]) -> None:
+    async def _conclude(self, topic: str, held: HeldTopic[W]) -> None:
         """A topic's work has ended: by itself, because another has taken over, or because something is wrong."""
         failure = held.task.exception() if not held.task.cancelled() else None
         if isinstance(failure, TransportClosed):
@@ -257,7 +257,7 @@ class SharingService(Generic[W]):
         else:
             await self._let_go(topic, held)
 
-    async def _start_over(self, topic: str, held: Held[W], failure: Superseded) -> None:
+    async def _start_over(self, topic: str, held: HeldTopic[W], failure: Superseded) -> None:
         """Somebody else wrote: with the lease still ours, it was one that had slept, and its last word is taken up."""
 
         async def advanced() -> bool:
@@ -270,7 +270,7 @@ class SharingService(Generic[W]):
             if await self._tried(topic, advanced()):
                 self._start(held.lease, held.taken)
 
-    async def _let_go(self, topic: str, held: Held[W], rest: float = 0.0) -> None:
+    async def _let_go(self, topic: str, held: HeldTopic[W], rest: float = 0.0) -> None:
         self._held.pop(topic, None)
         if rest:
             self._rests[topic] = _now() + rest

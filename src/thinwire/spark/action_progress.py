@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 PULSE = 0.25
 
 
-class Watch(Protocol):
+class ActionMonitor(Protocol):
     """One action under way."""
 
     def begin(self) -> None:
@@ -42,7 +42,7 @@ class Watch(Protocol):
 def watched(spark: SparkSession, action: Callable[[], T], progress: Progress | None = None) -> T:
     """The result of an action, watched; it is cancelled when the caller is interrupted."""
     name = f"thinwire-{uuid4().hex}"
-    watch: Watch = Remote(spark, name) if is_remote(spark) else Local(spark, name)
+    watch: ActionMonitor = Remote(spark, name) if is_remote(spark) else Local(spark, name)
     future: Future[T] = Future()
     Thread(target=_run, args=(watch, action, future), daemon=True).start()
     try:
@@ -91,7 +91,7 @@ class Remote:
         self._spark = spark
         self._name = name
         self._tasks = (0, 0)
-        self._handler = cast(Any, self._hear)  # any function of that shape will do, whatever Spark's types say
+        self._handler = cast(Any, self._on_progress)  # any function of that shape will do, whatever Spark's types say
         spark.registerProgressHandler(self._handler)
 
     def begin(self) -> None:
@@ -106,13 +106,15 @@ class Remote:
     def end(self) -> None:
         self._spark.removeProgressHandler(self._handler)
 
-    def _hear(self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+    def _on_progress(
+        self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> None:
         told = list(stages or ())
         if told:
             self._tasks = sum(s.num_completed_tasks for s in told), sum(s.num_tasks for s in told)
 
 
-def _run(watch: Watch, action: Callable[[], T], future: Future[T]) -> None:
+def _run(watch: ActionMonitor, action: Callable[[], T], future: Future[T]) -> None:
     try:
         watch.begin()
         future.set_result(action())

@@ -44,13 +44,13 @@ def java_version() -> int:
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    return version_told(done.stdout + done.stderr)
+    return parse_java_version(done.stdout + done.stderr)
 
 
-def version_told(said: str) -> int:
+def parse_java_version(said: str) -> int:
     """The version that a Java tells of itself.
 
-    >>> version_told('openjdk version "17.0.9" 2023-10-17'), version_told("java: not found")
+    >>> parse_java_version('openjdk version "17.0.9" 2023-10-17'), parse_java_version("java: not found")
     (17, 0)
     """
     match = re.search(r'version "(\d+)', said)
@@ -79,7 +79,7 @@ def session(master: str = "local[*]", *, app: str = "thinwire", ship: bool | Non
     check(remote=master.startswith(REMOTE))
     from pyspark.sql import SparkSession
 
-    _settle(master)
+    _configure_workers(master)
     builder = SparkSession.builder.appName(app)
     if master.startswith(REMOTE):
         builder = builder.remote(master)
@@ -140,7 +140,7 @@ def check_java(version: int) -> None:
         )
 
 
-def _settle(master: str) -> None:
+def _configure_workers(master: str) -> None:
     """Which Python runs the tasks, and under which address they find this process."""
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # workers would take the first python3 of the PATH

@@ -27,12 +27,12 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
-from thinwire.codec import Expander, LinkConfig, Publisher, State, Subscriber, resolve, rules
+from thinwire.codec import Expander, State, StreamConfig, StreamDecoder, StreamEncoder, resolve, rules
 from thinwire.codec import deliveries as audits
 from thinwire.codec import snapshot_sections as sealed
 from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.errors import PeerFault
-from thinwire.testing.worlds.world_sensors import Sensors, draw_demand, draw_schema
+from thinwire.testing.worlds.world_sensors import WorldSensors, draw_demand, draw_schema
 from thinwire.wire import (
     FrameKind,
     Heartbeat,
@@ -136,7 +136,7 @@ class Target:
     def __init__(self, chance: Random, *, compiled: bool) -> None:
         self.chance = chance
         self.schema = draw_schema(chance, odd=not compiled)
-        config = LinkConfig(demand=draw_demand(self.schema, chance), audit_every=4)
+        config = StreamConfig(demand=draw_demand(self.schema, chance), audit_every=4)
         self.wide = chance.random() < 0.5
         self._compact = self._valid(config, "compact")
         self.frames = [read(frame) for frame in self._compact + self._valid(config, "json")]
@@ -146,11 +146,11 @@ class Target:
         self._expander = Expander(resolve(self.schema, config.demand))
         self._sequence = 0
 
-    def _valid(self, config: LinkConfig, form: Any) -> list[bytes]:
+    def _valid(self, config: StreamConfig, form: Any) -> list[bytes]:
         """Frames of every kind that this link has."""
-        sensors = Sensors(self.chance, sources=SOURCES, chatter=0.6, large=False)
-        told = LinkConfig(demand=config.demand, audit_every=config.audit_every, format=form)
-        publisher = Publisher(self.schema, told, name="p", incarnation=LIFE, wide=self.wide, compiled=False)
+        sensors = WorldSensors(self.chance, sources=SOURCES, chatter=0.6, large=False)
+        told = StreamConfig(demand=config.demand, audit_every=config.audit_every, format=form)
+        publisher = StreamEncoder(self.schema, told, name="p", incarnation=LIFE, wide=self.wide, compiled=False)
         frames = publisher.start(0)
         for step in range(160):
             frames += publisher.publish(sensors.read(self.schema, step), step)
@@ -182,8 +182,8 @@ class Target:
         """The body in a frame whose sequence, life and check are right, so that what is inside is read."""
         if self.subscriber.state is not State.READY:
             self._revive()
-        assert self.subscriber.replica is not None
-        cells = self.subscriber.replica.link.cells
+        assert self.subscriber.decoder_state is not None
+        cells = self.subscriber.decoder_state.link.cells
         if kind == FrameKind.KEY and self.chance.random() < 0.9:
             body = body[:-4] + crc32(body[:-4]).to_bytes(4, "big")
         body, slot = self._packed(body)
@@ -237,13 +237,13 @@ class Target:
             subscriber.receive(frame, now=0.0)
         return checkpoints.of_subscriber(subscriber)
 
-    def _subscriber(self) -> Subscriber:
-        return Subscriber([self.schema], publisher="p", compiled=self.compiled, max_sources=MAX_SOURCES)
+    def _subscriber(self) -> StreamDecoder:
+        return StreamDecoder([self.schema], publisher="p", compiled=self.compiled, max_sources=MAX_SOURCES)
 
     def _revive(self) -> None:
         """A good key frame, later than all that came before."""
-        replica = self.subscriber.replica
-        self._sequence = max(self._sequence, 0 if replica is None else replica.sequence) + 1
+        decoder_state = self.subscriber.decoder_state
+        self._sequence = max(self._sequence, 0 if decoder_state is None else decoder_state.sequence) + 1
         if self._sequence > 1 << 62 or (self.subscriber.incarnation or LIFE) != LIFE:
             self.subscriber = self._subscriber()
             self._sequence = 1
@@ -308,7 +308,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass
-class Summary:
+class FuzzSummary:
     """What a run of fuzzing found.
 
     refused: inputs that ended in an error, by its name; failures: inputs with any other outcome, ready to be replayed
@@ -323,9 +323,9 @@ class Summary:
     failures: list[str] = field(default_factory=list)
 
 
-def run_fuzz(count: int, seed: int, progress: Progress | None = None, *, compiled: bool = True) -> Summary:
+def run_fuzz(count: int, seed: int, progress: Progress | None = None, *, compiled: bool = True) -> FuzzSummary:
     """Try so many inputs. One in a few hundred is measured for memory: measuring costs more than parsing."""
-    summary = Summary(seed)
+    summary = FuzzSummary(seed)
     for start in range(0, count, RENEW_EVERY):
         chance = Random(f"{seed}:{start}")
         targets = [Target(chance, compiled=compiled and number % 2 == 0) for number in range(TARGETS)]
@@ -338,7 +338,7 @@ def run_fuzz(count: int, seed: int, progress: Progress | None = None, *, compile
     return summary
 
 
-def _try(way: Callable[[Target], int], target: Target, summary: Summary, *, measured: bool) -> None:
+def _try(way: Callable[[Target], int], target: Target, summary: FuzzSummary, *, measured: bool) -> None:
     if measured:
         tracemalloc.start()
     events = 0
@@ -357,7 +357,7 @@ def _try(way: Callable[[Target], int], target: Target, summary: Summary, *, meas
         _weigh(way.__name__, events, summary)
 
 
-def _weigh(way: str, events: int, summary: Summary) -> None:
+def _weigh(way: str, events: int, summary: FuzzSummary) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     summary.peak = max(summary.peak, peak)

@@ -2,7 +2,7 @@
 
 >>> from thinwire.schema import Property, Schema
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
->>> loop = Loop(rooms, LinkConfig(demand=Demand(tolerance={"t": 0.5}, predictor="last")), compiled=False)
+>>> loop = Loop(rooms, StreamConfig(demand=Demand(tolerance={"t": 0.5}, predictor="last")), compiled=False)
 >>> [dict(event) for event in loop.run([{"room": "11.1", "t": t} for t in (20.0, 20.4, 21.2)])]
 [{'room': '11.1', 't': 20.0}, {'room': '11.1', 't': 20.0}, {'room': '11.1', 't': 21.1}]
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from thinwire.codec import Delivery, Demand, LinkConfig, Publisher, Subscriber
+from thinwire.codec import Delivery, Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec import row_snapshot as snapshots
 from thinwire.schema import Event, Schema
 
@@ -28,15 +28,15 @@ class Loop:
     def __init__(
         self,
         schema: Schema,
-        config: LinkConfig | None = None,
+        config: StreamConfig | None = None,
         *,
         compiled: bool | tuple[bool, bool] = True,
         wide: bool = False,
     ) -> None:
         ends = compiled if isinstance(compiled, tuple) else (compiled, compiled)
         self.schema = schema
-        self.publisher = Publisher(schema, config, name="p", wide=wide, compiled=ends[0])
-        self.subscriber = Subscriber([schema], publisher="p", compiled=ends[1])
+        self.publisher = StreamEncoder(schema, config, name="p", wide=wide, compiled=ends[0])
+        self.subscriber = StreamDecoder([schema], publisher="p", compiled=ends[1])
         self.frames: list[bytes] = []
         self.deliveries: list[Delivery] = []
         self.now = 0.0
@@ -73,7 +73,7 @@ class Loop:
     def differences(self) -> list[tuple[Any, ...]]:
         """The sources whose state is not the same at both ends, once the silent events have been told."""
         self.pass_on(self.publisher.heartbeat(self.now))
-        told, replica = self.publisher.encoder.reducer, self.subscriber.replica
-        assert replica is not None
-        here, there = told.columns, replica.expander.columns
+        told, decoder_state = self.publisher.encoder.reducer, self.subscriber.decoder_state
+        assert decoder_state is not None
+        here, there = told.columns, decoder_state.expander.columns
         return [key for row, key in enumerate(told.keys) if snapshots.take(here, row) != snapshots.take(there, row)]

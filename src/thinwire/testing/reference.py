@@ -4,7 +4,7 @@ No bits, no columns, no kernels, no frames. Fixed predictors only: what `auto` c
 
 >>> from thinwire.schema import Property, Schema
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
->>> reference = Reference(rooms, Demand(tolerance={"t": 0.5}, predictor="last"))
+>>> reference = ReferenceStream(rooms, Demand(tolerance={"t": 0.5}, predictor="last"))
 >>> [reference.publish({"room": "11.1", "t": t}).values["t"] for t in (20.0, 20.4, 21.2)]
 [20.0, 20.0, 21.1]
 """
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from thinwire.codec import Demand
 from thinwire.schema import Role, Schema
 from thinwire.schema.event import flatten, nest
-from thinwire.testing.reference_rules import Memory, Told, memory_of, outside, tolerance_of
+from thinwire.testing.reference_rules import ReceivedValue, ReferenceState, memory_of, outside, tolerance_of
 
-__all__ = ["Expected", "Reference", "tolerance_of"]
+__all__ = ["Expected", "ReferenceStream", "tolerance_of"]
 
 
 class Expected(NamedTuple):
@@ -38,12 +38,12 @@ class Expected(NamedTuple):
 class _Source:
     """What both ends know of a source; `due`: under changes only, its next event travels whatever it is."""
 
-    memories: dict[str, Memory]
+    memories: dict[str, ReferenceState]
     ordinal: int = 0
     due: bool = True
 
 
-class Reference:
+class ReferenceStream:
     """A link without the link."""
 
     def __init__(self, schema: Schema, demand: Demand) -> None:
@@ -75,10 +75,10 @@ class Reference:
         tried = deepcopy(source.memories)
         return any(tried[name].take(flat.get(name), source.ordinal).travelled for name in self._firing)
 
-    def _pass_over(self, source: _Source) -> dict[str, Told]:
+    def _pass_over(self, source: _Source) -> dict[str, ReceivedValue]:
         return {name: memory.expect(source.ordinal) for name, memory in source.memories.items()}
 
-    def _take(self, source: _Source, flat: Mapping[str, Any]) -> dict[str, Told]:
+    def _take(self, source: _Source, flat: Mapping[str, Any]) -> dict[str, ReceivedValue]:
         """Under changes only, a value that cannot be kept in mind makes the next event travel as well."""
         told = {name: memory.take(flat.get(name), source.ordinal) for name, memory in source.memories.items()}
         source.due = any(told[name].odd for name in self._firing)

@@ -49,15 +49,15 @@ class _Smoothed:
 
     def __init__(self, make: Callable[[], Trend]) -> None:
         self.make = make
-        self.replica = make()
+        self.model = make()
 
     def predict(self, ordinal: int) -> int:
-        return self.replica.predict()
+        return self.model.predict()
 
     def observe(self, value: int, ordinal: int, afresh: bool) -> None:
         if afresh:
-            self.replica = self.make()
-        self.replica.observe(value)
+            self.model = self.make()
+        self.model.observe(value)
 
 
 _FORMULAS: dict[str, Callable[[int, int, int], int]] = {
@@ -90,7 +90,7 @@ NOTHING = object()
 """before the first value"""
 
 
-class Told(NamedTuple):
+class ReceivedValue(NamedTuple):
     """One property: the value seen at the other end, whether it travelled, and whether it is more than can be kept."""
 
     value: Any
@@ -98,17 +98,17 @@ class Told(NamedTuple):
     odd: bool = False
 
 
-class Memory(Protocol):
+class ReferenceState(Protocol):
     """The rule of a property, and what both ends know of it for one source."""
 
-    def take(self, value: Any, ordinal: int) -> Told: ...
+    def take(self, value: Any, ordinal: int) -> ReceivedValue: ...
 
-    def expect(self, ordinal: int) -> Told:
+    def expect(self, ordinal: int) -> ReceivedValue:
         """The value was as expected, whatever it was."""
         ...
 
 
-def memory_of(p: Property, demand: Demand) -> Memory:
+def memory_of(p: Property, demand: Demand) -> ReferenceState:
     return _MEMORIES.get(p.kind, _Held)(p, demand)
 
 
@@ -138,13 +138,13 @@ class _Held:
     def __init__(self, p: Property, demand: Demand) -> None:
         self.last: Any = NOTHING
 
-    def take(self, value: Any, ordinal: int) -> Told:
+    def take(self, value: Any, ordinal: int) -> ReceivedValue:
         changed = type(value) is not type(self.last) or value != self.last
         self.last = value
-        return Told(value, changed)
+        return ReceivedValue(value, changed)
 
-    def expect(self, ordinal: int) -> Told:
-        return Told(self.last, False)
+    def expect(self, ordinal: int) -> ReceivedValue:
+        return ReceivedValue(self.last, False)
 
 
 class _Float:
@@ -155,17 +155,17 @@ class _Float:
         self.tolerance = Fraction(float(tolerance_of(p, demand)))
         self.last: float | None = None
 
-    def take(self, value: float | None, ordinal: int) -> Told:
+    def take(self, value: float | None, ordinal: int) -> ReceivedValue:
         if value is None or self.last is None:
             travelled = value is not self.last or ordinal == 1
         else:
             travelled = abs(Fraction(value) - Fraction(self.last)) > self.tolerance or outside(self.p, value)
         if travelled:
             self.last = value
-        return Told(self.last, travelled)
+        return ReceivedValue(self.last, travelled)
 
-    def expect(self, ordinal: int) -> Told:
-        return Told(self.last, False)
+    def expect(self, ordinal: int) -> ReceivedValue:
+        return ReceivedValue(self.last, False)
 
 
 class _Number:
@@ -182,10 +182,10 @@ class _Number:
         self.guess = guess_of(p, demand)
         self.known = False
 
-    def take(self, value: Any, ordinal: int) -> Told:
+    def take(self, value: Any, ordinal: int) -> ReceivedValue:
         if value is None:
             travelled, self.known = self.known or ordinal == 1, False
-            return Told(None, travelled)
+            return ReceivedValue(None, travelled)
         ticks, on_grid = self._ticks(value)
         if on_grid and abs(ticks) <= self.band:
             ticks = 0
@@ -193,11 +193,11 @@ class _Number:
         if not on_grid or expected is None or self._apart(ticks):
             return self._exactly(ticks, on_grid, value, ordinal, expected)
         if abs(ticks - expected) <= self.tolerance:
-            return self._settle(expected, ordinal, False)
-        return self._settle(self._binned(ticks, expected), ordinal, True)
+            return self._apply(expected, ordinal, False)
+        return self._apply(self._binned(ticks, expected), ordinal, True)
 
-    def expect(self, ordinal: int) -> Told:
-        return self._settle(self.guess.predict(ordinal), ordinal, False) if self.known else Told(None, False)
+    def expect(self, ordinal: int) -> ReceivedValue:
+        return self._apply(self.guess.predict(ordinal), ordinal, False) if self.known else ReceivedValue(None, False)
 
     def _binned(self, ticks: int, expected: int) -> int:
         """The middle of the bin, counted from the first value that had to travel."""
@@ -206,16 +206,16 @@ class _Number:
         away = self.tolerance + 1 + bins * width + self.half
         return expected + away if ticks > expected else expected - away
 
-    def _exactly(self, ticks: int, on_grid: bool, value: Any, ordinal: int, expected: int | None) -> Told:
+    def _exactly(self, ticks: int, on_grid: bool, value: Any, ordinal: int, expected: int | None) -> ReceivedValue:
         near = expected if isinstance(value, str) and not on_grid else max(-LARGEST, min(LARGEST, ticks))
         if near is not None:
-            self._settle(near, ordinal, True)
-        return Told(self._show(ticks) if on_grid else value, True, not on_grid or near != ticks)
+            self._apply(near, ordinal, True)
+        return ReceivedValue(self._show(ticks) if on_grid else value, True, not on_grid or near != ticks)
 
-    def _settle(self, ticks: int, ordinal: int, travelled: bool) -> Told:
+    def _apply(self, ticks: int, ordinal: int, travelled: bool) -> ReceivedValue:
         self.guess.observe(ticks, ordinal, not self.known)
         self.known = True
-        return Told(self._show(ticks), travelled)
+        return ReceivedValue(self._show(ticks), travelled)
 
     def _apart(self, ticks: int) -> bool:
         """Outside the declared range, or beyond what both ends can count and show."""
@@ -257,35 +257,35 @@ class _Position:
         self.guesses = guess_of(p, demand), guess_of(p, demand)
         self.known = False
 
-    def take(self, value: Any, ordinal: int) -> Told:
+    def take(self, value: Any, ordinal: int) -> ReceivedValue:
         if value is None:
             travelled, self.known = self.known or ordinal == 1, False
-            return Told(None, travelled)
+            return ReceivedValue(None, travelled)
         north, east, on_grid = geo.to_ticks(value, "position")
         if not self.known or not on_grid:
-            self._settle(north, east, ordinal)
-            return Told(value, True, not on_grid)
+            self._apply(north, east, ordinal)
+            return ReceivedValue(value, True, not on_grid)
         up, across = (guess.predict(ordinal) for guess in self.guesses)
         travelled = not geo.within(north - up, geo.wrap(east - across), north, self.tolerance)
         if travelled:
             up += self._binned(north - up)
             across += self._binned(geo.wrap(east - across))
             up, across = geo.on_globe(up, across)
-        self._settle(up, across, ordinal)
-        return Told(geo.from_ticks(up, across), travelled)
+        self._apply(up, across, ordinal)
+        return ReceivedValue(geo.from_ticks(up, across), travelled)
 
-    def expect(self, ordinal: int) -> Told:
+    def expect(self, ordinal: int) -> ReceivedValue:
         if not self.known:
-            return Told(None, False)
+            return ReceivedValue(None, False)
         north, east = (guess.predict(ordinal) for guess in self.guesses)
-        self._settle(north, east, ordinal)
-        return Told(geo.from_ticks(north, east), False)
+        self._apply(north, east, ordinal)
+        return ReceivedValue(geo.from_ticks(north, east), False)
 
     def _binned(self, away: int) -> int:
         width = 2 * self.half + 1
         return (away + self.half) // width * width
 
-    def _settle(self, north: int, east: int, ordinal: int) -> None:
+    def _apply(self, north: int, east: int, ordinal: int) -> None:
         for guess, ticks in zip(self.guesses, (north, east), strict=True):
             guess.observe(ticks, ordinal, not self.known)
         self.known = True
@@ -299,26 +299,26 @@ class _Array:
         self.one = _Number(p, demand)
         self.last: list[int] | None = None
 
-    def take(self, value: Any, ordinal: int) -> Told:
+    def take(self, value: Any, ordinal: int) -> ReceivedValue:
         if value is None:
             travelled, self.last = self.last is not None or ordinal == 1, None
-            return Told(None, travelled)
+            return ReceivedValue(None, travelled)
         ticks = [self.one._ticks(item) for item in value]
         odd = not all(on_grid for _, on_grid in ticks)
         before, self.last = self.last, [t for t, _ in ticks]
         if odd or outside(self.p, value) or before is None or len(before) != len(value):
-            return Told(value, True, odd)
+            return ReceivedValue(value, True, odd)
         self.last = [self._element(t, last) for t, last in zip(self.last, before, strict=True)]
-        return Told([self.one._show(t) for t in self.last], self.last != before)
+        return ReceivedValue([self.one._show(t) for t in self.last], self.last != before)
 
-    def expect(self, ordinal: int) -> Told:
-        return Told(None if self.last is None else [self.one._show(t) for t in self.last], False)
+    def expect(self, ordinal: int) -> ReceivedValue:
+        return ReceivedValue(None if self.last is None else [self.one._show(t) for t in self.last], False)
 
     def _element(self, ticks: int, last: int) -> int:
         return last if abs(ticks - last) <= self.one.tolerance else self.one._binned(ticks, last)
 
 
-_MEMORIES: dict[Kind, Callable[[Property, Demand], Memory]] = {
+_MEMORIES: dict[Kind, Callable[[Property, Demand], ReferenceState]] = {
     Kind.INTEGER: _Number,
     Kind.NUMBER: _Number,
     Kind.TIMESTAMP: _Number,

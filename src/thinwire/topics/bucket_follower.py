@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from typing import NamedTuple
 
-from thinwire.brokers.protocol import Broker, Entry
+from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.errors import TransportClosed, TransportError
 from thinwire.topics.leases import Leases
 
@@ -16,14 +16,14 @@ RETRY = 1.0
 BREATH = 32
 
 
-class Reading(NamedTuple):
+class BucketHandler(NamedTuple):
     """What happens with the entries of a bucket, and when all have been read that there are."""
 
-    take: Callable[[Entry], object]
+    take: Callable[[BucketEntry], object]
     complete: Callable[[], None]
 
 
-class Along:
+class BucketFollower:
     """Read along in several buckets, each with `follow`.
 
     readings: for each bucket what makes a reading of it, from the beginning
@@ -34,7 +34,7 @@ class Along:
     def __init__(
         self,
         broker: Broker,
-        readings: Mapping[str, Callable[[], Reading]],
+        readings: Mapping[str, Callable[[], BucketHandler]],
         log: logging.Logger,
         quiet: Collection[str] = (),
     ) -> None:
@@ -65,7 +65,7 @@ class Along:
                 self._log.warning("waiting for the broker: %s", problem)
                 await asyncio.sleep(RETRY)
 
-    async def _read(self, name: str, changes: AsyncGenerator[Entry | None, None]) -> None:
+    async def _read(self, name: str, changes: AsyncGenerator[BucketEntry | None, None]) -> None:
         reading, read = self._readings[name](), 0
         async for entry in changes:
             read += 1
@@ -83,7 +83,7 @@ class Along:
                     self.changed.set()
 
 
-def leased(leases: Leases) -> Reading:
+def leased(leases: Leases) -> BucketHandler:
     """The reading of a bucket of leases."""
     now = asyncio.get_running_loop().time
-    return Reading(lambda entry: leases.saw(entry, now()), lambda: None)
+    return BucketHandler(lambda entry: leases.saw(entry, now()), lambda: None)

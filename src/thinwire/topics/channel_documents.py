@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from thinwire.brokers.protocol import ANY, NOTHING, Bucket, Entry
+from thinwire.brokers.protocol import ANY, NOTHING, Bucket, BucketEntry
 from thinwire.errors import Conflict, RegistryError, Superseded
 from thinwire.topics import document_validation as checks
 
@@ -38,7 +38,7 @@ class ChannelDocument:
 
     def __post_init__(self) -> None:
         checks.topic(self.topic)
-        checks.word("name", self.name)
+        checks.check_token("name", self.name)
         checks.text("state", self.state, "open", "log", "refused")
         checks.count("epoch", self.epoch)
         checks.count("since", self.since)
@@ -64,12 +64,12 @@ def channel_key(topic: str, class_id: str) -> str:
 
 async def channel_documents(bucket: Bucket, topic: str) -> dict[str, ChannelDocument]:
     """How each class of a topic is served; what cannot be read is left out."""
-    shelf = ChannelShelf(bucket, topic)
+    shelf = ChannelStore(bucket, topic)
     await shelf.load()
     return shelf.documents
 
 
-class ChannelShelf:
+class ChannelStore:
     """The documents of one topic's classes, as their only writer keeps them.
 
     A translator that was paused may write once more; so each write insists on what was read, and one that finds a
@@ -89,7 +89,7 @@ class ChannelShelf:
         for entry in await self._bucket.entries(channel_key(self.topic, "*")):
             self._take(entry)
 
-    async def tell(self, document: ChannelDocument) -> None:
+    async def write_document(self, document: ChannelDocument) -> None:
         """Say how a class is served, if that is news."""
         if self.documents.get(document.name) == document:
             return
@@ -99,7 +99,7 @@ class ChannelShelf:
         except Conflict:
             await self._look(document.name, document.epoch)
             revision = await self._bucket.put(document.key, value, revision=self._revision(document.name))
-        self._take(Entry(document.key, value, revision))
+        self._take(BucketEntry(document.key, value, revision))
 
     async def forget(self, class_id: str, epoch: int) -> None:
         """Say nothing of a class any more."""
@@ -118,7 +118,7 @@ class ChannelShelf:
         if found is not None and found.epoch > epoch:
             raise Superseded("a later one says how classes are served", topic=self.topic, epoch=found.epoch)
 
-    def _take(self, entry: Entry) -> None:
+    def _take(self, entry: BucketEntry) -> None:
         class_id = entry.key.rpartition(".")[2]
         self._revisions[class_id] = entry.revision
         document = _read(entry.value)

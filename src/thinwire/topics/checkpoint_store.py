@@ -32,7 +32,7 @@ _log = logging.getLogger("thinwire.translator")
 
 
 @dataclass(frozen=True)
-class Part:
+class CheckpointPart:
     """One part of a checkpoint, as the index tells it.
 
     number: which it is among the parts; pieces, size, hash: what it is made of
@@ -64,7 +64,7 @@ class Checkpoint:
     offset: int
     epoch: int
     time: float = 0.0
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, CheckpointPart] = field(default_factory=dict)
     complete: bool = True
 
     def __post_init__(self) -> None:
@@ -78,7 +78,9 @@ class Checkpoint:
     def from_document(cls, topic: str, document: Mapping[str, Any]) -> Checkpoint:
         """A checkpoint as it stands in the index."""
         parts = checks.mapping("parts", document.get("parts", {}))
-        made = {name: checks.build(Part, checks.mapping(f"parts.{name}", part)) for name, part in parts.items()}
+        made = {
+            name: checks.build(CheckpointPart, checks.mapping(f"parts.{name}", part)) for name, part in parts.items()
+        }
         return checks.build(cls, {**document, "topic": topic, "parts": made})
 
     def to_document(self) -> dict[str, Any]:
@@ -87,7 +89,7 @@ class Checkpoint:
         del document["topic"]
         return document
 
-    def keys(self, part: Part) -> list[str]:
+    def keys(self, part: CheckpointPart) -> list[str]:
         """Where the pieces of a part are."""
         return [f"{self._prefix}.{part.number}.{piece}" for piece in range(part.pieces)]
 
@@ -180,8 +182,8 @@ class CheckpointStore:
         """Forget every checkpoint of a topic."""
         await self._forget(await self._change(topic, lambda known: []))
 
-    def _part(self, number: int, data: bytes, place: int) -> Part:
-        return Part(number, -(-len(data) // self.piece), len(data), _hash(data), place)
+    def _part(self, number: int, data: bytes, place: int) -> CheckpointPart:
+        return CheckpointPart(number, -(-len(data) // self.piece), len(data), _hash(data), place)
 
     async def _index(self, topic: str) -> tuple[list[Checkpoint], int]:
         entry = await self._bucket.get(index_key(topic))

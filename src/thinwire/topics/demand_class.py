@@ -33,7 +33,7 @@ from thinwire.topics.static_properties import FACTS_PROPERTY
 from thinwire.topics.tolerance_budget import check_subscription, written
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import demand_for
-from thinwire.wire.partial_event import Lane, lane_of
+from thinwire.wire.partial_event import EncodingKind, lane_of
 
 MAX_CLASSES: Mapping[str, int] = MappingProxyType({"predict": 64, "hold": 100_000})
 """classes of a topic that are translated, at most, by the way they are sent"""
@@ -149,7 +149,7 @@ class DemandClass:
             if self._idles(p) and not rules[p.name].band and left >= 0:
                 idle.append(left)  # not named, so that the link itself takes readings near zero for zero
             else:
-                told[p.name] = _told(p, max(_NOTHING, left))
+                told[p.name] = _make_tolerance(p, max(_NOTHING, left))
         return Demand(told, canonical.number(min(idle, default=_NOTHING)), mode=self.mode, changes=self.mode == "hold")
 
     def is_log(self, schema: Schema, over: RuleSet | Demand) -> bool:
@@ -183,9 +183,9 @@ class DemandClass:
         """What the log has left of a tolerance; less than nothing where it is coarser."""
         asked = self._asked(schema, p)
         lane = lane_of(p.kind)
-        if lane is Lane.FLOAT:
+        if lane is EncodingKind.FLOAT:
             return Fraction(_float_left(float(asked), rule.bound))
-        if lane is Lane.GEO:  # two tolerances do not add up on a sphere
+        if lane is EncodingKind.GEO:  # two tolerances do not add up on a sphere
             return asked if not rule.tolerance + rule.upstream else _NOTHING
         spent = rule.tolerance + rule.upstream + (0 if self._idles(p) else rule.band)
         return asked - Fraction(spent) * tick_size(p)
@@ -202,7 +202,7 @@ class DemandClass:
     def _idles(self, p: Property) -> bool:
         """May readings near zero count as zero? To name a property is to say no."""
         named = p.name in self.tolerance or self._is_exact(p.name)
-        return bool(p.idle_band) and not named and lane_of(p.kind) is not Lane.FLOAT
+        return bool(p.idle_band) and not named and lane_of(p.kind) is not EncodingKind.FLOAT
 
     def _is_exact(self, name: str) -> bool:
         if self.predicate is not None and name in self.predicate.names:
@@ -215,14 +215,14 @@ def _always(p: Property) -> bool:
     return (p.role in (Role.DIMENSION, Role.HEADER) or p.name == FACTS_PROPERTY) and not p.confidential
 
 
-def _told(p: Property, left: Fraction) -> Tolerance:
+def _make_tolerance(p: Property, left: Fraction) -> Tolerance:
     """A tolerance as a demand has it, worth as many ticks: a third of something is no decimal, and half a tick more is
     none more. One of a float is a double already."""
     lane = lane_of(p.kind)
-    if lane is Lane.FLOAT:
+    if lane is EncodingKind.FLOAT:
         return float(left)
     told = written(left)
-    if lane is Lane.GEO or in_ticks(p, Fraction(str(told))) == in_ticks(p, left):
+    if lane is EncodingKind.GEO or in_ticks(p, Fraction(str(told))) == in_ticks(p, left):
         return told
     return written((in_ticks(p, left) + Fraction(1, 2)) * tick_size(p))
 

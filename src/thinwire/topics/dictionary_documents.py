@@ -4,10 +4,10 @@
     kept.<topic>     all that the store has, with the time after which no publisher uses them
     why.<topic>      the last decisions, with their numbers
 
->>> said = Said("ab" * 16, expires=1_700_000_600)
->>> InUse("rooms", version=3, dictionaries=(said,)).farthest(now=1_700_000_000).hash
+>>> said = DictionaryReference("ab" * 16, expires=1_700_000_600)
+>>> ActiveDictionaries("rooms", version=3, dictionaries=(said,)).farthest(now=1_700_000_000).hash
 'abababababababababababababababab'
->>> InUse.decode(InUse("rooms", 3, (said,)).encode()).dictionaries == (said,)
+>>> ActiveDictionaries.decode(ActiveDictionaries("rooms", 3, (said,)).encode()).dictionaries == (said,)
 True
 """
 
@@ -47,7 +47,7 @@ def why_key(topic: str) -> str:
 
 
 @dataclass(frozen=True)
-class Said:
+class DictionaryReference:
     """A dictionary by its hash (hex).
 
     expires: the time (seconds since 1970) from which on no publisher uses it
@@ -71,7 +71,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class InUse:
+class ActiveDictionaries:
     """The dictionaries that publishers of a topic may use; every change has a higher version.
 
     seen, offset: how many messages had been sampled, up to which offset of the log, when this was written
@@ -79,7 +79,7 @@ class InUse:
 
     topic: str
     version: int = 0
-    dictionaries: tuple[Said, ...] = ()
+    dictionaries: tuple[DictionaryReference, ...] = ()
     seen: int = 0
     offset: int = 0
 
@@ -87,7 +87,7 @@ class InUse:
         checks.topic(self.topic)
         for name in ("version", "seen", "offset"):
             checks.count(name, getattr(self, name))
-        object.__setattr__(self, "dictionaries", _said("dictionaries", self.dictionaries))
+        object.__setattr__(self, "dictionaries", _read_references("dictionaries", self.dictionaries))
 
     @classmethod
     def decode(cls, value: bytes) -> Self:
@@ -97,22 +97,22 @@ class InUse:
     def encode(self) -> bytes:
         return checks.write_object(asdict(self))
 
-    def farthest(self, now: float) -> Said | None:
+    def farthest(self, now: float) -> DictionaryReference | None:
         """The one to use: its expiry lies farthest ahead. None where all have expired."""
         alive = [said for said in self.dictionaries if said.expires > now]
         return max(alive, key=lambda said: said.expires, default=None)
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredDictionaries:
     """All dictionaries of a topic that the store has, the oldest first."""
 
     topic: str
-    dictionaries: tuple[Said, ...] = ()
+    dictionaries: tuple[DictionaryReference, ...] = ()
 
     def __post_init__(self) -> None:
         checks.topic(self.topic)
-        object.__setattr__(self, "dictionaries", _said("dictionaries", self.dictionaries))
+        object.__setattr__(self, "dictionaries", _read_references("dictionaries", self.dictionaries))
 
     @classmethod
     def decode(cls, value: bytes) -> Self:
@@ -122,7 +122,7 @@ class Kept:
     def encode(self) -> bytes:
         return checks.write_object(asdict(self))
 
-    def told(self, said: Said) -> Self:
+    def with_reference(self, said: DictionaryReference) -> Self:
         """With one more, or with a later time for one that is there."""
         before = {one.hash: one for one in self.dictionaries}
         known = before.get(said.hash)
@@ -178,10 +178,13 @@ def decode_decisions(value: bytes) -> list[Decision]:
     return [checks.build(Decision, checks.mapping("decisions", one)) for one in listed]
 
 
-def _said(field: str, value: Any) -> tuple[Said, ...]:
+def _read_references(field: str, value: Any) -> tuple[DictionaryReference, ...]:
     if not isinstance(value, list | tuple) or len(value) > MAX_SAID:
         checks.refuse(field, f"a list of at most {MAX_SAID} dictionaries", type(value).__name__)
-    return tuple(one if isinstance(one, Said) else checks.build(Said, checks.mapping(field, one)) for one in value)
+    return tuple(
+        one if isinstance(one, DictionaryReference) else checks.build(DictionaryReference, checks.mapping(field, one))
+        for one in value
+    )
 
 
 def _finite(value: float | int | str) -> float | int | str:

@@ -12,9 +12,9 @@ from typing import TypeVar
 from thinwire.brokers.protocol import NOTHING, Bucket
 from thinwire.errors import Conflict, RegistryError, Superseded
 from thinwire.topics.dictionary_documents import (
+    ActiveDictionaries,
     Decision,
-    InUse,
-    Kept,
+    StoredDictionaries,
     decode_decisions,
     encode_decisions,
     in_use_key,
@@ -29,7 +29,7 @@ T = TypeVar("T")
 _log = logging.getLogger("thinwire.dictionaries")
 
 
-class TopicShelf:
+class DictionaryMetadata:
     """What is written of one topic.
 
     epoch: of the lease under which it is written, for complaints
@@ -42,13 +42,13 @@ class TopicShelf:
         self._bucket = bucket
         self._revisions: dict[str, int] = {}
 
-    async def in_use(self) -> InUse | None:
+    async def in_use(self) -> ActiveDictionaries | None:
         """The dictionaries in use; None where nothing is said that can be read."""
-        return await self._read(in_use_key(self.topic), InUse.decode)
+        return await self._read(in_use_key(self.topic), ActiveDictionaries.decode)
 
-    async def kept(self) -> Kept:
+    async def kept(self) -> StoredDictionaries:
         """Those that the store has."""
-        return await self._read(kept_key(self.topic), Kept.decode) or Kept(self.topic)
+        return await self._read(kept_key(self.topic), StoredDictionaries.decode) or StoredDictionaries(self.topic)
 
     async def decisions(self) -> list[Decision]:
         """Why things are as they are, the newest last."""
@@ -61,7 +61,7 @@ class TopicShelf:
             await self.store.put_travelling(action.dictionary.hash, action.travelling)
         await self._put(in_use_key(self.topic), action.in_use.encode())
 
-    async def write_kept(self, kept: Kept) -> None:
+    async def write_kept(self, kept: StoredDictionaries) -> None:
         """Some are kept no more."""
         await self._put(kept_key(self.topic), kept.encode())
 

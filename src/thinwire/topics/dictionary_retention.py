@@ -20,21 +20,22 @@ from thinwire.brokers.protocol import Broker, Bucket
 from thinwire.dictionaries import Dictionary, Travelling
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import Conflict, PeerFault, RegistryError, Superseded
-from thinwire.topics.dictionary_documents import InUse, Kept, Said
-from thinwire.topics.dictionary_metadata import TopicShelf
+from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference, StoredDictionaries
+from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.names import DICTIONARIES, log_of
 
 MARGIN = 900.0
 """seconds by which the clocks of publishers and of the broker may differ, and a message may be on its way"""
 
 
-def dispensable(kept: Kept, in_use: InUse, oldest: float) -> list[str]:
+def find_unneeded(kept: StoredDictionaries, in_use: ActiveDictionaries, oldest: float) -> list[str]:
     """The hashes of those that nobody needs, where the log begins with a message stored at this time.
 
-    >>> from thinwire.topics.dictionary_documents import Said
+    >>> from thinwire.topics.dictionary_documents import DictionaryReference
     >>> a, b, c = (letter * 32 for letter in "abc")
-    >>> kept = Kept("rooms", (Said(a, 100), Said(b, 200, parent=a), Said(c, 300)))
-    >>> dispensable(kept, InUse("rooms"), oldest=1_050.0), dispensable(kept, InUse("rooms"), oldest=1_150.0)
+    >>> references = (DictionaryReference(a, 100), DictionaryReference(b, 200, parent=a), DictionaryReference(c, 300))
+    >>> kept, active = StoredDictionaries("rooms", references), ActiveDictionaries("rooms")
+    >>> find_unneeded(kept, active, oldest=1_050.0), find_unneeded(kept, active, oldest=1_150.0)
     ([], ['aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'])
     """
     needed = [said.hash for said in kept.dictionaries if said.expires + MARGIN >= oldest]
@@ -43,9 +44,16 @@ def dispensable(kept: Kept, in_use: InUse, oldest: float) -> list[str]:
     return [said.hash for said in kept.dictionaries if said.hash not in lines]
 
 
-async def tidy(broker: Broker, shelf: TopicShelf, bucket: Bucket, kept: Kept, in_use: InUse, now: float) -> Kept:
+async def tidy(
+    broker: Broker,
+    shelf: DictionaryMetadata,
+    bucket: Bucket,
+    kept: StoredDictionaries,
+    in_use: ActiveDictionaries,
+    now: float,
+) -> StoredDictionaries:
     """Delete what nobody needs from the store; what is kept now."""
-    gone = dispensable(kept, in_use, await _oldest(broker, shelf.topic, now))
+    gone = find_unneeded(kept, in_use, await _oldest(broker, shelf.topic, now))
     if gone:
         elsewhere = await _elsewhere(bucket, shelf.topic)
         for hash in gone:
@@ -76,7 +84,7 @@ async def _elsewhere(bucket: Bucket, topic: str) -> Collection[str]:
     for entry in await bucket.entries("kept.>"):
         if entry.value is not None and entry.key != f"kept.{topic}":
             with suppress(RegistryError):
-                found.update(said.hash for said in Kept.decode(entry.value).dictionaries)
+                found.update(said.hash for said in StoredDictionaries.decode(entry.value).dictionaries)
     return found
 
 
@@ -84,7 +92,7 @@ TRIES = 8
 """times that a document is read and written again, because others wrote it in between"""
 
 
-class Unattended:
+class PublisherDictionaryStore:
     """What is stored for one topic by its publishers themselves."""
 
     def __init__(self, broker: Broker, topic: str) -> None:
@@ -92,7 +100,9 @@ class Unattended:
         self._broker = broker
         self._bucket: Bucket | None = None
 
-    async def keep(self, said: Said, dictionary: Dictionary, travelling: Travelling | None = None) -> None:
+    async def keep(
+        self, said: DictionaryReference, dictionary: Dictionary, travelling: Travelling | None = None
+    ) -> None:
         """Write down until when it is used, and store it.
 
         travelling: in the form in which it travels, where that is made already
@@ -100,7 +110,7 @@ class Unattended:
         if not await self._write(said):  # told by itself: what it is a change of was tidied up
             said, travelling = replace(said, parent=""), None
             await self._write(said)
-        shelf = await self._shelf()
+        shelf = await self._read_metadata()
         await shelf.store.put_travelling(dictionary.hash, travelling or pack(dictionary))
 
     async def tidy(self, now: float, present: Dictionary | None = None) -> None:
@@ -108,31 +118,31 @@ class Unattended:
 
         present: the one in use here, which is stored again where it is not there: several may tidy up at once
         """
-        shelf = await self._shelf()
+        shelf = await self._read_metadata()
         kept = await shelf.kept()
         if present is not None and not await _has(shelf, present):
             await shelf.store.put(present)
         if kept.dictionaries:
             with suppress(Superseded):
-                await tidy(self._broker, shelf, await self._opened(), kept, InUse(self.topic), now)
+                await tidy(self._broker, shelf, await self._opened(), kept, ActiveDictionaries(self.topic), now)
 
-    async def _write(self, said: Said) -> bool:
+    async def _write(self, said: DictionaryReference) -> bool:
         """Is it written down? Not where it would be a change of one that is not kept any more."""
         for _ in range(TRIES):
-            shelf = await self._shelf()
+            shelf = await self._read_metadata()
             kept = await shelf.kept()
             if said.parent and said.parent not in {one.hash for one in kept.dictionaries}:
                 return False
             try:
-                await shelf.write_kept(kept.told(said))
+                await shelf.write_kept(kept.with_reference(said))
             except Superseded:
                 continue
             return True
         raise Conflict("too many write of its dictionaries at once", topic=self.topic, tries=TRIES)
 
-    async def _shelf(self) -> TopicShelf:
+    async def _read_metadata(self) -> DictionaryMetadata:
         """A new one each time: it insists on what it read itself."""
-        return TopicShelf(await self._opened(), self.topic)
+        return DictionaryMetadata(await self._opened(), self.topic)
 
     async def _opened(self) -> Bucket:
         if self._bucket is None:
@@ -140,7 +150,7 @@ class Unattended:
         return self._bucket
 
 
-async def _has(shelf: TopicShelf, dictionary: Dictionary) -> bool:
+async def _has(shelf: DictionaryMetadata, dictionary: Dictionary) -> bool:
     """Does the store hand it out?"""
     try:
         return await shelf.store.get(dictionary.hash) is not None

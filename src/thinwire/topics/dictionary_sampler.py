@@ -23,7 +23,14 @@ from thinwire.dictionaries import Dictionary, Travelling
 from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.dictionaries.policies import CostBased, Keep, Policy, Prolong, Proposal, Replace, Why
-from thinwire.topics.dictionary_documents import DECISIONS, MAX_SAID, Decision, InUse, Kept, Said
+from thinwire.topics.dictionary_documents import (
+    DECISIONS,
+    MAX_SAID,
+    ActiveDictionaries,
+    Decision,
+    DictionaryReference,
+    StoredDictionaries,
+)
 from thinwire.topics.dictionary_store import MAX_CHAIN
 
 _BRIEF = 1.0
@@ -59,8 +66,8 @@ class Action(NamedTuple):
     """
 
     decision: Decision
-    in_use: InUse
-    kept: Kept
+    in_use: ActiveDictionaries
+    kept: StoredDictionaries
     dictionary: Dictionary | None = None
     travelling: Travelling | None = None
 
@@ -77,8 +84,8 @@ class Sampler:
     def __init__(
         self,
         policy: Policy,
-        in_use: InUse,
-        kept: Kept,
+        in_use: ActiveDictionaries,
+        kept: StoredDictionaries,
         present: Dictionary | None = None,
         *,
         terms: Terms | None = None,
@@ -100,7 +107,7 @@ class Sampler:
             policy.resume(self.seen, present)
 
     @property
-    def pace(self) -> float:
+    def message_rate(self) -> float:
         """Messages a second; 0 where that is not known yet."""
         elapsed = self._last - self._first if self._first is not None else 0.0
         return (self.seen - self._begun) / elapsed if elapsed >= _BRIEF else 0.0
@@ -136,7 +143,7 @@ class Sampler:
         self._wanted = None
         self._note(action.decision)
 
-    def clear(self, kept: Kept) -> None:
+    def clear(self, kept: StoredDictionaries) -> None:
         """Some of those kept are no longer in the store."""
         self.kept = kept
 
@@ -144,7 +151,7 @@ class Sampler:
         self.decisions = [*self.decisions, decision][-DECISIONS:]
 
     @property
-    def _said(self) -> Said | None:
+    def _active_reference(self) -> DictionaryReference | None:
         """What is said of the dictionary in use."""
         return self.in_use.dictionaries[0] if self.present is not None and self.in_use.dictionaries else None
 
@@ -173,26 +180,26 @@ class Sampler:
 
     def _due(self, now: float) -> Action | None:
         """Prolong what is in use before it expires, and renew it afterwards, as long as messages come."""
-        said = self._said
+        said = self._active_reference
         if said is None or self.seen == self._told:
             return None
-        why: Why = {"seen": self.seen, "a second": self.pace}
+        why: Why = {"seen": self.seen, "a second": self.message_rate}
         if now >= said.expires:
             return self._dated("renew", said, now, why)
         return self._prolonged(now, why) if now >= said.expires - 2 * self.terms.latency else None
 
     def _prolonged(self, now: float, why: Why) -> Action | None:
-        said = self._said
+        said = self._active_reference
         if said is None or now >= said.expires - self.terms.latency or self._end(now) <= said.expires:
             return None
         return self._dated("prolong", said, now, why)
 
-    def _dated(self, kind: str, said: Said, now: float, why: Why) -> Action:
+    def _dated(self, kind: str, said: DictionaryReference, now: float, why: Why) -> Action:
         """The same dictionary with another expiry."""
         return self._action(kind, now, replace(said, expires=self._end(now)), why)
 
     def _replaced(self, proposal: Replace, now: float) -> Action | None:
-        made, before = proposal.dictionary, self._said
+        made, before = proposal.dictionary, self._active_reference
         if made is None:
             return self._action("withdraw", now, None, proposal.why) if before is not None else None
         if before is not None and made.hash.hex() == before.hash:
@@ -206,7 +213,9 @@ class Sampler:
         parent = travelling.parent.hex() if travelling is not None else stored.parent if stored is not None else ""
         # the one whose expiry lies farthest ahead is used, so a new one must outlive the one before
         expires = max(self._end(now), before.expires + 1 if before is not None else 0)
-        return self._action("replace", now, Said(made.hash.hex(), expires, parent), proposal.why, made, travelling)
+        return self._action(
+            "replace", now, DictionaryReference(made.hash.hex(), expires, parent), proposal.why, made, travelling
+        )
 
     @property
     def _parent(self) -> Dictionary | None:
@@ -219,7 +228,7 @@ class Sampler:
         self,
         kind: str,
         now: float,
-        said: Said | None,
+        said: DictionaryReference | None,
         why: Why,
         dictionary: Dictionary | None = None,
         travelling: Travelling | None = None,
@@ -233,15 +242,15 @@ class Sampler:
             seen=self.seen,
             offset=self.offset,
         )
-        return Action(decision, in_use, self.kept.told(said) if said else self.kept, dictionary, travelling)
+        return Action(decision, in_use, self.kept.with_reference(said) if said else self.kept, dictionary, travelling)
 
     def _end(self, now: float) -> int:
-        return self.terms.end(now, self._life, self.pace)
+        return self.terms.end(now, self._life, self.message_rate)
 
     def _is_stale(self, action: Action, now: float) -> bool:
         """Was it put off for so long that its times are no longer good?"""
         if action.decision.kind == "prolong":
-            said = self._said
+            said = self._active_reference
             return said is None or now >= said.expires - self.terms.latency
         return bool(action.decision.expires) and now >= action.decision.expires - 2 * self.terms.latency
 

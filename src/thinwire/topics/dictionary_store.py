@@ -200,10 +200,10 @@ class DictionaryStore:
             await self._bucket.delete(entry.key)
 
 
-class Known:
+class DictionaryCache:
     """The dictionaries a reader has seen; those it used last, up to so many bytes.
 
-    >>> known = Known(limit=10)
+    >>> known = DictionaryCache(limit=10)
     >>> first, second = (Dictionary(said, "zlib", 6, 64) for said in (b"one two", b"three"))
     >>> known.keep(first); known.keep(second)
     >>> known.find(first.hash) is None, known.find(second.hash) is second

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from thinwire.errors import ConfigError, ExpressionError, RegistryError
 from thinwire.filters.where import parse
-from thinwire.topics.names import check_topic, check_word
+from thinwire.topics.names import check_name_token, check_topic
 
 T = TypeVar("T")
 
@@ -44,11 +44,11 @@ def topic(value: Any) -> None:
         raise RegistryError(problem.detail, field="topic", given=value) from None
 
 
-def word(field: str, value: Any) -> None:
+def check_token(field: str, value: Any) -> None:
     """One word of a subject."""
     text(field, value)
     try:
-        check_word(value, field)
+        check_name_token(value, field)
     except ConfigError as problem:
         raise RegistryError(f"{field}: {problem.detail}", field=field, given=value) from None
 

@@ -8,7 +8,7 @@ A lease elects, it does not protect: a holder that was paused may go on for a mo
 grows with every change of hands and travels in every message, and that messages insist on the one before.
 
 >>> leases = Leases(term=2.5)
->>> leases.saw(Entry("lease.rooms", LeaseDocument("t1", epoch=4, beat=7).encode(), revision=12), now=100.0)
+>>> leases.saw(BucketEntry("lease.rooms", LeaseDocument("t1", epoch=4, beat=7).encode(), revision=12), now=100.0)
 >>> leases.is_free("rooms", now=102.0), leases.is_free("rooms", now=102.5), leases.epoch("rooms")
 (False, True, 4)
 """
@@ -20,7 +20,7 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from thinwire.brokers.protocol import NOTHING, Bucket, Entry
+from thinwire.brokers.protocol import NOTHING, Bucket, BucketEntry
 from thinwire.errors import Conflict, RegistryError, Superseded
 from thinwire.topics import document_validation as checks
 
@@ -57,7 +57,7 @@ class LeaseDocument:
 
     def __post_init__(self) -> None:
         if self.holder:
-            checks.word("holder", self.holder)
+            checks.check_token("holder", self.holder)
         checks.count("epoch", self.epoch, _MAX_EPOCH)
         checks.count("beat", self.beat)
 
@@ -91,7 +91,7 @@ class Leases:
         self._seen: dict[str, _Sighting] = {}
         self._epochs: dict[str, int] = {}
 
-    def saw(self, entry: Entry, now: float) -> None:
+    def saw(self, entry: BucketEntry, now: float) -> None:
         """A document was stored or deleted."""
         before = self._seen.get(entry.key)
         if before is not None and entry.revision <= before.revision:
@@ -122,7 +122,7 @@ class Leases:
         """Those that are there."""
         return {name for name, quiet in self._announced(now).items() if quiet < self.term}
 
-    def gone(self, now: float, terms: float = 10.0) -> set[str]:
+    def find_expired(self, now: float, terms: float = 10.0) -> set[str]:
         """Those that said they were there, and have not for so many terms."""
         return {name for name, quiet in self._announced(now).items() if quiet >= terms * self.term}
 
@@ -210,11 +210,11 @@ async def take(bucket: Bucket, leases: Leases, topic: str, name: str, now: float
         else:
             leases.saw(entry, now)
         return None
-    leases.saw(Entry(key, document.encode(), revision), now)
+    leases.saw(BucketEntry(key, document.encode(), revision), now)
     return Lease(bucket, topic, document, revision)
 
 
-def _read(entry: Entry) -> LeaseDocument | None:
+def _read(entry: BucketEntry) -> LeaseDocument | None:
     """A document nobody can read is nobody's lease; whoever takes it over replaces it."""
     if entry.value is None:
         return None

@@ -19,19 +19,19 @@ from contextlib import suppress
 from typing import Self
 
 from thinwire.brokers.protocol import Broker, Stored
-from thinwire.codec import Delivery, State, Subscriber
-from thinwire.codec.changed_events import Vouched
+from thinwire.codec import Delivery, State, StreamDecoder
+from thinwire.codec.changed_events import ChangedEvents
 from thinwire.codec.decoder_state import Find, knows_none
 from thinwire.errors import BrokerUnavailable, CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Schema
-from thinwire.topics.log_position import Position, Positions, unseal
+from thinwire.topics.log_position import ChannelPosition, Positions, unseal
 from thinwire.topics.names import ask_subject, call_subject, channel_ask_subject, is_key, publisher_in
 from thinwire.wire import FrameKind, Request, read
 
 Lookup = Callable[[bytes], Schema | None]
 
 
-class Inlet:
+class LogDecoder:
     """One link per publisher of a topic, made when its first message comes.
 
     dictionaries: looks a dictionary up by its hash
@@ -42,17 +42,17 @@ class Inlet:
     restless: publishers whose silent events are wanted for now, although only changes are
     counted: says of a link, before a message, which properties' changes count if any change of them does; () where
         that is not so, or where somebody wants to see what shows no change as well
-    vouched: see `Subscriber.vouched`, of the last message received
+    changed_events: see `StreamDecoder.changed_events`, of the last message received
     """
 
     def __init__(
         self, lookup: Lookup, *, dictionaries: Find = knows_none, only_changes: bool = False, whole: bool = True
     ) -> None:
-        self.links: dict[str, Subscriber] = {}
+        self.links: dict[str, StreamDecoder] = {}
         self.offset: int | None = None
         self.restless: set[str] = set()
-        self.counted: Callable[[Subscriber], Collection[str]] = _nothing
-        self.vouched: Vouched | None = None
+        self.counted: Callable[[StreamDecoder], Collection[str]] = _nothing
+        self.changed_events: ChangedEvents | None = None
         self._lookup = lookup
         self._dictionaries = dictionaries
         self._only_changes = only_changes
@@ -66,7 +66,7 @@ class Inlet:
             for link in self.links.values():
                 out += link.lose("gap")
         self.offset = stored.offset
-        self.vouched = None
+        self.changed_events = None
         try:
             found = self.pass_on(stored, now)
         except PeerFault:
@@ -81,33 +81,33 @@ class Inlet:
     def read(self, publisher: str, message: bytes, now: float) -> list[Delivery]:
         """What a link makes of a message."""
         link = self.link(publisher)
-        if self._only_changes and link.replica is not None:
-            link.passed_over = publisher in self.restless or not link.replica.expander.rules.hold
-            link.watch(() if link.passed_over else self.counted(link))
+        if self._only_changes and link.decoder_state is not None:
+            link.include_suppressed = publisher in self.restless or not link.decoder_state.expander.rules.hold
+            link.watch(() if link.include_suppressed else self.counted(link))
         found = link.receive(message, now=now)
-        self.vouched = link.vouched
+        self.changed_events = link.changed_events
         return found
 
-    def link(self, publisher: str) -> Subscriber:
+    def link(self, publisher: str) -> StreamDecoder:
         """The link of a publisher."""
         link = self.links.get(publisher)
         if link is None:
-            link = Subscriber(self._lookup, publisher=publisher, dictionaries=self._dictionaries)
+            link = StreamDecoder(self._lookup, publisher=publisher, dictionaries=self._dictionaries)
             self.links[publisher] = link
         return link
 
-    def lost(self) -> Iterator[tuple[str, Subscriber]]:
+    def lost(self) -> Iterator[tuple[str, StreamDecoder]]:
         """The links that do not know where they are."""
         return ((name, link) for name, link in self.links.items() if link.state is not State.READY)
 
-    def afresh(self) -> Self:
+    def copy_empty(self) -> Self:
         """The same without any memory."""
         return type(self)(
             self._lookup, dictionaries=self._dictionaries, only_changes=self._only_changes, whole=self._whole
         )
 
 
-def _nothing(link: Subscriber) -> Collection[str]:
+def _nothing(link: StreamDecoder) -> Collection[str]:
     return ()
 
 
@@ -118,13 +118,13 @@ class ChannelRequests:
         self._broker = broker
         self._subject = channel_ask_subject(topic, class_id)
 
-    async def call(self) -> None:
+    async def request_all(self) -> None:
         """Ask for where every publisher stands."""
         await self.ask_for("")
 
-    async def ask(self, inlet: Inlet, now: float) -> None:
+    async def ask(self, log_decoder: LogDecoder, now: float) -> None:
         """Ask for the publishers whose links are lost, not too often."""
-        for publisher, link in inlet.lost():
+        for publisher, link in log_decoder.lost():
             if link.poll(now):
                 await self.ask_for(publisher)
 
@@ -134,28 +134,28 @@ class ChannelRequests:
             await self._broker.send(self._subject, publisher.encode())
 
 
-class Requests:
+class KeyFrameRequests:
     """The requests of one reader of a topic's log."""
 
     def __init__(self, broker: Broker, topic: str) -> None:
         self._broker = broker
         self._topic = topic
 
-    async def call(self) -> None:
+    async def request_all(self) -> None:
         """Ask every publisher that is there to say where it stands."""
         frame = bytes((FrameKind.REQUEST, 0, 0)) + Request(0, 0).encode()
         with suppress(BrokerUnavailable):
             await self._broker.send(call_subject(self._topic), frame)
 
-    async def ask(self, inlet: Inlet, now: float) -> None:
+    async def ask(self, log_decoder: LogDecoder, now: float) -> None:
         """Ask the publishers whose links are lost, not too often."""
-        for publisher, link in inlet.lost():
+        for publisher, link in log_decoder.lost():
             for frame in link.poll(now):
                 with suppress(BrokerUnavailable):
                     await self._broker.send(ask_subject(self._topic, publisher), frame)
 
 
-class ChannelInlet(Inlet):
+class ChannelDecoder(LogDecoder):
     """One link per publisher that the channel tells of.
 
     positions: how far in the log of the topic each publisher is told; one whose link is lost stays where it was
@@ -175,11 +175,11 @@ class ChannelInlet(Inlet):
         super().__init__(lookup, dictionaries=dictionaries, only_changes=only_changes, whole=False)
         self.positions = positions or Positions()
         self.began = self.positions.since
-        self.told: Position | None = None
-        self.before: tuple[str, Position] | None = None
+        self.told: ChannelPosition | None = None
+        self.before: tuple[str, ChannelPosition] | None = None
         self._began = self.positions.by_publisher
         self._epochs: dict[str, int] = {}
-        self._reached: dict[str, Position] = {}
+        self._reached: dict[str, ChannelPosition] = {}
         self._successions: set[str] = set()
 
     def pass_on(self, stored: Stored, now: float) -> list[Delivery]:
@@ -203,7 +203,7 @@ class ChannelInlet(Inlet):
             self.positions.note(publisher, position)
         return deliveries
 
-    def stand_at(self, publisher: str, epoch: int, position: Position) -> None:
+    def stand_at(self, publisher: str, epoch: int, position: ChannelPosition) -> None:
         """The link of a publisher knows everything up to a message, of which this is the epoch and the position."""
         self._epochs[publisher], self._reached[publisher] = epoch, position
         self.positions.note(publisher, position)
@@ -214,13 +214,13 @@ class ChannelInlet(Inlet):
         The log had a gap there, or nobody was served for a while; whatever there is to know, the log knows it.
         """
         link = self.links.get(publisher_in(stored.subject))
-        if link is None or link.state is not State.READY or link.replica is None or not is_key(stored.subject):
+        if link is None or link.state is not State.READY or link.decoder_state is None or not is_key(stored.subject):
             return False
         with suppress(CorruptFrame):
             epoch, _, message = unseal(stored.payload)
             frame = read(message)
-            expected = link.replica.sequence & (0xFFFF if frame.wide else 0xFF)
-            same = epoch == self._epochs.get(link.publisher) and link.replica.same_life(frame)
+            expected = link.decoder_state.sequence & (0xFFFF if frame.wide else 0xFF)
+            same = epoch == self._epochs.get(link.publisher) and link.decoder_state.same_life(frame)
             return same and frame.sequence != expected
         return False
 
@@ -231,19 +231,19 @@ class ChannelInlet(Inlet):
         self._successions.discard(publisher)
         return True
 
-    def afresh(self) -> Self:
+    def copy_empty(self) -> Self:
         """The same without any memory but of where it began."""
         positions = Positions(self.positions.since, self._began)
-        habits = self._only_changes, self._dictionaries
-        return type(self)(self._lookup, only_changes=habits[0], dictionaries=habits[1], positions=positions)
+        settings = self._only_changes, self._dictionaries
+        return type(self)(self._lookup, only_changes=settings[0], dictionaries=settings[1], positions=positions)
 
 
 Learn = Callable[[bytes], Awaitable[bool]]
 """asks for what has this name; False where nobody knows it, a PeerFault where what comes is something else"""
 
 
-async def read_on(
-    link: Subscriber,
+async def resolve_and_retry(
+    link: StreamDecoder,
     fault: PeerFault,
     again: Callable[[], list[Delivery]],
     learn: Learn,

@@ -1,18 +1,18 @@
 """How far in the log of a topic everything has been told, publisher by publisher.
 
 >>> positions = Positions(since=100)
->>> positions.note("p1", Position(120, 2))
+>>> positions.note("p1", ChannelPosition(120, 2))
 >>> positions.of("p1"), positions.of("p2")
-(Position(offset=120, within=2), Position(offset=100, within=0))
+(ChannelPosition(offset=120, within=2), ChannelPosition(offset=100, within=0))
 >>> positions.complete_to(110)
 >>> positions.of("p1"), positions.of("p2")
-(Position(offset=120, within=2), Position(offset=110, within=0))
+(ChannelPosition(offset=120, within=2), ChannelPosition(offset=110, within=0))
 
 What a reader follows: the log of a topic, or among the channels of a topic the one of its class.
 
->>> Track("building.rooms").subjects("p1"), Track("building.rooms").log
+>>> LogSelection("building.rooms").subjects("p1"), LogSelection("building.rooms").log
 ('tw.log.building.rooms.p1.*', 'tw_log_building~rooms')
->>> channel = Track("building.rooms", "00ff00ff00ff00ff")
+>>> channel = LogSelection("building.rooms", "00ff00ff00ff00ff")
 >>> channel.keys("p1"), channel.part("p1")
 ('tw.chan.building.rooms.00ff00ff00ff00ff.p1.k', 'class/00ff00ff00ff00ff/p1')
 
@@ -23,8 +23,8 @@ What stands before the frames of a channel's message: who wrote it, and how far 
 The position (offset, within) says that all events of the publisher's messages up to `offset` are in this message or an
 earlier one, or were passed over in silence, and so are the first `within` events of its next message.
 
->>> unseal(seal(3, Position(120, 7), b"frames"))
-(3, Position(offset=120, within=7), b'frames')
+>>> unseal(seal(3, ChannelPosition(120, 7), b"frames"))
+(3, ChannelPosition(offset=120, within=7), b'frames')
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LOG_PART = "log/"
 """how the part of a checkpoint begins that holds the state of a publisher's link"""
 
 
-class Track(NamedTuple):
+class LogSelection(NamedTuple):
     """The messages under some subjects of a log, in which rounds of key frames begin under subjects of their own.
 
     class_id: whose channel; "" for the log that publishers write themselves
@@ -85,26 +85,26 @@ MAX_ENVELOPE = 3 * varint.MAX_BYTES
 """bytes before the frames, at most"""
 
 
-class Position(NamedTuple):
+class ChannelPosition(NamedTuple):
     """How far a channel has told what its publisher wrote to the log; one is further than another if it is larger."""
 
     offset: int
     within: int = 0
 
 
-def seal(epoch: int, position: Position, message: bytes) -> bytes:
+def seal(epoch: int, position: ChannelPosition, message: bytes) -> bytes:
     """A channel's message: the frames in their envelope."""
     return b"".join((varint.write(epoch), varint.write(position.offset), varint.write(position.within), message))
 
 
-def unseal(payload: bytes) -> tuple[int, Position, bytes]:
+def unseal(payload: bytes) -> tuple[int, ChannelPosition, bytes]:
     """The epoch of who wrote a channel's message, the position it tells up to, and the frames."""
     epoch, at = varint.read(payload, 0)
     offset, at = varint.read(payload, at)
     within, at = varint.read(payload, at)
     if at == len(payload):
         raise CorruptFrame("a channel's message without frames", length=at)
-    return epoch, Position(offset, within), payload[at:]
+    return epoch, ChannelPosition(offset, within), payload[at:]
 
 
 AT_ONCE = 64
@@ -119,15 +119,15 @@ class Positions:
     since: the offset for publishers of whom nothing has been said; one that has been told of may lie before it
     """
 
-    def __init__(self, since: int = 0, by_publisher: Mapping[str, Position] | None = None) -> None:
+    def __init__(self, since: int = 0, by_publisher: Mapping[str, ChannelPosition] | None = None) -> None:
         self.since = since
         self._of = dict(by_publisher or {})
 
-    def of(self, publisher: str) -> Position:
+    def of(self, publisher: str) -> ChannelPosition:
         """Up to where this publisher's events are told."""
-        return self._of.get(publisher) or Position(self.since, 0)
+        return self._of.get(publisher) or ChannelPosition(self.since, 0)
 
-    def note(self, publisher: str, position: Position) -> None:
+    def note(self, publisher: str, position: ChannelPosition) -> None:
         """They are told up to here; an earlier position than the last says nothing new."""
         known = self._of.get(publisher)
         if known is None or position > known:
@@ -138,7 +138,7 @@ class Positions:
         self.since = max(self.since, offset)
         self._of = {name: at for name, at in self._of.items() if at > (offset, 0)}
 
-    def instead(self, publisher: str, position: Position) -> Positions:
+    def instead(self, publisher: str, position: ChannelPosition) -> Positions:
         """The same, with another position for one publisher."""
         return Positions(self.since, {**self._of, publisher: position})
 
@@ -148,7 +148,7 @@ class Positions:
         return min(self.since, *(at.offset for at in self._of.values())) if self._of else self.since
 
     @property
-    def by_publisher(self) -> dict[str, Position]:
+    def by_publisher(self) -> dict[str, ChannelPosition]:
         """What has been said of single publishers."""
         return dict(self._of)
 

@@ -20,31 +20,37 @@ from thinwire.brokers.protocol import Broker, Stored
 from thinwire.codec import State
 from thinwire.codec.stream_snapshot import into_subscriber
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, PeerFault, UnknownSchema
-from thinwire.topics.checkpoint_store import Checkpoint, CheckpointStore, Part
-from thinwire.topics.log_decoder import ChannelInlet, Inlet, Learn, read_on
-from thinwire.topics.log_position import Position, Track, unseal
+from thinwire.topics.checkpoint_store import Checkpoint, CheckpointPart, CheckpointStore
+from thinwire.topics.log_decoder import ChannelDecoder, Learn, LogDecoder, resolve_and_retry
+from thinwire.topics.log_position import ChannelPosition, LogSelection, unseal
 from thinwire.topics.names import CHECKPOINTS, publisher_in
 
 _NONE: Mapping[str, int] = {}
 
 
-class Taken(NamedTuple):
+class RestoredState(NamedTuple):
     """What was taken up: the offset to read from, and up to where messages of single publishers are known already."""
 
     first: int
     known: Mapping[str, int] = _NONE
 
 
-class _Said(NamedTuple):
+class _MessageState(NamedTuple):
     """What a channel's message says of itself, after which a part of a checkpoint is the state."""
 
     epoch: int
-    position: Position
+    position: ChannelPosition
 
 
-async def take_up(
-    broker: Broker, track: Track, checkpoint: Checkpoint, inlet: Inlet, place: int, learn: Learn, publisher: str = "*"
-) -> Taken:
+async def restore_checkpoint(
+    broker: Broker,
+    track: LogSelection,
+    checkpoint: Checkpoint,
+    log_decoder: LogDecoder,
+    place: int,
+    learn: Learn,
+    publisher: str = "*",
+) -> RestoredState:
     """Let fresh links stand where a checkpoint was taken, before `place`; others are left alone.
 
     Raises CorruptCheckpoint, or UnknownSchema, and the links are of no use then.
@@ -53,39 +59,41 @@ async def take_up(
     told = {name.removeprefix(prefix): part for name, part in checkpoint.parts.items() if name.startswith(prefix)}
     parts = {name: part for name, part in told.items() if publisher in ("*", name)}
     store = CheckpointStore(await broker.bucket(CHECKPOINTS))
-    if isinstance(inlet, ChannelInlet):
-        return await _channel(broker, track, store, checkpoint, parts, inlet, place, learn)
+    if isinstance(log_decoder, ChannelDecoder):
+        return await _channel(broker, track, store, checkpoint, parts, log_decoder, place, learn)
     await _check_log(broker, track, checkpoint)
     for name in parts:
-        await _restore(store, track, checkpoint, inlet, name, learn)
-    inlet.offset = checkpoint.offset
-    return Taken(checkpoint.offset + 1)
+        await _restore(store, track, checkpoint, log_decoder, name, learn)
+    log_decoder.offset = checkpoint.offset
+    return RestoredState(checkpoint.offset + 1)
 
 
 async def _channel(
     broker: Broker,
-    track: Track,
+    track: LogSelection,
     store: CheckpointStore,
     checkpoint: Checkpoint,
-    parts: Mapping[str, Part],
-    inlet: ChannelInlet,
+    parts: Mapping[str, CheckpointPart],
+    log_decoder: ChannelDecoder,
     place: int,
     learn: Learn,
-) -> Taken:
+) -> RestoredState:
     known: dict[str, int] = {}
     for name, part in parts.items():
-        said = await _said(broker, track, checkpoint, name, part) if part.place < place else None
+        said = await _read_message_state(broker, track, checkpoint, name, part) if part.place < place else None
         if said is not None:
-            await _restore(store, track, checkpoint, inlet, name, learn)
-            inlet.stand_at(name, *said)
+            await _restore(store, track, checkpoint, log_decoder, name, learn)
+            log_decoder.stand_at(name, *said)
             known[name] = part.place
     end = max(known.values(), default=place - 1)
     # Channels are copied at places of their own: who went on between two of them is read from its own on.
     went_on = [at for name, at in known.items() if await _last(broker, track, name, end) > at]
-    return Taken(min(went_on, default=end) + 1, known)
+    return RestoredState(min(went_on, default=end) + 1, known)
 
 
-async def _said(broker: Broker, track: Track, checkpoint: Checkpoint, publisher: str, part: Part) -> _Said | None:
+async def _read_message_state(
+    broker: Broker, track: LogSelection, checkpoint: Checkpoint, publisher: str, part: CheckpointPart
+) -> _MessageState | None:
     """Of the message before a part's state; None where it is not kept, or its writer had been replaced by then."""
     subjects = track.subjects(publisher)
     stored = await broker.last(track.log, subjects, up_to=part.place)
@@ -97,15 +105,15 @@ async def _said(broker: Broker, track: Track, checkpoint: Checkpoint, publisher:
         newest = unseal(before.payload)[0] if before is not None else epoch
     except CorruptFrame:
         return None
-    return _Said(epoch, position) if newest <= epoch == checkpoint.epoch else None
+    return _MessageState(epoch, position) if newest <= epoch == checkpoint.epoch else None
 
 
-async def _last(broker: Broker, track: Track, publisher: str, up_to: int) -> int:
+async def _last(broker: Broker, track: LogSelection, publisher: str, up_to: int) -> int:
     stored = await broker.last(track.log, track.subjects(publisher), up_to=up_to)
     return stored.offset if stored is not None else 0
 
 
-async def _check_log(broker: Broker, track: Track, checkpoint: Checkpoint) -> None:
+async def _check_log(broker: Broker, track: LogSelection, checkpoint: Checkpoint) -> None:
     """Is the message before it one that was there when it was taken? A log may have been deleted and made again."""
     stored = await broker.last(track.log, track.subjects(), up_to=checkpoint.offset)
     if stored is not None and stored.time > checkpoint.time:
@@ -113,10 +121,15 @@ async def _check_log(broker: Broker, track: Track, checkpoint: Checkpoint) -> No
 
 
 async def _restore(
-    store: CheckpointStore, track: Track, checkpoint: Checkpoint, inlet: Inlet, publisher: str, learn: Learn
+    store: CheckpointStore,
+    track: LogSelection,
+    checkpoint: Checkpoint,
+    log_decoder: LogDecoder,
+    publisher: str,
+    learn: Learn,
 ) -> None:
     """One link as it was; its schema is asked for where it is not known."""
-    link, data = inlet.link(publisher), await store.part(checkpoint, track.part(publisher))
+    link, data = log_decoder.link(publisher), await store.part(checkpoint, track.part(publisher))
     try:
         await asyncio.to_thread(into_subscriber, link, data)
     except UnknownSchema as unknown:
@@ -128,7 +141,7 @@ NEAR = 64
 """messages that are read rather than looking for a checkpoint"""
 
 
-class Start(NamedTuple):
+class SeekStart(NamedTuple):
     """A place to begin at: the offset of the first message to read, and the state before it; None for key frames."""
 
     first: int
@@ -138,23 +151,23 @@ class Start(NamedTuple):
 class Starts:
     """The places from which a reader finds out what was told before `place`, the nearest first."""
 
-    def __init__(self, broker: Broker, track: Track, place: int) -> None:
+    def __init__(self, broker: Broker, track: LogSelection, place: int) -> None:
         self._broker = broker
         self._track = track
         self._place = self._before = place
-        self._kept: list[Start] | None = None
+        self._kept: list[SeekStart] | None = None
 
-    async def next(self, unknown: Collection[str]) -> Start | None:
+    async def next(self, unknown: Collection[str]) -> SeekStart | None:
         """The next one that tells of some of these publishers; None where there is none."""
         key = await last_keys(self._broker, self._track, unknown, self._before)
-        found = Start(key) if key < self._before else None
+        found = SeekStart(key) if key < self._before else None
         if found is None or self._before - key > NEAR:
             found = await self._checkpoint(unknown, key if found is not None else 0) or found
         if found is not None:
             self._before = found.first
         return found
 
-    async def _checkpoint(self, unknown: Collection[str], after: int) -> Start | None:
+    async def _checkpoint(self, unknown: Collection[str], after: int) -> SeekStart | None:
         """The nearest checkpoint that begins behind an offset."""
         if self._kept is None:
             store = CheckpointStore(await self._broker.bucket(CHECKPOINTS))
@@ -172,22 +185,22 @@ class Starts:
                 return start
         return None
 
-    def _of(self, checkpoint: Checkpoint) -> Start:
+    def _of(self, checkpoint: Checkpoint) -> SeekStart:
         """Where to read on after a checkpoint; a channel's parts are taken at places of their own, before our place."""
         if not self._track.class_id:
-            return Start(checkpoint.offset + 1, checkpoint)
+            return SeekStart(checkpoint.offset + 1, checkpoint)
         prefix = self._track.part("")
         places = [part.place for name, part in checkpoint.parts.items() if name.startswith(prefix)]
-        return Start(max((at for at in places if at < self._place), default=-1) + 1, checkpoint)
+        return SeekStart(max((at for at in places if at < self._place), default=-1) + 1, checkpoint)
 
 
-async def last_keys(broker: Broker, track: Track, publishers: Collection[str], place: int) -> int:
+async def last_keys(broker: Broker, track: LogSelection, publishers: Collection[str], place: int) -> int:
     """The offset from which each of the publishers begins a round before `place`; `place` where none does."""
     found = [await broker.last(track.log, track.keys(name), up_to=place - 1) for name in sorted(publishers)]
     return min((key.offset for key in found if key is not None), default=place)
 
 
-Inlets = TypeVar("Inlets", bound=Inlet)
+Inlets = TypeVar("Inlets", bound=LogDecoder)
 
 _log = logging.getLogger("thinwire.services")
 
@@ -201,31 +214,31 @@ ROUNDS = 8
 class Sought(NamedTuple, Generic[Inlets]):
     """Links that were brought to a place; `how` says from where, in words."""
 
-    inlet: Inlets
+    log_decoder: Inlets
     how: str
 
 
-async def rewind(
+async def seek_decoders(
     broker: Broker,
-    track: Track | str,
+    track: LogSelection | str,
     place: int,
-    inlet: Inlets,
+    log_decoder: Inlets,
     *,
     learn: Learn,
     publisher: str = "*",
     furthest: int | None = None,
 ) -> Inlets:
     """Links as `seek` brings them to a place."""
-    sought = await seek(broker, track, place, inlet, learn=learn, publisher=publisher, furthest=furthest)
+    sought = await seek(broker, track, place, log_decoder, learn=learn, publisher=publisher, furthest=furthest)
     _log.info("%s: a reader at %d begins %s", track, place, sought.how)
-    return sought.inlet
+    return sought.log_decoder
 
 
 async def seek(
     broker: Broker,
-    track: Track | str,
+    track: LogSelection | str,
     place: int,
-    inlet: Inlets,
+    log_decoder: Inlets,
     *,
     learn: Learn,
     publisher: str = "*",
@@ -237,44 +250,50 @@ async def seek(
     learn: finds the schema of a fingerprint, the dictionary of a hash; False where nobody knows it
     furthest: messages to read at most; where it would take more, the links know nothing
     """
-    track = Track(track) if isinstance(track, str) else track
+    track = LogSelection(track) if isinstance(track, str) else track
     names = {publisher} if publisher != "*" else set(await _speakers(broker, track, place))
     starts, unknown = Starts(broker, track, place), names
-    found = Sought(inlet, "with nothing")
+    found = Sought(log_decoder, "with nothing")
     for _ in range(ROUNDS):
         start = await starts.next(unknown) if unknown else None
         if start is None or (furthest is not None and place - start.first > furthest):
             break
-        fresh = inlet.afresh()
+        fresh = log_decoder.copy_empty()
         taken = await _begin(broker, track, start, fresh, place, learn, publisher)
         if taken is None:
             continue
         await _run_up(broker, track, taken, place, fresh, learn, publisher)
-        found = Sought(fresh, _in_words(start, place - taken.first))
+        found = Sought(fresh, _describe_start(start, place - taken.first))
         ready = {name for name, link in fresh.links.items() if link.state is State.READY}
         unknown = (names | fresh.links.keys()) - ready
     return found
 
 
 async def _begin(
-    broker: Broker, track: Track, start: Start, inlet: Inlet, place: int, learn: Learn, publisher: str
-) -> Taken | None:
+    broker: Broker,
+    track: LogSelection,
+    start: SeekStart,
+    log_decoder: LogDecoder,
+    place: int,
+    learn: Learn,
+    publisher: str,
+) -> RestoredState | None:
     """What there is to read from a start on; None where it is a checkpoint that is of no use."""
     if start.checkpoint is None:
-        return Taken(start.first)
+        return RestoredState(start.first)
     try:
-        return await take_up(broker, track, start.checkpoint, inlet, place, learn, publisher)
+        return await restore_checkpoint(broker, track, start.checkpoint, log_decoder, place, learn, publisher)
     except (CorruptCheckpoint, UnknownSchema) as problem:
         _log.warning("%s: the checkpoint at %d is left aside: %s", track.topic, start.checkpoint.offset, problem)
         return None
 
 
-def _in_words(start: Start, messages: int) -> str:
+def _describe_start(start: SeekStart, messages: int) -> str:
     what = f"the checkpoint at {start.checkpoint.offset}" if start.checkpoint is not None else "key frames"
     return f"from {what}, {messages} messages before"
 
 
-async def _speakers(broker: Broker, track: Track, place: int) -> list[str]:
+async def _speakers(broker: Broker, track: LogSelection, place: int) -> list[str]:
     """The publishers that said something from `place` on, or shortly before the end: others begin anew if ever."""
     names = [publisher_in(subject) for subject in await broker.subjects(track.log, track.keys())]
     newest = {name: await broker.last(track.log, track.subjects(name)) for name in names}
@@ -287,7 +306,13 @@ async def _speakers(broker: Broker, track: Track, place: int) -> list[str]:
 
 
 async def _run_up(
-    broker: Broker, track: Track, taken: Taken, place: int, inlet: Inlet, learn: Learn, publisher: str
+    broker: Broker,
+    track: LogSelection,
+    taken: RestoredState,
+    place: int,
+    log_decoder: LogDecoder,
+    learn: Learn,
+    publisher: str,
 ) -> None:
     """Feed the links everything that is left up to `place`, which is not fed itself."""
     last = min(place - 1, (await broker.span(track.log)).last)
@@ -304,27 +329,27 @@ async def _run_up(
                 return
             else:
                 if stored.offset > taken.known.get(publisher_in(stored.subject), 0):
-                    await _feed(inlet, stored, learn)
+                    await _feed(log_decoder, stored, learn)
                 offset = stored.offset
                 reader.done(offset)
     finally:
         await reader.close()
 
 
-async def _end(broker: Broker, track: Track, publisher: str, last: int) -> int:
+async def _end(broker: Broker, track: LogSelection, publisher: str, last: int) -> int:
     """The offset of the last message of these publishers at or before `last`, 0 for none."""
     found = await broker.last(track.log, track.subjects(publisher), up_to=last)
     return found.offset if found is not None else 0
 
 
-async def _feed(inlet: Inlet, stored: Stored, learn: Learn) -> None:
+async def _feed(log_decoder: LogDecoder, stored: Stored, learn: Learn) -> None:
     """One message; a link that cannot read it is lost, and says so when it next has something to say."""
 
     def complain(fault: PeerFault) -> None:
         _log.warning("%s: the message at %d cannot be read: %s", stored.subject, stored.offset, fault)
 
     try:
-        inlet.receive(stored, stored.time)
+        log_decoder.receive(stored, stored.time)
     except PeerFault as fault:
-        link = inlet.link(publisher_in(stored.subject))
-        await read_on(link, fault, lambda: inlet.pass_on(stored, stored.time), learn, complain)
+        link = log_decoder.link(publisher_in(stored.subject))
+        await resolve_and_retry(link, fault, lambda: log_decoder.pass_on(stored, stored.time), learn, complain)

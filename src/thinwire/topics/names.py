@@ -47,7 +47,7 @@ def check_topic(topic: str) -> str:
     return topic
 
 
-def check_word(name: str, what: str) -> str:
+def check_name_token(name: str, what: str) -> str:
     """The name, if it can be one word of a subject."""
     if not _WORD.fullmatch(name):
         raise ConfigError("use 1 to 64 letters, digits, _ and -", **{what: name})

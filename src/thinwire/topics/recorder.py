@@ -5,7 +5,7 @@ broker no longer has when it is asked for is a gap, and is named.
 
 How far the recording of a topic is.
 
->>> copied = Copied("rooms", since=5, last=0, end=9)
+>>> copied = RecordingResult("rooms", since=5, last=0, end=9)
 >>> copied.note(Stored(5, "rooms.p1.k", b"...", 0.0))
 >>> copied.note(Stored(9, "rooms.p1.d", b".", 0.0))
 (6, 8)
@@ -32,7 +32,7 @@ from thinwire.errors import BrokerUnavailable, ConfigError, Conflict, UnknownLog
 from thinwire.topics import topic_settings as keys
 from thinwire.topics.checkpoint_store import index_key, read_index
 from thinwire.topics.dictionary_store import MAX_CHAIN, parent_in
-from thinwire.topics.log_position import Track
+from thinwire.topics.log_position import LogSelection
 from thinwire.topics.log_seek import last_keys
 from thinwire.topics.names import (
     CHECKPOINTS,
@@ -49,7 +49,7 @@ from thinwire.wire import bindings_in
 
 
 @dataclass
-class Copied:
+class RecordingResult:
     """What was copied of a topic in this run.
 
     since: the offset it began with; last: the last one recorded, in this run or before, 0 for none
@@ -162,7 +162,7 @@ async def beginning(broker: Broker, topic: str, start: Start, span: Span) -> int
         place = await broker.offset_at(log_of(topic), start.timestamp())
     else:
         place = max(start, span.first) if isinstance(start, int) else span.last + 1
-    return await last_keys(broker, Track(topic), await _speakers(broker, topic, place), place)
+    return await last_keys(broker, LogSelection(topic), await _speakers(broker, topic, place), place)
 
 
 async def check_same(broker: Broker, topic: str, span: Span, recorded: Stored) -> None:
@@ -176,7 +176,7 @@ async def check_same(broker: Broker, topic: str, span: Span, recorded: Stored) -
 
 async def _speakers(broker: Broker, topic: str, place: int) -> set[str]:
     """The publishers that said something from `place` on, or that the registry knows to be there."""
-    track, registry = Track(topic), await broker.bucket(REGISTRY)
+    track, registry = LogSelection(topic), await broker.bucket(REGISTRY)
     living = {keys.parse(entry.key).name for entry in await registry.entries(f"{keys.PUBLISHER}.{topic}.*")}
     for name in map(publisher_in, await broker.subjects(track.log, track.keys())):
         newest = await broker.last(track.log, track.subjects(name))
@@ -212,7 +212,7 @@ class Recorder:
     ) -> None:
         self.topics = [check_topic(topic) for topic in dict.fromkeys(topics)]
         self.checkpoints = checkpoints
-        self.copied: dict[str, Copied] = {}
+        self.copied: dict[str, RecordingResult] = {}
         self._broker, self._out, self._tell = broker, out, tell
         self._bound: set[bytes] = set()
         """the dictionaries that messages name and that are not recorded yet"""
@@ -248,16 +248,16 @@ class Recorder:
         self._bound -= set(await put_dictionaries(self._broker, self._out, list(self._bound)))
         self._out.flush()
 
-    async def _place(self, topic: str, start: Start) -> Copied:
+    async def _place(self, topic: str, start: Start) -> RecordingResult:
         log, span = log_of(topic), await self._broker.span(log_of(topic))
         self._out.last(log)  # finishes what a recorder that was killed left open
         with open_recording(self._out.path) as recording:
             recorded = recording.last(log, ">")
         if recorded is None:
-            return Copied(topic, await beginning(self._broker, topic, start, span), 0, span.last)
+            return RecordingResult(topic, await beginning(self._broker, topic, start, span), 0, span.last)
         await check_same(self._broker, topic, span, recorded)
         self._tell(f"{topic}: goes on after offset {recorded.offset:,}")
-        return Copied(topic, recorded.offset + 1, recorded.offset, span.last)
+        return RecordingResult(topic, recorded.offset + 1, recorded.offset, span.last)
 
     async def _copy(self, topic: str, until_caught_up: bool) -> None:
         copied, log = self.copied[topic], log_of(topic)
@@ -275,7 +275,7 @@ class Recorder:
         finally:
             await reader.close()
 
-    def _take(self, copied: Copied, stored: Stored, reader: LogReader) -> None:
+    def _take(self, copied: RecordingResult, stored: Stored, reader: LogReader) -> None:
         self._out.append(log_of(copied.topic), stored)
         self._bound.update(binding.hash for binding in bindings_in(stored.payload))
         gap = copied.note(stored)

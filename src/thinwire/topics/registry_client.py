@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from thinwire.brokers.protocol import NOTHING, Broker, Bucket, Entry
+from thinwire.brokers.protocol import NOTHING, Broker, Bucket, BucketEntry
 from thinwire.codec import Demand, resolve
 from thinwire.codec.demand import check_names
 from thinwire.errors import Conflict, RegistryError, SchemaError, UnknownTopic
@@ -181,7 +181,7 @@ def _check_settings(schema: Schema, settings: Settings) -> None:
     resolve(factored(schema), demand_for(factored(schema), kept))
 
 
-def _topic(entry: Entry | None) -> TopicDocument | None:
+def _topic(entry: BucketEntry | None) -> TopicDocument | None:
     """The topic as it stands; None where there is none, or one that nobody can read and that is best replaced."""
     try:
         document = decode(entry.key, entry.value) if entry is not None and entry.value is not None else None
@@ -190,7 +190,7 @@ def _topic(entry: Entry | None) -> TopicDocument | None:
     return document if isinstance(document, TopicDocument) else None
 
 
-def _schema(entry: Entry) -> Schema:
+def _schema(entry: BucketEntry) -> Schema:
     document = decode(entry.key, entry.value or b"")
     assert isinstance(document, Schema)
     return document

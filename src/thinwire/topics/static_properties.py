@@ -24,7 +24,7 @@ from typing import Any
 from thinwire.codec.value_conversion import converter
 from thinwire.errors import RegistryError, SchemaError, TooLarge, UnknownFacts
 from thinwire.schema import Event, Property, Schema, flatten, nest
-from thinwire.topics.names import check_topic, check_word
+from thinwire.topics.names import check_name_token, check_topic
 
 FACTS_PROPERTY = "facts"
 MAX_KNOWN = 65_536
@@ -48,7 +48,7 @@ def factored(schema: Schema) -> Schema:
 
 def facts_key(topic: str, key: str) -> str:
     """Where the facts lie in their bucket."""
-    return f"{check_topic(topic)}.{check_word(key, 'key')}"
+    return f"{check_topic(topic)}.{check_name_token(key, 'key')}"
 
 
 def encode_facts(facts: Facts) -> bytes:
@@ -105,7 +105,7 @@ class Factoring:
         new = _remember(self._told, key, None)
         return nest(flat), key, facts if new else None
 
-    def untold(self, key: str) -> None:
+    def mark_unsent(self, key: str) -> None:
         """The facts could not be stored: they come out of `split` again."""
         self._told.pop(key, None)
 

@@ -12,15 +12,15 @@ from typing import Any
 
 from thinwire.brokers.protocol import Broker, Bucket, Retention
 from thinwire.codec.demand import tolerance_of
-from thinwire.codec.stream_config import LinkConfig
+from thinwire.codec.stream_config import StreamConfig
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary import HASH_BYTES
 from thinwire.errors import RegistryError, UnknownFacts, UnknownTopic
 from thinwire.schema import Event, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.dictionary_documents import InUse
-from thinwire.topics.dictionary_metadata import TopicShelf
-from thinwire.topics.dictionary_store import DictionaryStore, Known
+from thinwire.topics.dictionary_documents import ActiveDictionaries
+from thinwire.topics.dictionary_metadata import DictionaryMetadata
+from thinwire.topics.dictionary_store import DictionaryCache, DictionaryStore
 from thinwire.topics.names import DICTIONARIES, FACTS, check_topic, log_of, publisher_subjects
 from thinwire.topics.registry_client import (
     find_schema,
@@ -41,7 +41,7 @@ _ANY = "any"
 _log = logging.getLogger("thinwire.services")
 
 
-class Topic:
+class TopicMetadata:
     """A topic. `managed` says whether the registry has a document of it; without one a schema must be given.
 
     document: what the registry has of it; current: the fingerprint (hex) of its schema there, "" where there is none
@@ -65,12 +65,12 @@ class Topic:
         self._originals: dict[bytes, Schema] = {}
         self._classes: list[DemandClass] = []
         self._facts: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
-        self._dictionaries = Known()
+        self._dictionaries = DictionaryCache()
         self._store: DictionaryStore | None = None
         self._keep(schema)
 
     @classmethod
-    async def find(cls, broker: Broker, bucket: Bucket, name: str, schema: Schema | None = None) -> Topic:
+    async def find(cls, broker: Broker, bucket: Bucket, name: str, schema: Schema | None = None) -> TopicMetadata:
         """The topic as the registry has it, else as the caller declares it."""
         check_topic(name)
         if schema is not None and schema.name != name:
@@ -100,14 +100,14 @@ class Topic:
         """
         return await (self._learn_dictionary(name) if len(name) == HASH_BYTES else self._learn_schema(name))
 
-    async def tell_dictionary(self, dictionary: Dictionary) -> None:
+    async def store_dictionary(self, dictionary: Dictionary) -> None:
         """Store a dictionary, before anybody is told to use it."""
         await (await self._dictionary_store()).put(dictionary)
         self._dictionaries.keep(dictionary)
 
-    async def dictionaries_in_use(self) -> InUse | None:
+    async def dictionaries_in_use(self) -> ActiveDictionaries | None:
         """What publishers of the topic may pack with; None where nobody looks after its dictionaries."""
-        return await TopicShelf(await self._broker.bucket(DICTIONARIES), self.name).in_use()
+        return await DictionaryMetadata(await self._broker.bucket(DICTIONARIES), self.name).in_use()
 
     @property
     def dictionary_bytes(self) -> int:
@@ -179,7 +179,7 @@ class Topic:
         entry = await self._bucket.get(config_key(self.name)) if self.managed else None
         return await self._believed(entry.value) if entry is not None and entry.value is not None else None
 
-    def settled(self, own: LinkConfig) -> LinkConfig:
+    def settled(self, own: StreamConfig) -> StreamConfig:
         """What a publisher does that is earlier than the registry's first word: as the topic's settings say.
 
         own: what it would do else; it decides how far off values may be where the settings do not
@@ -189,7 +189,7 @@ class Topic:
         settings = self.document.settings
         kept = settings.retain and (settings.tolerance is not None or settings.default_tolerance is not None)
         demand = budget(self.schema, [], settings).demand(self.schema, settings) if kept else own.demand
-        return LinkConfig(own.version, demand_for(self.travelling, demand), **settings.link)
+        return StreamConfig(own.version, demand_for(self.travelling, demand), **settings.link)
 
     async def configurations(self) -> AsyncGenerator[ConfigDocument, None]:
         """What the registry wants publishers to do: now, and whenever it changes."""
@@ -210,7 +210,7 @@ class Topic:
         document = await topic_document(self._bucket, self.name)
         return replace(config, wanted=True) if document is not None and document.settings.retain else config
 
-    async def tell_facts(self, factoring: Factoring, event: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def store_facts(self, factoring: Factoring, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """The event with a reference in place of its static facts, which are stored before it travels."""
         on_wire, key, facts = factoring.split(event)
         if facts is not None:
@@ -218,7 +218,7 @@ class Topic:
                 bucket = await self._broker.bucket(FACTS)
                 await bucket.put(facts_key(self.name, key), encode_facts(facts))
             except BaseException:
-                factoring.untold(key)
+                factoring.mark_unsent(key)
                 raise
         return on_wire
 

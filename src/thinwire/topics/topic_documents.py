@@ -70,7 +70,7 @@ class SubscriptionDocument:
 
     def __post_init__(self) -> None:
         checks.topic(self.topic)
-        checks.word("identity", self.identity)
+        checks.check_token("identity", self.identity)
         object.__setattr__(self, "tolerance", checks.tolerances("tolerance", self.tolerance))
         checks.number("default_tolerance", self.default_tolerance)
         if not isinstance(self.exact, bool):
@@ -80,7 +80,7 @@ class SubscriptionDocument:
         if self.sources is not None:
             object.__setattr__(self, "sources", checks.mapping("sources", self.sources))
         if self.durable is not None:
-            checks.word("durable", self.durable)
+            checks.check_token("durable", self.durable)
         checks.text("emit", self.emit, "all", "changes")
         checks.number("since", self.since)
         checks.flag("log", self.log)
@@ -119,7 +119,7 @@ class PublisherDocument:
 
     def __post_init__(self) -> None:
         checks.topic(self.topic)
-        checks.word("name", self.name)
+        checks.check_token("name", self.name)
         checks.count("incarnation", self.incarnation)
         checks.number("since", self.since)
         if self.fingerprint:

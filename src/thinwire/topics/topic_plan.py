@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from thinwire.brokers.protocol import Bucket
-from thinwire.codec import Demand, LinkConfig, resolve
+from thinwire.codec import Demand, StreamConfig, resolve
 from thinwire.errors import PlanError, SchemaError, ThinwireError
 from thinwire.schema import Schema, from_turtle
 from thinwire.topics.names import check_topic
@@ -64,9 +64,9 @@ class TopicPlan:
         resolve(self.schema, self._demand)
 
     @property
-    def link_config(self) -> LinkConfig:
+    def link_config(self) -> StreamConfig:
         """What a publisher does where no registry decides."""
-        return LinkConfig(version=0, demand=self._demand, **self.settings.link)
+        return StreamConfig(version=0, demand=self._demand, **self.settings.link)
 
     @property
     def publishing(self) -> dict[str, Any]:

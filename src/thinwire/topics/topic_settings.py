@@ -24,11 +24,11 @@ from thinwire.codec.demand import Tolerance
 from thinwire.codec.event_admission import LatePolicy
 from thinwire.codec.predictors import by_name
 from thinwire.codec.reducer import MAX_SOURCES
-from thinwire.codec.stream_config import LinkConfig
+from thinwire.codec.stream_config import StreamConfig
 from thinwire.errors import ConfigError, RegistryError
 from thinwire.schema import Schema
 from thinwire.topics import document_validation as checks
-from thinwire.topics.names import check_topic, check_word
+from thinwire.topics.names import check_name_token, check_topic
 
 SCHEMA, TOPIC, CONFIG, SUBSCRIPTION, PUBLISHER = "schema", "topic", "config", "subscription", "publisher"
 _NAMED = frozenset({SCHEMA, SUBSCRIPTION, PUBLISHER})
@@ -57,17 +57,17 @@ def config_key(topic: str) -> str:
 def schema_key(topic: str, fingerprint: bytes | str) -> str:
     """Where one version of a topic's schema is."""
     text = fingerprint if isinstance(fingerprint, str) else fingerprint.hex()
-    return f"{SCHEMA}.{check_topic(topic)}.{check_word(text, 'fingerprint')}"
+    return f"{SCHEMA}.{check_topic(topic)}.{check_name_token(text, 'fingerprint')}"
 
 
 def subscription_key(topic: str, identity: str) -> str:
     """Where a subscription is."""
-    return f"{SUBSCRIPTION}.{check_topic(topic)}.{check_word(identity, 'identity')}"
+    return f"{SUBSCRIPTION}.{check_topic(topic)}.{check_name_token(identity, 'identity')}"
 
 
 def publisher_key(topic: str, name: str) -> str:
     """Where a publisher is."""
-    return f"{PUBLISHER}.{check_topic(topic)}.{check_word(name, 'name')}"
+    return f"{PUBLISHER}.{check_topic(topic)}.{check_name_token(name, 'name')}"
 
 
 def parse(key: str) -> Key:
@@ -76,14 +76,14 @@ def parse(key: str) -> Key:
     topic, _, name = rest.rpartition(".") if kind in _NAMED else (rest, "", "")
     try:
         if kind in KINDS:
-            return Key(kind, check_topic(topic), check_word(name, "name") if kind in _NAMED else "")
+            return Key(kind, check_topic(topic), check_name_token(name, "name") if kind in _NAMED else "")
     except ConfigError as problem:
         raise RegistryError(f"{key}: {problem.detail}", key=key) from None
     raise RegistryError(f"{key}: not a key of the registry", key=key, kinds=sorted(KINDS))
 
 
 _LINK = ("format", "key_frame_interval", "max_silence", "audit_every", "late_policy", "max_sources")
-"""what settings and configurations have in common with `LinkConfig`"""
+"""what settings and configurations have in common with `StreamConfig`"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Settings:
     retain: publish although nobody subscribes, for those who read the log later
     tolerance, default_tolerance: how well a retained log is kept, whoever subscribes; None: as well as the subscribers
         of the moment ask, exactly while there are none
-    mode, predictor, min_interval: as in `Demand`; everything else as in `LinkConfig`
+    mode, predictor, min_interval: as in `Demand`; everything else as in `StreamConfig`
     dictionaries: look for bytes that messages share, and have publishers pack with them where that pays
     """
 
@@ -128,7 +128,7 @@ class Settings:
 
     @property
     def link(self) -> dict[str, Any]:
-        """What these settings say of the link, as arguments of `LinkConfig` or `ConfigDocument`."""
+        """What these settings say of the link, as arguments of `StreamConfig` or `ConfigDocument`."""
         return {name: getattr(self, name) for name in _LINK}
 
 
@@ -160,9 +160,9 @@ class ConfigDocument:
         _check_link(self)
 
     @classmethod
-    def of(cls, topic: str, wanted: bool, link: LinkConfig) -> ConfigDocument:
+    def of(cls, topic: str, wanted: bool, link: StreamConfig) -> ConfigDocument:
         """The document that tells a link configuration."""
-        return cls(topic, wanted=wanted, **{f.name: getattr(link, f.name) for f in fields(LinkConfig)})
+        return cls(topic, wanted=wanted, **{f.name: getattr(link, f.name) for f in fields(StreamConfig)})
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> ConfigDocument:
@@ -178,10 +178,10 @@ class ConfigDocument:
     def key(self) -> str:
         return config_key(self.topic)
 
-    def link_config(self, schema: Schema | None = None) -> LinkConfig:
+    def link_config(self, schema: Schema | None = None) -> StreamConfig:
         """What a publisher does; with its schema, without what is said of properties that this schema has not."""
         demand = self.demand if schema is None else demand_for(schema, self.demand)
-        return LinkConfig(self.version, demand, **{name: getattr(self, name) for name in _LINK})
+        return StreamConfig(self.version, demand, **{name: getattr(self, name) for name in _LINK})
 
 
 def demand_for(schema: Schema, demand: Demand) -> Demand:
@@ -204,10 +204,10 @@ def demand_from(value: Any) -> Demand:
 
 
 def _check_link(settings: Settings | ConfigDocument) -> None:
-    """The limits of `LinkConfig`, field by field, so that a complaint can name the field."""
+    """The limits of `StreamConfig`, field by field, so that a complaint can name the field."""
     for name in _LINK:
         try:
-            LinkConfig(**{name: getattr(settings, name)})
+            StreamConfig(**{name: getattr(settings, name)})
         except (ConfigError, TypeError) as problem:
             detail = problem.detail if isinstance(problem, ConfigError) else f"{name} is of the wrong type"
             raise RegistryError(detail, field=name, given=getattr(settings, name)) from None

@@ -34,7 +34,7 @@ from thinwire.wire import exact_value as exact
 from thinwire.wire import varint
 from thinwire.wire.exact_value import MAX_EXACT
 from thinwire.wire.frame import inflate
-from thinwire.wire.partial_event import Lane, Partial
+from thinwire.wire.partial_event import EncodingKind, Partial
 from thinwire.wire.stream_state import ALIAS, FIRST, LAST_ALIAS, SKIP, SOURCES, LinkState, adapt
 from thinwire.wire.varint import read_blob, unzigzag, write_blob, zigzag
 
@@ -163,13 +163,13 @@ def encode(partial: Partial, link: LinkState) -> bytes:
         lane = lanes[index]
         if low & partial.exceptions:
             tail.append(exact.encode(code))
-        elif lane is Lane.TICK:
+        elif lane is EncodingKind.TICK:
             level = levels[FIRST + index]
             k = (level >> 5).bit_length()
             v = code + (1 << k)
             acc = acc << 2 * v.bit_length() - 1 - k | v
             levels[FIRST + index] = adapt(level, code)
-        elif lane is not Lane.FLAG:
+        elif lane is not EncodingKind.FLAG:
             acc = _put_other(acc, lane, code, index, link, tail)
     return _finish(acc, tail)
 
@@ -210,9 +210,9 @@ def _decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
         rest ^= low
         index = low.bit_length() - 1
         lane = lanes[index]
-        if low & exceptions or lane is Lane.FLAG or lane >= Lane.ARRAY:
+        if low & exceptions or lane is EncodingKind.FLAG or lane >= EncodingKind.ARRAY:
             codes.append(None)
-        elif lane is Lane.TICK:
+        elif lane is EncodingKind.TICK:
             level = levels[FIRST + index]
             k = (level >> 5).bit_length()
             width = left - bits.bit_length() + 1 + k
@@ -254,16 +254,16 @@ def _take(bits: int, left: int, levels: array[int], field: int) -> tuple[int, in
     return code, bits ^ v << left, left
 
 
-def _put_other(acc: int, lane: Lane, code: Any, index: int, link: LinkState, tail: list[bytes]) -> int:
-    if lane is Lane.FLOAT:
+def _put_other(acc: int, lane: EncodingKind, code: Any, index: int, link: LinkState, tail: list[bytes]) -> int:
+    if lane is EncodingKind.FLOAT:
         zeros: int = (code & -code).bit_length() - 1
         digits: int = code >> zeros
         width = digits.bit_length()
         return ((acc << _FLOAT_FIELD | zeros) << _FLOAT_FIELD | width - 1) << width | digits
-    if lane is Lane.GEO:
+    if lane is EncodingKind.GEO:
         acc = _put(acc, code[0], link.cells, FIRST + index)
         return _put(acc, code[1], link.cells, FIRST + index)
-    if lane is Lane.TEXT:
+    if lane is EncodingKind.TEXT:
         table = link.tables[index]
         assert table is not None
         place = table.place(code)
@@ -271,12 +271,12 @@ def _put_other(acc: int, lane: Lane, code: Any, index: int, link: LinkState, tai
             tail.append(write_text(code, deflate=not link.whole_texts))
             table.remember(code)
         return _put(acc, 0 if place is None else place + 1, link.cells, FIRST + index)
-    tail.append(write_array(code) if lane is Lane.ARRAY else write_blob(code))
+    tail.append(write_array(code) if lane is EncodingKind.ARRAY else write_blob(code))
     return acc
 
 
-def _take_other(bits: int, left: int, lane: Lane, index: int, link: LinkState) -> tuple[Any, int, int]:
-    if lane is Lane.FLOAT:
+def _take_other(bits: int, left: int, lane: EncodingKind, index: int, link: LinkState) -> tuple[Any, int, int]:
+    if lane is EncodingKind.FLOAT:
         left -= 2 * _FLOAT_FIELD
         zeros = bits >> left + _FLOAT_FIELD
         width = (bits >> left & 63) + 1
@@ -286,7 +286,7 @@ def _take_other(bits: int, left: int, lane: Lane, index: int, link: LinkState) -
             raise CorruptFrame("a float of more than 64 bits", zeros=zeros, width=width)
         return (bits >> left) << zeros, bits & (1 << left) - 1, left
     code, bits, left = _take(bits, left, link.cells, FIRST + index)
-    if lane is Lane.GEO:
+    if lane is EncodingKind.GEO:
         second, bits, left = _take(bits, left, link.cells, FIRST + index)
         return (code, second), bits, left
     table = link.tables[index]
@@ -303,7 +303,7 @@ def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any
         lane = link.lanes[index]
         if low & exceptions:
             codes[position], at = exact.decode(body, at)
-        elif lane is Lane.TEXT and codes[position] is None:
+        elif lane is EncodingKind.TEXT and codes[position] is None:
             text, at = read_text(body, at)
             table = link.tables[index]
             assert table is not None
@@ -311,9 +311,9 @@ def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any
                 raise CorruptFrame("a text told twice", text=text)
             table.remember(text)
             codes[position] = text
-        elif lane is Lane.ARRAY:
+        elif lane is EncodingKind.ARRAY:
             codes[position], at = read_array(body, at)
-        elif lane is Lane.OPAQUE:
+        elif lane is EncodingKind.OPAQUE:
             codes[position], at = read_blob(body, at, exact.MAX_EXACT)
         position += 1
     if at != len(body):

@@ -17,7 +17,7 @@ HASH_BYTES = 16
 """of a dictionary's name"""
 
 
-class Silence(NamedTuple):
+class SuppressedRun(NamedTuple):
     """Sources `first` to `first + sources - 1` had `skip` events each that nobody needed to be told about."""
 
     first: int
@@ -30,7 +30,7 @@ class Heartbeat(NamedTuple):
 
     sequence: int
     watermark: int
-    silences: tuple[Silence, ...]
+    silences: tuple[SuppressedRun, ...]
 
     def encode(self) -> bytes:
         parts = [varint.write(self.sequence), varint.write_signed(self.watermark)]
@@ -45,7 +45,7 @@ class Heartbeat(NamedTuple):
         """Read a heartbeat that may speak of `sources` sources."""
         sequence, at = varint.read(body, 0)
         watermark, at = varint.read_signed(body, at)
-        silences: list[Silence] = []
+        silences: list[SuppressedRun] = []
         source = told = 0
         while at < len(body):
             gap, at = varint.read(body, at)
@@ -53,7 +53,7 @@ class Heartbeat(NamedTuple):
             skip, at = varint.read(body, at)
             if not 0 < skip <= MAX_SKIP or not count or source + gap + count > sources:
                 raise CorruptFrame("silence about sources or events that cannot be", count=count, skip=skip)
-            silences.append(Silence(source + gap, count, skip))
+            silences.append(SuppressedRun(source + gap, count, skip))
             source += gap + count
             told += count * skip
             if told > MAX_TOLD:
@@ -61,7 +61,7 @@ class Heartbeat(NamedTuple):
         return cls(sequence, watermark, tuple(silences))
 
 
-class Change(NamedTuple):
+class PredictorChange(NamedTuple):
     """A slot of a source goes over to another predictor: its mode, its coefficients, the trend to start with."""
 
     slot: int
@@ -75,7 +75,7 @@ class Switch(NamedTuple):
 
     source: int
     skip: int
-    changes: tuple[Change, ...]
+    changes: tuple[PredictorChange, ...]
 
     def encode(self) -> bytes:
         parts = [varint.write(self.source), varint.write(self.skip)]
@@ -88,13 +88,13 @@ class Switch(NamedTuple):
     def decode(cls, body: bytes) -> Switch:
         source, at = varint.read(body, 0)
         skip, at = varint.read(body, at)
-        changes: list[Change] = []
+        changes: list[PredictorChange] = []
         while at < len(body):
             slot, at = varint.read(body, at)
             mode, at = varint.read(body, at)
             coefficients, at = varint.read(body, at)
             trend, at = varint.read_signed(body, at)
-            changes.append(Change(slot, mode, coefficients, trend))
+            changes.append(PredictorChange(slot, mode, coefficients, trend))
         return cls(source, skip, tuple(changes))
 
 

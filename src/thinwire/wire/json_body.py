@@ -19,7 +19,7 @@ from typing import Any
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Schema
-from thinwire.wire.partial_event import Given
+from thinwire.wire.partial_event import ExplicitValues
 
 MAX_DEPTH = 72
 """lists and objects in one another; an opaque value may have 64"""
@@ -36,12 +36,12 @@ class Spelling:
     >>> rooms.encode(3, 0, {0: 10.1})
     b'{"@":[3,0],"t":10.1}'
     >>> rooms.decode(b'{"@":[3,0],"t":10.1}', sources=4)
-    Given(source=3, skip=0, values={0: 10.1})
+    ExplicitValues(source=3, skip=0, values={0: 10.1})
     """
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._indexes = {_told_name(p.name): index for index, p in enumerate(schema.wire)}
+        self._indexes = {_encode_name(p.name): index for index, p in enumerate(schema.wire)}
         self._openings = [f",{encode_basestring(name)}:" for name in self._indexes]
 
     def encode(self, source: int, skip: int, values: Mapping[int, Any]) -> bytes:
@@ -53,7 +53,7 @@ class Spelling:
         parts.append("}")
         return "".join(parts).encode()
 
-    def decode(self, body: bytes, sources: int) -> Given:
+    def decode(self, body: bytes, sources: int) -> ExplicitValues:
         """The values of a body. Their kinds are checked where they are used."""
         try:
             document = _document(body)
@@ -73,7 +73,7 @@ class Spelling:
             raise CorruptFrame("values nested too deep", limit=MAX_DEPTH)
         indexes = self._indexes
         try:
-            return Given(source, skip, {indexes[name]: value for name, value in values.items()})
+            return ExplicitValues(source, skip, {indexes[name]: value for name, value in values.items()})
         except KeyError as unknown:
             raise CorruptFrame("a property the schema does not have", property=unknown.args[0]) from None
 
@@ -104,11 +104,11 @@ def _inside(thing: list[Any] | dict[str, Any]) -> Iterable[Any]:
     return thing.values() if isinstance(thing, dict) else thing
 
 
-def _told_name(name: str) -> str:
+def _encode_name(name: str) -> str:
     return _PLACE + name if name.startswith(_PLACE) else name
 
 
-def told(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value in JSON's own types."""
     if isinstance(value, bytes):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
@@ -144,7 +144,7 @@ _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def _write_any(value: Any) -> str:
-    return _write(told(value))
+    return _write(to_json_value(value))
 
 
 _SIMPLE = frozenset({int, float, str, bool, NoneType})

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from thinwire.schema import Kind, Schema
 
 
-class Lane(IntEnum):
+class EncodingKind(IntEnum):
     """How a property's value travels when it must."""
 
     FLAG = 0
@@ -34,27 +34,27 @@ class Lane(IntEnum):
 
 
 _LANES = {
-    Kind.BOOLEAN: Lane.FLAG,
-    Kind.INTEGER: Lane.TICK,
-    Kind.NUMBER: Lane.TICK,
-    Kind.TIMESTAMP: Lane.TICK,
-    Kind.FLOAT: Lane.FLOAT,
-    Kind.GEO: Lane.GEO,
-    Kind.ENUM: Lane.TEXT,
-    Kind.STRING: Lane.TEXT,
-    Kind.ARRAY: Lane.ARRAY,
-    Kind.OPAQUE: Lane.OPAQUE,
+    Kind.BOOLEAN: EncodingKind.FLAG,
+    Kind.INTEGER: EncodingKind.TICK,
+    Kind.NUMBER: EncodingKind.TICK,
+    Kind.TIMESTAMP: EncodingKind.TICK,
+    Kind.FLOAT: EncodingKind.FLOAT,
+    Kind.GEO: EncodingKind.GEO,
+    Kind.ENUM: EncodingKind.TEXT,
+    Kind.STRING: EncodingKind.TEXT,
+    Kind.ARRAY: EncodingKind.ARRAY,
+    Kind.OPAQUE: EncodingKind.OPAQUE,
 }
 
-SLOTS = {Lane.FLAG: 1, Lane.TICK: 1, Lane.FLOAT: 1, Lane.GEO: 2}
+SLOTS = {EncodingKind.FLAG: 1, EncodingKind.TICK: 1, EncodingKind.FLOAT: 1, EncodingKind.GEO: 2}
 
 
-def lane_of(kind: Kind) -> Lane:
+def lane_of(kind: Kind) -> EncodingKind:
     """The lane a kind takes."""
     return _LANES[kind]
 
 
-def lanes_of(schema: Schema) -> tuple[Lane, ...]:
+def lanes_of(schema: Schema) -> tuple[EncodingKind, ...]:
     """The lanes of a schema's wire properties, in order."""
     return tuple(_LANES[p.kind] for p in schema.wire)
 
@@ -78,7 +78,7 @@ class Partial(NamedTuple):
     codes: list[Any]
 
 
-class Given(NamedTuple):
+class ExplicitValues(NamedTuple):
     """A partial whose format spells values out: property index to value."""
 
     source: int

@@ -32,7 +32,7 @@ from collections.abc import Sequence
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Schema
-from thinwire.wire.partial_event import Lane, lanes_of
+from thinwire.wire.partial_event import EncodingKind, lanes_of
 
 CEILING = 1 << 40
 """a code above this counts as this: the mean stays far inside 64 bits"""
@@ -158,9 +158,10 @@ class LinkState:
         self.cells[INCARNATION] = incarnation & 3
         self.cells[WIDE] = wide
         self.tables = [
-            TextTable(p.members) if lane is Lane.TEXT else None for p, lane in zip(schema.wire, self.lanes, strict=True)
+            TextTable(p.members) if lane is EncodingKind.TEXT else None
+            for p, lane in zip(schema.wire, self.lanes, strict=True)
         ]
-        self.tail_mask = sum(1 << i for i, lane in enumerate(self.lanes) if lane >= Lane.TEXT)
+        self.tail_mask = sum(1 << i for i, lane in enumerate(self.lanes) if lane >= EncodingKind.TEXT)
 
     @property
     def sources(self) -> int:

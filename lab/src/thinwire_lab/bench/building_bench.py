@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thinwire.analysis import json_baseline as references
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.demo import building
 from thinwire.demo.building.building_stream import events as building_events
 from thinwire.demo.building.sensor_tags import schema
@@ -107,9 +107,9 @@ def _totals(events: Iterable[Mapping[str, Any]]) -> Counter[str]:
 _UNITS: dict[str, Unit] = {"bytes": "bytes", "ratio": "part", "share": "share"}
 
 LINKS = {
-    "building, exact, compact: frames to JSON": (LinkConfig(), 1 / 30),
-    "building, exact, json: frames to JSON": (LinkConfig(format="json"), 1 / 10),
-    "building, within 1.0, compact: frames to JSON": (LinkConfig(demand=Demand(default_tolerance=1.0)), 1 / 60),
+    "building, exact, compact: frames to JSON": (StreamConfig(), 1 / 30),
+    "building, exact, json: frames to JSON": (StreamConfig(format="json"), 1 / 10),
+    "building, within 1.0, compact: frames to JSON": (StreamConfig(demand=Demand(default_tolerance=1.0)), 1 / 60),
 }
 """row -> the link and its bar"""
 

@@ -19,9 +19,16 @@ from thinwire_lab.bench.live_bench import CLASSES, OURS, rate_row, ratio_row
 from thinwire_lab.live.delivery_audit import wrong
 from thinwire_lab.live.kill_test import LATEST_WITH_CLASSES, PUBLISHERS, THREE_CLASSES, TRANSLATORS, Victim, havoc
 from thinwire_lab.live.live_feed import SOURCES
-from thinwire_lab.live.many_sources import ROUNDS, TOLERANCES, Crowd, crowd
-from thinwire_lab.live.saturation_rate import QUICK, SHAPES, Knees, Plan, knees
-from thinwire_lab.live.translator_failover import RATE, STEADY_PUBLISHERS, SUBSCRIBERS, Recovery, recover, stand_still
+from thinwire_lab.live.many_sources import ROUNDS, TOLERANCES, ManySourcesResult, run_many_sources
+from thinwire_lab.live.saturation_rate import QUICK, SHAPES, Knees, SaturationPlan, knees
+from thinwire_lab.live.translator_failover import (
+    RATE,
+    STEADY_PUBLISHERS,
+    SUBSCRIBERS,
+    TranslatorRecovery,
+    recover,
+    stand_still,
+)
 
 SEED = 1
 VICTIMS: tuple[Victim, ...] = ("translator", "broker", "publisher", "subscriber", "registry")
@@ -67,7 +74,7 @@ MICROSECONDS = 60.0
 
 def knee(setting: Setting) -> Iterator[Row]:
     """Both in the same run, in turn."""
-    plan = QUICK if setting.quick else Plan()
+    plan = QUICK if setting.quick else SaturationPlan()
     found = asyncio.run(knees([OURS, CLASSES], plan, setting.progress))
     for kind in (OURS, CLASSES):
         yield rate_row(found[kind], plan, low=None, judged=not setting.quick)
@@ -95,7 +102,7 @@ MEGABYTES = 500.0
 
 def many(setting: Setting) -> Iterator[Row]:
     """One run gives both rows."""
-    found = asyncio.run(crowd(setting.size(1_000, 100), setting.size(100_000, 4_000), setting.progress))
+    found = asyncio.run(run_many_sources(setting.size(1_000, 100), setting.size(100_000, 4_000), setting.progress))
     classes = len(TOLERANCES)
     how = f"{found.subscriptions:,} subscriptions in {classes} classes, one of each connected;"
     how += f" {found.sources:,} sources of a timestamp and one measurement, {ROUNDS} events each;"
@@ -121,7 +128,7 @@ def many(setting: Setting) -> Iterator[Row]:
     )
 
 
-def _trouble(found: Crowd) -> str:
+def _trouble(found: ManySourcesResult) -> str:
     expected = found.sources * ROUNDS
     if found.events != expected:
         return f"the translator has read {found.events:,} events, not {expected:,}"
@@ -164,7 +171,7 @@ def recovery(interval: tuple[int, int], setting: Setting) -> Iterator[Row]:
     yield Row(name, "failures", found.faults, high=0, how=how, note=wrong(worst))
 
 
-async def _recover(frames: int, every: int, setting: Setting) -> Recovery:
+async def _recover(frames: int, every: int, setting: Setting) -> TranslatorRecovery:
     async with two_cores():
         return await recover(frames, SEED, setting.progress, checkpoint_messages=every)
 

@@ -53,7 +53,7 @@ from thinwire.dictionaries.dictionary_transfer import cost
 from thinwire.errors import ThinwireError
 from thinwire.wire.frame import inflate
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.streams.named_streams import Stream, generated, streams
+from thinwire_lab.streams.named_streams import NamedStream, generated, streams
 
 STORED = b"\x00"
 _FIRST = 0x1F
@@ -177,7 +177,7 @@ def _cuts(folder: Path | None, training: int, judging: int, most: int | None) ->
     return tuple(_cut(stream, training, judging) for stream in every)
 
 
-def _cut(stream: Stream, training: int, judging: int) -> Cut:
+def _cut(stream: NamedStream, training: int, judging: int) -> Cut:
     """The first messages train and the next judge; of a short stream half and half, of one that says nothing none."""
     real = stream.path is not None
     try:

@@ -23,7 +23,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Pace:
+class CodecTimes:
     """Seconds for one stream, ours and the reference's."""
 
     name: str
@@ -60,7 +60,7 @@ def training_time(setting: Setting) -> Iterator[Row]:
     yield Row("train 16 kB: time for a megabyte of messages", "ms/MB", 1e9 * spent / size, high=TRAIN, how=how)
 
 
-def _paces(cut: Cut) -> tuple[Pace, Pace] | None:
+def _paces(cut: Cut) -> tuple[CodecTimes, CodecTimes] | None:
     chosen = choose(cut.training, sizes=(SMALL, cut.size), budget=PACK)
     if chosen is None:
         return None
@@ -68,7 +68,7 @@ def _paces(cut: Cut) -> tuple[Pace, Pace] | None:
     packed, deflated = [codec.pack(m) for m in cut.judging], [deflate(m) for m in cut.judging]
     pack = race(cut.judging, codec.pack, cut.judging, deflate)
     unpack = race(packed, lambda one: codec.unpack(one, _LIMIT), deflated, _inflate)
-    return Pace(cut.name, *pack), Pace(cut.name, *unpack)
+    return CodecTimes(cut.name, *pack), CodecTimes(cut.name, *unpack)
 
 
 def race(
@@ -90,7 +90,7 @@ def _inflate(packed: bytes) -> bytes:
     return zlib.decompress(packed, wbits=RAW_DEFLATE)
 
 
-def _row(name: str, paces: Sequence[Pace], bar: float) -> Row:
+def _row(name: str, paces: Sequence[CodecTimes], bar: float) -> Row:
     value = sum(one.ours for one in paces) / sum(one.theirs for one in paces)
     worst = sorted(paces, key=lambda one: -one.ratio)[:_NAMED]
     how = f"{len(paces)} streams together, {ROUNDS} rounds, the best of each; slowest: "

@@ -18,7 +18,7 @@ import numpy as np
 
 from thinwire_lab.bench.benchmark import Bar, Row, Setting, unmeasured
 from thinwire_lab.live.tolerance_groups import Walked, walked
-from thinwire_lab.overlay_sim.dissemination import Costs, simulate
+from thinwire_lab.overlay_sim.dissemination import SchemeCosts, simulate
 from thinwire_lab.overlay_sim.filters.conjunction_costs import (
     CARRIED,
     CHAINING,
@@ -139,7 +139,7 @@ def overlay_rows(setting: Setting) -> list[Row]:
     return [row for bar in OVERLAY_REQUIREMENTS for row in bar.measure(setting)]
 
 
-def bar_costs(streams: Mapping[str, Ticks], sigma: float | None = SIGMA) -> dict[str, list[Costs]]:
+def bar_costs(streams: Mapping[str, Ticks], sigma: float | None = SIGMA) -> dict[str, list[SchemeCosts]]:
     """Every stream on a ring of its own: the costs of each scheme, stream by stream."""
     ticks = {name: values if sigma is None else scaled(values, sigma) for name, values in streams.items()}
     runs = [simulate(NODES, {name: of}, SUBSCRIBERS, COMPARED, seed) for seed, (name, of) in enumerate(ticks.items())]

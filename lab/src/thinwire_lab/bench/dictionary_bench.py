@@ -33,12 +33,12 @@ from thinwire_lab.live.delivery_audit import wrong
 from thinwire_lab.live.dictionary_switch import Switched, switched
 from thinwire_lab.live.kill_test import LATEST_WITH_CLASSES, PUBLISHERS, SUBSCRIBERS, Victim, havoc
 from thinwire_lab.live.linger_batches import FEW, MESSAGES, QUICK_BATCHES, RATE, balance, courses
-from thinwire_lab.live.saturation_rate import QUICK, SHAPES, Plan, knees
+from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, knees
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, Load, codecs, weighed
-from thinwire_lab.reproduce.dictionaries.link_simulation import NAMED, Cell, Outcome, simulate, times_faster
+from thinwire_lab.reproduce.dictionaries.link_simulation import NAMED, Cell, LinkOutcome, simulate, times_faster
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, messages_of, run_cell
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
-from thinwire_lab.streams.named_streams import Stream
+from thinwire_lab.streams.named_streams import NamedStream
 
 PAIRS = {"compact frames": ("dictionaries", OURS), "frames of JSON": ("spelled out, dictionaries", "spelled out")}
 """what is searched with dictionaries and without"""
@@ -58,7 +58,7 @@ FAULTS = "events missing, repeated, out of order or beyond their bound"
 
 def knee(with_them: str, without: str, setting: Setting) -> Iterator[Row]:
     """With and without in the same run, in turn."""
-    plan = QUICK if setting.quick else Plan()
+    plan = QUICK if setting.quick else SaturationPlan()
     found = asyncio.run(knees([without, with_them], plan, setting.progress))
     for kind in (without, with_them):
         yield rate_row(found[kind], plan, low=None, judged=not setting.quick)
@@ -67,7 +67,7 @@ def knee(with_them: str, without: str, setting: Setting) -> Iterator[Row]:
 
 def switching(setting: Setting) -> Iterator[Row]:
     """At most of the knee, which is searched first."""
-    plan = QUICK if setting.quick else Plan(long=20.0, runs=1, precision=1.15)
+    plan = QUICK if setting.quick else SaturationPlan(long=20.0, runs=1, precision=1.15)
     seconds, every = (6.0, 2.0) if setting.quick else (60.0, EVERY)
     for place, kind in enumerate(KINDS):
         found = asyncio.run(knees([kind], plan, lambda share: None))[kind]
@@ -150,8 +150,8 @@ class Pair:
     method: str
     cell: Cell
     load: Load
-    live: Outcome
-    virtual: Outcome
+    live: LinkOutcome
+    virtual: LinkOutcome
     store: float
     late: float
 
@@ -182,7 +182,7 @@ async def _pairs(setting: Setting) -> list[Pair]:
 
 
 async def _measured(setting: Setting, port: int) -> AsyncIterator[Pair]:
-    messages = list(Stream(STREAM).messages(TRAINING + MEASURED))
+    messages = list(NamedStream(STREAM).messages(TRAINING + MEASURED))
     packers, measured = codecs(messages[:TRAINING]), messages[TRAINING:]
     for name, cell in NAMED.items():
         shorter = replace(cell, messages=setting.size(cell.messages, cell.messages // 2))

@@ -101,7 +101,7 @@ def embedding(setting: Setting) -> Iterator[Row]:
         who, theirs = _timed(lambda: usual_mds(completed(latencies), DIMENSIONS), times["theirs"])
         setting.progress((number + 1) / setting.size(ROUNDS, 1))
     found = {"ours": accuracy(ours, latencies), who: accuracy(theirs, latencies)}
-    told = "; ".join(f"{whose} {_told(own)}" for whose, own in found.items())
+    told = "; ".join(f"{whose} {_describe_accuracy(own)}" for whose, own in found.items())
     how = f"{name}, {len(latencies)} nodes, {DIMENSIONS} dimensions; {told}"
     error = found["ours"].median / found[who].median
     yield Row("embedding: median relative error to metric scaling's", "times", error, high=1.0, how=how)
@@ -111,7 +111,12 @@ def embedding(setting: Setting) -> Iterator[Row]:
     how = f"{spent['ours']:.2f} s to {spent['theirs']:.2f} s of {who}, median of {len(times['ours'])} rounds, CPU time"
     yield Row("embedding: CPU time to metric scaling's", "part", spent["ours"] / spent["theirs"], high=1 / 5, how=how)
     alone = accuracy(vivaldi(latencies, DIMENSIONS), latencies)
-    yield Row("embedding, decentralised (Vivaldi): median relative error", "share", alone.median, how=_told(alone))
+    yield Row(
+        "embedding, decentralised (Vivaldi): median relative error",
+        "share",
+        alone.median,
+        how=_describe_accuracy(alone),
+    )
 
 
 def network(setting: Setting) -> tuple[str, RandomRowsFloats]:
@@ -133,7 +138,7 @@ def _timed(action: Callable[[], T], times: list[float]) -> T:
     return found
 
 
-def _told(found: Accuracy) -> str:
+def _describe_accuracy(found: Accuracy) -> str:
     return f"median {100 * found.median:.1f} %, p90 {100 * found.p90:.1f} %, stress {found.stress:.3f}"
 
 

@@ -14,9 +14,9 @@ from functools import partial
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.live.delivery_audit import wrong
 from thinwire_lab.live.kill_test import LATEST, PUBLISHERS, SUBSCRIBERS, Victim, havoc
-from thinwire_lab.live.load_chain import Outcome
-from thinwire_lab.live.saturation_rate import LINGER, QUICK, Knees, Plan, knees
-from thinwire_lab.live.wire_bytes import PLANTS, TOLERANCE, Weight, Wire, weigh
+from thinwire_lab.live.load_chain import LoadOutcome
+from thinwire_lab.live.saturation_rate import LINGER, QUICK, Knees, SaturationPlan, knees
+from thinwire_lab.live.wire_bytes import PLANTS, TOLERANCE, Wire, WireBytes, weigh
 
 SEED = 1
 VICTIMS: tuple[Victim, ...] = ("broker", "publisher", "subscriber", "registry")
@@ -55,7 +55,7 @@ BUSY = 0.3
 
 def knee(setting: Setting) -> Iterator[Row]:
     """All of them in the same run, in turn."""
-    plan = QUICK if setting.quick else Plan()
+    plan = QUICK if setting.quick else SaturationPlan()
     found = asyncio.run(knees([OURS, PER_EVENT, BATCHED, WHOLE], plan, setting.progress, beside=[WHOLE]))
     for kind in (OURS, WHOLE, PER_EVENT, BATCHED):
         yield rate_row(found[kind], plan, low=12_000.0 if kind == OURS else None, judged=not setting.quick)
@@ -64,7 +64,7 @@ def knee(setting: Setting) -> Iterator[Row]:
     yield ratio_row(found[WHOLE], found[BATCHED], None)
 
 
-def rate_row(found: Knees, plan: Plan, low: float | None, judged: bool) -> Row:
+def rate_row(found: Knees, plan: SaturationPlan, low: float | None, judged: bool) -> Row:
     """The knee of one stack.
 
     judged: whether frames an event are looked at; introductions weigh too much in a quick run
@@ -73,7 +73,7 @@ def rate_row(found: Knees, plan: Plan, low: float | None, judged: bool) -> Row:
     how += f", linger {1000 * LINGER:g} ms" if found.kind != PER_EVENT else ""
     how += f"; runs: {', '.join(f'{rate:,.0f}' for rate in found.rates)}"
     if found.rounds:
-        how += _in_words(found.rounds[-1])
+        how += _describe_outcome(found.rounds[-1])
     if found.failed is not None:
         how += f"; at {found.failed.rate:,.0f}: {found.failed.trouble}"
     share = found.rounds[-1].sent_share if found.rounds else 0.5
@@ -85,7 +85,7 @@ def rate_row(found: Knees, plan: Plan, low: float | None, judged: bool) -> Row:
     return Row(name, "events/s", found.knee, low=low, how=how, note=", ".join(notes), sound=not strange)
 
 
-def _in_words(round_: Outcome) -> str:
+def _describe_outcome(round_: LoadOutcome) -> str:
     cores = ", ".join(f"{role} {used:.2f}" for role, used in round_.cpu.items())
     text = (
         f"; p99 {round_.p99:.0f} ms, p50 {round_.p50:.0f} ms, {round_.sent_share:.2f} frames an event; cores: {cores}"
@@ -121,7 +121,7 @@ def link_bytes(setting: Setting) -> Iterator[Row]:
     ours = [Wire("thinwire", linger, rate) for rate in rates for linger in BARS_BY_LINGER]
     batched = [Wire("json-batched", linger, RATE) for linger in BARS_BY_LINGER]
     every = [*plain.values(), *ours, *batched]
-    weights: dict[Wire, Weight] = {}
+    weights: dict[Wire, WireBytes] = {}
     for place, rate in enumerate(rates):
         weights |= asyncio.run(weigh([wire for wire in every if wire.rate == rate], seconds))
         setting.progress((place + 1) / len(rates))
@@ -129,7 +129,7 @@ def link_bytes(setting: Setting) -> Iterator[Row]:
         yield _row(weights[wire], weights[plain[wire.rate]], seconds)
 
 
-def _row(weight: Weight, plain: Weight, seconds: float) -> Row:
+def _row(weight: WireBytes, plain: WireBytes, seconds: float) -> Row:
     wire = weight.wire
     what = "thinwire" if wire.kind == "thinwire" else "JSON in batches"
     name = f"link bytes, {what}, linger {1000 * wire.linger:g} ms, {wire.rate:g} events/s a publisher: to JSON"
@@ -144,7 +144,7 @@ def _row(weight: Weight, plain: Weight, seconds: float) -> Row:
     return Row(name, "part", weight.per_event / plain.per_event, high=bar, how=how, note=note, sound=not note)
 
 
-def _trouble(*weights: Weight) -> str:
+def _trouble(*weights: WireBytes) -> str:
     if not all(weight.complete for weight in weights):
         return "not every event arrived"
     behind = max(weight.behind for weight in weights)

@@ -23,7 +23,7 @@ from thinwire.filters.where import PredicateIndex, parse
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.random_rows import Floats
-from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 
 EVENTS_PER_SECOND = 50_000.0
 BATCH = 1_000
@@ -66,7 +66,9 @@ class Drawn(NamedTuple):
 
 def drawn(subscriptions: int, events: int, *, noise: float = 0.0, seed: int = 7) -> Drawn:
     """A workload from the built-in summary."""
-    plan = Plan(builtin(), Recipe(subscriptions=subscriptions, events=events, brokers=1, seed=seed, noise=noise))
+    plan = WorkloadPlan(
+        builtin(), Recipe(subscriptions=subscriptions, events=events, brokers=1, seed=seed, noise=noise)
+    )
     axes = [axis.name for axis in plan.axes]
     table, points = plan.subscriptions(np.arange(subscriptions)), plan.events(np.arange(events))
     low, high = ([table.column(f"{axis}_{end}").to_numpy() for axis in axes] for end in ("low", "high"))

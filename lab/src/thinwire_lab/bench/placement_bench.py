@@ -27,7 +27,7 @@ from thinwire_lab.live.edge.edge_failover import (
     SHORTER,
     TOPICS,
     WINDOW,
-    Recovery,
+    EdgeRecovery,
     killed,
     tripled,
 )
@@ -183,7 +183,7 @@ STAGE = (
     f"{HOSTS} hosts of {CORES} cores as processes, promise p90 {PROMISE:g} s, judged over {WINDOW:g} s"
 )
 
-Scene = Callable[..., Coroutine[Any, Any, Recovery]]
+Scene = Callable[..., Coroutine[Any, Any, EdgeRecovery]]
 
 
 def rate(setting: Setting) -> Iterator[Row]:
@@ -211,7 +211,7 @@ def kill(setting: Setting) -> Iterator[Row]:
         yield Row(f"{what}: messages lost or with two results", "messages", _wrong(found), high=0, how=how)
 
 
-def _calm(scene: Scene, setting: Setting) -> Iterator[tuple[int, Recovery, str]]:
+def _calm(scene: Scene, setting: Setting) -> Iterator[tuple[int, EdgeRecovery, str]]:
     """For every seed a run that was not disturbed; the last one, and that it was, where there is none."""
     before, after = setting.size(20, 8), setting.size(60, 30)
     for seed in SEEDS[: setting.size(len(SEEDS), 1)]:
@@ -224,7 +224,7 @@ def _calm(scene: Scene, setting: Setting) -> Iterator[tuple[int, Recovery, str]]
         yield seed, found, note
 
 
-def _sound(found: Recovery) -> bool:
+def _sound(found: EdgeRecovery) -> bool:
     return found.restored is not None
 
 
@@ -232,7 +232,7 @@ def _after(seconds: float | None) -> str:
     return "never" if seconds is None else f"{seconds:g} s"
 
 
-def _wrong(found: Recovery) -> int:
+def _wrong(found: EdgeRecovery) -> int:
     return found.lost + found.repeated
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from thinwire.analysis import json_baseline as references
-from thinwire.codec import Counts, Demand, LinkConfig
+from thinwire.codec import Counts, Demand, StreamConfig
 from thinwire.errors import MissingData
 from thinwire_lab.bench.benchmark import Bar, Row, Setting, unmeasured
 from thinwire_lab.streams import datasets
@@ -25,7 +25,7 @@ SHARE = 0.005
 """the tolerance of the gate, as a share of each property's range"""
 
 
-OFTEN = LinkConfig(key_frame_interval=600.0, max_silence=10.0)
+OFTEN = StreamConfig(key_frame_interval=600.0, max_silence=10.0)
 """the pace that was first the default; shown beside, because the gate depends on it"""
 
 
@@ -64,7 +64,7 @@ class Tape:
             self.breach = self.breach or f"promise broken: {link.checker.first_breach or 'events are missing'}"
 
 
-def play(recording: Recording, config: LinkConfig) -> Tape:
+def play(recording: Recording, config: StreamConfig) -> Tape:
     """Publish a recording on one link a run, and check what arrives."""
     tape = Tape()
     for run in recording.runs:
@@ -95,7 +95,7 @@ def rows(name: str, limits: Sequence[Limit], read: Callable[[], Recording]) -> I
         yield from unmeasured(templates)
         return
     sizes = baselines(chain(*recording.runs))
-    for pace, bars in ((LinkConfig(), templates), (OFTEN, [_beside(row) for row in templates])):
+    for pace, bars in ((StreamConfig(), templates), (OFTEN, [_beside(row) for row in templates])):
         tapes = {share: _played(recording, share, pace) for share in {limit.share for limit in limits}}
         for limit, row in zip(limits, bars, strict=True):
             tape, size = tapes[limit.share], sizes[limit.baseline]
@@ -103,7 +103,7 @@ def rows(name: str, limits: Sequence[Limit], read: Callable[[], Recording]) -> I
             yield replace(row, value=value, how=_how(tape, size), note=tape.breach, sound=not tape.breach)
 
 
-def _played(recording: Recording, share: float, pace: LinkConfig) -> Tape:
+def _played(recording: Recording, share: float, pace: StreamConfig) -> Tape:
     tolerance = recording.tolerances(share) if share else {}
     return play(recording, replace(pace, demand=Demand(tolerance=tolerance)))
 

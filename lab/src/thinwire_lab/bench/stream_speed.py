@@ -21,7 +21,7 @@ from time import process_time
 from typing import Any
 
 from thinwire.analysis import json_baseline as references
-from thinwire.codec import Demand, LinkConfig, Publisher, Subscriber
+from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Schema
 from thinwire.testing.sensor_stream import SENSORS, changed_share, sensor_batch, sensor_events, sensor_schema
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
@@ -50,8 +50,8 @@ def _grow(end: str, sources: int, frames: str) -> float:
         return fresh.submit(_measure, end, sources, frames).result() / 1e6
 
 
-def _publish(sources: int, path: Path) -> Publisher:
-    publisher = Publisher(sensor_schema())
+def _publish(sources: int, path: Path) -> StreamEncoder:
+    publisher = StreamEncoder(sensor_schema())
     with path.open("wb") as file:
         _write(file, publisher.start(0.0))
         for number in range(MEMORY_ROUNDS):
@@ -60,8 +60,8 @@ def _publish(sources: int, path: Path) -> Publisher:
     return publisher
 
 
-def _receive(path: Path) -> Subscriber:
-    subscriber = Subscriber([sensor_schema()])
+def _receive(path: Path) -> StreamDecoder:
+    subscriber = StreamDecoder([sensor_schema()])
     with path.open("rb") as file:
         while head := file.read(4):
             subscriber.receive(file.read(int.from_bytes(head)), now=0.0)
@@ -121,8 +121,8 @@ def receive_time(setting: Setting) -> Iterator[Row]:
     """A frame goes in, a dict comes out."""
     block = setting.size(5_000, 1_000)
     schema, events = sensor_events((ROUNDS + 1) * block, SOURCES)
-    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=FIXED)))
-    subscriber = Subscriber([schema])
+    publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor=FIXED)))
+    subscriber = StreamDecoder([schema])
     for frame in publisher.start(0.0):
         subscriber.receive(frame, now=0.0)
     messages = [(publisher.publish(event, event["time"] / 1000), references.packed_json(event)) for event in events]
@@ -151,7 +151,7 @@ def batch_rate(setting: Setting) -> Iterator[Row]:
     schema = sensor_schema()
     for predictor, size, bar in ((FIXED, large, 3e7), (AUTO, large, 1e7), (COSTLY, large, None), (FIXED, small, None)):
         batches = [whole.slice(at, size) for at in range(0, (rounds + 2) * size, size)]
-        publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=predictor)))
+        publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor=predictor)))
         publisher.start(0.0)
         rates = []
         for batch in batches:
@@ -166,13 +166,13 @@ def batch_rate(setting: Setting) -> Iterator[Row]:
 
 def _switches(schema: Schema, predictor: str, events: list[Any]) -> int:
     """How often the predictor changed, counted apart from the timed part."""
-    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=predictor)))
+    publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor=predictor)))
     publisher.start(0.0)
     return sum(is_switch(frame) for event in events for frame in publisher.publish(event, event["time"] / 1000))
 
 
 def _publisher(schema: Any, predictor: str) -> Callable[[list[Any]], None]:
-    publisher = Publisher(schema, LinkConfig(demand=Demand(predictor=predictor)))
+    publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor=predictor)))
     publisher.start(0.0)
     publish = publisher.publish
 

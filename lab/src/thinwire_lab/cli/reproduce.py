@@ -47,7 +47,7 @@ SubscriptionsOption = Annotated[
 OutOption = Annotated[Path, typer.Option("--out", help="Folder of the pictures.")]
 
 
-class Scale(NamedTuple):
+class FigureScale(NamedTuple):
     """How much is measured: events of figures 5 and 6, runs of figure 7; its runs are short where events are few."""
 
     events: int
@@ -101,7 +101,7 @@ def reproduce(
         return
     _refuse_tables(table, sorted(chosen.figures))
     numbers = _numbers(chosen, figure)
-    scale = Scale(events or (QUICK if quick else FULL), runs or (QUICK_RUNS if quick else RUNS))
+    scale = FigureScale(events or (QUICK if quick else FULL), runs or (QUICK_RUNS if quick else RUNS))
     output.note(chosen.paper)
     document: dict[str, Any] = {"experiment": name, "paper": chosen.paper, **scale._asdict()}
     for number in numbers:
@@ -133,7 +133,7 @@ def _dictionaries(
     master: str,
 ) -> dict[str, Any]:
     from thinwire_lab.cli.reproduce_texts import reproduce_sheets
-    from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale as SheetScale
+    from thinwire_lab.reproduce.dictionaries.thesis_sheet import ThesisScale as SheetScale
 
     scale = SheetScale(quick, str(data.resolve()) if data is not None else None, events or FULL)
     return reproduce_sheets(output, table, figure, scale, out / "dictionaries", master)
@@ -164,7 +164,7 @@ def _workload(output: Output, figure: str | None, data: Path | None, out: Path) 
     return reproduce_figures(output, figure, data, out / "workload")
 
 
-def _figure_5(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
+def _figure_5(output: Output, chosen: Experiment, scale: FigureScale, out: Path) -> Any:
     from thinwire_lab.reproduce import figure_plots as plots
 
     events = scale.events
@@ -181,7 +181,7 @@ def _figure_5(output: Output, chosen: Experiment, scale: Scale, out: Path) -> An
     return {"rows": [dict(zip(columns, row, strict=True)) for row in rows], "pictures": pictures}
 
 
-def _figure_6(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
+def _figure_6(output: Output, chosen: Experiment, scale: FigureScale, out: Path) -> Any:
     from thinwire_lab.reproduce import figure_plots as plots
 
     events = scale.events
@@ -222,7 +222,7 @@ def _figure_6_live(output: Output, events: int) -> tuple[list[Any], list[dict[st
     return live, [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _figure_7(output: Output, chosen: Experiment, scale: Scale, out: Path) -> Any:
+def _figure_7(output: Output, chosen: Experiment, scale: FigureScale, out: Path) -> Any:
     from thinwire_lab.reproduce import figure_plots as plots
     from thinwire_lab.reproduce.virtual_events import virtual_event_figures as chain
 
@@ -243,7 +243,7 @@ def _figure_7(output: Output, chosen: Experiment, scale: Scale, out: Path) -> An
     return {"rows": table, "stored bytes an event": stored, "events lost": lost, "pictures": pictures}
 
 
-_FIGURES: dict[int, Callable[[Output, Experiment, Scale, Path], Any]] = {5: _figure_5, 6: _figure_6, 7: _figure_7}
+_FIGURES: dict[int, Callable[[Output, Experiment, FigureScale, Path], Any]] = {5: _figure_5, 6: _figure_6, 7: _figure_7}
 
 
 def _list(output: Output) -> None:

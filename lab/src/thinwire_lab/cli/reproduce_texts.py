@@ -24,24 +24,24 @@ from thinwire.cli.spark_options import running
 from thinwire_lab.cli.bench import SHARED_DATA
 from thinwire_lab.cli.summary_files import read_summary
 from thinwire_lab.reproduce import find
-from thinwire_lab.reproduce.conformance.conformance_cells import Figure, Rows, Scale, grown
+from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, grown
 from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES, PAPER, chosen
 from thinwire_lab.reproduce.conformance.conformance_figures import NAME as CONFORMANCE_FIGURES_NAME
 from thinwire_lab.reproduce.dictionaries import thesis_items as dictionaries
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import PAPER as THESIS_NUMBERS_PAPER
-from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale as ThesisSheetScale
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import ThesisScale as ThesisSheetScale
 from thinwire_lab.reproduce.placement import placement_figures as placement
 from thinwire_lab.reproduce.placement.placement_cells import QUICK as PLACEMENT_CELLS_QUICK
 from thinwire_lab.reproduce.placement.placement_cells import Occasion
-from thinwire_lab.reproduce.placement.placement_cells import Scale as PlacementCellsScale
+from thinwire_lab.reproduce.placement.placement_cells import PlacementScale as PlacementCellsScale
 from thinwire_lab.reproduce.workload.workload_figures import FIGURES as WORKLOAD_FIGURES_FIGURES
 from thinwire_lab.reproduce.workload.workload_figures import NAME as WORKLOAD_FIGURES_NAME
 from thinwire_lab.reproduce.workload.workload_figures import PAPER as WORKLOAD_FIGURES_PAPER
 from thinwire_lab.reproduce.workload.workload_figures import chosen as workload_figures_chosen
 from thinwire_lab.streams.threshold_streams import BARS
 
-QUICK = Scale(nodes=400, subscriptions=1_200, sources=6)
+QUICK = ConformanceScale(nodes=400, subscriptions=1_200, sources=6)
 
 
 def list_conformance_figures() -> list[tuple[str, str, str, str]]:
@@ -52,17 +52,17 @@ def list_conformance_figures() -> list[tuple[str, str, str, str]]:
     ]
 
 
-def asked(nodes: int | None, subscriptions: int | None, data: Path | None, quick: bool) -> Scale:
+def asked(nodes: int | None, subscriptions: int | None, data: Path | None, quick: bool) -> ConformanceScale:
     """What the options come to; recordings that lie beside the project are taken unasked."""
-    usual = QUICK if quick else Scale()
+    usual = QUICK if quick else ConformanceScale()
     folder = SHARED_DATA if data is None and any(SHARED_DATA.glob(BARS)) else data
     # Tasks of a Spark job have another working directory.
     where = None if folder is None else str(folder.resolve())
-    return Scale(nodes or usual.nodes, subscriptions or usual.subscriptions, where, usual.sources)
+    return ConformanceScale(nodes or usual.nodes, subscriptions or usual.subscriptions, where, usual.sources)
 
 
 def reproduce_conformance_figures(
-    output: Output, figure: str | None, scale: Scale, out: Path, master: str
+    output: Output, figure: str | None, scale: ConformanceScale, out: Path, master: str
 ) -> dict[str, Any]:
     """Make figures, one after the other, and print each as soon as it is there."""
     figures = chosen(figure)
@@ -84,7 +84,7 @@ def reproduce_conformance_figures(
     return document
 
 
-def _show(output: Output, figure: Figure, rows: Rows, out: Path) -> dict[str, Any]:
+def _show(output: Output, figure: ConformanceFigure, rows: Rows, out: Path) -> dict[str, Any]:
     tables: dict[str, list[dict[str, Any]]] = {}
     for label, measure in figure.measures.items():
         series = [name for name in figure.series if f"{name} {measure}" in rows[0]]
@@ -97,7 +97,7 @@ def _show(output: Output, figure: Figure, rows: Rows, out: Path) -> dict[str, An
     return {"published": figure.shape, "tables": tables, "pictures": _drawn(output, figure, rows, out)}
 
 
-def _drawn(output: Output, figure: Figure, rows: Rows, out: Path) -> list[Path]:
+def _drawn(output: Output, figure: ConformanceFigure, rows: Rows, out: Path) -> list[Path]:
     if find_spec("matplotlib") is None:
         output.note("no pictures: that needs the extra plots.")
         return []

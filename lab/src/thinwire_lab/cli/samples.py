@@ -16,7 +16,7 @@ from thinwire_lab.streams.formats import FORMATS
 from thinwire_lab.workload.samples import market, taxi
 
 
-class Sample(NamedTuple):
+class SampleSource(NamedTuple):
     """A source of sample events: what it is, and the module that makes them."""
 
     what: str
@@ -24,9 +24,9 @@ class Sample(NamedTuple):
 
 
 SAMPLES = {
-    "building": Sample("a solar-thermal cooling plant, 37 measurements, one event a second", building),
-    "market": Sample("minute bars of stocks in whole cents, one event a trading minute and stock", market),
-    "taxi": Sample("taxis that say where they are, one event a second each, regions of 500 m by 500 m", taxi),
+    "building": SampleSource("a solar-thermal cooling plant, 37 measurements, one event a second", building),
+    "market": SampleSource("minute bars of stocks in whole cents, one event a trading minute and stock", market),
+    "taxi": SampleSource("taxis that say where they are, one event a second each, regions of 500 m by 500 m", taxi),
 }
 
 NameArgument = Annotated[str | None, typer.Argument(help="The sample; without it all are listed.")]
@@ -69,7 +69,7 @@ def samples(
             print(FORMATS["json"].encode(event, module.schema()).decode())
 
 
-def _sample(name: str) -> Sample:
+def _sample(name: str) -> SampleSource:
     if name not in SAMPLES:
         raise ConfigError("no such sample", sample=name, choose_from=sorted(SAMPLES))
     return SAMPLES[name]

@@ -20,7 +20,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.errors import ConfigError, SummaryError
 from thinwire_lab.cli.summary_files import read_tables
-from thinwire_lab.workload.assignment import LIMITS, Costs, Policy, policies
+from thinwire_lab.workload.assignment import LIMITS, AssignmentCosts, Policy, policies
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.random_rows import Floats
 from thinwire_lab.workload.recipe import Recipe, Stage
@@ -82,7 +82,9 @@ def read_limits(text: str) -> list[float]:
         raise ConfigError("limits are numbers above 0, or none, with commas between them", limits=text) from None
 
 
-def _assigned(folder: Path, wanted: list[Policy], events: int, out: Path | None, master: str) -> dict[str, Costs]:
+def _assigned(
+    folder: Path, wanted: list[Policy], events: int, out: Path | None, master: str
+) -> dict[str, AssignmentCosts]:
     from thinwire.spark.session import session
     from thinwire_lab.workload.spark import assignment_job as job
     from thinwire_lab.workload.spark.workload_folder import read_manifest, translated
@@ -101,7 +103,7 @@ def _assigned(folder: Path, wanted: list[Policy], events: int, out: Path | None,
     return {policy.name: cost for policy, cost in zip(wanted, found, strict=True)}
 
 
-def _show(output: Output, costs: dict[str, Costs], out: Path | None) -> None:
+def _show(output: Output, costs: dict[str, AssignmentCosts], out: Path | None) -> None:
     from thinwire_lab.workload.workload_pictures import pareto, unbeaten
 
     best = unbeaten(costs)
@@ -149,8 +151,8 @@ def draw_pictures(folder: Path, found: Mapping[str, Any], out: Path) -> list[Pat
     some = _every(folder / "subscriptions", ["region", *lanes], 1 + found["tables"]["subscriptions"][0] // SHOWN)
     brokers = _points(ds.dataset(folder / "brokers", format="parquet").to_table(columns=lanes), lanes)
     made = pictures.heat_maps(drawn, "Interests of subscribers", out / "interests")
-    made += pictures.along_axes(drawn, "Regions of subscribers, by interest", out / "regions")
-    made += pictures.told(steps, out / "correlation")
+    made += pictures.plot_axes(drawn, "Regions of subscribers, by interest", out / "regions")
+    made += pictures.plot_information(steps, out / "correlation")
     if some.num_rows:
         region = some["region"].to_numpy().astype(np.int64)
         made += pictures.places(_points(some, lanes), region, found["regions"], brokers, out / "places")

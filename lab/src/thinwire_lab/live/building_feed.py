@@ -26,7 +26,7 @@ class BuildingFeed:
         self.rate = rate
         self.published = 0
         self.period = round(publishers * 1e6 / rate)
-        self._events = _events(building.Plant(seed, turn * publishers + publisher))
+        self._events = _events(building.BuildingPlant(seed, turn * publishers + publisher))
         self._next = next(self._events)
 
     def due(self, until: int) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ class BuildingFeed:
         """When an event is due."""
         return self.start + number * self.period
 
-    def farewell(self) -> list[dict[str, Any]]:
+    def final_events(self) -> list[dict[str, Any]]:
         """One more event, with a reading that nobody expects."""
         event = self._take()
         return [event | {"hot_tank_1": event["hot_tank_1"] + 20.0}]
@@ -48,6 +48,6 @@ class BuildingFeed:
         return event
 
 
-def _events(plant: building.Plant) -> Iterator[dict[str, Any]]:
+def _events(plant: building.BuildingPlant) -> Iterator[dict[str, Any]]:
     while True:
         yield from plant.block(BLOCK).to_pylist()

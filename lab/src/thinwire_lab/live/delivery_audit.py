@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thinwire.schema import Event, Property, Schema
-from thinwire_lab.live.live_feed import STEP, Course, Flags, Ints, Told
+from thinwire_lab.live.live_feed import STEP, EventCourse, EventsBySource, Flags, Ints
 
 Rows = NDArray[np.float64]
 _FEW = 1024
@@ -130,7 +130,7 @@ class _Seen(NamedTuple):
     disordered: int
 
 
-def strictly(record: Record, told: Told, course: Course, start: int, tolerance: float) -> Findings:
+def strictly(record: Record, told: EventsBySource, course: EventCourse, start: int, tolerance: float) -> Findings:
     """Exactly the events told, each with its values, each claim of the bounds within the tolerance and true."""
     seen = _seen(record, course, start, tolerance)
     wanted = told.source * course.steps + told.step
@@ -152,7 +152,7 @@ def strictly(record: Record, told: Told, course: Course, start: int, tolerance: 
 
 
 def by_promise(
-    record: Record, course: Course, start: int, tolerance: float, emit: Literal["all", "changes"]
+    record: Record, course: EventCourse, start: int, tolerance: float, emit: Literal["all", "changes"]
 ) -> Findings:
     """Every event where all are asked for; else no moment at which what was told last is too far from the truth."""
     seen = _seen(record, course, start, tolerance)
@@ -168,7 +168,7 @@ def by_promise(
     return Findings(len(record.rows), missing, extra, seen.disordered, int(far.sum()))
 
 
-def _seen(record: Record, course: Course, start: int, tolerance: float) -> _Seen:
+def _seen(record: Record, course: EventCourse, start: int, tolerance: float) -> _Seen:
     source = record.rows[:, 0].astype(np.int64)
     known = source >= 0
     since = record.rows[:, 2].astype(np.int64) - start - course.offsets[source]
@@ -201,13 +201,13 @@ def _first_times(key: Ints, ticks: Rows | None = None) -> Flags:
     return flags
 
 
-def _truth(course: Course, source: Ints, step: Ints) -> Ints:
+def _truth(course: EventCourse, source: Ints, step: Ints) -> Ints:
     last = (step == course.counts[source] - 1)[:, None]
     values: Ints = course.cycle[source, step % course.cycle.shape[1]] + course.farewell * last
     return values
 
 
-def _left_behind(course: Course, source: Ints, step: Ints, ticks: Rows, tolerance: float) -> int:
+def _left_behind(course: EventCourse, source: Ints, step: Ints, ticks: Rows, tolerance: float) -> int:
     """Events after which the value told last was further from the truth than the tolerance, or nothing told yet."""
     order = np.argsort(step, kind="stable")
     ends = np.searchsorted(step[order], np.arange(course.steps + 1))
@@ -217,7 +217,7 @@ def _left_behind(course: Course, source: Ints, step: Ints, ticks: Rows, toleranc
         some = order[ends[now] : ends[now + 1]]
         shown[source[some]] = ticks[some]
         off = (np.abs(course.at(now) - shown) > tolerance + _SLACK).any(axis=1)
-        behind += int((off & course.goes_on(now)).sum())
+        behind += int((off & course.has_event(now)).sum())
     return behind
 
 

@@ -17,12 +17,12 @@ from thinwire.brokers.protocol import Broker, Stored
 from thinwire.client.local_services import open_broker
 from thinwire.demo.process_group import two_cores
 from thinwire.dictionaries import Dictionary
-from thinwire.services.dictionary_trainer.dictionary_upload import give
+from thinwire.services.dictionary_trainer.dictionary_upload import upload_dictionary
 from thinwire.topics.dictionary_store import Bodies
 from thinwire.topics.names import log_of, publisher_in, publisher_subjects
 from thinwire.wire import Binding, FrameKind, read, split
 from thinwire_lab.live.live_feed import feed_schema
-from thinwire_lab.live.load_chain import Chain, Outcome, Shape
+from thinwire_lab.live.load_chain import Chain, ChainShape, LoadOutcome
 from thinwire_lab.live.load_roles import NOTES, SubscriberRole
 from thinwire_lab.live.process_measurement import Taken
 from thinwire_lab.live.saturation_rate import REHEARSAL
@@ -55,16 +55,16 @@ class SwitchingRole:
         if command["do"] == "bound":
             return {"bound": await self._bound()}
         if not self._sample:
-            self._sample = await self._said()
+            self._sample = await self._first_messages()
         made = cut(self._sample, self._given)
         self._given += 1
-        told = await give(self._broker, self.topic, made, now=time(), seconds=LIFE, by="a switch")
+        told = await upload_dictionary(self._broker, self.topic, made, now=time(), seconds=LIFE, by="a switch")
         return {"hash": told.hash}
 
     async def close(self) -> None:
         await self._opened.aclose()
 
-    async def _said(self) -> bytes:
+    async def _first_messages(self) -> bytes:
         """What publishers said before there was a dictionary."""
         bodies, found = Bodies(lambda hash: None), list[bytes]()
         async with aclosing(self._log()) as log:
@@ -149,8 +149,8 @@ class Switched:
     bound: times that a publisher went over to another dictionary, as the log tells
     """
 
-    steady: Outcome
-    switching: Outcome
+    steady: LoadOutcome
+    switching: LoadOutcome
     switches: int
     bound: int
 
@@ -160,7 +160,7 @@ class Switched:
         return self.switching.p99 / self.steady.p99
 
 
-async def switched(shape: Shape, rate: float, seconds: float, every: float) -> Switched:
+async def switched(shape: ChainShape, rate: float, seconds: float, every: float) -> Switched:
     """Both rounds on the same chain; another dictionary `every` so many seconds."""
     async with two_cores(), Chain(replace(shape, dictionaries="switching"), feed_schema()) as chain:
         await chain.round(REHEARSAL, 1.0)

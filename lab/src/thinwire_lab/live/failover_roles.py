@@ -12,11 +12,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import thinwire as tw
-from thinwire.client import Subscription, TopicPublisher
-from thinwire.codec import Missed
+from thinwire.client import Publisher, Subscription
+from thinwire.codec import EventsMissed
 from thinwire.demo.process_group import micros
 from thinwire_lab.live.delivery_audit import Record, by_promise
-from thinwire_lab.live.live_feed import SOURCES, TOPIC, Course, Feed, feed_course
+from thinwire_lab.live.live_feed import SOURCES, TOPIC, EventCourse, LoadSource, feed_course
 from thinwire_lab.live.load_roles import NOTES, TICK
 
 SLICE = 100_000
@@ -44,16 +44,16 @@ class SteadyRole:
     async def open(self) -> None:
         bus = await self._opened.enter_async_context(tw.connect(self.url))
         publisher = bus.publisher(TOPIC, name=f"p{self.number}", linger=self.linger, max_batch=self.max_batch)
-        self._out: TopicPublisher = await self._opened.enter_async_context(publisher)
+        self._out: Publisher = await self._opened.enter_async_context(publisher)
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
         """`load`: the feed from `start` to `until`, at once; `go`: from there on at its pace; `finish`: up to `end`."""
         if command["do"] == "load":
-            self._feed = Feed(self.number, self.publishers, command["rate"], command["start"])
+            self._feed = LoadSource(self.number, self.publishers, command["rate"], command["start"])
             self._at = self._feed.start
             await self._load(command["until"])
         elif command["do"] == "go":
-            self._task = asyncio.create_task(self._go_on())
+            self._task = asyncio.create_task(self._resume())
         else:
             return await self._finish(command["end"])
         return {"frames": self._out.counts.frames, "messages": self._out.messages}
@@ -69,7 +69,7 @@ class SteadyRole:
             await self._publish(until)
         await self._out.flush()
 
-    async def _go_on(self) -> None:
+    async def _resume(self) -> None:
         while self._end is None or self._at < self._end:
             now = micros() if self._end is None else min(micros(), self._end)
             await self._publish(now)
@@ -84,7 +84,7 @@ class SteadyRole:
         assert self._task is not None
         self._end = end
         await self._task
-        last = self._feed.farewell()
+        last = self._feed.final_events()
         await self._out.publish_all(last)
         await self._out.flush()
         return {
@@ -100,7 +100,7 @@ class Witness:
     arrivals: when something came that was due later than all before it, beside the instant it was due
     """
 
-    def __init__(self, subscription: Subscription, tolerance: float, emit: str, course: Course) -> None:
+    def __init__(self, subscription: Subscription, tolerance: float, emit: str, course: EventCourse) -> None:
         self.subscription = subscription
         self.tolerance = tolerance
         self.emit = emit
@@ -123,7 +123,7 @@ class Witness:
 
     @property
     def missed(self) -> int:
-        return sum(isinstance(notice, Missed) for notice in self.subscription.notices)
+        return sum(isinstance(notice, EventsMissed) for notice in self.subscription.notices)
 
     def has_come_to(self, instant: int) -> bool:
         """Has something come of every publisher that was due at this instant or later?"""
@@ -136,7 +136,7 @@ class Witness:
         """When the first event came that was due after an instant."""
         return next((came for came, due in self.arrivals if due > instant), None)
 
-    def judge(self, course: Course, start: int) -> dict[str, int]:
+    def judge(self, course: EventCourse, start: int) -> dict[str, int]:
         """What is wrong with what was handed out."""
         found = by_promise(self._record, course, start, self.tolerance, "all" if self.emit == "all" else "changes")
         return found._asdict()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from thinwire.brokers.protocol import Broker, LogReader
-from thinwire_lab.live.stacks import Receiver, Route, Sender
+from thinwire_lab.live.stacks import Route, StackReceiver, StackSender
 
 LANES = 16
 """messages of one publisher on their way at once, where every event is a message"""
@@ -31,7 +31,7 @@ class _Json:
         await broker.open_log(_log(route), [f"json.{route.topic}.*.*"])
         await broker.close()
 
-    async def receiver(self, route: Route, name: str) -> Receiver:
+    async def receiver(self, route: Route, name: str) -> StackReceiver:
         broker = await _connect(route)
         return _JsonReceiver(broker, await broker.read(_log(route), limit=UNREAD))
 
@@ -46,14 +46,14 @@ class _Json:
 class JsonEvents(_Json):
     """One message an event."""
 
-    async def sender(self, route: Route, name: str) -> Sender:
+    async def sender(self, route: Route, name: str) -> StackSender:
         return _EventSender(await _connect(route), route, name)
 
 
 class JsonBatches(_Json):
     """One message for all events of a linger."""
 
-    async def sender(self, route: Route, name: str) -> Sender:
+    async def sender(self, route: Route, name: str) -> StackSender:
         return BatchSender(await _connect(route), _log(route), f"json.{route.topic}.{name}.0", route.linger, _listed)
 
 
@@ -61,7 +61,7 @@ class _EventSender:
     """Sources take turns on a few lanes; a lane has one message on its way."""
 
     def __init__(self, broker: Broker, route: Route, name: str) -> None:
-        self.sent = self.told = 0
+        self.sent = self.delivered_events = 0
         self._broker = broker
         self._log = _log(route)
         self._dimensions = [p["name"] for p in route.schema["properties"] if p.get("role") == "dimension"]
@@ -76,7 +76,7 @@ class _EventSender:
     async def publish(self, events: Sequence[dict[str, Any]]) -> None:
         for event in events:
             self._lane(event).put_nowait(event)
-        self.sent = self.told = self.told + len(events)
+        self.sent = self.delivered_events = self.delivered_events + len(events)
 
     async def flush(self) -> None:
         await _unless_failed(self._drained(), self._tasks)
@@ -109,7 +109,7 @@ class BatchSender:
     def __init__(
         self, broker: Broker, log: str, subject: str, linger: float, pack: Callable[[list[Any]], bytes]
     ) -> None:
-        self.sent = self.told = 0
+        self.sent = self.delivered_events = 0
         self._broker = broker
         self._log = log
         self._subject = subject
@@ -124,7 +124,7 @@ class BatchSender:
     async def publish(self, events: Sequence[Any]) -> None:
         if events:
             self._waiting.extend(events)
-            self.sent = self.told = self.told + len(events)
+            self.sent = self.delivered_events = self.delivered_events + len(events)
             self._empty.clear()
             self._some.set()
 

@@ -27,8 +27,8 @@ from typing import Any, Literal
 
 import thinwire as tw
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.client import TopicPublisher
-from thinwire.demo.process_group import START, Crew, Worker
+from thinwire.client import Publisher
+from thinwire.demo.process_group import START, Crew, WorkerProcess
 from thinwire.schema import Event
 from thinwire_lab.live.delivery_audit import TOLERANCE, TOPIC, Line, Verdict, judge, numbered, numbered_schema
 
@@ -51,7 +51,7 @@ class NumberingRole:
         self._next: dict[str, int] = {}
         self._stopping = False
         self._task: asyncio.Task[None] | None = None
-        self._out: TopicPublisher | None = None
+        self._out: Publisher | None = None
 
     async def open(self) -> None:
         bus = await self._opened.enter_async_context(tw.connect(self.url))
@@ -78,7 +78,7 @@ class NumberingRole:
     async def close(self) -> None:
         await self._opened.aclose()
 
-    async def _count(self, out: TopicPublisher) -> None:
+    async def _count(self, out: Publisher) -> None:
         while not self._stopping:
             for sensor in self.sensors:
                 await out.publish(numbered(sensor, self._next[sensor]))
@@ -86,7 +86,7 @@ class NumberingRole:
             await asyncio.sleep(1 / self.rate)
 
 
-async def _packing(out: TopicPublisher, patience: float) -> str:
+async def _packing(out: Publisher, patience: float) -> str:
     """The hash of the dictionary that a publisher packs with; empty where it has none in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):
@@ -267,12 +267,12 @@ async def _crew(
     """The processes, in the order in which they need each other."""
     translators = range(TRANSLATORS if len(set(wishes)) > 1 else 0)
     services = [
-        Worker("registry", "registry", {"url": url}),
-        *(Worker(f"translator {k}", "translator", {"url": url}) for k in translators),
-        *([Worker("dictionaries", "dictionaries", {"url": url})] if dictionaries else []),
+        WorkerProcess("registry", "registry", {"url": url}),
+        *(WorkerProcess(f"translator {k}", "translator", {"url": url}) for k in translators),
+        *([WorkerProcess("dictionaries", "dictionaries", {"url": url})] if dictionaries else []),
     ]
     subscribers = [
-        Worker(
+        WorkerProcess(
             f"subscriber {k}",
             "recording",
             {"url": url, "durable": f"d{k}", "path": str(_record(folder, k)), **asdict(wish)},
@@ -280,7 +280,7 @@ async def _crew(
         for k, wish in enumerate(wishes)
     ]
     publishers = [
-        Worker(
+        WorkerProcess(
             f"publisher {k}",
             "numbering",
             {"url": url, "name": f"p{k}", "sensors": _sensors(k), "rate": RATE},
@@ -299,7 +299,7 @@ async def _strike(
     victim: Victim, kills: int, chance: Random, server: EmbeddedServer, crew: Crew, progress: Callable[[float], None]
 ) -> None:
     roles = {"publisher": "numbering", "subscriber": "recording"}
-    started: dict[str, Worker] = {}
+    started: dict[str, WorkerProcess] = {}
     classes = bool(crew.of("translator"))
     latest = LATEST_WITH_CLASSES if classes or crew.of("dictionaries") else LATEST
     for number in range(kills):

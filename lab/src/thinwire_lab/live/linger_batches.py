@@ -42,7 +42,7 @@ PATIENCE = 60.0
 """seconds for a message that is stored to come"""
 
 
-class Weight(NamedTuple):
+class LogBytes(NamedTuple):
     """The messages of a log, their bytes, and what the broker stores for them."""
 
     messages: int
@@ -50,7 +50,7 @@ class Weight(NamedTuple):
     stored: int
 
 
-async def weigh(broker: Broker, log: str) -> Weight:
+async def weigh(broker: Broker, log: str) -> LogBytes:
     """Read a log from its first message to the one that is its last now."""
     span = await broker.span(log)
     reader = await broker.read(log, first=span.first)
@@ -63,7 +63,7 @@ async def weigh(broker: Broker, log: str) -> Weight:
             reader.done(offset)
     finally:
         await reader.close()
-    return Weight(messages, size, span.stored_bytes)
+    return LogBytes(messages, size, span.stored_bytes)
 
 
 LARGEST = 1 << 20
@@ -168,7 +168,7 @@ TYPICAL = 21
 
 
 @dataclass(frozen=True)
-class Course:
+class StreamRun:
     """What came of a stream that was sent one way.
 
     linger: seconds; messages, stored: those of the stream, and those of the broker that they travelled in
@@ -224,9 +224,9 @@ async def courses(
     batches: Sequence[int] = BATCHES,
     rate: float = RATE,
     progress: Callable[[float], None] = lambda share: None,
-) -> list[Course]:
+) -> list[StreamRun]:
     """All of them at one broker, one after the other; raises BrokenPromise where a message is not as published."""
-    found: list[Course] = []
+    found: list[StreamRun] = []
     planned = plans(batches, rate)
     async with tw.connect("embedded://") as home:
         for number, (way, linger) in enumerate(planned):
@@ -257,7 +257,7 @@ class Balance:
         return f"{text}; on the sockets at {shown(self.on_sockets)}"
 
 
-def balance(found: Sequence[Course]) -> Balance:
+def balance(found: Sequence[StreamRun]) -> Balance:
     """Of courses one way and the other."""
     alone = next(course for course in found if course.way == "dictionary")
     deflated = sorted((course for course in found if course.way == "deflate"), key=lambda course: course.joined)
@@ -270,7 +270,7 @@ def balance(found: Sequence[Course]) -> Balance:
 
 async def _course(
     broker: Broker, topic: str, way: str, linger: float, messages: Sequence[bytes], rate: float
-) -> Course:
+) -> StreamRun:
     async with (
         Proxy(LOOPBACK, urlsplit(broker.url).port or 0) as wire,
         WAYS[way](f"nats://{LOOPBACK}:{wire.port}", topic, linger) as line,
@@ -280,7 +280,7 @@ async def _course(
         sockets = wire.to_broker + wire.from_broker - before
         dictionaries = line.dictionary_bytes()
     weight = await weigh(broker, line.log)
-    return Course(way, linger, len(messages), weight.messages, weight.size, dictionaries, sockets, delays)
+    return StreamRun(way, linger, len(messages), weight.messages, weight.size, dictionaries, sockets, delays)
 
 
 async def sent(line: Line, messages: Sequence[bytes], rate: float) -> list[float]:

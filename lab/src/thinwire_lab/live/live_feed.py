@@ -14,7 +14,7 @@ sent, in microseconds: latency is counted from there, so a publisher that falls 
 stay as they are in half of the events and move by more than the tolerance in the others. A seed gives the same
 readings everywhere.
 
->>> feed = Feed(publisher=0, publishers=4, rate=2000, start=1_000_000)
+>>> feed = LoadSource(publisher=0, publishers=4, rate=2000, start=1_000_000)
 >>> events = feed.due(1_010_000)
 >>> len(events), feed.rate, events[1]["time"] - events[0]["time"], events[0]["sensor"]
 (6, 2000.0, 2000, 'r0-p0-s00')
@@ -25,9 +25,9 @@ Two hops, each by the same rule. Publishers hold a value until it is more than t
 its own tolerance leaves (`share`) and compares with what the publishers told. All in whole ticks, so that nothing
 depends on how doubles are rounded.
 
->>> from thinwire_lab.live.live_feed import Course
+>>> from thinwire_lab.live.live_feed import EventCourse
 >>> walk = np.array([[[0], [4], [7], [9], [20]]])
->>> course = Course(("t",), ["a"], np.array([5]), np.array([0]), 1000, walk)
+>>> course = EventCourse(("t",), ["a"], np.array([5]), np.array([0]), 1000, walk)
 >>> told = changes(course, log=5, share=5)
 >>> told.step.tolist(), told.values.ravel().tolist()
 ([0, 2, 4], [0, 7, 20])
@@ -68,7 +68,7 @@ def feed_schema() -> Schema:
     return Schema(TOPIC, [stamp, Property("sensor", "string", "dimension"), *numbers])
 
 
-class Feed:
+class LoadSource:
     """The events of one publisher, in the order in which they are due.
 
     rate: events a second of all publishers together, as near as whole microseconds between a source's events allow
@@ -109,7 +109,7 @@ class Feed:
         turn, source = divmod(number, len(self.names))
         return self.start + turn * self.period + self.offsets[source]
 
-    def farewell(self) -> list[Event]:
+    def final_events(self) -> list[Event]:
         """One more event of each source, in which every reading has moved: whoever has these has been told of all."""
         events = []
         for number in range(self.published, self.published + len(self.names)):
@@ -156,7 +156,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Course:
+class EventCourse:
     """Every event of some sources: the event `step` of a source has the values `at(step)`.
 
     readings: the names of the values; names: of the sources; counts: events of each
@@ -183,18 +183,18 @@ class Course:
         values: Ints = self.cycle[:, step % self.cycle.shape[1]]
         return values + self.farewell * np.equal(self.counts, step + 1)[:, None] if self.farewell else values
 
-    def goes_on(self, step: int) -> Flags:
+    def has_event(self, step: int) -> Flags:
         """The sources that have an event in this step."""
         going: Flags = step < self.counts
         return going
 
 
-def feed_course(rate: float, publishers: int, seconds: float, turn: int = 0) -> Course:
+def feed_course(rate: float, publishers: int, seconds: float, turn: int = 0) -> EventCourse:
     """The course of all feeds of a round, the farewell included."""
     end = round(seconds * 1e6)
-    feeds = [Feed(publisher, publishers, rate, start=0, turn=turn) for publisher in range(publishers)]
+    feeds = [LoadSource(publisher, publishers, rate, start=0, turn=turn) for publisher in range(publishers)]
     counts = [_counts(feed.due_by(end), len(feed.names)) for feed in feeds]
-    return Course(
+    return EventCourse(
         readings=READINGS,
         names=[name for feed in feeds for name in feed.names],
         counts=np.concatenate(counts) + 1,
@@ -225,7 +225,7 @@ def _counts(events: int, sources: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class Told:
+class EventsBySource:
     """Events by source and step.
 
     values: what they must show, in ticks; truth: what really was
@@ -240,7 +240,7 @@ class Told:
         return len(self.source)
 
 
-def changes(course: Course, log: int, share: int) -> Told:
+def changes(course: EventCourse, log: int, share: int) -> EventsBySource:
     """The events in which something fires; what does not fire in them stays as it was told last.
 
     log: ticks by which a value may be off in the publishers' log; share: those that the class adds
@@ -253,9 +253,9 @@ def changes(course: Course, log: int, share: int) -> Told:
         fires = np.abs(told - shown) > share
         shown = np.where(fires, told, shown)
         # the first values are always told
-        some = np.flatnonzero(course.goes_on(step) & (fires.any(axis=1) if step else True))
+        some = np.flatnonzero(course.has_event(step) & (fires.any(axis=1) if step else True))
         found.append((some, shown[some], truth[some]))
-    return Told(
+    return EventsBySource(
         source=np.concatenate([some for some, _, _ in found]),
         step=np.repeat(np.arange(len(found)), [len(some) for some, _, _ in found]),
         values=np.concatenate([values for _, values, _ in found]),

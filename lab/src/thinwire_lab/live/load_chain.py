@@ -13,10 +13,19 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Literal
 
-from thinwire.demo.process_group import Crew, Worker, micros
+from thinwire.demo.process_group import Crew, WorkerProcess, micros
 from thinwire.schema import Schema
 from thinwire_lab.live.load_roles import share_expectations
-from thinwire_lab.live.process_measurement import Sample, Sampler, cores_used, dense, growth, others, quantile, together
+from thinwire_lab.live.process_measurement import (
+    ProcessSample,
+    ProcessSampler,
+    cores_used,
+    dense,
+    growth,
+    others,
+    quantile,
+    together,
+)
 from thinwire_lab.live.service_roles import channels_open
 from thinwire_lab.live.stacks import route_to, stack
 
@@ -29,7 +38,7 @@ MEMORY_FROM = 30
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LoadOutcome:
     """One rate held, or not, for some seconds.
 
     rate: events a second of all publishers together
@@ -45,7 +54,7 @@ class Outcome:
     lost: int
     p50: float
     p99: float
-    series: Mapping[str, list[Sample]] = field(default_factory=dict, repr=False)
+    series: Mapping[str, list[ProcessSample]] = field(default_factory=dict, repr=False)
     others: float = 0.0
 
     @property
@@ -98,8 +107,8 @@ def outcome(
     seconds: float,
     sent: Sequence[Mapping[str, Any]],
     taken: Iterable[Mapping[str, Any]],
-    sampler: Sampler,
-) -> Outcome:
+    sampler: ProcessSampler,
+) -> LoadOutcome:
     """The outcome of a round from what publishers and subscribers say.
 
     Where subscribers ask for different things, their answers say how many events each should have (`told`), and what
@@ -115,7 +124,7 @@ def outcome(
         lost += sum(answer.get("faults", ()))
     slow = float("inf")
     p50, p99 = (quantile(latencies, share) for share in (0.5, 0.99))
-    return Outcome(
+    return LoadOutcome(
         rate=rate,
         seconds=seconds,
         events=events,
@@ -146,7 +155,7 @@ IN_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True)
-class Shape:
+class ChainShape:
     """How a chain is built.
 
     kind: the stack; feed: which events; readers: subscriber processes, of so many connections each
@@ -170,7 +179,7 @@ class Shape:
 class Chain:
     """Processes that live as long as the block; a round is a rate for some seconds."""
 
-    def __init__(self, shape: Shape, schema: Schema) -> None:
+    def __init__(self, shape: ChainShape, schema: Schema) -> None:
         self.shape = shape
         self.schema = schema
         self._stack = stack(shape.kind)
@@ -210,7 +219,7 @@ class Chain:
     ) -> None:
         await self._open.aclose()
 
-    async def round(self, rate: float, seconds: float, warm_up: float = 2.0) -> Outcome:
+    async def round(self, rate: float, seconds: float, warm_up: float = 2.0) -> LoadOutcome:
         """Publish at a rate; latencies of what arrives in the warm-up, which comes before the seconds, do not count."""
         command = {"rate": rate, "seconds": warm_up + seconds, "turn": self._turns}
         if self.shape.classes:
@@ -219,7 +228,7 @@ class Chain:
         self._turns += 1
         begin = {"start": start, "timed_from": start + round(warm_up * 1e6)}
         before = await self._readers.ask(self._reading, SLACK, do="begin", **begin)
-        async with Sampler(self.processes) as sampler:
+        async with ProcessSampler(self.processes) as sampler:
             sent = await self._writers.ask("publisher", warm_up + seconds + SLACK, do="round", **command)
             last: dict[str, Any] = {source: at for answer in sent for source, at in answer["last"].items()}
             taken = await self._readers.ask(self._reading, PATIENCE + SLACK, do="end", last=last, patience=PATIENCE)
@@ -251,30 +260,32 @@ class Chain:
             return "class subscriber"
         return "ordered subscriber" if self.shape.dictionaries == "switching" else "subscriber"
 
-    def _serving(self) -> list[Worker]:
+    def _serving(self) -> list[WorkerProcess]:
         """The services that the stack needs."""
         settings = {"url": self._server.url}
-        services = [Worker("registry", "registry", settings)] if self.shape.kind == "thinwire" else []
-        services += [Worker("translator", "translator", settings)] if self.shape.classes else []
+        services = [WorkerProcess("registry", "registry", settings)] if self.shape.kind == "thinwire" else []
+        services += [WorkerProcess("translator", "translator", settings)] if self.shape.classes else []
         if self.shape.dictionaries == "service":
-            services.append(Worker("dictionaries", "dictionaries", settings))
+            services.append(WorkerProcess("dictionaries", "dictionaries", settings))
         elif self.shape.dictionaries:
-            services.append(Worker("dictionaries", "switching", {**settings, "topic": self.schema.name}))
+            services.append(WorkerProcess("dictionaries", "switching", {**settings, "topic": self.schema.name}))
         return services
 
-    def _publishers(self) -> list[Worker]:
+    def _publishers(self) -> list[WorkerProcess]:
         count = self.shape.publishers
         return [
-            Worker(f"publisher {k}", "publisher", {**self._common(), "number": k, "publishers": count})
+            WorkerProcess(f"publisher {k}", "publisher", {**self._common(), "number": k, "publishers": count})
             for k in range(count)
         ]
 
-    def _subscribers(self) -> list[Worker]:
+    def _subscribers(self) -> list[WorkerProcess]:
         shape = self.shape
         settings = {**self._common(), "connections": shape.connections}
         if shape.classes:
             settings |= {"classes": shape.classes, "readers": shape.readers, "publishers": shape.publishers}
-        return [Worker(f"subscriber {k}", self._reading, {**settings, "number": k}) for k in range(shape.readers)]
+        return [
+            WorkerProcess(f"subscriber {k}", self._reading, {**settings, "number": k}) for k in range(shape.readers)
+        ]
 
     def _common(self) -> dict[str, Any]:
         return {"kind": self.shape.kind, "route": self.route.to_document(), "feed": self.shape.feed}

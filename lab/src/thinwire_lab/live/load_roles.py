@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from thinwire.demo.process_group import micros
 from thinwire_lab.live.building_feed import BuildingFeed
 from thinwire_lab.live.delivery_audit import Record, strictly
-from thinwire_lab.live.live_feed import Course, Feed, Told, changes, feed_course, in_ticks
+from thinwire_lab.live.live_feed import EventCourse, EventsBySource, LoadSource, changes, feed_course, in_ticks
 from thinwire_lab.live.process_measurement import Taken, sparse
-from thinwire_lab.live.stacks import Receiver, Route, Sender, stack
+from thinwire_lab.live.stacks import Route, StackReceiver, StackSender, stack
 
 TICK = 0.005
 """seconds between two looks at what is due"""
@@ -38,10 +38,10 @@ class Source(Due, Protocol):
 
     def instant(self, number: int) -> int: ...
 
-    def farewell(self) -> list[dict[str, Any]]: ...
+    def final_events(self) -> list[dict[str, Any]]: ...
 
 
-FEEDS: dict[str, Any] = {"feed": Feed, "building": BuildingFeed}
+FEEDS: dict[str, Any] = {"feed": LoadSource, "building": BuildingFeed}
 NOTES: dict[str, dict[str, Any]] = {
     "feed": {"source": "sensor", "stamp": "time"},
     "building": {"source": "plant", "stamp": "timestamp", "timed": False},
@@ -57,7 +57,7 @@ class PublisherRole:
         self.feed = feed
         self.number = number
         self.publishers = publishers
-        self._sender: Sender | None = None
+        self._sender: StackSender | None = None
 
     async def open(self) -> None:
         self._sender = await stack(self.kind).sender(self.route, f"p{self.number}")
@@ -67,10 +67,10 @@ class PublisherRole:
         assert self._sender is not None
         start, end = command["start"], command["start"] + round(command["seconds"] * 1e6)
         feed: Source = FEEDS[self.feed](self.number, self.publishers, command["rate"], start, command["turn"])
-        told, sent = self._sender.told, self._sender.sent
+        told, sent = self._sender.delivered_events, self._sender.sent
         await publish(self._sender, feed, end)
         first = feed.published
-        last = feed.farewell()
+        last = feed.final_events()
         for number, event in enumerate(last, first):
             await _until(feed.instant(number))  # each at its own time: sent together, the first would count as late
             await self._sender.publish([event])
@@ -78,7 +78,7 @@ class PublisherRole:
         notes = NOTES[self.feed]
         return {
             "events": feed.published,
-            "told": self._sender.told - told,
+            "told": self._sender.delivered_events - told,
             "sent": self._sender.sent - sent,
             "last": {event[notes["source"]]: event[notes["stamp"]] for event in last},
             "behind": (micros() - end) / 1e6,
@@ -89,7 +89,7 @@ class PublisherRole:
             await self._sender.close()
 
 
-async def publish(sender: Sender, feed: Due, end: int) -> None:
+async def publish(sender: StackSender, feed: Due, end: int) -> None:
     """Everything that becomes due up to `end`."""
     while (now := micros()) < end:
         await sender.publish(feed.due(now))
@@ -111,7 +111,7 @@ class SubscriberRole:
         self.feed = feed
         self.number = number
         self.connections = connections
-        self._receivers: list[Receiver] = []
+        self._receivers: list[StackReceiver] = []
         self._notes: list[Taken] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._before: list[int] = []
@@ -178,7 +178,7 @@ class SubscriberRole:
                 task.result()
 
 
-async def take_all(receiver: Receiver, notes: Taken) -> None:
+async def take_all(receiver: StackReceiver, notes: Taken) -> None:
     """Note everything that comes."""
     receive, take = receiver.next, notes.take
     while True:
@@ -198,16 +198,16 @@ class Auditor(Taken):
         self.tolerance = tolerance
         self.log = log
         self.start = 0
-        self._course: Course | None = None
-        self._told: Told | None = None
+        self._course: EventCourse | None = None
+        self._told: EventsBySource | None = None
         self._record: Record | None = None
 
     @property
-    def told(self) -> int:
+    def expected_events(self) -> int:
         """How many events the class must be told."""
         return len(self._told) if self._told is not None else 0
 
-    def prepare(self, course: Course) -> None:
+    def prepare(self, course: EventCourse) -> None:
         """Work out what is to come, and make room for it."""
         log = in_ticks(self.log)
         told = changes(course, log, in_ticks(self.tolerance) - log)
@@ -270,7 +270,7 @@ class ClassSubscriberRole(SubscriberRole):
     def _audit(self) -> dict[str, Any]:
         return {
             "classes": [self._tolerance(place) for place in range(self.connections)],
-            "told": [notes.told if isinstance(notes, Auditor) else None for notes in self._notes],
+            "told": [notes.expected_events if isinstance(notes, Auditor) else None for notes in self._notes],
             "faults": [*(auditor.faults() for auditor in self._auditors()), *self._astray()],
         }
 

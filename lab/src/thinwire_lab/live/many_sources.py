@@ -21,15 +21,15 @@ import numpy as np
 
 import thinwire as tw
 from thinwire.brokers.protocol import Broker
-from thinwire.client import Subscription, TopicPublisher
-from thinwire.demo.process_group import Crew, Worker
+from thinwire.client import Publisher, Subscription
+from thinwire.demo.process_group import Crew, WorkerProcess
 from thinwire.schema import Property, Schema
 from thinwire.topics.registry_client import open_registry, put_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.delivery_audit import Findings, Record, strictly
-from thinwire_lab.live.live_feed import STEP, Course, changes, in_ticks
+from thinwire_lab.live.live_feed import STEP, EventCourse, changes, in_ticks
 from thinwire_lab.live.load_chain import IN_MEMORY
-from thinwire_lab.live.process_measurement import Sampler
+from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.live.service_roles import wait_for_channels
 
 TOPIC = "bench.sweep"
@@ -54,13 +54,13 @@ def sweep_schema() -> Schema:
     )
 
 
-def sweep_course(sources: int, publishers: int) -> Course:
+def sweep_course(sources: int, publishers: int) -> EventCourse:
     """All events, the sources of the first publisher first."""
     rng = np.random.default_rng(SEED)
     each = sources // publishers
     moves = rng.integers(*_MOVES, (sources, ROUNDS - 1, 1)) * rng.choice([-1, 1], (sources, ROUNDS - 1, 1))
     first = rng.integers(200, 240, (sources, 1, 1))
-    return Course(
+    return EventCourse(
         readings=(READING,),
         names=[f"p{k}-{number:06d}" for k in range(publishers) for number in range(each)],
         counts=np.full(sources, ROUNDS),
@@ -70,7 +70,7 @@ def sweep_course(sources: int, publishers: int) -> Course:
     )
 
 
-def events_of(course: Course, first: int, last: int) -> Iterator[dict[str, Any]]:
+def events_of(course: EventCourse, first: int, last: int) -> Iterator[dict[str, Any]]:
     """The events of sources from `first` to before `last`, round by round."""
     for step in range(course.steps):
         values = (course.at(step)[first:last, 0] * float(STEP)).round(1).tolist()
@@ -92,7 +92,7 @@ class SweepingRole:
     async def open(self) -> None:
         bus = await self._opened.enter_async_context(tw.connect(self.url))
         publisher = bus.publisher(TOPIC, name=f"p{self.number}", linger=0.05)
-        self._out: TopicPublisher = await self._opened.enter_async_context(publisher)
+        self._out: Publisher = await self._opened.enter_async_context(publisher)
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
         """`sweep`: everything, and return when it is stored."""
@@ -173,7 +173,7 @@ PATIENCE = 900.0
 
 
 @dataclass(frozen=True)
-class Crowd:
+class ManySourcesResult:
     """What came of it.
 
     events: that the translator has read; encodings: how often it has encoded one
@@ -195,7 +195,7 @@ class Crowd:
         return sum(found.faults for found in self.findings)
 
 
-async def crowd(subscriptions: int, sources: int, progress: Callable[[float], None]) -> Crowd:
+async def run_many_sources(subscriptions: int, sources: int, progress: Callable[[float], None]) -> ManySourcesResult:
     """Register so many subscriptions, one of each class connected, and sweep over the sources."""
     from thinwire.brokers.embedded import EmbeddedServer
     from thinwire.brokers.nats.broker import connect
@@ -206,29 +206,31 @@ async def crowd(subscriptions: int, sources: int, progress: Callable[[float], No
         broker = await connect(server.url)
         opened.push_async_callback(broker.close)
         settings = {"url": server.url}
-        await opened.enter_async_context(Crew([Worker("registry", "registry", settings)]))
+        await opened.enter_async_context(Crew([WorkerProcess("registry", "registry", settings)]))
         async with tw.connect(server.url) as bus:
             await bus.register(sweep_schema(), mode="hold")
         await _ask_for_all(broker, subscriptions - len(TOLERANCES))
-        translator = Worker("translator", "telling translator", settings)
+        translator = WorkerProcess("translator", "telling translator", settings)
         await opened.enter_async_context(Crew([translator]))
         size = {**settings, "sources": sources, "publishers": PUBLISHERS}
-        readers = await opened.enter_async_context(Crew([Worker("subscribers", "swept", size)]))
-        writers = [Worker(f"publisher {k}", "sweeping", {**size, "number": k}) for k in range(PUBLISHERS)]
+        readers = await opened.enter_async_context(Crew([WorkerProcess("subscribers", "swept", size)]))
+        writers = [WorkerProcess(f"publisher {k}", "sweeping", {**size, "number": k}) for k in range(PUBLISHERS)]
         publishers = await opened.enter_async_context(Crew(writers))
         await wait_for_channels(broker, TOPIC, len(TOLERANCES))
         progress(0.2)
-        async with Sampler({"translator": translator.pid}) as sampler:
+        async with ProcessSampler({"translator": translator.pid}) as sampler:
             await publishers.ask("sweeping", PATIENCE, do="sweep")
             progress(0.5)
             (answer,) = await readers.ask("swept", PATIENCE + 60, do="judge", patience=PATIENCE)
         says = await translator.ask(PATIENCE, do="counts", topic=TOPIC)
-    return _told(subscriptions, sources, says, sampler, findings_in(answer))
+    return _collect_results(subscriptions, sources, says, sampler, findings_in(answer))
 
 
-def _told(subscriptions: int, sources: int, says: dict[str, Any], sampler: Sampler, findings: list[Findings]) -> Crowd:
+def _collect_results(
+    subscriptions: int, sources: int, says: dict[str, Any], sampler: ProcessSampler, findings: list[Findings]
+) -> ManySourcesResult:
     memory = [sample.memory for sample in sampler.series["translator"]]
-    return Crowd(
+    return ManySourcesResult(
         subscriptions=subscriptions,
         sources=sources,
         events=says["events"],

@@ -120,7 +120,7 @@ WARM_UP = 0.25
 """the share of a run after which memory counts as settled"""
 
 
-class Sample(NamedTuple):
+class ProcessSample(NamedTuple):
     """One look: seconds since the first, processor seconds used so far, bytes of resident memory."""
 
     at: float
@@ -128,7 +128,7 @@ class Sample(NamedTuple):
     memory: int
 
 
-class Sampler:
+class ProcessSampler:
     """Looks at processes while it is open.
 
     processes: name -> process id
@@ -138,12 +138,12 @@ class Sampler:
 
     def __init__(self, processes: Mapping[str, int]) -> None:
         self.processes = dict(processes)
-        self.series: dict[str, list[Sample]] = {name: [] for name in processes}
-        self.machine: list[Sample] = []
+        self.series: dict[str, list[ProcessSample]] = {name: [] for name in processes}
+        self.machine: list[ProcessSample] = []
         self._begun = monotonic()
         self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Sampler:
+    async def __aenter__(self) -> ProcessSampler:
         self._begun = monotonic()
         self._task = asyncio.create_task(self._look_again())
         return self
@@ -165,7 +165,7 @@ class Sampler:
         import psutil
 
         every = psutil.cpu_times()
-        self.machine.append(Sample(monotonic() - self._begun, every.user + every.nice + every.system, 0))
+        self.machine.append(ProcessSample(monotonic() - self._begun, every.user + every.nice + every.system, 0))
         for name, pid in self.processes.items():
             try:
                 process = psutil.Process(pid)
@@ -173,43 +173,44 @@ class Sampler:
                     times, memory = process.cpu_times(), process.memory_info().rss
             except psutil.Error:
                 continue
-            self.series[name].append(Sample(monotonic() - self._begun, times.user + times.system, memory))
+            self.series[name].append(ProcessSample(monotonic() - self._begun, times.user + times.system, memory))
 
 
-def cores_used(series: Mapping[str, list[Sample]]) -> dict[str, float]:
+def cores_used(series: Mapping[str, list[ProcessSample]]) -> dict[str, float]:
     """Processor seconds a second of each process, between its first and its last sample.
 
-    >>> cores_used({"broker": [Sample(0.0, 1.0, 10), Sample(2.0, 1.5, 10)]})
+    >>> cores_used({"broker": [ProcessSample(0.0, 1.0, 10), ProcessSample(2.0, 1.5, 10)]})
     {'broker': 0.25}
     """
     ends = {name: (samples[0], samples[-1]) for name, samples in series.items() if len(samples) > 1}
     return {name: (last.cpu - first.cpu) / (last.at - first.at) for name, (first, last) in ends.items()}
 
 
-def others(series: Mapping[str, list[Sample]], machine: list[Sample]) -> float:
+def others(series: Mapping[str, list[ProcessSample]], machine: list[ProcessSample]) -> float:
     """Cores that something else on the machine has used meanwhile.
 
-    >>> others({"broker": [Sample(0.0, 1.0, 10), Sample(2.0, 2.0, 10)]}, [Sample(0.0, 5.0, 0), Sample(2.0, 8.0, 0)])
+    >>> broker = [ProcessSample(0.0, 1.0, 10), ProcessSample(2.0, 2.0, 10)]
+    >>> others({"broker": broker}, [ProcessSample(0.0, 5.0, 0), ProcessSample(2.0, 8.0, 0)])
     1.0
     """
     used = cores_used({"machine": machine}).get("machine", 0.0)
     return max(0.0, used - sum(cores_used(series).values()))
 
 
-def together(series: Mapping[str, list[Sample]]) -> list[Sample]:
+def together(series: Mapping[str, list[ProcessSample]]) -> list[ProcessSample]:
     """All processes as if they were one, as long as all of them lived.
 
-    >>> together({"a": [Sample(0, 1, 10), Sample(1, 2, 11)], "b": [Sample(0, 5, 20)]})
-    [Sample(at=0, cpu=6, memory=30)]
+    >>> together({"a": [ProcessSample(0, 1, 10), ProcessSample(1, 2, 11)], "b": [ProcessSample(0, 5, 20)]})
+    [ProcessSample(at=0, cpu=6, memory=30)]
     """
     looks = zip(*series.values(), strict=False)
-    return [Sample(look[0].at, sum(one.cpu for one in look), sum(one.memory for one in look)) for look in looks]
+    return [ProcessSample(look[0].at, sum(one.cpu for one in look), sum(one.memory for one in look)) for look in looks]
 
 
-def growth(samples: list[Sample]) -> float:
+def growth(samples: list[ProcessSample]) -> float:
     """By which share memory grew after the warm-up: the mean of the last tenth to that of the first tenth after it.
 
-    >>> round(growth([Sample(float(at), 0.0, 100 if at < 5 else 110) for at in range(10)]), 3)
+    >>> round(growth([ProcessSample(float(at), 0.0, 100 if at < 5 else 110) for at in range(10)]), 3)
     0.1
     """
     settled = samples[int(WARM_UP * len(samples)) :]

@@ -28,7 +28,7 @@ from statistics import median
 
 from thinwire.demo.process_group import two_cores
 from thinwire_lab.live.live_feed import feed_schema
-from thinwire_lab.live.load_chain import Chain, Outcome, Shape
+from thinwire_lab.live.load_chain import Chain, ChainShape, LoadOutcome
 
 STRIDE = 1.5
 PRECISION = 1.05
@@ -87,14 +87,14 @@ FIRST = {
 }
 """where the first search begins; the later ones begin where it ended"""
 SHAPES = {
-    "thinwire": Shape("thinwire", linger=LINGER, emit="changes"),
-    "every event": Shape("thinwire", linger=LINGER, emit="all"),
-    "json": Shape("json", linger=LINGER),
-    "json-batched": Shape("json-batched", linger=LINGER),
-    "five classes": Shape("thinwire", linger=LINGER, emit="changes", classes=(0.5, 1.0, 2.0, 4.0, 8.0)),
-    "dictionaries": Shape("thinwire", linger=LINGER, emit="changes", dictionaries="service"),
-    "spelled out": Shape("thinwire", linger=LINGER, emit="changes", format="json"),
-    "spelled out, dictionaries": Shape(
+    "thinwire": ChainShape("thinwire", linger=LINGER, emit="changes"),
+    "every event": ChainShape("thinwire", linger=LINGER, emit="all"),
+    "json": ChainShape("json", linger=LINGER),
+    "json-batched": ChainShape("json-batched", linger=LINGER),
+    "five classes": ChainShape("thinwire", linger=LINGER, emit="changes", classes=(0.5, 1.0, 2.0, 4.0, 8.0)),
+    "dictionaries": ChainShape("thinwire", linger=LINGER, emit="changes", dictionaries="service"),
+    "spelled out": ChainShape("thinwire", linger=LINGER, emit="changes", format="json"),
+    "spelled out, dictionaries": ChainShape(
         "thinwire", linger=LINGER, emit="changes", format="json", dictionaries="service"
     ),
 }
@@ -107,7 +107,7 @@ REHEARSAL = 500.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class SaturationPlan:
     """How long each try takes, in seconds, and how often the whole is done.
 
     short: of a try while searching; long: of the one that confirms; precision: see `climb`
@@ -128,20 +128,20 @@ class Plan:
         return f"{runs}, tries of {self.short:g} s, confirmed for {self.long:g} s"
 
 
-QUICK = Plan(short=3.0, long=5.0, runs=1, precision=1.3, stride=2.0)
+QUICK = SaturationPlan(short=3.0, long=5.0, runs=1, precision=1.3, stride=2.0)
 
 
 @dataclass
 class Knees:
     """The knees a stack had, one a run.
 
-    rounds: those that confirmed them; failed: the last round that was not held; others: see `Outcome`, the largest
+    rounds: those that confirmed them; failed: the last round that was not held; others: see `LoadOutcome`, the largest
     """
 
     kind: str
     rates: list[float] = field(default_factory=list)
-    rounds: list[Outcome] = field(default_factory=list)
-    failed: Outcome | None = None
+    rounds: list[LoadOutcome] = field(default_factory=list)
+    failed: LoadOutcome | None = None
     others: float = 0.0
 
     @property
@@ -150,7 +150,7 @@ class Knees:
 
 
 async def knees(
-    kinds: Sequence[str], plan: Plan, progress: Callable[[float], None], beside: Sequence[str] = ()
+    kinds: Sequence[str], plan: SaturationPlan, progress: Callable[[float], None], beside: Sequence[str] = ()
 ) -> dict[str, Knees]:
     """The knees of several stacks, run by run in turn, so that a busy hour of the machine meets all of them.
 
@@ -166,7 +166,7 @@ async def knees(
     return found
 
 
-async def _one(found: Knees, plan: Plan) -> None:
+async def _one(found: Knees, plan: SaturationPlan) -> None:
     async with _tries(found) as attempt:
         first = not found.rates
         start = FIRST[found.kind] if first else found.rates[-1] or FIRST[found.kind]
@@ -186,11 +186,11 @@ async def _one(found: Knees, plan: Plan) -> None:
 
 
 @asynccontextmanager
-async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitable[Outcome]]]:
+async def _tries(found: Knees) -> AsyncIterator[Callable[[float, float], Awaitable[LoadOutcome]]]:
     """Rounds on a chain that is kept as long as it loses nothing: one that choked must not burden the next try."""
     chains: list[Chain] = []
 
-    async def attempt(rate: float, seconds: float) -> Outcome:
+    async def attempt(rate: float, seconds: float) -> LoadOutcome:
         if not chains:
             chain = Chain(SHAPES[found.kind], feed_schema())
             await chain.__aenter__()
@@ -221,20 +221,20 @@ def main(kind: str, arguments: list[str] | None = None) -> None:
     """`SCRIPT [RATE [SECONDS]]`: hold a rate and print what came of it."""
     given = [float(word) for word in (sys.argv[1:] if arguments is None else arguments)]
     rate, seconds = (*given, *(RATE, SECONDS)[len(given) :])
-    print(told(asyncio.run(once(kind, rate, seconds))))
+    print(describe_outcome(asyncio.run(once(kind, rate, seconds))))
 
 
-async def once(kind: str, rate: float, seconds: float) -> Outcome:
+async def once(kind: str, rate: float, seconds: float) -> LoadOutcome:
     """One round after a rehearsal."""
     async with two_cores(), Chain(SHAPES[kind], feed_schema()) as chain:
         await chain.round(REHEARSAL, 1.0)
         return await chain.round(rate, seconds)
 
 
-def told(outcome: Outcome) -> str:
+def describe_outcome(outcome: LoadOutcome) -> str:
     """An outcome in words.
 
-    >>> print(told(Outcome(2000.0, 10.0, events=20_000, sent=20_000, lost=0, p50=3.0, p99=9.0)))
+    >>> print(describe_outcome(LoadOutcome(2000.0, 10.0, events=20_000, sent=20_000, lost=0, p50=3.0, p99=9.0)))
     2,000 events/s for 10 s: held; p50 3 ms, p99 9 ms, 0 lost, 1.00 frames an event
     """
     verdict = f"not held: {outcome.trouble}" if outcome.trouble else "held"

@@ -128,7 +128,7 @@ class TellingTranslatorRole(ServiceRole):
         classes have a channel of which it was said."""
         work = self._service.works.get(command["topic"])
         if command["do"] == "classes":
-            return {"said": work.said if work is not None else 0}
+            return {"said": work.announced_count if work is not None else 0}
         if work is None or work.translation is None:
             return {"events": 0, "encodings": 0}
         counts = work.translation.counts

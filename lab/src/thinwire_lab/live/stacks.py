@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any, Literal, Protocol, cast
 
 import thinwire as tw
-from thinwire.client import Subscription, TopicPublisher
-from thinwire.codec import Missed
+from thinwire.client import Publisher, Subscription
+from thinwire.codec import EventsMissed
 from thinwire.errors import ConfigError
 from thinwire.schema import Event, Schema
 from thinwire.topics.names import log_of
@@ -46,7 +46,7 @@ class Route:
         return asdict(self)
 
 
-class Sender(Protocol):
+class StackSender(Protocol):
     """A publisher's end."""
 
     @property
@@ -54,7 +54,7 @@ class Sender(Protocol):
         """Events that travelled, of those published so far."""
 
     @property
-    def told(self) -> int:
+    def delivered_events(self) -> int:
         """Events that reach a subscriber of those published so far."""
 
     async def publish(self, events: Sequence[dict[str, Any]]) -> None:
@@ -66,7 +66,7 @@ class Sender(Protocol):
     async def close(self) -> None: ...
 
 
-class Receiver(Protocol):
+class StackReceiver(Protocol):
     """A subscriber's end."""
 
     @property
@@ -96,9 +96,9 @@ class Stack(Protocol):
     async def prepare(self, route: Route) -> None:
         """What has to be at the broker before anybody connects."""
 
-    async def sender(self, route: Route, name: str) -> Sender: ...
+    async def sender(self, route: Route, name: str) -> StackSender: ...
 
-    async def receiver(self, route: Route, name: str) -> Receiver: ...
+    async def receiver(self, route: Route, name: str) -> StackReceiver: ...
 
     async def stored(self, route: Route) -> int:
         """Bytes the broker keeps of the topic."""
@@ -134,13 +134,13 @@ class Thin:
             schema = Schema.from_document(route.schema)
             await bus.register(schema, mode=mode, format=route.format, dictionaries=route.dictionaries)
 
-    async def sender(self, route: Route, name: str) -> Sender:
+    async def sender(self, route: Route, name: str) -> StackSender:
         opened = AsyncExitStack()
         bus = await opened.enter_async_context(tw.connect(route.url))
         out = await opened.enter_async_context(bus.publisher(route.topic, name=name, linger=route.linger))
         return _ThinSender(opened, out, everything=route.emit == "all")
 
-    async def receiver(self, route: Route, name: str) -> Receiver:
+    async def receiver(self, route: Route, name: str) -> StackReceiver:
         opened = AsyncExitStack()
         bus = await opened.enter_async_context(tw.connect(route.url))
         asked = bus.subscribe(route.topic, default_tolerance=route.tolerance, emit=route.emit)
@@ -157,7 +157,7 @@ class Thin:
 
 
 class _ThinSender:
-    def __init__(self, opened: AsyncExitStack, out: TopicPublisher, everything: bool) -> None:
+    def __init__(self, opened: AsyncExitStack, out: Publisher, everything: bool) -> None:
         self._opened = opened
         self._out = out
         self._everything = everything
@@ -167,7 +167,7 @@ class _ThinSender:
         return self._out.counts.events - self._out.link.suppressed_events
 
     @property
-    def told(self) -> int:
+    def delivered_events(self) -> int:
         return self._out.counts.events if self._everything else self.sent
 
     async def publish(self, events: Sequence[dict[str, Any]]) -> None:
@@ -192,7 +192,7 @@ class _ThinReceiver:
 
     @property
     def missed(self) -> int:
-        return sum(isinstance(notice, Missed) for notice in self._subscription.notices)
+        return sum(isinstance(notice, EventsMissed) for notice in self._subscription.notices)
 
     @property
     def feed(self) -> str:

@@ -24,14 +24,14 @@ import numpy.typing as npt
 
 import thinwire as tw
 from thinwire.brokers.protocol import Broker
-from thinwire.client import Subscription, TopicPublisher
-from thinwire.demo.process_group import Crew, Worker
+from thinwire.client import Publisher, Subscription
+from thinwire.demo.process_group import Crew, WorkerProcess
 from thinwire.filters import greedy
 from thinwire.schema import Property, Schema
 from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.load_chain import IN_MEMORY
-from thinwire_lab.live.process_measurement import Sampler
+from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.live.service_roles import NotServed
 
 TOPIC = "bench.walk"
@@ -84,7 +84,7 @@ class WalkingRole:
 
     async def open(self) -> None:
         bus = await self._opened.enter_async_context(tw.connect(self.url))
-        self._out: TopicPublisher = await self._opened.enter_async_context(bus.publisher(TOPIC, name="p1"))
+        self._out: Publisher = await self._opened.enter_async_context(bus.publisher(TOPIC, name="p1"))
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
         """`walk`: so many `events`, at a `rate`; returns when they are stored, with when it began."""
@@ -198,14 +198,17 @@ async def walked(subscriptions: int, audited: int, events: int, rate: int, progr
         broker = await connect(server.url)
         opened.push_async_callback(broker.close)
         where = {"url": server.url}
-        registry, translator = Worker("registry", "registry", where), Worker("translator", "telling translator", where)
+        registry, translator = (
+            WorkerProcess("registry", "registry", where),
+            WorkerProcess("translator", "telling translator", where),
+        )
         await opened.enter_async_context(Crew([registry, translator]))
         async with tw.connect(server.url) as bus:  # the log is kept exactly, whoever asks for how little
             await bus.register(walk_schema(), retain=True, default_tolerance=0, mode="hold")
-        writers = await opened.enter_async_context(Crew([Worker("publisher", "walking", where)]))
+        writers = await opened.enter_async_context(Crew([WorkerProcess("publisher", "walking", where)]))
         classes = min(WIDEST, subscriptions)
         began = monotonic()
-        async with Sampler({"registry": registry.pid, "translator": translator.pid}) as early:
+        async with ProcessSampler({"registry": registry.pid, "translator": translator.pid}) as early:
             await _ask_for_all(broker, subscriptions, classes)
             registered = monotonic()
             progress(0.2)
@@ -213,11 +216,11 @@ async def walked(subscriptions: int, audited: int, events: int, rate: int, progr
         served = monotonic()
         progress(0.4)
         settings = {**where, "tolerances": [ticks for ticks in tolerances(audited) if ticks <= classes]}
-        readers = await opened.enter_async_context(Crew([Worker("audited", "walked", settings)]))
+        readers = await opened.enter_async_context(Crew([WorkerProcess("audited", "walked", settings)]))
         await readers.ask("walked", PATIENCE, do="connect")
         await _wait_for_feeds(readers)
         progress(0.5)
-        async with Sampler({"registry": registry.pid, "translator": translator.pid}) as sampler:
+        async with ProcessSampler({"registry": registry.pid, "translator": translator.pid}) as sampler:
             (walk,) = await writers.ask("walking", PATIENCE, do="walk", events=events, rate=rate)
             (found,) = await readers.ask("walked", PATIENCE + 60, do="judge", events=events, patience=PATIENCE)
     series = sampler.series["translator"]
@@ -236,7 +239,7 @@ async def walked(subscriptions: int, audited: int, events: int, rate: int, progr
     )
 
 
-def _most(name: str, *samplers: Sampler) -> int:
+def _most(name: str, *samplers: ProcessSampler) -> int:
     return max(sample.memory for sampler in samplers for sample in sampler.series[name])
 
 
@@ -249,7 +252,7 @@ async def _ask_for_all(broker: Broker, subscriptions: int, classes: int) -> None
     await put_subscriptions(await open_registry(broker), documents, walk_schema())
 
 
-async def _wait_until_served(broker: Broker, translator: Worker, classes: int) -> None:
+async def _wait_until_served(broker: Broker, translator: WorkerProcess, classes: int) -> None:
     deadline = monotonic() + PATIENCE
     while (await translator.ask(PATIENCE, do="classes", topic=TOPIC))["said"] < classes:
         if monotonic() > deadline:

@@ -22,8 +22,8 @@ from typing import Any
 
 import thinwire as tw
 from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import START, Crew, Worker, micros
-from thinwire.services.translator.translator_recovery import channel_ends, first_untold
+from thinwire.demo.process_group import START, Crew, WorkerProcess, micros
+from thinwire.services.translator.translator_recovery import channel_ends, find_first_unsent
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.log_position import Publishers, unseal
@@ -119,7 +119,7 @@ class ClassStage:
         if answer["feeds"] != ["log", *["channel"] * (len(SUBSCRIBERS) - 1)]:
             raise NotServed("subscribers read something else", topic=TOPIC, feeds=answer["feeds"])
 
-    async def holder(self) -> tuple[Worker, dict[str, Any]]:
+    async def holder(self) -> tuple[WorkerProcess, dict[str, Any]]:
         """The translator that serves the topic, and what it says of itself."""
         says = await translator_of(self.broker, TOPIC)
         worker = next(w for w in self._translators.workers if w.settings["name"] == says["name"])
@@ -150,7 +150,7 @@ class ClassStage:
             self.broker, TOPIC, {name for name, document in documents.items() if document.state == "open"}
         )
         after_last = (await self.broker.span(log_of(TOPIC))).last + 1
-        place = first_untold(ends, documents, await Publishers.find(self.broker, TOPIC), after_last)
+        place = find_first_unsent(ends, documents, await Publishers.find(self.broker, TOPIC), after_last)
         checkpoints = await CheckpointStore(await self.broker.bucket(CHECKPOINTS)).all(TOPIC)
         return place - 1 - max((one.offset for one in checkpoints if one.offset < place), default=0)
 
@@ -174,28 +174,30 @@ class ClassStage:
 
     async def _start_all(self, url: str) -> None:
         """The processes, in the order in which they need each other."""
-        await self._open.enter_async_context(Crew([Worker("registry", "registry", {"url": url})]))
+        await self._open.enter_async_context(Crew([WorkerProcess("registry", "registry", {"url": url})]))
         async with tw.connect(url) as bus:
             await bus.register(feed_schema(), mode="hold")
         translators = [
-            Worker(f"translator {k}", "telling translator", {"url": url, "name": f"t{k}", **self.translators})
+            WorkerProcess(f"translator {k}", "telling translator", {"url": url, "name": f"t{k}", **self.translators})
             for k in range(2)
         ]
         self._translators = await self._open.enter_async_context(Crew(translators))
         asked = {"url": url, "asked": SUBSCRIBERS, "publishers": STEADY_PUBLISHERS}
-        self._witnesses = await self._open.enter_async_context(Crew([Worker("subscribers", "witness", asked)]))
+        self._witnesses = await self._open.enter_async_context(Crew([WorkerProcess("subscribers", "witness", asked)]))
         common = {"url": url, "publishers": STEADY_PUBLISHERS, "linger": LINGER, "max_batch": SMALL_MESSAGE}
-        publishers = [Worker(f"publisher {k}", "steady", {**common, "number": k}) for k in range(STEADY_PUBLISHERS)]
+        publishers = [
+            WorkerProcess(f"publisher {k}", "steady", {**common, "number": k}) for k in range(STEADY_PUBLISHERS)
+        ]
         self._publishers = await self._open.enter_async_context(Crew(publishers))
         await wait_for_channels(self.broker, TOPIC, len(SUBSCRIBERS))
 
 
-def pause(worker: Worker) -> None:
+def pause(worker: WorkerProcess) -> None:
     """Let a process stand still, as a machine does that is moved or swaps."""
     os.kill(worker.pid, signal.SIGSTOP)
 
 
-def resume(worker: Worker) -> None:
+def resume(worker: WorkerProcess) -> None:
     """Let it go on as if nothing had happened."""
     os.kill(worker.pid, signal.SIGCONT)
 
@@ -211,7 +213,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Recovery:
+class TranslatorRecovery:
     """What came of a kill.
 
     stored: seconds from the kill to the first message of the successor; delivered: to the first event that was due
@@ -249,7 +251,7 @@ class Pause:
         return sum(found.faults for found in self.findings)
 
 
-async def recover(frames: int, seed: int, progress: Progress, **translators: Any) -> Recovery:
+async def recover(frames: int, seed: int, progress: Progress, **translators: Any) -> TranslatorRecovery:
     """Kill the translator of a topic with a log of so many frames."""
     async with ClassStage(**translators) as stage:
         loaded = await stage.load(frames)
@@ -269,7 +271,7 @@ async def recover(frames: int, seed: int, progress: Progress, **translators: Any
     # the first subscriber reads the log, which no translator can hold up
     waits = [None if at is None else (at - killed) / 1e6 for at in came[1:]]
     delivered = None if None in waits else max(wait for wait in waits if wait is not None)
-    return Recovery(loaded, stored - killed / 1e6, delivered, to_replay, findings)
+    return TranslatorRecovery(loaded, stored - killed / 1e6, delivered, to_replay, findings)
 
 
 async def stand_still(seconds: float, progress: Progress, **translators: Any) -> Pause:

@@ -15,11 +15,11 @@ from typing import Any
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.proxy import Proxy
 from thinwire.demo import building
-from thinwire.demo.process_group import Crew, Worker, micros
+from thinwire.demo.process_group import Crew, WorkerProcess, micros
 from thinwire_lab.live.building_feed import BuildingFeed
 from thinwire_lab.live.load_roles import NOTES, publish, take_all
 from thinwire_lab.live.process_measurement import Taken
-from thinwire_lab.live.stacks import Sender, route_to, stack
+from thinwire_lab.live.stacks import StackSender, route_to, stack
 
 PLANTS = 3
 TOLERANCE = 0.5
@@ -41,7 +41,7 @@ class Wire:
 
 
 @dataclass(frozen=True)
-class Weight:
+class WireBytes:
     """What a wire carried after it was set up.
 
     set_up: bytes until then, both directions; sent: events that travelled; complete: was every event received?
@@ -62,14 +62,14 @@ class Weight:
         return (self.to_broker + self.from_broker) / self.events
 
 
-async def weigh(wires: Iterable[Wire], seconds: float) -> dict[Wire, Weight]:
+async def weigh(wires: Iterable[Wire], seconds: float) -> dict[Wire, WireBytes]:
     """Publish on all wires at once for so many seconds."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_weigh(wire, seconds)) for wire in wires]
     return {task.result().wire: task.result() for task in tasks}
 
 
-async def _weigh(wire: Wire, seconds: float) -> Weight:
+async def _weigh(wire: Wire, seconds: float) -> WireBytes:
     async with AsyncExitStack() as opened:
         proxy, senders, notes, reading = await _connect(opened, wire)
         await asyncio.sleep(SETTLE)
@@ -77,7 +77,7 @@ async def _weigh(wire: Wire, seconds: float) -> Weight:
         published = await _publish(senders, wire, seconds)
         complete = await _arrived(notes, published, reading)
         events = sum(plant.events for plant in published)
-        return Weight(
+        return WireBytes(
             wire,
             events=events,
             sent=sum(sender.sent for sender in senders),
@@ -89,12 +89,12 @@ async def _weigh(wire: Wire, seconds: float) -> Weight:
         )
 
 
-async def _connect(opened: AsyncExitStack, wire: Wire) -> tuple[Proxy, list[Sender], Taken, asyncio.Task[None]]:
+async def _connect(opened: AsyncExitStack, wire: Wire) -> tuple[Proxy, list[StackSender], Taken, asyncio.Task[None]]:
     """A broker behind a proxy, a reader that reads, and the publishers."""
     ours = stack(wire.kind)
     server = await opened.enter_async_context(EmbeddedServer())
     if wire.kind == "thinwire":
-        await opened.enter_async_context(Crew([Worker("registry", "registry", {"url": server.url})]))
+        await opened.enter_async_context(Crew([WorkerProcess("registry", "registry", {"url": server.url})]))
     direct = route_to(server.url, building.schema(), linger=wire.linger, tolerance=TOLERANCE)
     await ours.prepare(direct)
     proxy = await opened.enter_async_context(Proxy(LOOPBACK, server.port))
@@ -132,15 +132,15 @@ class _Watched:
         return late + self._feed.due(until)
 
 
-async def _publish(senders: list[Sender], wire: Wire, seconds: float) -> list[Published]:
+async def _publish(senders: list[StackSender], wire: Wire, seconds: float) -> list[Published]:
     start = micros() + 100_000
     end = start + round(seconds * 1e6)
 
-    async def one(place: int, sender: Sender) -> Published:
+    async def one(place: int, sender: StackSender) -> Published:
         feed = BuildingFeed(place, PLANTS, PLANTS * wire.rate, start)
         watched = _Watched(feed)
         await publish(sender, watched, end)
-        (last,) = feed.farewell()
+        (last,) = feed.final_events()
         await sender.publish([last])
         await sender.flush()
         return Published(feed.published, watched.behind, last)

@@ -33,7 +33,7 @@ T = TypeVar("T")
 _KEPT = 64
 
 
-class Shape(Enum):
+class FormatType(Enum):
     """The types that a schema language offers for a property."""
 
     BOOLEAN = auto()
@@ -50,38 +50,38 @@ class Shape(Enum):
 
 
 _OF_KIND = {
-    Kind.BOOLEAN: Shape.BOOLEAN,
-    Kind.INTEGER: Shape.LONG,
-    Kind.NUMBER: Shape.DOUBLE,
-    Kind.FLOAT: Shape.DOUBLE,
-    Kind.STRING: Shape.TEXT,
-    Kind.GEO: Shape.DOUBLES,
-    Kind.ARRAY: Shape.DOUBLES,
-    Kind.OPAQUE: Shape.BYTES,
+    Kind.BOOLEAN: FormatType.BOOLEAN,
+    Kind.INTEGER: FormatType.LONG,
+    Kind.NUMBER: FormatType.DOUBLE,
+    Kind.FLOAT: FormatType.DOUBLE,
+    Kind.STRING: FormatType.TEXT,
+    Kind.GEO: FormatType.DOUBLES,
+    Kind.ARRAY: FormatType.DOUBLES,
+    Kind.OPAQUE: FormatType.BYTES,
 }
 
 
-def shape(p: Property) -> Shape:
+def shape(p: Property) -> FormatType:
     """The type a user would naturally choose.
 
     A number is a double, as it is in every program that reads it. An enum that may grow has to be a text.
 
     >>> shape(Property("temperature", "number", step="0.1")), shape(Property("mode", "enum", members=["ON"]))
-    (<Shape.DOUBLE: 3>, <Shape.TEXT: 5>)
+    (<FormatType.DOUBLE: 3>, <FormatType.TEXT: 5>)
     """
     if p.kind is Kind.ENUM:
-        return Shape.MEMBER if p.closed else Shape.TEXT
+        return FormatType.MEMBER if p.closed else FormatType.TEXT
     if p.kind is Kind.TIMESTAMP:
         return _instant(p)
     return _OF_KIND[p.kind]
 
 
-def _instant(p: Property) -> Shape:
+def _instant(p: Property) -> FormatType:
     if p.form == "datetime":
-        return Shape.INSTANT
+        return FormatType.INSTANT
     if p.form and p.form.startswith("iso"):
-        return Shape.TEXT
-    return Shape.LONG if p.step is None or p.step.denominator == 1 else Shape.DOUBLE
+        return FormatType.TEXT
+    return FormatType.LONG if p.step is None or p.step.denominator == 1 else FormatType.DOUBLE
 
 
 def once_per_schema(prepare: Callable[[Schema], T]) -> Callable[[Schema], T]:
@@ -100,21 +100,21 @@ def once_per_schema(prepare: Callable[[Schema], T]) -> Callable[[Schema], T]:
 
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TYPES: dict[Shape, Any] = {
-    Shape.BOOLEAN: "boolean",
-    Shape.LONG: "long",
-    Shape.DOUBLE: "double",
-    Shape.TEXT: "string",
-    Shape.INSTANT: {"type": "long", "logicalType": "timestamp-micros"},
-    Shape.DOUBLES: {"type": "array", "items": "double"},
-    Shape.BYTES: "bytes",
+_TYPES: dict[FormatType, Any] = {
+    FormatType.BOOLEAN: "boolean",
+    FormatType.LONG: "long",
+    FormatType.DOUBLE: "double",
+    FormatType.TEXT: "string",
+    FormatType.INSTANT: {"type": "long", "logicalType": "timestamp-micros"},
+    FormatType.DOUBLES: {"type": "array", "items": "double"},
+    FormatType.BYTES: "bytes",
 }
 
 
 class _Writer(NamedTuple):
     full: Any
     partial: Any
-    fields: tuple[tuple[str, str, Shape], ...]
+    fields: tuple[tuple[str, str, FormatType], ...]
     """per property its path, the name of its field and its shape"""
 
 
@@ -152,17 +152,17 @@ def record_type(schema: Schema, *, partial: bool = False) -> dict[str, Any]:
 
 
 def _type(p: Property, place: int) -> Any:
-    if shape(p) is not Shape.MEMBER:
+    if shape(p) is not FormatType.MEMBER:
         return _TYPES[shape(p)]
     if all(map(_WORD.fullmatch, p.members)):
         return {"type": "enum", "name": f"Members{place}", "symbols": list(p.members)}
     return "string"
 
 
-def _value(value: Any, kind: Shape) -> Any:
-    if kind is Shape.DOUBLES and value is not None:
+def _value(value: Any, kind: FormatType) -> Any:
+    if kind is FormatType.DOUBLES and value is not None:
         return list(value)
-    if kind is Shape.BYTES and value is not None and not isinstance(value, bytes):
+    if kind is FormatType.BYTES and value is not None and not isinstance(value, bytes):
         return plain_json.text(value).encode()
     return value
 
@@ -187,14 +187,14 @@ BOOL, DOUBLE, I32, I64, STRING, LIST = 2, 4, 8, 10, 11, 15
 STOP = b"\x00"
 
 _TYPES_THRIFT = {
-    Shape.BOOLEAN: BOOL,
-    Shape.LONG: I64,
-    Shape.DOUBLE: DOUBLE,
-    Shape.MEMBER: I32,
-    Shape.TEXT: STRING,
-    Shape.INSTANT: I64,
-    Shape.DOUBLES: LIST,
-    Shape.BYTES: STRING,
+    FormatType.BOOLEAN: BOOL,
+    FormatType.LONG: I64,
+    FormatType.DOUBLE: DOUBLE,
+    FormatType.MEMBER: I32,
+    FormatType.TEXT: STRING,
+    FormatType.INSTANT: I64,
+    FormatType.DOUBLES: LIST,
+    FormatType.BYTES: STRING,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -227,7 +227,7 @@ def _fields(schema: Schema) -> list[tuple[str, bytes, Callable[[Any], bytes]]]:
 
 
 def _value_writer(p: Property) -> Callable[[Any], bytes]:
-    if shape(p) is Shape.MEMBER:
+    if shape(p) is FormatType.MEMBER:
         return lambda value: struct.pack(">i", p.members.index(value))
     return _WRITERS[shape(p)]
 
@@ -252,12 +252,12 @@ def _counted(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-_WRITERS: dict[Shape, Callable[[Any], bytes]] = {
-    Shape.BOOLEAN: struct.Struct(">?").pack,
-    Shape.LONG: struct.Struct(">q").pack,
-    Shape.DOUBLE: struct.Struct(">d").pack,
-    Shape.TEXT: _text,
-    Shape.INSTANT: _instant_thrift,
-    Shape.DOUBLES: _doubles,
-    Shape.BYTES: _opaque,
+_WRITERS: dict[FormatType, Callable[[Any], bytes]] = {
+    FormatType.BOOLEAN: struct.Struct(">?").pack,
+    FormatType.LONG: struct.Struct(">q").pack,
+    FormatType.DOUBLE: struct.Struct(">d").pack,
+    FormatType.TEXT: _text,
+    FormatType.INSTANT: _instant_thrift,
+    FormatType.DOUBLES: _doubles,
+    FormatType.BYTES: _opaque,
 }

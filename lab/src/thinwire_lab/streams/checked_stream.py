@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thinwire.analysis.promise_check import Checker
-from thinwire.codec import Counts, LinkConfig, Publisher, Subscriber
+from thinwire.codec import Counts, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.errors import SchemaError
 from thinwire.schema import Event, Schema
 from thinwire.schema.timestamps import reader, ticks_per_second
@@ -24,7 +24,7 @@ class CheckedLink:
 
     >>> from thinwire.schema import Property
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
-    >>> link = CheckedLink(rooms, LinkConfig(), start=0.0)
+    >>> link = CheckedLink(rooms, StreamConfig(), start=0.0)
     >>> for second, heat in enumerate([20.5, 20.5, 20.6]):
     ...     link.publish({"room": "11.1", "t": heat}, now=float(second))
     >>> link.close()
@@ -32,11 +32,11 @@ class CheckedLink:
     (3, True, 3)
     """
 
-    def __init__(self, schema: Schema, config: LinkConfig, *, start: float) -> None:
+    def __init__(self, schema: Schema, config: StreamConfig, *, start: float) -> None:
         self.config = config
         self.checker = Checker(schema, config.demand)
-        self.publisher = Publisher(schema, config, now=start)
-        self.subscriber = Subscriber([schema])
+        self.publisher = StreamEncoder(schema, config, now=start)
+        self.subscriber = StreamDecoder([schema])
         self.switches = 0
         self._now = start
         self._carry(self.publisher.start(start))

@@ -216,15 +216,15 @@ def drifting(messages: int, life: int, words: int = WORDS, seed: int = 1) -> Ite
     life: messages after which no word is left of those that were there
     """
     chance = Random(seed)
-    vocabulary = [_word(chance) for _ in range(words)]
+    vocabulary = [_random_token(chance) for _ in range(words)]
     for number in range(messages):
         if number * words // life != (number - 1) * words // life:
-            vocabulary[number * words // life % words] = _word(chance)
+            vocabulary[number * words // life % words] = _random_token(chance)
         who, whom, what, how = (vocabulary[chance.randrange(words)] for _ in range(4))
         yield b'{"event":%d,"from":"%s","to":"%s","about":"%s","with":"%s"}' % (number, who, whom, what, how)
 
 
-def _word(chance: Random) -> bytes:
+def _random_token(chance: Random) -> bytes:
     return bytes(chance.choices(b"abcdefghijklmnopqrstuvwxyz", k=chance.randrange(8, 25)))
 
 

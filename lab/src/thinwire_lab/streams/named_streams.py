@@ -87,7 +87,7 @@ def _row(chance: Random, text: str, order: int, line: int, ordered: date) -> byt
     numbers = f"{order}|{part}|{_supplier(chance, part)}|{line}|{quantity}|{price / 100:.2f}"
     rates = f"{chance.randrange(11) / 100:.2f}|{chance.randrange(9) / 100:.2f}|{returned}"
     dates = f"{'O' if shipped > _TODAY else 'F'}|{shipped}|{committed}|{received}"
-    return f"{numbers}|{rates}|{dates}|{_words(chance, text)}|".encode()
+    return f"{numbers}|{rates}|{dates}|{_random_text(chance, text)}|".encode()
 
 
 def _supplier(chance: Random, part: int) -> int:
@@ -95,7 +95,7 @@ def _supplier(chance: Random, part: int) -> int:
     return (part + chance.randrange(4) * (SUPPLIERS // 4 + (part - 1) // SUPPLIERS)) % SUPPLIERS + 1
 
 
-def _words(chance: Random, text: str) -> str:
+def _random_text(chance: Random, text: str) -> str:
     length = chance.randrange(10, 44)
     at = chance.randrange(len(text) - length)
     return f"{chance.choice(_INSTRUCTIONS)}|{chance.choice(_MODES)}|{text[at : at + length]}"
@@ -153,7 +153,7 @@ _KNOWN: dict[str, tuple[str, Callable[[Path], Iterator[bytes]]]] = {
 
 
 @dataclass(frozen=True)
-class Stream:
+class NamedStream:
     """Messages in the order in which they were, or would have been, published.
 
     path: the file or folder they are read from; None for a generated stream
@@ -173,14 +173,14 @@ class Stream:
         return form(self.path) if place and self.path.match(place) else stream_forms.lines(self.path)
 
 
-def generated() -> list[Stream]:
+def generated() -> list[NamedStream]:
     """The streams that need no file; the same messages every time."""
-    return [Stream(name) for name in _GENERATED]
+    return [NamedStream(name) for name in _GENERATED]
 
 
-def streams(folder: Path) -> list[Stream]:
+def streams(folder: Path) -> list[NamedStream]:
     """The streams of a folder: recordings that are known by their place, then its own files, by name."""
-    known = [Stream(name, folder / place) for name, (place, _) in _KNOWN.items() if (folder / place).exists()]
+    known = [NamedStream(name, folder / place) for name, (place, _) in _KNOWN.items() if (folder / place).exists()]
     own = _named(sorted(file for file in folder.iterdir() if _is_stream(file)))
     if not known and not own:
         raise MissingData("a folder without streams: one file each, one message a line", folder=str(folder))
@@ -191,10 +191,10 @@ def _is_stream(file: Path) -> bool:
     return file.is_file() and not file.name.startswith(".") and not file.name.lower().endswith(".md")
 
 
-def _named(files: Sequence[Path]) -> list[Stream]:
+def _named(files: Sequence[Path]) -> list[NamedStream]:
     """A stream a file, by its plain name where no other has the same."""
     common = Counter(map(_plain, files))
-    return [Stream(_plain(file) if common[_plain(file)] == 1 else file.name, file) for file in files]
+    return [NamedStream(_plain(file) if common[_plain(file)] == 1 else file.name, file) for file in files]
 
 
 def _plain(file: Path) -> str:

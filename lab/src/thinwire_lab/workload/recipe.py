@@ -8,7 +8,7 @@ events too, most of them near the interests they resemble.
 A plan: a summary after all steps of a recipe, ready to draw any rows of the workload, anywhere and in any order.
 
 >>> from thinwire_lab.workload.builtin_summary import builtin
->>> plan = Plan(builtin(), Recipe(subscriptions=1_000, events=1_000, brokers=10, seed=7))
+>>> plan = WorkloadPlan(builtin(), Recipe(subscriptions=1_000, events=1_000, brokers=10, seed=7))
 >>> plan.subscriptions(np.arange(10)).slice(4, 1) == plan.subscriptions(np.array([4]))
 True
 >>> plan.events(np.arange(2)).schema.names
@@ -40,7 +40,7 @@ from thinwire_lab.workload.interests.transformations import (
 )
 from thinwire_lab.workload.places.network_nodes import MAX_BROKERS, Locations, Nodes, Way, check_way, place_brokers
 from thinwire_lab.workload.random_rows import Floats, Rows, fallen, normals, uniforms
-from thinwire_lab.workload.subscription_sample import MAX_ROWS, Sampler, Sampling
+from thinwire_lab.workload.subscription_sample import MAX_ROWS, Sampling, SubscriptionSampler
 from thinwire_lab.workload.summary import Summary
 
 Generalisation = Literal["none", "share", "shared"]
@@ -176,7 +176,7 @@ def _reflected(points: Floats) -> Floats:
     return np.minimum(around, 2.0 - around)
 
 
-class Plan:
+class WorkloadPlan:
     """Draws the rows of a workload; nothing in it changes."""
 
     def __init__(self, summary: Summary, recipe: Recipe) -> None:
@@ -186,7 +186,9 @@ class Plan:
         self.interests = self.stages[-1].interests
         self.axes = self.interests.axes
         plain = recipe.sampling == "plain"
-        self._sampler = Sampler(self.interests, recipe.subscriptions, recipe.seed, strata=recipe.strata, plain=plain)
+        self._sampler = SubscriptionSampler(
+            self.interests, recipe.subscriptions, recipe.seed, strata=recipe.strata, plain=plain
+        )
         self._locations = Locations(summary.nodes, recipe.location, recipe.spread)
         self._source = EventSource(self.axes, summary.rates, recipe.seed, recipe.bandwidth)
         self._intervals = [intervals(axis) for axis in self.axes]

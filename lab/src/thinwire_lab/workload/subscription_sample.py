@@ -20,7 +20,7 @@ Sampling = Literal["stratified", "plain"]
 MAX_ROWS = 10**12
 
 
-class Sampler:
+class SubscriptionSampler:
     """Says of every row which interest and which region it is.
 
     total: how many rows there are

@@ -277,7 +277,7 @@ def _placed_composing(label: str, sources: Sequence[str], regions: Mapping[str, 
 
 
 @dataclass
-class Tally:
+class GroupCounts:
     """What became of the groups; the groups left out are those with a missing or unknown tag."""
 
     groups: int = 0
@@ -288,7 +288,7 @@ class Tally:
     missing: dict[str, int] = field(default_factory=lambda: {"topics": 0, "language": 0, "region": 0})
 
 
-def from_groups(tables: Mapping[str, pa.Table]) -> tuple[Summary, Tally]:
+def from_groups(tables: Mapping[str, pa.Table]) -> tuple[Summary, GroupCounts]:
     """A summary from `groups` (topics, language, region, members, messages per month), and what became of them.
 
     tables: `groups`, the hierarchies `topics` and `languages`, and `nodes`; a group's topics are a list, or text with
@@ -300,7 +300,7 @@ def from_groups(tables: Mapping[str, pa.Table]) -> tuple[Summary, Tally]:
     axes = tuple(Hierarchy.read(axis, tables[f"{axis}s"], f"{axis}s") for axis in AXES)
     nodes = Nodes.read(tables["nodes"])
     shape = checked_shape(axes, len(nodes.regions), "groups")
-    counts, rates, tally = np.zeros(shape), np.zeros(shape[:-1]), Tally()
+    counts, rates, tally = np.zeros(shape), np.zeros(shape[:-1]), GroupCounts()
     for topics, language, region, members, messages in _records(tables["groups"]):
         places = _places(axes, nodes.regions, topics, language, region, tally)
         for topic in places[0]:
@@ -348,7 +348,7 @@ def _places(
     topics: list[str],
     language: str | None,
     region: str | None,
-    tally: Tally,
+    tally: GroupCounts,
 ) -> tuple[list[int], int, int]:
     """The atomic topics that a group counts for, its language and its region; no topics where it does not count."""
     tally.groups += 1

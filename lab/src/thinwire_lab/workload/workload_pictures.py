@@ -12,29 +12,29 @@ from typing import Any
 import numpy as np
 
 from thinwire_lab.reproduce.figure_plots import OURS, THEIRS, save, sheet
-from thinwire_lab.workload.assignment import Costs
+from thinwire_lab.workload.assignment import AssignmentCosts
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.interests.transformations import intervals
 from thinwire_lab.workload.random_rows import Floats, Rows
 
 
-def unbeaten(costs: Mapping[str, Costs]) -> list[str]:
+def unbeaten(costs: Mapping[str, AssignmentCosts]) -> list[str]:
     """The policies that none of the others beats in wasted deliveries without a longer p90 (Pareto).
 
-    >>> near, far, bad = (Costs(0, wasted, 0, p90, 0, 1) for wasted, p90 in ((9, 1), (2, 5), (9, 6)))
+    >>> near, far, bad = (AssignmentCosts(0, wasted, 0, p90, 0, 1) for wasted, p90 in ((9, 1), (2, 5), (9, 6)))
     >>> unbeaten({"near": near, "far": far, "bad": bad})
     ['near', 'far']
     """
     return [name for name, own in costs.items() if not any(_beats(other, own) for other in costs.values())]
 
 
-def _beats(one: Costs, other: Costs) -> bool:
+def _beats(one: AssignmentCosts, other: AssignmentCosts) -> bool:
     pair = (one.wasted, one.p90), (other.wasted, other.p90)
     return pair[0] != pair[1] and all(ours <= theirs for ours, theirs in zip(*pair, strict=True))
 
 
-def pareto(costs: Mapping[str, Costs], stem: Path) -> list[Path]:
+def pareto(costs: Mapping[str, AssignmentCosts], stem: Path) -> list[Path]:
     """Wasted deliveries over p90 latency, a point a policy; a line joins those that none beats."""
     figure, axes = sheet("Assignment: wasted deliveries against latency", width=7.0)
     axes.set_xlabel("p90 latency to the broker, ms")
@@ -78,7 +78,7 @@ def heat_maps(interests: Interests, title: str, stem: Path) -> list[Path]:
     return save(figure, stem)
 
 
-def along_axes(interests: Interests, title: str, stem: Path) -> list[Path]:
+def plot_axes(interests: Interests, title: str, stem: Path) -> list[Path]:
     """Of which regions the subscribers of every atomic node are, along each axis."""
     figure, panels = _panels(title, len(interests.axes), 5.4)
     for panel, axis in zip(panels, interests.axes, strict=True):
@@ -97,7 +97,7 @@ def along_axes(interests: Interests, title: str, stem: Path) -> list[Path]:
     return save(figure, stem)
 
 
-def told(steps: Mapping[str, Mapping[str, float]], stem: Path) -> list[Path]:
+def plot_information(steps: Mapping[str, Mapping[str, float]], stem: Path) -> list[Path]:
     """How many bits each axis tells about the region, step by step."""
     figure, [panel] = _panels("What interests tell about places", 1, 7.0)
     names = list(next(iter(steps.values())))

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from thinwire.brokers.memory.connection import Line, LocalReader
-from thinwire.brokers.memory.server import LocalListener, LocalServer, Word
-from thinwire.brokers.memory.storage import Bell, Documents, MessageLog
-from thinwire.brokers.protocol import ANY, NOTHING, Capabilities, Entry, Handler, Retention, Span, Stored
+from thinwire.brokers.memory.connection import LocalReader, SimulatedConnection
+from thinwire.brokers.memory.server import LocalListener, LocalServer, UnstoredMessage
+from thinwire.brokers.memory.storage import Documents, MessageLog, WakeUp
+from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Capabilities, Handler, Retention, Span, Stored
 from thinwire.brokers.subjects import check_subject
 from thinwire.errors import Conflict, NobodyAnswers, PayloadTooLarge, TransportClosed, TransportError
 
@@ -22,12 +22,12 @@ from thinwire.errors import Conflict, NobodyAnswers, PayloadTooLarge, TransportC
 class LocalBucket:
     """Documents under keys."""
 
-    def __init__(self, documents: Documents, line: Line, max_payload: int) -> None:
+    def __init__(self, documents: Documents, line: SimulatedConnection, max_payload: int) -> None:
         self.max_payload = max_payload
         self._documents = documents
         self._line = line
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> BucketEntry | None:
         """The document, or None."""
         return await self._line.call(lambda: self._documents.get(key))
 
@@ -41,11 +41,11 @@ class LocalBucket:
         """Forget a document; no harm if there is none."""
         await self._line.call(lambda: self._documents.delete(key, revision))
 
-    async def entries(self, pattern: str = ">") -> list[Entry]:
+    async def entries(self, pattern: str = ">") -> list[BucketEntry]:
         """All documents whose key matches, in the order of their revisions."""
         return await self._line.call(lambda: self._documents.entries(pattern))
 
-    async def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
+    async def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
         """What is there now, then None once, then every change as it comes; it ends when the broker is closed."""
         with self._listening() as bell:
             known = await self._line.call(lambda: self._documents.since(0, pattern))
@@ -60,12 +60,12 @@ class LocalBucket:
                     seen = entry.revision
                     yield entry
                 if not changes:
-                    await bell.heard()
+                    await bell.wait()
                     await self._line.travel()
 
     @contextmanager
-    def _listening(self) -> Iterator[Bell]:
-        bell = Bell()
+    def _listening(self) -> Iterator[WakeUp]:
+        bell = WakeUp()
         homes = (self._line.bells, self._documents.listeners)
         for home in homes:
             home.add(bell)
@@ -124,7 +124,7 @@ class LocalBroker:
         self, log: str, subject: str, payload: bytes, *, after: int = ANY, within: str = "", timeout: float = 60.0
     ) -> int:
         """Store a message and return its offset; `Conflict` if the last one under `within` is not `after`."""
-        self._check_word(subject, payload)
+        self._check_message(subject, payload)
 
         def store() -> int:
             kept = self.server.log(log)
@@ -171,18 +171,20 @@ class LocalBroker:
 
     async def send(self, subject: str, payload: bytes) -> None:
         """Say something to whoever listens now; it is stored nowhere."""
-        self._check_word(subject, payload)
-        await self.line.call(lambda: self._tell(Word(subject, bytes(payload))))
+        self._check_message(subject, payload)
+        await self.line.call(lambda: self._deliver(UnstoredMessage(subject, bytes(payload))))
 
     async def request(self, subject: str, payload: bytes, *, timeout: float = 2.0) -> bytes:
         """Ask, and return the first answer; `NobodyAnswers` at once if nobody listens, or after the timeout."""
-        self._check_word(subject, payload)
+        self._check_message(subject, payload)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[bytes] = loop.create_future()
         deadline = loop.time() + timeout
         self._answers.add(answer)
         try:
-            if not await self.line.call(lambda: self._tell(Word(subject, bytes(payload), answer)), timeout):
+            if not await self.line.call(
+                lambda: self._deliver(UnstoredMessage(subject, bytes(payload), answer)), timeout
+            ):
                 raise NobodyAnswers("nobody listens", subject=subject)
             async with asyncio.timeout_at(deadline):
                 return await answer
@@ -223,14 +225,14 @@ class LocalBroker:
     ) -> None:
         await self.close()
 
-    def _tell(self, word: Word) -> int:
+    def _deliver(self, word: UnstoredMessage) -> int:
         """Pass a word on; how many hear it."""
         hearing = [listener for listener in self.server.listeners if listener.hears(word.subject)]
         for listener in hearing:
-            listener.tell(word)
+            listener.deliver(word)
         return len(hearing)
 
-    def _check_word(self, subject: str, payload: bytes) -> None:
+    def _check_message(self, subject: str, payload: bytes) -> None:
         self.line.check_open()
         check_subject(subject)
         if not isinstance(payload, bytes | bytearray | memoryview):

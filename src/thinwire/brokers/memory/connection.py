@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from thinwire.brokers.memory.storage import Bell, MessageLog
+from thinwire.brokers.memory.storage import MessageLog, WakeUp
 from thinwire.brokers.protocol import Stored
 from thinwire.brokers.subjects import check_pattern, matches
 from thinwire.errors import BrokerUnavailable, ConfigError, TransportClosed, UnknownLog
@@ -18,7 +18,7 @@ from thinwire.errors import BrokerUnavailable, ConfigError, TransportClosed, Unk
 Answer = TypeVar("Answer")
 
 
-class Line:
+class SimulatedConnection:
     """What a client's calls travel on.
 
     url: where it leads, for errors; delay: seconds one way; timeout: how long a call waits unless it says otherwise
@@ -33,9 +33,9 @@ class Line:
         self.cut = False
         self.stopped = False
         self.closed = False
-        self.bells: set[Bell] = set()
+        self.bells: set[WakeUp] = set()
         self._breaks = 0
-        self._changed = Bell()
+        self._changed = WakeUp()
 
     @property
     def up(self) -> bool:
@@ -48,7 +48,7 @@ class Line:
         self.closed = self.closed if closed is None else closed
         self._breaks += 1
         for bell in (self._changed, *self.bells):
-            bell.ring()
+            bell.notify()
 
     def check_open(self) -> None:
         if self.closed:
@@ -78,7 +78,7 @@ class Line:
         """Wait until the line is up, and say how often it has been broken."""
         self.check_open()
         while not self.up:
-            await self._changed.heard()
+            await self._changed.wait()
             self.check_open()
         return self._breaks
 
@@ -100,7 +100,7 @@ class LocalReader:
     def __init__(
         self,
         log: MessageLog,
-        line: Line,
+        line: SimulatedConnection,
         first: int,
         subjects: Sequence[str],
         limit: int,
@@ -117,7 +117,7 @@ class LocalReader:
         self._place, self._seen = first, first - 1
         self._unfinished: deque[int] = deque()
         self._wanted: dict[str, bool] = {}
-        self._bell = Bell()
+        self._bell = WakeUp()
         self._closed = False
         log.listeners.add(self._bell)
         line.bells.add(self._bell)
@@ -131,7 +131,7 @@ class LocalReader:
         try:
             async with asyncio.timeout(timeout):
                 while (message := self._take()) is None:
-                    await self._bell.heard()
+                    await self._bell.wait()
                     await self._line.travel()
         except TimeoutError:
             return None
@@ -141,12 +141,12 @@ class LocalReader:
         """Messages up to this offset are worked off and make room for others."""
         while self._unfinished and self._unfinished[0] <= offset:
             self._unfinished.popleft()
-        self._bell.ring()
+        self._bell.notify()
 
     def rewind(self, count: int) -> None:
         """The server delivers the last so many messages of the log again."""
         self._place = max(1, self._place - count)
-        self._bell.ring()
+        self._bell.notify()
 
     async def close(self) -> None:
         if not self._closed:
@@ -154,7 +154,7 @@ class LocalReader:
             self._log.listeners.discard(self._bell)
             self._line.bells.discard(self._bell)
             self._forget(self)
-            self._bell.ring()
+            self._bell.notify()
 
     def _take(self) -> Stored | None:
         self._check_open()

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from thinwire.brokers.memory.connection import Line
+from thinwire.brokers.memory.connection import SimulatedConnection
 from thinwire.brokers.memory.storage import Documents, MessageLog
 from thinwire.brokers.protocol import Capabilities, Handler, Retention
 from thinwire.brokers.subjects import check_pattern, matches
@@ -139,20 +139,20 @@ class LocalServer:
     def bucket(self, name: str) -> Documents:
         return self.buckets.setdefault(name, Documents(name))
 
-    def acknowledge(self, line: Line) -> None:
+    def acknowledge(self, line: SimulatedConnection) -> None:
         """Break the line that an acknowledgement travels on, if it is one of those to lose."""
         if self._acknowledgements_to_lose:
             self._acknowledgements_to_lose -= 1
             line.change()
 
-    def enter(self, client: LocalBroker) -> Line:
+    def enter(self, client: LocalBroker) -> SimulatedConnection:
         """A line for a client."""
         loop = asyncio.get_running_loop()
         if self.clients and loop is not self._loop:
             raise TransportError("a broker in memory serves one event loop at a time", url=self.url)
         self._loop = loop
         self.clients.append(client)
-        line = Line(self.url, self.delay, client.timeout)
+        line = SimulatedConnection(self.url, self.delay, client.timeout)
         line.stopped = not self.running
         return line
 
@@ -166,7 +166,7 @@ class LocalServer:
         for line in self._lines():
             line.change(stopped=not running)
 
-    def _lines(self, client: LocalBroker | None = None) -> list[Line]:
+    def _lines(self, client: LocalBroker | None = None) -> list[SimulatedConnection]:
         return [one.line for one in self.clients if client in (None, one)]
 
     def _readers(self, client: LocalBroker | None) -> Iterator[LocalReader]:
@@ -179,7 +179,7 @@ MAX_WAITING = 65_536
 _log = logging.getLogger(__name__)
 
 
-class Word(NamedTuple):
+class UnstoredMessage(NamedTuple):
     subject: str
     payload: bytes
     answer: asyncio.Future[bytes] | None = None
@@ -188,21 +188,21 @@ class Word(NamedTuple):
 class LocalListener:
     """Hears words that match while its line is up."""
 
-    def __init__(self, pattern: str, handler: Handler, line: Line, server: LocalServer) -> None:
+    def __init__(self, pattern: str, handler: Handler, line: SimulatedConnection, server: LocalServer) -> None:
         check_pattern(pattern)
         self.pattern = pattern
         self.handler = handler
         self.closed = False
         self.line = line
         self._server = server
-        self._words: asyncio.Queue[Word] = asyncio.Queue(MAX_WAITING)
+        self._words: asyncio.Queue[UnstoredMessage] = asyncio.Queue(MAX_WAITING)
         self._task = asyncio.create_task(self._work())
         server.listeners.append(self)
 
     def hears(self, subject: str) -> bool:
         return self.line.up and matches(self.pattern, subject)
 
-    def tell(self, word: Word) -> None:
+    def deliver(self, word: UnstoredMessage) -> None:
         with suppress(asyncio.QueueFull):
             self._words.put_nowait(word)
 
@@ -222,7 +222,7 @@ class LocalListener:
             except Exception:  # the next word must be heard, whatever the handler made of this one
                 _log.exception("listener on %s failed at a word on %s", self.pattern, word.subject)
 
-    async def _handle(self, word: Word) -> None:
+    async def _handle(self, word: UnstoredMessage) -> None:
         answer = await self.handler(word.subject, word.payload)
         if answer is None or word.answer is None:
             return

@@ -9,7 +9,7 @@ The documents of one bucket as the server keeps them: the last of each key, unde
 2
 >>> documents.delete("topic.rooms", ANY)
 >>> documents.since(0), documents.get("topic.rooms")
-([Entry(key='topic.rooms', value=None, revision=3)], None)
+([BucketEntry(key='topic.rooms', value=None, revision=3)], None)
 
 The messages of one log as the server keeps them: numbered over all subjects, the oldest gone when there is a limit.
 
@@ -30,19 +30,19 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from thinwire.brokers.protocol import ANY, NOTHING, Entry, Retention, Span, Stored
+from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, Stored
 from thinwire.brokers.subjects import check_pattern, check_subject, matches
 from thinwire.clock import Clock
 from thinwire.errors import BadSubject, Conflict
 
 
-class Bell:
+class WakeUp:
     """Wakes whoever waits. What has changed they look up themselves, so a ring too many does no harm.
 
-    >>> bell = Bell()
+    >>> bell = WakeUp()
     >>> async def wait_and_ring():
-    ...     asyncio.get_running_loop().call_soon(bell.ring)
-    ...     await bell.heard()
+    ...     asyncio.get_running_loop().call_soon(bell.notify)
+    ...     await bell.wait()
     ...     return "awake"
     >>> asyncio.run(wait_and_ring())
     'awake'
@@ -51,12 +51,12 @@ class Bell:
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
 
-    async def heard(self) -> None:
+    async def wait(self) -> None:
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.add(waiting)
         try:
@@ -73,11 +73,11 @@ class Documents:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.listeners: set[Bell] = set()
-        self._entries: dict[str, Entry] = {}
+        self.listeners: set[WakeUp] = set()
+        self._entries: dict[str, BucketEntry] = {}
         self._revision = 0
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> BucketEntry | None:
         check_subject(key)
         entry = self._entries.get(key)
         return None if entry is None or entry.value is None else entry
@@ -93,7 +93,7 @@ class Documents:
             self._check(key, revision)
             self._write(key, None)
 
-    def since(self, revision: int, pattern: str = ">") -> list[Entry]:
+    def since(self, revision: int, pattern: str = ">") -> list[BucketEntry]:
         """What has changed after this revision, in order."""
         check_pattern(pattern)
         newer = []
@@ -103,7 +103,7 @@ class Documents:
             newer.append(entry)
         return [entry for entry in reversed(newer) if matches(pattern, entry.key)]
 
-    def entries(self, pattern: str) -> list[Entry]:
+    def entries(self, pattern: str) -> list[BucketEntry]:
         """The documents that are there, in the order of their revisions."""
         return [entry for entry in self.since(0, pattern) if entry.value is not None]
 
@@ -116,9 +116,9 @@ class Documents:
     def _write(self, key: str, value: bytes | None) -> int:
         self._revision += 1
         self._entries.pop(key, None)  # the newest stands last: `since` looks from the end
-        self._entries[key] = Entry(key, value, self._revision)
+        self._entries[key] = BucketEntry(key, value, self._revision)
         for bell in self.listeners:
-            bell.ring()
+            bell.notify()
         return self._revision
 
 
@@ -136,7 +136,7 @@ class MessageLog:
         self.retention = retention
         self.clock = clock
         self.deleted = False
-        self.listeners: set[Bell] = set()
+        self.listeners: set[WakeUp] = set()
         self._messages: dict[int, Stored] = {}
         self._offsets: dict[str, deque[int]] = {}
         self._first, self._last = 1, 0
@@ -190,7 +190,7 @@ class MessageLog:
     def ring(self) -> None:
         """Wake those who read."""
         for bell in self.listeners:
-            bell.ring()
+            bell.notify()
 
     def _matching(self, pattern: str) -> dict[str, deque[int]]:
         check_pattern(pattern)

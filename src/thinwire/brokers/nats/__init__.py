@@ -12,6 +12,6 @@ except ImportError:
 
 from thinwire.brokers.nats.broker import NatsBroker, connect
 from thinwire.brokers.nats.bucket import NatsBucket
-from thinwire.brokers.nats.options import Options, Tls
+from thinwire.brokers.nats.options import NatsOptions, Tls
 
-__all__ = ["NatsBroker", "NatsBucket", "Options", "Tls", "connect"]
+__all__ = ["NatsBroker", "NatsBucket", "NatsOptions", "Tls", "connect"]

@@ -11,8 +11,8 @@ import asyncio
 import json
 from dataclasses import dataclass
 
-from thinwire.brokers.nats.connection import Connection
-from thinwire.brokers.nats.jetstream_api import PAUSE, NobodyThere, Refused, Unanswered, expectation
+from thinwire.brokers.nats.connection import NatsConnection
+from thinwire.brokers.nats.jetstream_api import PAUSE, JetStreamRefusal, NobodyThere, Unanswered, expectation
 from thinwire.brokers.nats.streams import Store, check_log
 from thinwire.brokers.protocol import ANY
 from thinwire.brokers.subjects import check_pattern, check_subject
@@ -39,10 +39,10 @@ class _Message:
     """was it sent without an answer?"""
 
 
-class Appender:
+class JetStreamAppender:
     """Stores messages, one at a time under a subject."""
 
-    def __init__(self, connection: Connection, store: Store) -> None:
+    def __init__(self, connection: NatsConnection, store: Store) -> None:
         self._connection, self._store = connection, store
         self._known: dict[str, int] = {}
         self._open: dict[str, bytes] = {}
@@ -104,7 +104,7 @@ class Appender:
             if reply["stream"] != message.log:
                 raise UnknownLog("the subject belongs to another log", log=message.log, other=reply["stream"])
             return int(reply["seq"])
-        refused = Refused(reply["error"])
+        refused = JetStreamRefusal(reply["error"])
         message.sent = before
         if refused.passing:
             await asyncio.sleep(PAUSE)
@@ -154,7 +154,7 @@ class Appender:
             reply = json.loads(answer.payload)
             if "error" not in reply:
                 return int(reply["seq"])
-            refused = Refused(reply["error"])
+            refused = JetStreamRefusal(reply["error"])
             if not refused.passing:
                 raise refused.translated(subject=subject)
             await asyncio.sleep(PAUSE)

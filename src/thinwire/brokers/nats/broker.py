@@ -11,13 +11,13 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from thinwire.brokers.nats.appender import Appender
+from thinwire.brokers.nats.appender import JetStreamAppender
 from thinwire.brokers.nats.bucket import NatsBucket
 from thinwire.brokers.nats.client import log
-from thinwire.brokers.nats.connection import Connection
+from thinwire.brokers.nats.connection import NatsConnection
 from thinwire.brokers.nats.jetstream_api import NobodyThere, Unanswered
-from thinwire.brokers.nats.log_reader import Feed, stored
-from thinwire.brokers.nats.options import Options, read_servers
+from thinwire.brokers.nats.log_reader import NatsSubscription, stored
+from thinwire.brokers.nats.options import NatsOptions, read_servers
 from thinwire.brokers.nats.streams import Store
 from thinwire.brokers.protocol import ANY, Capabilities, Handler, Retention, Span, Stored
 from thinwire.brokers.subjects import check_pattern, check_subject
@@ -27,7 +27,7 @@ WAITING = 4096
 """words that may wait for a handler; those beyond are lost, as they are where nobody listens"""
 
 
-async def send(connection: Connection, subject: str, payload: bytes) -> None:
+async def send(connection: NatsConnection, subject: str, payload: bytes) -> None:
     """Say something."""
     check_subject(subject)
     await connection.ready(connection.deadline())
@@ -36,7 +36,7 @@ async def send(connection: Connection, subject: str, payload: bytes) -> None:
         await connection.client.room()
 
 
-async def request(connection: Connection, subject: str, payload: bytes, timeout: float) -> bytes:
+async def request(connection: NatsConnection, subject: str, payload: bytes, timeout: float) -> bytes:
     """Ask until there is an answer or the time is over; after a cut it is asked again."""
     check_subject(subject)
     deadline = connection.deadline(timeout)
@@ -56,7 +56,7 @@ async def request(connection: Connection, subject: str, payload: bytes, timeout:
 class NatsListener:
     """Hears words under a pattern and hands them to a handler, one after the other."""
 
-    def __init__(self, connection: Connection, pattern: str, handler: Handler) -> None:
+    def __init__(self, connection: NatsConnection, pattern: str, handler: Handler) -> None:
         check_pattern(pattern)
         self._connection, self._pattern, self._handler = connection, pattern, handler
         self._words: asyncio.Queue[tuple[str, str, bytes]] = asyncio.Queue(WAITING)
@@ -69,7 +69,7 @@ class NatsListener:
         await self._connection.ready(self._connection.deadline())
         self._task = asyncio.create_task(self._work())
         self._connection.open_ends.add(self)
-        self._sid = self._connection.attach(self._pattern, self._hear)
+        self._sid = self._connection.attach(self._pattern, self._on_message)
         await self._connection.round_trip()
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ class NatsListener:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _hear(self, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
+    def _on_message(self, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
         try:
             self._words.put_nowait((subject.decode(), reply.decode(), payload))
         except asyncio.QueueFull:
@@ -104,14 +104,14 @@ class NatsListener:
 _MAX_LIMIT = 65_536
 
 
-async def connect(servers: str | Sequence[str], options: Options | None = None) -> NatsBroker:
+async def connect(servers: str | Sequence[str], options: NatsOptions | None = None) -> NatsBroker:
     """Connect to a NATS server with JetStream, or to one of several.
 
     servers: nats://host:4222 or tls://host:4222, with user:password@ or token@ in front of the host where needed;
     several separated by commas
     """
-    addresses, settings = read_servers(servers, options or Options())
-    connection = Connection(addresses, settings)
+    addresses, settings = read_servers(servers, options or NatsOptions())
+    connection = NatsConnection(addresses, settings)
     await connection.open()
     broker = NatsBroker(connection)
     try:
@@ -125,10 +125,10 @@ async def connect(servers: str | Sequence[str], options: Options | None = None) 
 class NatsBroker:
     """One client's connection to a NATS server; made by `connect`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: NatsConnection) -> None:
         self._connection = connection
         self._store = Store(connection)
-        self._appender = Appender(connection, self._store)
+        self._appender = JetStreamAppender(connection, self._store)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -159,13 +159,13 @@ class NatsBroker:
 
     async def read(
         self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), limit: int = 256
-    ) -> Feed[Stored]:
+    ) -> NatsSubscription[Stored]:
         if not 1 <= limit <= _MAX_LIMIT:
             raise ConfigError(f"1 to {_MAX_LIMIT} messages", limit=limit)
         for pattern in subjects:
             check_pattern(pattern)
         position = (await self._store.span(log)).last if first is None else max(first, 1) - 1
-        reader = Feed(self._connection, self._store, log, subjects, stored, position=position, limit=limit)
+        reader = NatsSubscription(self._connection, self._store, log, subjects, stored, position=position, limit=limit)
         await reader.open()
         return reader
 

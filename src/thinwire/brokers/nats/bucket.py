@@ -6,12 +6,12 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from thinwire.brokers.nats.appender import Appender
-from thinwire.brokers.nats.connection import Connection
+from thinwire.brokers.nats.appender import JetStreamAppender
+from thinwire.brokers.nats.connection import NatsConnection
 from thinwire.brokers.nats.jetstream_api import OPERATION, expectation, fields_of, headers_block
-from thinwire.brokers.nats.log_reader import Feed
+from thinwire.brokers.nats.log_reader import NatsSubscription
 from thinwire.brokers.nats.streams import Store
-from thinwire.brokers.protocol import ANY, NOTHING, Entry
+from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry
 from thinwire.brokers.subjects import check_pattern
 from thinwire.errors import BadSubject, ConfigError, Conflict, TransportClosed
 
@@ -28,7 +28,7 @@ _AHEAD = 256
 class NatsBucket:
     """One bucket; a document's revision is its offset in the stream below."""
 
-    def __init__(self, name: str, connection: Connection, store: Store, appender: Appender) -> None:
+    def __init__(self, name: str, connection: NatsConnection, store: Store, appender: JetStreamAppender) -> None:
         self.name = name
         self._log, self._prefix = f"KV_{name}", f"$KV.{name}."
         self._connection, self._store, self._appender = connection, store, appender
@@ -42,7 +42,7 @@ class NatsBucket:
         config = {"max_msgs_per_subject": history, "discard": "new", "deny_delete": True, "allow_rollup_hdrs": True}
         await self._store.make({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> BucketEntry | None:
         entry = await self._newest(key)
         return None if entry is None or entry.value is None else entry
 
@@ -70,8 +70,8 @@ class NatsBucket:
             if await self.get(key) is not None:  # else an earlier attempt, or somebody else, has done it
                 raise Conflict(key=key, revision=revision) from None
 
-    async def entries(self, pattern: str = ">") -> list[Entry]:
-        found: list[Entry] = []
+    async def entries(self, pattern: str = ">") -> list[BucketEntry]:
+        found: list[BucketEntry] = []
         watching = self._watch(pattern)
         try:
             async for entry in watching:
@@ -82,12 +82,12 @@ class NatsBucket:
             await watching.aclose()
         raise TransportClosed()
 
-    def watch(self, pattern: str = ">") -> AsyncGenerator[Entry | None, None]:
+    def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
         check_pattern(pattern)
         return self._watch(pattern)
 
-    async def _watch(self, pattern: str) -> AsyncGenerator[Entry | None, None]:
-        feed: Feed[tuple[Entry, bool]] = Feed(
+    async def _watch(self, pattern: str) -> AsyncGenerator[BucketEntry | None, None]:
+        feed: NatsSubscription[tuple[BucketEntry, bool]] = NatsSubscription(
             self._connection,
             self._store,
             self._log,
@@ -99,7 +99,7 @@ class NatsBucket:
         )
         await feed.open()
         try:
-            async with aclosing(_told(feed)) as told:
+            async with aclosing(_iterate_entries(feed)) as told:
                 async for entry in told:
                     yield entry
         except TransportClosed:
@@ -111,18 +111,18 @@ class NatsBucket:
         timeout = self._connection.options.timeout
         return await self._appender.append(self._log, subject, value, after=revision, within="", timeout=timeout)
 
-    async def _newest(self, key: str) -> Entry | None:
+    async def _newest(self, key: str) -> BucketEntry | None:
         found = await self._store.get(self._log, self._subject(key))
         if found is None:
             return None
         message, fields = found
-        return Entry(key, None if fields.get(OPERATION) in GONE else message.payload, message.offset)
+        return BucketEntry(key, None if fields.get(OPERATION) in GONE else message.payload, message.offset)
 
     def _entry(
         self, offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, ahead: int
-    ) -> tuple[Entry, bool]:
+    ) -> tuple[BucketEntry, bool]:
         gone = fields_of(headers).get(OPERATION) in GONE
-        return Entry(subject.removeprefix(self._prefix), None if gone else payload, offset), ahead == 0
+        return BucketEntry(subject.removeprefix(self._prefix), None if gone else payload, offset), ahead == 0
 
     def _subject(self, key: str) -> str:
         if not _KEY.fullmatch(key):
@@ -130,7 +130,9 @@ class NatsBucket:
         return self._prefix + key
 
 
-async def _told(feed: Feed[tuple[Entry, bool]]) -> AsyncGenerator[Entry | None, None]:
+async def _iterate_entries(
+    feed: NatsSubscription[tuple[BucketEntry, bool]],
+) -> AsyncGenerator[BucketEntry | None, None]:
     """What is there now without what was deleted, None, then every change."""
     last = feed.empty
     if last:

@@ -29,7 +29,7 @@ from nats.aio.client import Srv
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 
-Inlet = Callable[[bytes, bytes, bytes, bytes | None], None]
+MessageHandler = Callable[[bytes, bytes, bytes, bytes | None], None]
 """subject, reply subject, payload, header block; called at once, so it must not block"""
 
 log = logging.getLogger("thinwire.brokers.nats")
@@ -39,15 +39,15 @@ MAX_LINE = 1 << 20
 _MSG, _HMSG = ord("M"), ord("H")
 
 
-class Intake(asyncio.Protocol):
+class NatsDataProtocol(asyncio.Protocol):
     """Stands in front of the stream protocol of a connection, and passes on to it all but the data.
 
     odd: lines that are no messages, and None at the end
     """
 
-    def __init__(self, inlets: Mapping[int, Inlet], behind: asyncio.BaseProtocol) -> None:
+    def __init__(self, handlers: Mapping[int, MessageHandler], behind: asyncio.BaseProtocol) -> None:
         self.odd: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._inlets = inlets
+        self._handlers = handlers
         self._behind = cast(asyncio.Protocol, behind)
         self._parts: list[bytes] = []
         self._missing = 0
@@ -104,12 +104,12 @@ class Intake(asyncio.Protocol):
         return at
 
     def _hand_on(self, words: list[bytes], headers: bytes | None, payload: bytes) -> None:
-        inlet = self._inlets.get(int(words[2]))
-        if inlet is None:
+        handler = self._handlers.get(int(words[2]))
+        if handler is None:
             return
         reply = words[3] if len(words) == (5 if headers is None else 6) else b""
         try:
-            inlet(words[1], reply, payload, headers)
+            handler(words[1], reply, payload, headers)
         except Exception:
             log.exception("a message could not be taken in: %r", words[1])
 
@@ -145,7 +145,7 @@ class Client(NatsClient):
     def __init__(self, *, insist_on_tls: bool = False) -> None:
         super().__init__()
         self._insist_on_tls = insist_on_tls
-        self._inlets: dict[int, Inlet] = {}
+        self._handlers: dict[int, MessageHandler] = {}
         self._attempt: asyncio.Task[None] | None = None
 
     @property
@@ -157,10 +157,10 @@ class Client(NatsClient):
     def encrypted(self) -> bool:
         return bool(self._server_info.get("tls_required"))
 
-    def attach(self, subject: str, inlet: Inlet) -> int:
+    def attach(self, subject: str, handler: MessageHandler) -> int:
         """Let what comes under subjects that match go into the inlet, across reconnects."""
         self._sid += 1
-        self._inlets[self._sid] = inlet
+        self._handlers[self._sid] = handler
         self._subs[self._sid] = Subscription(self, self._sid, subject)  # from here they are said again on a reconnect
         if self.is_connected:
             self.write(b"SUB %b  %d\r\n" % (subject.encode(), self._sid))
@@ -168,7 +168,7 @@ class Client(NatsClient):
 
     def detach(self, sid: int) -> None:
         """Let no more come."""
-        self._inlets.pop(sid, None)
+        self._handlers.pop(sid, None)
         if self._subs.pop(sid, None) is not None and self.is_connected:
             self.write(b"UNSUB %d\r\n" % sid)
 
@@ -235,13 +235,13 @@ class Client(NatsClient):
         if not self.is_closed and not self.is_reconnecting:
             await self._process_op_err(errors.UnexpectedEOF())
 
-    def _put_intake_in_front(self) -> Intake:
+    def _put_intake_in_front(self) -> NatsDataProtocol:
         """From here on nothing goes through the stream reader; what is in it already comes first."""
         reader, writer = self._streams()
         early = bytes(reader._buffer)  # type: ignore[attr-defined]
         reader._buffer.clear()  # type: ignore[attr-defined]
         transport = writer.transport
-        intake = Intake(self._inlets, transport.get_protocol())
+        intake = NatsDataProtocol(self._handlers, transport.get_protocol())
         transport.set_protocol(intake)
         intake.data_received(early)
         if reader.at_eof() or transport.is_closing():

@@ -17,20 +17,20 @@ from typing import Protocol
 
 from nats import errors
 
-from thinwire.brokers.nats.client import Client, Inlet, ended, log
+from thinwire.brokers.nats.client import Client, MessageHandler, ended, log
 from thinwire.brokers.nats.jetstream_api import (
     ATTEMPT,
     NO_RESPONDERS,
     PAUSE,
     Answer,
-    Asking,
+    JetStreamCaller,
     NobodyThere,
     Unanswered,
     connection_error,
     is_refusal,
     status_of,
 )
-from thinwire.brokers.nats.options import Options
+from thinwire.brokers.nats.options import NatsOptions
 from thinwire.errors import BrokerRefused, ConfigError, MissingExtra, PayloadTooLarge, ThinwireError, TransportClosed
 
 HANG_UPS = 4
@@ -50,10 +50,10 @@ class Closes(Protocol):
     async def close(self) -> None: ...
 
 
-class Line:
+class ReconnectingConnection:
     """A client's connection: it knows when it is cut, and whoever needs it waits until it is back."""
 
-    def __init__(self, servers: list[str], options: Options) -> None:
+    def __init__(self, servers: list[str], options: NatsOptions) -> None:
         self.servers, self.options = servers, options
         self.url = ",".join(servers)
         self.client = Client(insist_on_tls=options.tls is not None)
@@ -132,9 +132,9 @@ class Line:
         except (errors.Error, OSError):
             raise connection_error(self._error or TimeoutError(), self.url) from None
 
-    def attach(self, subject: str, inlet: Inlet) -> int:
+    def attach(self, subject: str, handler: MessageHandler) -> int:
         """Let what comes under subjects that match go into the inlet."""
-        return self.client.attach(subject, inlet)
+        return self.client.attach(subject, handler)
 
     def detach(self, sid: int) -> None:
         if not self.closed:
@@ -252,10 +252,10 @@ class _Question:
             self.future.set_exception(error)
 
 
-class Connection(Line, Asking):
+class NatsConnection(ReconnectingConnection, JetStreamCaller):
     """A line with a place for answers."""
 
-    def __init__(self, servers: list[str], options: Options) -> None:
+    def __init__(self, servers: list[str], options: NatsOptions) -> None:
         super().__init__(servers, options)
         self._prefix = f"{options.inbox}.{letters(8)}."
         self._count = 0
@@ -328,7 +328,7 @@ class Connection(Line, Asking):
         self._count += 1
         token = b"%x" % self._count
         question = self._questions[token] = _Question(subject, loop.create_future(), many)
-        timer = loop.call_later(patience, self._out_of_patience, question)
+        timer = loop.call_later(patience, self._on_timeout, question)
         try:
             self.post(subject, payload, f"{self._prefix}{self._count:x}", headers)
             await question.future
@@ -351,7 +351,7 @@ class Connection(Line, Asking):
             if what == "subscription" or question.subject.lower() == subject:
                 question.fail(error)
 
-    def _out_of_patience(self, question: _Question) -> None:
+    def _on_timeout(self, question: _Question) -> None:
         question.fail(Unanswered())
         if self.connected and (self._probe is None or self._probe.done()):
             self._probe = asyncio.create_task(self._hang_up_if_dead())

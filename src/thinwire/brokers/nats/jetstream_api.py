@@ -78,7 +78,7 @@ _CREDENTIALS = "the credentials are missing or wrong"
 _AUTHORIZATION = ("authorization", "authentication")
 
 
-class Refused(Exception):
+class JetStreamRefusal(Exception):
     """An error in an answer of JetStream."""
 
     def __init__(self, error: dict[str, Any]) -> None:
@@ -160,7 +160,7 @@ class Answer(NamedTuple):
     headers: bytes | None
 
 
-class Asking(ABC):
+class JetStreamCaller(ABC):
     """Somebody who carries questions to a server and brings the answers."""
 
     url: str
@@ -190,7 +190,7 @@ class Asking(ABC):
         """All answers up to the one with a status, which is the last of them."""
 
     async def api(self, verb: str, body: Mapping[str, Any] | None = None, *, deadline: float) -> dict[str, Any]:
-        """Ask JetStream until it answers; `Refused` if it says no. Only for what may be asked twice."""
+        """Ask JetStream until it answers; `JetStreamRefusal` if it says no. Only for what may be asked twice."""
         payload = json.dumps(body, separators=(",", ":")).encode() if body else b""
         reason: ThinwireError | None = None
         while True:
@@ -207,7 +207,7 @@ class Asking(ABC):
             reply: dict[str, Any] = json.loads(answer.payload)
             if "error" not in reply:
                 return reply
-            refused = Refused(reply["error"])
+            refused = JetStreamRefusal(reply["error"])
             if not refused.passing:
                 raise refused
             reason = refused.translated(servers=self.url)
@@ -223,4 +223,4 @@ class Asking(ABC):
             raise connection_error(TimeoutError(), self.url) from None
         refusal = json.loads(answer.payload).get("error")
         if refusal:
-            raise Refused(refusal).translated(servers=self.url)
+            raise JetStreamRefusal(refusal).translated(servers=self.url)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from thinwire.brokers.nats.client import log as logger
-from thinwire.brokers.nats.connection import Connection, letters
-from thinwire.brokers.nats.jetstream_api import Refused, fields_of, status_of
+from thinwire.brokers.nats.connection import NatsConnection, letters
+from thinwire.brokers.nats.jetstream_api import JetStreamRefusal, fields_of, status_of
 from thinwire.brokers.nats.streams import NANOSECONDS, Store
 from thinwire.brokers.protocol import Stored
 from thinwire.errors import ThinwireError, TransportClosed, UnknownLog
@@ -38,7 +38,7 @@ def stored(offset: int, subject: str, payload: bytes, time: float, headers: byte
     return Stored(offset, subject, payload, time)
 
 
-class Feed(Generic[T]):
+class NatsSubscription(Generic[T]):
     """What comes after a position in a log.
 
     position: the offset of the last message taken in; newest: begin with the newest message of every subject instead
@@ -46,7 +46,7 @@ class Feed(Generic[T]):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: NatsConnection,
         store: Store,
         log: str,
         subjects: Sequence[str],
@@ -107,7 +107,7 @@ class Feed(Generic[T]):
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiter = waiter
-        timer = None if timeout is None else loop.call_later(timeout, _tell, waiter, False)
+        timer = None if timeout is None else loop.call_later(timeout, _resolve_waiter, waiter, False)
         try:
             return await waiter
         finally:
@@ -161,7 +161,7 @@ class Feed(Generic[T]):
         item = self._make(offset, subject.decode(), payload, time, headers, int(words[at + 3]))
         self._queue.append((offset, item))
         if self._waiter is not None:
-            _tell(self._waiter, True)
+            _resolve_waiter(self._waiter, True)
 
     def _heartbeat(self, headers: bytes) -> None:
         """It tells the number of the last message: is it the one that arrived last?"""
@@ -194,7 +194,7 @@ class Feed(Generic[T]):
 
     def _wake(self) -> None:
         if self._waiter is not None:
-            _tell(self._waiter, True)
+            _resolve_waiter(self._waiter, True)
 
     def _fail(self, error: ThinwireError) -> None:
         self._error = self._error or error
@@ -244,7 +244,7 @@ class Feed(Generic[T]):
         body = {"stream_name": self.log, "config": self._config(inbox), "action": "create"}
         try:
             made = await connection.api(f"CONSUMER.CREATE.{self.log}.{self._name}", body, deadline=deadline)
-        except Refused as refused:
+        except JetStreamRefusal as refused:
             if refused.code in _NAME_TAKEN:
                 self._forget_consumer()
                 return False
@@ -272,6 +272,6 @@ class Feed(Generic[T]):
         }
 
 
-def _tell(waiter: asyncio.Future[bool], happened: bool) -> None:
+def _resolve_waiter(waiter: asyncio.Future[bool], happened: bool) -> None:
     if not waiter.done():
         waiter.set_result(happened)

@@ -1,10 +1,10 @@
 """How to reach a NATS server: addresses and credentials, parsed once; secrets are never shown.
 
->>> servers, options = read_servers("nats://ada:enchantress@broker:4222", Options(name="p1"))
+>>> servers, options = read_servers("nats://ada:enchantress@broker:4222", NatsOptions(name="p1"))
 >>> servers, options.password
 (['nats://broker:4222'], 'enchantress')
 >>> options
-Options(name='p1', user='ada', password='***')
+NatsOptions(name='p1', user='ada', password='***')
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Tls:
 
 
 @dataclass(frozen=True, repr=False)
-class Options:
+class NatsOptions:
     """Everything about a connection but its address.
 
     name: what the server calls this client in its own reports
@@ -86,7 +86,7 @@ class Options:
             value = getattr(self, item.name)
             if value != item.default:
                 shown.append(f"{item.name}={'***' if item.name in SECRETS else value!r}")
-        return f"Options({', '.join(shown)})"
+        return f"NatsOptions({', '.join(shown)})"
 
 
 def _check_credentials(path: Path) -> None:
@@ -97,7 +97,7 @@ def _check_credentials(path: Path) -> None:
             raise ConfigError(f"the file has no part {part.decode()!r}", credentials=str(path))
 
 
-def read_servers(servers: str | Sequence[str], options: Options) -> tuple[list[str], Options]:
+def read_servers(servers: str | Sequence[str], options: NatsOptions) -> tuple[list[str], NatsOptions]:
     """The addresses without credentials, and the options with those that stood in an address."""
     given = servers.split(",") if isinstance(servers, str) else list(servers)
     if not given:
@@ -123,7 +123,7 @@ def _parts(server: str) -> SplitResult:
     return parts
 
 
-def _with_credentials(parts: SplitResult, options: Options) -> Options:
+def _with_credentials(parts: SplitResult, options: NatsOptions) -> NatsOptions:
     """Credentials that were given beside the address win."""
     if not parts.username or options.user is not None or options.token is not None:
         return options

@@ -13,9 +13,9 @@ from thinwire.brokers.nats.jetstream_api import (
     NO_STREAM,
     NOT_FOUND,
     Answer,
-    Asking,
+    JetStreamCaller,
+    JetStreamRefusal,
     NobodyThere,
-    Refused,
     Unanswered,
     fields_of,
     status_of,
@@ -37,7 +37,7 @@ _LOG = re.compile(r"[^\s.*>/\\\x00-\x1f\x7f]{1,250}")
 class Store:
     """The logs of a server."""
 
-    def __init__(self, connection: Asking) -> None:
+    def __init__(self, connection: JetStreamCaller) -> None:
         self._connection = connection
 
     async def open_log(self, log: str, subjects: Sequence[str], retention: Retention) -> None:
@@ -66,7 +66,7 @@ class Store:
         try:
             deadline = self._connection.deadline()
             made = await self._connection.api(f"STREAM.CREATE.{name}", asked, deadline=deadline)
-        except Refused as refused:
+        except JetStreamRefusal as refused:
             if refused.code != NAME_IN_USE:
                 raise refused.translated(log=name) from None
             return await self._config(name)  # somebody was faster
@@ -85,14 +85,14 @@ class Store:
         limit = self._connection.deadline() if deadline is None else deadline
         try:
             return await self._connection.api(f"STREAM.INFO.{log}", body, deadline=limit)
-        except Refused as refused:
+        except JetStreamRefusal as refused:
             raise refused.translated(log=log) from None
 
     async def delete_log(self, log: str) -> None:
         check_log(log)
         try:
             await self._connection.api(f"STREAM.DELETE.{log}", deadline=self._connection.deadline())
-        except Refused as refused:
+        except JetStreamRefusal as refused:
             if refused.code != NO_STREAM:
                 raise refused.translated(log=log) from None
 

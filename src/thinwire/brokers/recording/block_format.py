@@ -41,7 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9_~-]{1,240}")
 _MAX_MARKER = 4_096
 
 
-class Place(NamedTuple):
+class ByteLocation(NamedTuple):
     """A byte of a file: where something was found that cannot be."""
 
     file: Path
@@ -73,7 +73,7 @@ def segments(folder: Path) -> list[Path]:
     found = [file for file in files if file.suffix == SEGMENT]
     for file in files:
         if file.suffix == INDEX and file.with_suffix(SEGMENT) not in found:
-            raise Place(file).corrupt("the segment of this index is missing")
+            raise ByteLocation(file).corrupt("the segment of this index is missing")
     return found
 
 
@@ -99,13 +99,13 @@ def check_marker(path: Path) -> None:
             document = json.loads(file.read(_MAX_MARKER))
         kind, version = document["kind"], document["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Place(marker).corrupt("this does not say what the folder is") from None
+        raise ByteLocation(marker).corrupt("this does not say what the folder is") from None
     if kind != KIND:
-        raise Place(marker).corrupt("this does not say what the folder is")
-    check_version(version, Place(marker))
+        raise ByteLocation(marker).corrupt("this does not say what the folder is")
+    check_version(version, ByteLocation(marker))
 
 
-def check_version(version: object, place: Place) -> None:
+def check_version(version: object, place: ByteLocation) -> None:
     """Refuse what a later thinwire wrote."""
     if version != VERSION:
         raise UnsupportedVersion(f"{place.file}: of a recording", version=version, known=VERSION)
@@ -148,7 +148,7 @@ _MAGIC = b"TWB1"
 _PER_MESSAGE, _PER_SUBJECT = 8 + 8 + 4 + 2, 2
 
 
-class Header(NamedTuple):
+class BlockHeader(NamedTuple):
     """What a block says of itself."""
 
     messages: int
@@ -167,7 +167,7 @@ class Header(NamedTuple):
         return self.messages * _PER_MESSAGE + self.subjects * _PER_SUBJECT + self.names
 
 
-class Columns(NamedTuple):
+class BlockColumns(NamedTuple):
     """The messages of a block; `ids` count into `names`, the n-th payload is `data[starts[n]:ends[n]]`."""
 
     offsets: npt.NDArray[np.int64]
@@ -178,7 +178,7 @@ class Columns(NamedTuple):
     ends: npt.NDArray[np.int64]
     data: bytes
 
-    def where(self, first: int, last: int, wanted: Callable[[str], bool] | None) -> Columns:
+    def where(self, first: int, last: int, wanted: Callable[[str], bool] | None) -> BlockColumns:
         """Only the messages between two offsets, both included, under subjects that are wanted."""
         left, right = np.searchsorted(self.offsets, [first, last + 1])
         part = self if right - left == len(self.offsets) else self._taken(slice(left, right))
@@ -199,7 +199,7 @@ class Columns(NamedTuple):
         subjects = list(map(self.names.__getitem__, self.ids.tolist()))
         return Block(self.offsets, self.times, subjects, payloads)
 
-    def _taken(self, chosen: slice | npt.NDArray[np.bool_]) -> Columns:
+    def _taken(self, chosen: slice | npt.NDArray[np.bool_]) -> BlockColumns:
         return self._replace(
             offsets=self.offsets[chosen],
             times=self.times[chosen],
@@ -236,18 +236,18 @@ def encode(messages: Sequence[Stored]) -> bytes:
     return front + crc32(front).to_bytes(4, "little") + body
 
 
-def read_header(data: bytes, place: Place) -> Header:
+def read_header(data: bytes, place: ByteLocation) -> BlockHeader:
     """The header at the beginning of a block."""
     magic, messages, subjects, names, payload, crc, check = HEADER.unpack_from(data)
     if crc32(data[: HEADER.size - 4]) != check or magic != _MAGIC:
         raise place.corrupt("the header of a block is not what was written")
-    header = Header(messages, subjects, names, payload, crc)
+    header = BlockHeader(messages, subjects, names, payload, crc)
     if not 0 < subjects <= min(messages, MAX_SUBJECTS) or header.size - HEADER.size > MAX_BODY:
         raise place.corrupt("a block outside its limits", **header._asdict())
     return header
 
 
-def decode(data: bytes, place: Place) -> Columns:
+def decode(data: bytes, place: ByteLocation) -> BlockColumns:
     """The messages of a block; nothing is believed before its checksum is."""
     header = read_header(data, place)
     if len(data) != header.size:
@@ -264,15 +264,15 @@ def decode(data: bytes, place: Place) -> Columns:
     ends = lengths.cumsum(dtype=np.int64) + (header.size - header.payload)
     if ends[-1] != header.size or ids.max() >= header.subjects or offsets[0] < 0 or (offsets[1:] <= offsets[:-1]).any():
         raise place.corrupt("the columns of a block contradict each other")
-    return Columns(offsets, times, ids, names, ends - lengths, ends, data)
+    return BlockColumns(offsets, times, ids, names, ends - lengths, ends, data)
 
 
-def _names(data: bytes, at: int, header: Header, place: Place) -> list[str]:
+def _names(data: bytes, at: int, header: BlockHeader, place: ByteLocation) -> list[str]:
     lengths = np.frombuffer(data, "<u2", header.subjects, at)
     return split_names(data[at + lengths.nbytes : at + lengths.nbytes + header.names], lengths, place)
 
 
-def split_names(text: bytes, lengths: npt.NDArray[np.uint16], place: Place) -> list[str]:
+def split_names(text: bytes, lengths: npt.NDArray[np.uint16], place: ByteLocation) -> list[str]:
     """Names that were written one behind the other."""
     ends = lengths.cumsum(dtype=np.int64).tolist()
     if (ends[-1] if ends else 0) != len(text):

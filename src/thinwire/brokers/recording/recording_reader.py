@@ -20,8 +20,8 @@ from thinwire.brokers.protocol import Block, Span, Stored
 from thinwire.brokers.recording.block_format import (
     BUCKETS,
     LOGS,
-    Columns,
-    Place,
+    BlockColumns,
+    ByteLocation,
     bucket_folder,
     check_marker,
     log_folder,
@@ -29,7 +29,7 @@ from thinwire.brokers.recording.block_format import (
     segments,
     stored_of,
 )
-from thinwire.brokers.recording.segment import BLOCK, ROW, Cut, Table, cut_of, find, open_segment, read_block
+from thinwire.brokers.recording.segment import BLOCK, ROW, Table, TruncatedTail, cut_of, find, open_segment, read_block
 from thinwire.brokers.subjects import check_pattern, matches
 from thinwire.errors import UnknownLog
 
@@ -48,7 +48,7 @@ class RecordedLog:
         self._begins = np.cumsum([0, *(len(segment.index.blocks) for segment in self.segments)]).tolist()
         self._check_order()
         self._open: tuple[Path, IO[bytes]] | None = None
-        self._kept: OrderedDict[int, Columns] = OrderedDict()
+        self._kept: OrderedDict[int, BlockColumns] = OrderedDict()
 
     def span(self) -> Span:
         """What is here. Nothing is ever changed, so the first block tells a recording from any other."""
@@ -101,7 +101,7 @@ class RecordedLog:
         wanted = _wanted(patterns)
         left = int(np.searchsorted(self._blocks["last"], first))
         right = int(np.searchsorted(self._blocks["first"], last, "right"))
-        for number in self._holding(left, right, wanted):
+        for number in self._hold_group(left, right, wanted):
             part = self._load(number).where(first, last, wanted)
             if len(part.offsets):
                 yield part.block()
@@ -137,7 +137,7 @@ class RecordedLog:
                 found.setdefault(name, []).append(part)
         return {name: _stacked(parts, ROW) for name, parts in found.items()}
 
-    def _holding(self, left: int, right: int, wanted: Callable[[str], bool] | None) -> list[int]:
+    def _hold_group(self, left: int, right: int, wanted: Callable[[str], bool] | None) -> list[int]:
         """Which of the blocks have messages that are wanted."""
         if wanted is None:
             return list(range(left, right))
@@ -145,7 +145,7 @@ class RecordedLog:
         numbers = np.unique(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
         return [int(number) for number in numbers[(numbers >= left) & (numbers < right)]]
 
-    def _block(self, number: int) -> Columns:
+    def _block(self, number: int) -> BlockColumns:
         """A block that may be asked for again."""
         columns = self._kept.pop(number, None) or self._load(number)
         self._kept[number] = columns
@@ -153,7 +153,7 @@ class RecordedLog:
             self._kept.popitem(last=False)
         return columns
 
-    def _load(self, number: int) -> Columns:
+    def _load(self, number: int) -> BlockColumns:
         """A block, which must be the one that the index tells of."""
         block, place = self._blocks[number], self._place(number)
         columns = read_block(self._file(place.file), place, int(block["size"]))
@@ -161,9 +161,9 @@ class RecordedLog:
             raise place.corrupt("a block that is not the one the index tells of")
         return columns
 
-    def _place(self, number: int) -> Place:
+    def _place(self, number: int) -> ByteLocation:
         segment = self.segments[bisect_right(self._begins, number) - 1]
-        return Place(segment.file, int(self._blocks["place"][number]))
+        return ByteLocation(segment.file, int(self._blocks["place"][number]))
 
     def _file(self, file: Path) -> IO[bytes]:
         if self._open is None or self._open[0] != file:
@@ -174,7 +174,7 @@ class RecordedLog:
     def _check_order(self) -> None:
         for before, behind in pairwise(self.segments):
             if behind.index.blocks["first"][0] <= before.index.blocks["last"][-1]:
-                raise Place(behind.file).corrupt("a segment that begins before the one before it ends")
+                raise ByteLocation(behind.file).corrupt("a segment that begins before the one before it ends")
 
 
 def _stacked(tables: Sequence[Table], kind: np.dtype[np.void]) -> Table:
@@ -272,7 +272,7 @@ class Recording:
         """What is missing in the middle of a log: the first and the last offset of every stretch."""
         return self._log(log).gaps()
 
-    def cuts(self, log: str) -> list[Cut]:
+    def cuts(self, log: str) -> list[TruncatedTail]:
         """Where the log's writer was stopped in the middle of a block; everything before it counts."""
         return self._log(log).cuts
 

@@ -18,7 +18,7 @@ from thinwire.brokers.recording.block_format import (
     INDEX,
     MARKER,
     UNFINISHED,
-    Place,
+    ByteLocation,
     bucket_folder,
     check_marker,
     decode,
@@ -41,7 +41,7 @@ MAX_MESSAGES = 16_384
 """messages of a block"""
 
 
-class Appender:
+class RecordingAppender:
     """Appends to a log, after whatever was recorded of it before.
 
     last: the offset of the last message taken, 0 for none; written: bytes that are in files
@@ -78,7 +78,7 @@ class Appender:
         file = self._file or self._begin(self._pending[0].offset)
         place, data = file.tell(), encode(self._pending)
         self._write(file, data)
-        self._index.add(place, decode(data, Place(Path(file.name), place)))
+        self._index.add(place, decode(data, ByteLocation(Path(file.name), place)))
         self._pending, self._waiting = [], 0
         if place + len(data) >= self.segment:
             self._finish(file)
@@ -161,8 +161,8 @@ class RecordingWriter:
         if block < 1 or segment < 1:
             raise ConfigError("sizes are at least 1 byte", block=block, segment=segment)
         self.path, self.block, self.segment, self.sync = Path(path), block, segment, sync
-        self._logs: dict[str, Appender] = {}
-        self._buckets: dict[str, Appender] = {}
+        self._logs: dict[str, RecordingAppender] = {}
+        self._buckets: dict[str, RecordingAppender] = {}
         self._known: dict[str, dict[str, bytes]] = {}
         self._make_folder()
         self._lock = _locked(self.path)
@@ -218,10 +218,10 @@ class RecordingWriter:
                 os.close(self._lock)
                 self._lock = None
 
-    def _parts(self) -> list[Appender]:
+    def _parts(self) -> list[RecordingAppender]:
         return [*self._logs.values(), *self._buckets.values()]
 
-    def _log(self, log: str) -> Appender:
+    def _log(self, log: str) -> RecordingAppender:
         if log not in self._logs:
             self._logs[log] = self._appender(log_folder(self.path, log))
         return self._logs[log]
@@ -235,8 +235,8 @@ class RecordingWriter:
             self._known[bucket] = {key: _digest(value) for key, value in documents.items()}
         return self._known[bucket]
 
-    def _appender(self, folder: Path) -> Appender:
-        return Appender(folder, block=self.block, segment=self.segment, sync=self.sync)
+    def _appender(self, folder: Path) -> RecordingAppender:
+        return RecordingAppender(folder, block=self.block, segment=self.segment, sync=self.sync)
 
     def _make_folder(self) -> None:
         """Make the recording, or make sure that the folder is one."""

@@ -24,8 +24,8 @@ from thinwire.brokers.recording.block_format import (
     HEADER,
     INDEX,
     VERSION,
-    Columns,
-    Place,
+    BlockColumns,
+    ByteLocation,
     check_version,
     decode,
     put_file,
@@ -72,7 +72,7 @@ class Index:
         return data + crc32(data).to_bytes(4, "little")
 
     @classmethod
-    def decode(cls, data: bytes, place: Place) -> Index:
+    def decode(cls, data: bytes, place: ByteLocation) -> Index:
         """An index as it was written."""
         if len(data) < _HEADER.size + 4 or data[:6] != _MAGIC:
             raise place.corrupt("this is no index of a segment")
@@ -94,7 +94,7 @@ class Index:
         found._check(place)
         return found
 
-    def _check(self, place: Place) -> None:
+    def _check(self, place: ByteLocation) -> None:
         """Refuse what would lead outside the file, or round in circles."""
         blocks, rows = self.blocks, self.rows
         ends = blocks["place"] + blocks["size"]
@@ -113,7 +113,7 @@ class IndexBuilder:
         self._rows: list[tuple[int, int, int, int, int]] = []
         self._numbers: dict[str, int] = {}
 
-    def add(self, place: int, columns: Columns) -> None:
+    def add(self, place: int, columns: BlockColumns) -> None:
         """The next block begins at this byte of the segment."""
         offsets, number = columns.offsets, len(self._blocks)
         newest = float(columns.times.max())
@@ -144,7 +144,7 @@ class Segment:
     cut: int = 0
 
 
-class Cut(NamedTuple):
+class TruncatedTail(NamedTuple):
     """Where a segment was cut off in the middle of a block, and how many bytes there do not count."""
 
     file: Path
@@ -152,9 +152,9 @@ class Cut(NamedTuple):
     bytes: int
 
 
-def cut_of(segment: Segment) -> Cut | None:
+def cut_of(segment: Segment) -> TruncatedTail | None:
     """Where a segment was cut off; None for a whole one."""
-    return Cut(segment.file, segment.index.length, segment.cut) if segment.cut else None
+    return TruncatedTail(segment.file, segment.index.length, segment.cut) if segment.cut else None
 
 
 def find(file: Path) -> Segment:
@@ -164,10 +164,10 @@ def find(file: Path) -> Segment:
         return scan(file)
     size = beside.stat().st_size
     if size > MAX_INDEX:
-        raise Place(beside).corrupt("an index above its limit", bytes=size, limit=MAX_INDEX)
-    index = Index.decode(beside.read_bytes(), Place(beside))
+        raise ByteLocation(beside).corrupt("an index above its limit", bytes=size, limit=MAX_INDEX)
+    index = Index.decode(beside.read_bytes(), ByteLocation(beside))
     if file.stat().st_size < index.length:
-        raise Place(file, file.stat().st_size).corrupt("the file ends too early", says=index.length)
+        raise ByteLocation(file, file.stat().st_size).corrupt("the file ends too early", says=index.length)
     return Segment(file, index)
 
 
@@ -178,11 +178,11 @@ def scan(file: Path) -> Segment:
         return Segment(file, builder.build(0), cut=size)
     with open_segment(file) as data:
         while size - end >= HEADER.size:
-            head = _bytes_at(data, Place(file, end), HEADER.size)
-            whole = read_header(head, Place(file, end)).size
+            head = _bytes_at(data, ByteLocation(file, end), HEADER.size)
+            whole = read_header(head, ByteLocation(file, end)).size
             if whole > size - end:
                 break
-            builder.add(end, read_block(data, Place(file, end), whole))
+            builder.add(end, read_block(data, ByteLocation(file, end), whole))
             end += whole
     return Segment(file, builder.build(end), cut=size - end)
 
@@ -198,21 +198,21 @@ def open_segment(file: Path) -> IO[bytes]:
     front = data.read(len(FRONT))
     if len(front) < len(FRONT) or not front.startswith(_MAGIC_SEGMENTS):
         data.close()
-        raise Place(file).corrupt("this is no segment of a recording")
+        raise ByteLocation(file).corrupt("this is no segment of a recording")
     try:
-        check_version(_FRONT.unpack(front)[1], Place(file))
+        check_version(_FRONT.unpack(front)[1], ByteLocation(file))
     except BaseException:
         data.close()
         raise
     return data
 
 
-def read_block(data: IO[bytes], place: Place, size: int) -> Columns:
+def read_block(data: IO[bytes], place: ByteLocation, size: int) -> BlockColumns:
     """The block of so many bytes at a place."""
     return decode(_bytes_at(data, place, size), place)
 
 
-def _bytes_at(data: IO[bytes], place: Place, size: int) -> bytes:
+def _bytes_at(data: IO[bytes], place: ByteLocation, size: int) -> bytes:
     """So many bytes, however few the file system gives at once."""
     data.seek(place.byte)
     found = data.read(size)

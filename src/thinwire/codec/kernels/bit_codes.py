@@ -11,7 +11,7 @@ import numpy as np
 
 from thinwire.codec.kernels.jit import lean_part, woven
 from thinwire.codec.kernels.rule_table import LANE
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import FIRST
 
 
@@ -130,7 +130,7 @@ NOTHING = -1
 BROKEN = -1
 """in place of a code, or of the bit after it: this cannot be read"""
 
-_FLAG, _FLOAT = int(Lane.FLAG), int(Lane.FLOAT)
+_FLAG, _FLOAT = int(EncodingKind.FLAG), int(EncodingKind.FLOAT)
 _FLOAT_FIELD = 6
 _LONGEST = 60
 

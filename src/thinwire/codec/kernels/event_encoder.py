@@ -28,19 +28,19 @@ from thinwire.codec.kernels.rule_table import (
     UP,
     WHOLE,
 )
-from thinwire.codec.kernels.slot_updates import advance_at, expected_at, settle_at
+from thinwire.codec.kernels.slot_updates import advance_at, expected_at, set_slot_value
 from thinwire.codec.predictors.predictor import FINE
 from thinwire.codec.source_table import DUE, FIELDS, FILLED, HEAD, MODE, ORDINAL, TOLD, TRIAL
 from thinwire.codec.ticks import ABSENT
 from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import ATTENTION, VALUES
 
 NOT_ORDINARY = -1
 
 _EXACT = 1 << 53
 _FAR = 1 << 60
-_TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
+_TICK, _FLOAT = int(EncodingKind.TICK), int(EncodingKind.FLOAT)
 _INFINITE = 0x7FF
 
 encode_residual = residual.encode
@@ -106,11 +106,11 @@ def decide_predicted(plan: Any, table: Any, start: int, i: int, j: int, t: int) 
     miss = t - x
     tolerance = plan[TOLERANCE, j]
     if -tolerance <= miss <= tolerance:
-        settle_at(plan, table, start, j, x)
+        set_slot_value(plan, table, start, j, x)
         return 0, 0
     half = 0 if table[i + MODE] & FINE else plan[HALF, j]
     code = encode_residual(miss, tolerance, half)
-    settle_at(plan, table, start, j, x + decode_residual(code, tolerance, half))
+    set_slot_value(plan, table, start, j, x + decode_residual(code, tolerance, half))
     return code, 1
 
 
@@ -188,7 +188,7 @@ def passes_over(plan: Any, table: Any, start: int, ticks: Any) -> bool:
 
 
 @woven
-def tell(
+def encode_if_needed(
     plan: Any,
     cells: Any,
     table: Any,
@@ -244,7 +244,7 @@ def encode_event(
     scale_event(plan, whole, ticks)
     if not ordinary(plan, table, start, ticks):
         return NOT_ORDINARY
-    return tell(plan, cells, table, start, row, ticks, codes, sent, blocks, out, at)
+    return encode_if_needed(plan, cells, table, start, row, ticks, codes, sent, blocks, out, at)
 
 
 @lean
@@ -273,7 +273,7 @@ def encode_packed(
         scale_event(plan, whole[n], ticks)
         if not ordinary(plan, table, start, ticks):
             return n
-        at = tell(plan, cells, table, start, rows[n], ticks, codes, sent, blocks, out, at)
+        at = encode_if_needed(plan, cells, table, start, rows[n], ticks, codes, sent, blocks, out, at)
         ends[n] = at
         if cells[ATTENTION]:
             return n + 1
@@ -338,7 +338,7 @@ def encode_rows(
             event[j] = ticks[j, n]
         if not ordinary(plan, table, start, event):
             return n, at
-        at = tell(plan, cells, table, start, row, event, codes, sent, blocks, out, at)
+        at = encode_if_needed(plan, cells, table, start, row, event, codes, sent, blocks, out, at)
         ends[n] = at
         if cells[ATTENTION]:
             return n + 1, at

@@ -20,13 +20,13 @@ from thinwire.codec import ticks as residual
 from thinwire.codec.kernels.bit_codes import BROKEN, NOTHING, crc, padded, take_code, take_codes, take_mask
 from thinwire.codec.kernels.jit import lean, lean_part
 from thinwire.codec.kernels.rule_table import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WATCHED, WHOLE
-from thinwire.codec.kernels.slot_updates import expected_at, settle_at
+from thinwire.codec.kernels.slot_updates import expected_at, set_slot_value
 from thinwire.codec.predictors.predictor import FINE
 from thinwire.codec.source_table import FIELDS, HEAD, MODE, ORDINAL
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, FrameKind
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import (
     ALIAS,
     CHAIN,
@@ -53,7 +53,7 @@ TAKEN, FULL, NOT_ORDINARY = range(3)
 SAME, MOVED, DOUBTFUL = range(3)
 """what the watched properties of an event show, beside those of the one before it"""
 
-_TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
+_TICK, _FLOAT = int(EncodingKind.TICK), int(EncodingKind.FLOAT)
 _DATA, _BATCH = int(FrameKind.DATA), int(FrameKind.BATCH)
 _WIDE_BIT = 0x10
 _EXACT = 1 << 53
@@ -108,7 +108,7 @@ def commit(plan: Any, cells: Any, table: Any, start: int, codes: Any, values: An
         if codes[j] != NOTHING:
             cells[FIRST + j] = adapt(cells[FIRST + j], codes[j])
         if values[j] != ABSENT and (codes[j] != NOTHING or table[i + MODE] & 15 or plan[PERIOD, j]):
-            settle_at(plan, table, start, j, values[j])
+            set_slot_value(plan, table, start, j, values[j])
     table[start + ORDINAL] += 1
 
 
@@ -150,12 +150,12 @@ def expect(plan: Any, table: Any, start: int, values: Any) -> None:
         values[j] = table[i]
         if lane == _TICK and values[j] != ABSENT and (table[i + MODE] & 15 or plan[PERIOD, j]):
             values[j] = expected_at(plan, table, start, j)
-            settle_at(plan, table, start, j, values[j])
+            set_slot_value(plan, table, start, j, values[j])
     table[start + ORDINAL] += 1
 
 
 @lean_part
-def rests(plan: Any, table: Any, start: int) -> bool:
+def is_constant(plan: Any, table: Any, start: int) -> bool:
     """Does no slot of a source move by itself?"""
     for j in range(plan.shape[1]):
         i = start + HEAD + plan[SLOT, j] * FIELDS
@@ -193,10 +193,12 @@ def record(plan: Any, values: Any, place: int, ordinal: int, out: Any, k: int) -
 
 
 @lean_part
-def go_on(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, values: Any, out: Any, k: int) -> int:
+def emit_suppressed(
+    plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, values: Any, out: Any, k: int
+) -> int:
     """The source's next `skip` events, which were as expected; answers with the next free record."""
     start = row * width
-    if not shown and rests(plan, table, start):
+    if not shown and is_constant(plan, table, start):
         table[start + ORDINAL] += skip
         return k
     for _ in range(skip):
@@ -297,7 +299,7 @@ def take_frame(
         return FULL if k else NOT_ORDINARY
     if skip:
         copy_cells(table, start, before, 0, width)
-        k = go_on(plan, table, width, row, skip, shown, values, out, k)
+        k = emit_suppressed(plan, table, width, row, skip, shown, values, out, k)
         if not reconstruct(plan, table, start, codes, values):
             copy_cells(before, 0, table, start, width)
             return NOT_ORDINARY
@@ -358,4 +360,4 @@ def take_frames(
 @lean
 def pass_over(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, work: Any, out: Any) -> int:
     """The source's next `skip` events, which were as expected; answers with the number of records."""
-    return go_on(plan, table, width, row, skip, shown, work[0], out, 0)
+    return emit_suppressed(plan, table, width, row, skip, shown, work[0], out, 0)

@@ -8,7 +8,7 @@ from thinwire.codec.kernels.bit_codes import bit_length, crc, finish, put, put_c
 from thinwire.codec.kernels.jit import lean_part, woven
 from thinwire.codec.kernels.rule_table import LANE
 from thinwire.wire.frame import FrameKind
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import (
     ALIAS,
     CHAIN,
@@ -22,7 +22,7 @@ from thinwire.wire.stream_state import (
     adapt,
 )
 
-_TICK, _FLOAT = int(Lane.TICK), int(Lane.FLOAT)
+_TICK, _FLOAT = int(EncodingKind.TICK), int(EncodingKind.FLOAT)
 _DATA = int(FrameKind.DATA)
 _WIDE_BIT = 0x10
 _FLOAT_FIELD = 6

@@ -18,8 +18,8 @@ from thinwire.codec.kernels.frame_decoder import (
     FULL,
     NOT_ORDINARY,
     TAKEN,
+    emit_suppressed,
     frame_at,
-    go_on,
     take_frames,
 )
 from thinwire.codec.kernels.jit import lean, lean_part
@@ -126,7 +126,7 @@ def take_beat(
         skip, at = varint_at(raw, at, last)
         row += gap
         for _ in range(count):
-            k = go_on(plan, table, width, row, skip, shown, work[0], out, k)
+            k = emit_suppressed(plan, table, width, row, skip, shown, work[0], out, k)
             row += 1
     cells[CHAIN] = chain
     cells[SEQUENCE] += 1

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from thinwire.codec.rules import Rule
-from thinwire.codec.source_table import Columns
+from thinwire.codec.source_table import SourceTable
 from thinwire.codec.value_conversion import step_of
 from thinwire.schema import Kind, Property
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
 LANE, SLOT, TOLERANCE, HALF, BAND, LOWEST, HIGHEST, UP, DOWN, WHOLE, AUTO, PERIOD, RING, GATE, WATCHED = range(15)
 """of a property: its lane, first slot, tolerance, half bin, idle band, range, numerator and denominator of its step,
@@ -23,7 +23,7 @@ _MAX_FRACTION = 1 << 30
 _MAX_PROPERTIES = 384
 
 
-def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
+def plan_of(columns: SourceTable) -> npt.NDArray[np.int64]:
     """One column a property, one line each thing kernels know of it."""
     rows: list[list[int]] = []
     autos = 0
@@ -31,9 +31,9 @@ def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
         p = rule.property
         step = step_of(p)
         slot = rule.first_slot
-        auto = autos if rule.auto and rule.lane is Lane.TICK else -1
+        auto = autos if rule.auto and rule.lane is EncodingKind.TICK else -1
         autos += auto >= 0
-        period, ring = (columns.period[slot], columns.ring_start[slot]) if rule.lane is Lane.TICK else (0, 0)
+        period, ring = (columns.period[slot], columns.ring_start[slot]) if rule.lane is EncodingKind.TICK else (0, 0)
         judged = (rule.tolerance, rule.half, rule.band, rule.lowest, rule.highest)
         gate = (FIRES if columns.rules.fires(rule) else WAITS) if columns.rules.changes else OPEN
         counted = (step.numerator, step.denominator, is_whole(p))
@@ -41,7 +41,7 @@ def plan_of(columns: Columns) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(np.array(rows, dtype=np.int64).T)
 
 
-def compilable(columns: Columns) -> bool:
+def compilable(columns: SourceTable) -> bool:
     """Can kernels serve these rules?
 
     Positions, arrays, opaque values, thinning, odd steps and very wide schemas take the per-event way.
@@ -60,7 +60,9 @@ def is_whole(p: Property) -> bool:
 
 def _simple(rule: Rule) -> bool:
     step = step_of(rule.property)
-    if rule.lane in (Lane.GEO, Lane.ARRAY, Lane.OPAQUE) or (rule.lane is Lane.FLOAT and (rule.distance or rule.ranged)):
+    if rule.lane in (EncodingKind.GEO, EncodingKind.ARRAY, EncodingKind.OPAQUE) or (
+        rule.lane is EncodingKind.FLOAT and (rule.distance or rule.ranged)
+    ):
         return False
     if rule.property.kind is Kind.INTEGER and step != 1:
         return False

@@ -17,9 +17,9 @@ from thinwire.codec.predictors.predictor import SEASONAL, observe_trend, predict
 from thinwire.codec.predictors.predictor import TREND as TREND_MODE
 from thinwire.codec.source_table import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
-from thinwire.wire.partial_event import Lane
+from thinwire.wire.partial_event import EncodingKind
 
-_TICK = int(Lane.TICK)
+_TICK = int(EncodingKind.TICK)
 
 
 @lean_part
@@ -40,7 +40,7 @@ def expected_at(plan: Any, table: Any, start: int, j: int) -> int:
 
 
 @woven
-def settle_at(plan: Any, table: Any, start: int, j: int, x: int) -> None:
+def set_slot_value(plan: Any, table: Any, start: int, j: int, x: int) -> None:
     """Both ends now have this value."""
     i = start + HEAD + plan[SLOT, j] * FIELDS
     x1 = table[i]
@@ -61,7 +61,7 @@ def advance_at(plan: Any, table: Any, start: int) -> None:
         if plan[LANE, j] != _TICK:
             continue
         if table[start + HEAD + plan[SLOT, j] * FIELDS + MODE] & 15 or plan[PERIOD, j]:
-            settle_at(plan, table, start, j, expected_at(plan, table, start, j))
+            set_slot_value(plan, table, start, j, expected_at(plan, table, start, j))
     table[start + ORDINAL] += 1
 
 
@@ -75,7 +75,7 @@ def pass_season(plan: Any, table: Any, start: int, j: int, count: int) -> None:
     ordinal = table[start + ORDINAL]
     for passed in range(count):
         table[start + ORDINAL] = ordinal + passed
-        settle_at(plan, table, start, j, expected_at(plan, table, start, j))
+        set_slot_value(plan, table, start, j, expected_at(plan, table, start, j))
     table[start + ORDINAL] = ordinal
 
 
@@ -93,7 +93,7 @@ def pass_slot(plan: Any, table: Any, start: int, j: int, count: int) -> None:
     while count:
         offset, trend = table[i + OFFSET], table[i + TREND]
         before = table[i]
-        settle_at(plan, table, start, j, expected_at(plan, table, start, j))
+        set_slot_value(plan, table, start, j, expected_at(plan, table, start, j))
         count -= 1
         step = table[i] - before
         settled = table[i + OFFSET] == offset and table[i + TREND] == trend

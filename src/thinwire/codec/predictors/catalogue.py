@@ -37,16 +37,16 @@ def by_name(name: str, period: int | None = None) -> Predictor:
     return Seasonal(period)
 
 
-class Candidate(NamedTuple):
+class PredictorCandidate(NamedTuple):
     """A way to predict and to send that `auto` may choose."""
 
     mode: int
     coefficients: int
 
 
-def candidates() -> list[Candidate]:
+def candidates() -> list[PredictorCandidate]:
     """What `auto` tries, the cheapest to run first; the seasonal one comes last and only where a period is known."""
     described = [LastValue(), Linear(), Trend(), Smooth(64), Smooth(24), Cadence()]
-    plain = [Candidate(p.mode, p.coefficients) for p in described]
-    fine = [Candidate(p.mode | steps.FINE, p.coefficients) for p in plain[:1]]
-    return [*plain[:1], *fine, *plain[1:], Candidate(steps.SEASONAL, 0)]
+    plain = [PredictorCandidate(p.mode, p.coefficients) for p in described]
+    fine = [PredictorCandidate(p.mode | steps.FINE, p.coefficients) for p in plain[:1]]
+    return [*plain[:1], *fine, *plain[1:], PredictorCandidate(steps.SEASONAL, 0)]

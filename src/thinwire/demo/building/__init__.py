@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.demo.building.building_stream import BLOCK, MAX_SOURCES, Plant, batches, events
+    from thinwire.demo.building.building_stream import BLOCK, MAX_SOURCES, BuildingPlant, batches, events
     from thinwire.demo.building.sensor_tags import schema
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "building_stream": "BLOCK MAX_SOURCES Plant batches events",
+            "building_stream": "BLOCK BuildingPlant MAX_SOURCES batches events",
             "sensor_tags": "schema",
         },
     )
@@ -30,7 +30,7 @@ else:
 __all__ = [
     "BLOCK",
     "MAX_SOURCES",
-    "Plant",
+    "BuildingPlant",
     "batches",
     "events",
     "schema",

@@ -37,10 +37,10 @@ POLLS = np.array([s.poll for s in SENSORS])
 LOWEST = np.array([int(s.minimum * s.denominator) // s.numerator for s in SENSORS])
 
 
-class Sensors:
+class PlantSensors:
     """All sensors of one plant, with what they last reported.
 
-    >>> sensors = Sensors()
+    >>> sensors = PlantSensors()
     >>> still = np.full((3, len(SENSORS)), 21.04)
     >>> int(sensors.read(still, np.full(still.shape, 0.5), second=0)[2, 1])
     210
@@ -133,7 +133,7 @@ _START = 1_530_507_600
 _WORDS = CHANCES // 4
 
 
-class Plant:
+class BuildingPlant:
     """One plant and its controller: what `source` selects.
 
     Plants differ in size, in their share of clouds, in what the sensors hear, and in the millisecond at which their
@@ -148,7 +148,7 @@ class Plant:
         self._words = np.random.PCG64(np.random.SeedSequence([seed, source]))
         self._build = 0.9 + 0.2 * self._chances(1)[0, : len(Build)]
         self._state = first_state()
-        self._sensors = Sensors()
+        self._sensors = PlantSensors()
         self._second = 0
 
     def block(self, rows: int = BLOCK) -> pa.RecordBatch:
@@ -195,7 +195,7 @@ def batches(events: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> 
     [10000, 10000, 5000]
     """
     check_request(events, seed, sources, first)
-    return in_turn([Plant(seed, first + k) for k in range(sources)], events)
+    return in_turn([BuildingPlant(seed, first + k) for k in range(sources)], events)
 
 
 def events(n: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[dict[str, Any]]:

@@ -99,7 +99,7 @@ class Adaptive(OneByOne):
     def _first(self) -> Proposal:
         made = self._made()
         if made is None:
-            self._rest(max(2 * self._wait, float(FIRST)))
+            self._back_off(max(2 * self._wait, float(FIRST)))
             return KEEP
         return self._adopt(made, FIRST_TIMES * self._amortised(made), {})
 
@@ -113,7 +113,7 @@ class Adaptive(OneByOne):
             self._gains += 1
             return self._adopt(made, TIMES * self._gains**3 * self._amortised(made), numbers)
         self._gains = 0
-        self._rest(2 * self._wait)
+        self._back_off(2 * self._wait)
         if self._growths < MOST_GROWTHS:
             self._grow()
         return Prolong(self._messages(self._wait), {**numbers, **self._settings()})
@@ -123,11 +123,11 @@ class Adaptive(OneByOne):
 
     def _adopt(self, made: Dictionary, wait: float, numbers: dict[str, float]) -> Replace:
         self._dictionary = made
-        self._rest(wait)
+        self._back_off(wait)
         facts = {**numbers, "time to amortise": self._amortised(made), **self._settings()}
         return Replace(made, self._messages(wait), facts)
 
-    def _rest(self, wait: float) -> None:
+    def _back_off(self, wait: float) -> None:
         self._wait = wait
         self._since = self._now()
 

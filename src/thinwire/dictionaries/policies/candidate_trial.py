@@ -23,7 +23,7 @@ from thinwire.dictionaries.codecs import Codec, Deflate, Preset, codec_of
 from thinwire.dictionaries.dictionary import Dictionary, Facts
 from thinwire.dictionaries.policies.lifetime_estimate import UNTOLD, Form
 from thinwire.dictionaries.policies.policy import DEFLATE, Trainer, latest, packed
-from thinwire.dictionaries.training import SEGMENTS, Way, build, recast
+from thinwire.dictionaries.training import SEGMENTS, TrainingMethod, build, recast
 
 LADDER = tuple(whole << power for power in range(7, 15) for whole in (2, 3))
 """bytes: 256, 384, 512, 768 and so on to 49,152"""
@@ -88,7 +88,7 @@ class Effort(NamedTuple):
 
     tries: how many at most; enough: bytes of messages for each, for_a_byte: and for every byte of its own where those
         are more; altogether: bytes of messages that are enough for all of them
-    haste: see `Way`
+    haste: see `TrainingMethod`
     """
 
     tries: int
@@ -122,7 +122,7 @@ class Try(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """One candidate.
 
     segment: length of the segments that it is made of
@@ -139,7 +139,7 @@ class Outcome:
     cost: float
 
 
-class Trial:
+class CandidateTrial:
     """The candidates of one look.
 
     messages: the sample, oldest first; the later part judges
@@ -177,7 +177,7 @@ class Trial:
         self.train = train
         self.faded = faded
         self.forms = forms
-        self.outcomes: dict[int, Outcome] = {}  # by size, as sketched, in the form that is worth most
+        self.outcomes: dict[int, TrialOutcome] = {}  # by size, as sketched, in the form that is worth most
         later = latest(messages)
         self._earlier = messages[: len(messages) - len(later)]
         self.mean = sum(map(len, later)) / len(later)
@@ -208,7 +208,7 @@ class Trial:
             self.outcomes[size] = found
         return self._worth(self.outcomes[size])
 
-    def _worth(self, outcome: Outcome) -> float:
+    def _worth(self, outcome: TrialOutcome) -> float:
         """What a first dictionary saves over all lives, any other over one, less its cost and that of waiting for it.
 
         So one that pays is put off for a better one that will pay before long. What may pay one day counts for one
@@ -227,7 +227,7 @@ class Trial:
         found = self.outcomes[size]
         return (self.now - found.gain + found.cost / (life * self.topology.copies)) / max(self.mean, 1)
 
-    def finished(self, size: int) -> Outcome | None:
+    def finished(self, size: int) -> TrialOutcome | None:
         """The candidate of this size, where its sketch pays built from all messages; None where it cannot be made."""
         sketched = self.outcomes[size]
         if sketched.saving <= sketched.cost:
@@ -241,7 +241,7 @@ class Trial:
         made = recast(best.dictionary, like.codec, like.level)
         return self._outcome(replace(made, facts=like.facts), best.segment)
 
-    def _sketched(self, size: int) -> Outcome | None:
+    def _sketched(self, size: int) -> TrialOutcome | None:
         """About what a dictionary of this size would give, made from the earlier messages."""
         best = self._best(self._earlier, size, SKETCHED)
         if best is None:
@@ -259,7 +259,7 @@ class Trial:
         for number in range(min(most, shares * len(lengths))):
             segment = lengths[number % len(lengths)]
             learned = _spread(messages[number % shares :: shares], enough)
-            made = build(learned, Way(*SKETCH, size, segment, effort.haste))
+            made = build(learned, TrainingMethod(*SKETCH, size, segment, effort.haste))
             if made is not None:
                 tries.append(Try(self._packed(codec_of(made)), segment, made))
         return min(tries, key=lambda one: one.packed, default=None)
@@ -274,20 +274,20 @@ class Trial:
             facts = Facts(len(self.messages), sum(map(len, self.messages)), 100 * (1 - packed / self.mean))
             yield replace(made, facts=facts)
 
-    def _outcome(self, made: Dictionary | None, segment: int) -> Outcome | None:
+    def _outcome(self, made: Dictionary | None, segment: int) -> TrialOutcome | None:
         if made is None or made.facts is None:
             return None
         gain = self.now - self.mean * (1 - made.facts.ratio / 100)
         travels = at_most(made, self.parent)
         saving = (gain - self.faded) * self.topology.copies * self.life
-        return Outcome(made, segment, travels, gain, saving, travels * self.topology.receivers)
+        return TrialOutcome(made, segment, travels, gain, saving, travels * self.topology.receivers)
 
     @property
     def promising(self) -> bool:
         """Some candidate comes near to paying: a larger sample may make it pay."""
         return any(map(self._near, self.outcomes.values()))
 
-    def _near(self, outcome: Outcome) -> bool:
+    def _near(self, outcome: TrialOutcome) -> bool:
         return 2 * outcome.saving > outcome.cost
 
     def breaks_even(self, gain: float, size: int) -> float:

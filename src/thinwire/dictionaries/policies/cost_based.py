@@ -43,23 +43,23 @@ from thinwire.dictionaries.policies.candidate_trial import (
     NEAR,
     REPLACING,
     SEARCHING,
-    Outcome,
-    Trial,
+    CandidateTrial,
+    TrialOutcome,
     at_most,
     climbed,
     fitting,
 )
-from thinwire.dictionaries.policies.lifetime_estimate import Decay, Epochs, Form, Kind, Prospects
+from thinwire.dictionaries.policies.lifetime_estimate import Decay, DictionaryKind, Epochs, Form, Prospects
 from thinwire.dictionaries.policies.policy import (
     DEFLATE,
     KEEP,
     SLOT,
     History,
     Keep,
-    Pace,
     Prolong,
     Proposal,
     Replace,
+    StreamProgress,
     Trainer,
     Why,
 )
@@ -120,7 +120,7 @@ class CostBased:
         self.train = train
         self.budget = budget
         self._history = History(SAMPLE, SAMPLE_BYTES)
-        self._pace = Pace()
+        self._pace = StreamProgress()
         self._look_at: float = FIRST if expected is None else min(max(expected // 1000, FIRST), 1000)
         self._due = False
         self._dictionary: Dictionary | None = None
@@ -169,7 +169,7 @@ class CostBased:
     def _sample(self, message: bytes) -> None:
         self._history.add(message)
         gathering = self._pace.gathering
-        self._pace.go_on()
+        self._pace.advance()
         if gathering:
             self._due = not self._pace.gathering
             return
@@ -210,7 +210,7 @@ class CostBased:
         decayed, self._pace.gathering = self._pace.seen < self._look_at, 0
         messages = self._history.last(GATHERED if decayed else SAMPLE)
         if len(messages) < FEWEST:
-            self._rest(inf)
+            self._back_off(inf)
             return KEEP
         life = self._life()
         if decayed and self._dictionary is not None:
@@ -218,11 +218,11 @@ class CostBased:
         ahead = 1 if decayed else self._prospects.ahead(self._pace.seen, life)
         segments, faded = self._segments(decayed), self._decay.faded
         forms = self._forms(decayed)
-        trial = Trial(
+        trial = CandidateTrial(
             messages, self._codec, self.topology, life, self._dictionary, ahead, segments, self.train, faded, forms
         )
         if trial.hopeless:
-            self._rest(trial.breaks_even(trial.now, LEAST) / self._prospects.trusted(self._first))
+            self._back_off(trial.breaks_even(trial.now, LEAST) / self._prospects.trusted(self._first))
             return KEEP
         best = self._climb(trial, decayed)
         found = self._chosen(trial, best) if best is not None else None
@@ -246,10 +246,10 @@ class CostBased:
         return (self._segment,) if decayed else tuple(dict.fromkeys((USUAL_SEGMENT, *SEGMENTS)))
 
     def _end_epoch(self, dictionary: Dictionary) -> None:
-        kind = Kind(self._asked, (dictionary.codec, dictionary.level))
+        kind = DictionaryKind(self._asked, (dictionary.codec, dictionary.level))
         self._epochs.end(kind, self._pace.seen - self._born, self._cost, self.topology.copies)
 
-    def _climb(self, trial: Trial, decayed: bool) -> int | None:
+    def _climb(self, trial: CandidateTrial, decayed: bool) -> int | None:
         """The size that is worth most; with a dictionary in use few are asked for, from its own size on."""
         sizes = fitting(sum(map(len, trial.messages)), self.ladder)
         if self._dictionary is None:
@@ -260,7 +260,7 @@ class CostBased:
         grown = climbed(sizes, 2 * size, trial.worth, GROWING)
         return climbed(sizes, grown, trial.worth, NEAR) if grown is not None and trial.promising else grown
 
-    def _like(self, size: int, sizes: Sequence[int], trial: Trial) -> int | None:
+    def _like(self, size: int, sizes: Sequence[int], trial: CandidateTrial) -> int | None:
         """This size, or one twice as large: messages in a row say little about how long a much larger one lasts.
 
         The smallest where it would take less than the last one took: it has next to nothing that could fade.
@@ -271,31 +271,31 @@ class CostBased:
         near = [one for one in sizes if one <= 2 * size] or sizes
         return climbed(near, size, trial.worth, () if self._epochs.settled else REPLACING)
 
-    def _chosen(self, trial: Trial, size: int) -> Outcome | None:
+    def _chosen(self, trial: CandidateTrial, size: int) -> TrialOutcome | None:
         self._size = size
         return trial.finished(size)
 
-    def _decide(self, adopted: Outcome | None, found: Outcome | None, trial: Trial) -> Proposal:
+    def _decide(self, adopted: TrialOutcome | None, found: TrialOutcome | None, trial: CandidateTrial) -> Proposal:
         if adopted is not None:
             return self._adopt(adopted, trial)
         if self._dictionary is not None and trial.now >= trial.deflated:
             return self._drop(trial)
         return self._stay(found, trial)
 
-    def _better_later(self, found: Outcome) -> bool:
+    def _better_later(self, found: TrialOutcome) -> bool:
         """Is it wiser to wait for a larger sample? Where it cannot pay before, and the stream is known to go on."""
         if self.expected is None or self._pace.seen >= min(SAMPLE, self.expected / LEARNING):
             return False
         return found.gain * self.topology.copies * self._pace.seen < found.cost
 
-    def _adopt(self, found: Outcome, trial: Trial) -> Replace:
+    def _adopt(self, found: TrialOutcome, trial: CandidateTrial) -> Replace:
         why = self._why(found, trial)
         self._dictionary, self._codec, self._cost = found.dictionary, codec_of(found.dictionary), found.cost
         self._segment, self._asked = found.segment, self._size
         self._begin_anew()
         return Replace(found.dictionary, round(trial.life), why)
 
-    def _drop(self, trial: Trial) -> Replace:
+    def _drop(self, trial: CandidateTrial) -> Replace:
         why = self._why(None, trial)
         self._dictionary, self._codec, self._cost = None, DEFLATE, inf
         self._begin_anew()
@@ -308,12 +308,12 @@ class CostBased:
     def _judge_anew(self) -> None:
         self._decay, self._pace.calm = Decay(), False
 
-    def _stay(self, found: Outcome | None, trial: Trial) -> Proposal:
+    def _stay(self, found: TrialOutcome | None, trial: CandidateTrial) -> Proposal:
         why = self._why(found, trial)
         self._be_quiet()
         return Prolong(round(trial.life), why) if self._dictionary is not None else Keep(why)
 
-    def _rest(self, pays: float) -> None:
+    def _back_off(self, pays: float) -> None:
         """Look again when a dictionary may pay; before that only because the stream may have become another."""
         self._look_at = min(max(WAIT * self._pace.seen, pays), GROWN * self._pace.seen)
         self._be_quiet()
@@ -321,7 +321,7 @@ class CostBased:
     def _be_quiet(self) -> None:
         self._quiet = self._pace.seen + max(self._pace.seen - self._born, GATHERED * self._pace.stride)
 
-    def _next_look(self, trial: Trial, adopted: int | None) -> float:
+    def _next_look(self, trial: CandidateTrial, adopted: int | None) -> float:
         """When the sample has grown, or a size that did not pay would."""
         growing, seen = self._pace.seen < 2 * SAMPLE, self._pace.seen
         pays = trial.next_to_pay(adopted) / self._prospects.trusted(self._first)
@@ -331,7 +331,7 @@ class CostBased:
             return 2 * seen if growing and trial.promising else GROWN * seen
         return min(max(WAIT * seen, pays), GROWN * seen)
 
-    def _why(self, found: Outcome | None, trial: Trial) -> Why:
+    def _why(self, found: TrialOutcome | None, trial: CandidateTrial) -> Why:
         why: dict[str, float | int | str] = {
             "seen": self._pace.seen,
             "mean size": trial.mean,

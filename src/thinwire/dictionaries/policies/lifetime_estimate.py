@@ -23,7 +23,8 @@ A large dictionary that fades looks best whenever it is new; that a plain one co
 afterwards. So when one has decayed, the next is made like the one that cost least.
 
 >>> epochs = Epochs()
->>> for kind, packed, cost in ((Kind(256, ("zstd", 3)), 66, 250_000), (Kind(8192, ("brief", 6)), 55, 2_900_000)):
+>>> small, large = DictionaryKind(256, ("zstd", 3)), DictionaryKind(8192, ("brief", 6))
+>>> for kind, packed, cost in ((small, 66, 250_000), (large, 55, 2_900_000)):
 ...     for _ in range(ENOUGH):
 ...         epochs.judge(118, packed)
 ...     epochs.end(kind, age=100_000, cost=cost, copies=2)
@@ -82,7 +83,7 @@ class Decay:
     @property
     def lost(self) -> float:
         """Bytes a message more than at first; 0 where that may be chance."""
-        return self._mean if self._stands_out(CLEAR) else 0.0
+        return self._mean if self._is_significant(CLEAR) else 0.0
 
     @property
     def faded(self) -> float:
@@ -100,9 +101,9 @@ class Decay:
     @property
     def calm(self) -> bool:
         """Nothing speaks for a loss, not even faintly, and enough has been judged to say so."""
-        return self.judged >= FIRST + RECENT and not self._stands_out(FAINT)
+        return self.judged >= FIRST + RECENT and not self._is_significant(FAINT)
 
-    def _stands_out(self, errors: float) -> bool:
+    def _is_significant(self, errors: float) -> bool:
         """Is the loss larger than so many standard errors?"""
         recent = min(self.judged - FIRST, RECENT)
         if recent < RECENT // 4:
@@ -129,7 +130,7 @@ OTHER = 2
 """sizes that differ by this factor are of different kinds"""
 
 
-class Kind(NamedTuple):
+class DictionaryKind(NamedTuple):
     """Which dictionary it was: the size that was asked for, and what packed with it."""
 
     size: int
@@ -145,7 +146,7 @@ class Epochs:
     """
 
     def __init__(self) -> None:
-        self.best: Kind | None = None
+        self.best: DictionaryKind | None = None
         self.settled = False
         self.spent = self._least = 0.0
         self._begin()
@@ -156,7 +157,7 @@ class Epochs:
         self._plain += plain
         self._packed += packed
 
-    def end(self, kind: Kind, age: int, cost: float, copies: int) -> None:
+    def end(self, kind: DictionaryKind, age: int, cost: float, copies: int) -> None:
         """The present life is over, after `age` messages; `cost`: bytes of its dictionary to all receivers."""
         self.spent = 0.0
         if self._judged >= ENOUGH and age > 0 and self._plain:

@@ -23,13 +23,13 @@ Which messages of a stream a sampler looks at: all at first, few in the end, and
 
 As many for every doubling of the stream, so that what is seen too late is never more than a share of it.
 
->>> pace = Pace()
+>>> pace = StreamProgress()
 >>> looked_at = []
 >>> for number in range(1, 300_001):
 ...     pace.seen = number
 ...     if number == pace.next:
 ...         looked_at.append(number)
-...         pace.go_on()
+...         pace.advance()
 ...     pace.calm = number > 2_000
 >>> looked_at[:3], 3_500 < len(looked_at) < 4_500
 ([1, 2, 3], True)
@@ -196,7 +196,7 @@ DENSE, STRIDE = 1000, 256
 """one message in so many thousands seen is looked at, one in `STRIDE` in the end"""
 
 
-class Pace:
+class StreamProgress:
     """How far a stream has come.
 
     seen: its messages so far; next: the number of the one that is looked at next
@@ -214,7 +214,7 @@ class Pace:
         """One message in so many is looked at now."""
         return int(min(STRIDE, self.seen // DENSE + 1))
 
-    def go_on(self) -> None:
+    def advance(self) -> None:
         """To the next message that is looked at: at no period, so that no periodic stream hides from it."""
         if self.gathering:
             self.gathering -= 1

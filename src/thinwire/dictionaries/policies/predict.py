@@ -109,7 +109,7 @@ _BETWEEN = b"\n"
 
 
 @dataclass(frozen=True)
-class Track:
+class SubstringScore:
     """How one substring has done: its score now, how often it was scored, and the sums of scores and their squares."""
 
     score: float
@@ -117,8 +117,8 @@ class Track:
     total: float
     squares: float
 
-    def again(self, score: float) -> Track:
-        return Track(score, self.times + 1, self.total + score, self.squares + score * score)
+    def again(self, score: float) -> SubstringScore:
+        return SubstringScore(score, self.times + 1, self.total + score, self.squares + score * score)
 
     @property
     def deviation(self) -> float:
@@ -130,7 +130,7 @@ class Repository:
     """Substrings with their scores, over all looks at a stream."""
 
     def __init__(self) -> None:
-        self._tracks: dict[bytes, Track] = {}
+        self._tracks: dict[bytes, SubstringScore] = {}
 
     @property
     def scores(self) -> dict[bytes, float]:
@@ -150,7 +150,7 @@ class Repository:
     def put(self, text: bytes, value: float) -> None:
         """Add a substring, or score one that is there."""
         track = self._tracks.get(text)
-        self._tracks[text] = track.again(value) if track else Track(value, 1, value, value * value)
+        self._tracks[text] = track.again(value) if track else SubstringScore(value, 1, value, value * value)
 
     def demerge(self, text: bytes, value: float, holders: Sequence[bytes]) -> None:
         """Take longer substrings apart at this one; what is left of them keeps what was known of them."""

@@ -9,9 +9,17 @@ if TYPE_CHECKING:
     from thinwire.filters.composite.condition_resolver import resolve, ticks_of
     from thinwire.filters.composite.expression import And, Expression, Formula, Or, Term, Threshold
     from thinwire.filters.composite.expression_parser import parse
-    from thinwire.filters.composite.feed_sequencer import Delivery, Entry, Feed, Order, Position, Reading, Sequencer
-    from thinwire.filters.composite.watch_evaluator import Evaluator, Watch
-    from thinwire.filters.composite.watch_messages import Message, WatchState, from_document, to_document
+    from thinwire.filters.composite.feed_sequencer import (
+        Delivery,
+        EventReadings,
+        FeedPosition,
+        LogEntry,
+        Order,
+        Sequencer,
+        WatchInput,
+    )
+    from thinwire.filters.composite.watch_evaluator import Evaluator, WatchEvaluator
+    from thinwire.filters.composite.watch_messages import WatchMessage, WatchState, from_document, to_document
 else:
     __getattr__, __dir__ = contents(
         __name__,
@@ -20,9 +28,9 @@ else:
             "condition_resolver": "resolve ticks_of",
             "expression": "And Expression Formula Or Term Threshold",
             "expression_parser": "parse",
-            "feed_sequencer": "Delivery Entry Feed Order Position Reading Sequencer",
-            "watch_evaluator": "Evaluator Watch",
-            "watch_messages": "Message WatchState from_document to_document",
+            "feed_sequencer": "Delivery EventReadings FeedPosition LogEntry Order Sequencer WatchInput",
+            "watch_evaluator": "Evaluator WatchEvaluator",
+            "watch_messages": "WatchMessage WatchState from_document to_document",
         },
     )
 
@@ -30,23 +38,23 @@ __all__ = [
     "And",
     "Condition",
     "Delivery",
-    "Entry",
     "Evaluator",
+    "EventReadings",
     "Expression",
-    "Feed",
+    "FeedPosition",
     "Formula",
-    "Message",
+    "LogEntry",
     "Or",
     "Order",
-    "Position",
     "Predicate",
     "Quantity",
     "Radius",
-    "Reading",
     "Sequencer",
     "Term",
     "Threshold",
-    "Watch",
+    "WatchEvaluator",
+    "WatchInput",
+    "WatchMessage",
     "WatchState",
     "from_document",
     "parse",

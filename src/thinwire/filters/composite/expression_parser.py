@@ -38,7 +38,7 @@ _HINTS = {"&": "write 'and'", "|": "write 'or'", "!": "there is no 'not'", '"': 
 _HINTS["'"] = _HINTS['"']
 
 
-class Token(NamedTuple):
+class ExpressionToken(NamedTuple):
     """kind: "bare", "text", "+-", "end" or the mark itself; text: without quotes; start, end: its place"""
 
     kind: str
@@ -47,7 +47,7 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str) -> Iterator[ExpressionToken]:
     """The tokens of an expression, one at a time, and an "end"."""
     at = 0
     while at < len(text):
@@ -58,7 +58,7 @@ def tokens(text: str) -> Iterator[Token]:
         if found.lastgroup != "space":
             yield _token(found)
         at = found.end()
-    yield Token("end", "", at, at)
+    yield ExpressionToken("end", "", at, at)
 
 
 def error(
@@ -68,13 +68,13 @@ def error(
     return kind.at(text, at, detail, **facts)
 
 
-def _token(found: re.Match[str]) -> Token:
+def _token(found: re.Match[str]) -> ExpressionToken:
     text, kind = found.group(), found.lastgroup or ""
     if kind == "sign":
-        return Token("+-", text, *found.span())
+        return ExpressionToken("+-", text, *found.span())
     if kind == "text":
-        return Token(kind, text[1:-1], *found.span())
-    return Token(text if kind == "mark" else kind, text, *found.span())
+        return ExpressionToken(kind, text[1:-1], *found.span())
+    return ExpressionToken(text if kind == "mark" else kind, text, *found.span())
 
 
 MAX_LENGTH = 262_144
@@ -116,18 +116,18 @@ class _Parser:
 
     def expression(self, depth: int) -> Formula[Term]:
         parts = [self._conjunction(depth)]
-        while self._word("or"):
+        while self._accept_keyword("or"):
             parts.append(self._conjunction(depth))
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
-    def expect(self, kind: str, wanted: str) -> Token:
+    def expect(self, kind: str, wanted: str) -> ExpressionToken:
         if self._next.kind != kind:
             raise self._error(f"{wanted} is expected")
         return self._take()
 
     def _conjunction(self, depth: int) -> Formula[Term]:
         parts = [self._condition(depth)]
-        while self._word("and"):
+        while self._accept_keyword("and"):
             parts.append(self._condition(depth))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
@@ -145,7 +145,7 @@ class _Parser:
 
     def _term(self) -> Term:
         at = self._next.start
-        if self._next.kind not in ("bare", "text") or self._is_word("and") or self._is_word("or"):
+        if self._next.kind not in ("bare", "text") or self._is_keyword("and") or self._is_keyword("or"):
             raise self._error("a name such as topic[source].property is expected")
         if self._terms == MAX_TERMS:
             raise self._error("too many terms", ExpressionTooLarge, limit=MAX_TERMS)
@@ -188,7 +188,7 @@ class _Parser:
             raise error(self._text, first.start, "several dimensions are named: write name=value", found=first.text)
         return None, first.text
 
-    def _value(self) -> Token:
+    def _value(self) -> ExpressionToken:
         if self._next.kind not in ("bare", "text"):
             raise self._error("a value of a dimension is expected")
         return self._take()
@@ -200,8 +200,8 @@ class _Parser:
         if self._next.kind != "%":
             return Threshold(self._positive(amount, at))
         self._take()
-        of: Of = "range" if self._word("of") else "value"
-        if of == "range" and not self._word("range"):
+        of: Of = "range" if self._accept_keyword("of") else "value"
+        if of == "range" and not self._accept_keyword("range"):
             raise self._error("'range' is expected: a percentage is of the value delivered last, or of range")
         return Threshold(self._positive(amount, at) / 100, of)
 
@@ -213,23 +213,23 @@ class _Parser:
             raise self._error("a number is expected behind +-")
         return Fraction(self._take().text)
 
-    def _positive(self, amount: Fraction, at: Token) -> Fraction:
+    def _positive(self, amount: Fraction, at: ExpressionToken) -> Fraction:
         if amount <= 0:
             detail = "a threshold is above zero; the smallest is one step of the property"
             raise error(self._text, at.start, detail, BadThreshold, given=at.text)
         return amount
 
-    def _is_word(self, word: str) -> bool:
+    def _is_keyword(self, word: str) -> bool:
         return self._next.kind == "bare" and self._next.text.lower() == word
 
-    def _word(self, word: str) -> bool:
+    def _accept_keyword(self, word: str) -> bool:
         """Take a word of the language where it comes next."""
-        found = self._is_word(word)
+        found = self._is_keyword(word)
         if found:
             self._take()
         return found
 
-    def _take(self) -> Token:
+    def _take(self) -> ExpressionToken:
         taken = self._next
         if taken.kind != "end":
             self._next = next(self._rest)

@@ -25,7 +25,7 @@ from thinwire.errors import ConfigError
 from thinwire.filters.composite.condition import Quantity
 
 
-class Feed(NamedTuple):
+class WatchInput(NamedTuple):
     """The log of one publisher of one topic: what arrives in order, and tells watermarks of its own."""
 
     topic: str
@@ -51,8 +51,8 @@ class Order(NamedTuple):
     source: str = ""
 
     @property
-    def feed(self) -> Feed:
-        return Feed(self.topic, self.publisher)
+    def feed(self) -> WatchInput:
+        return WatchInput(self.topic, self.publisher)
 
     @property
     def number(self) -> tuple[int, int]:
@@ -61,7 +61,7 @@ class Order(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EventReadings:
     """What an event says of the quantities of a watch.
 
     values: in ticks; a quantity that is null or not in the event is left out, and stays what it was
@@ -72,7 +72,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One message of a feed's log, read as a whole: places in the log are counted in messages.
 
     offset: its place
@@ -80,9 +80,9 @@ class Entry:
     complete: the watermark that holds behind it, where it tells one: no event up to this time follows
     """
 
-    feed: Feed
+    feed: WatchInput
     offset: int
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[EventReadings, ...] = ()
     complete: int | None = None
 
 
@@ -104,7 +104,7 @@ class Delivery:
     conjuncts: tuple[int, ...] = field(default=(), compare=False)
 
 
-class Position(NamedTuple):
+class FeedPosition(NamedTuple):
     """How far a feed is worked off.
 
     offset: every reading up to it was looked at, or dropped; None where nothing was read yet
@@ -115,7 +115,7 @@ class Position(NamedTuple):
     complete: int | None = None
 
 
-NOWHERE = Position()
+NOWHERE = FeedPosition()
 
 
 class FeedState:
@@ -125,7 +125,7 @@ class FeedState:
     turn is recognised by the number within its source when it is read a second time.
     """
 
-    def __init__(self, at: Position = NOWHERE, settled: Iterable[Order] = ()) -> None:
+    def __init__(self, at: FeedPosition = NOWHERE, settled: Iterable[Order] = ()) -> None:
         self.complete: float = -math.inf if at.complete is None else at.complete
         self.ended = False
         self._settled_complete = at.complete
@@ -145,7 +145,7 @@ class FeedState:
         self._open[offset] = self._open.get(offset, 0) + 1
         return order
 
-    def settle(self, offset: int) -> None:
+    def mark_processed(self, offset: int) -> None:
         """An event from this place of the log was looked at, or dropped."""
         self._open[offset] -= 1
         if not self._open[offset]:
@@ -160,13 +160,13 @@ class FeedState:
             self._marks.append((offset, complete))
 
     @property
-    def position(self) -> Position:
+    def position(self) -> FeedPosition:
         """Everything up to here is settled. The watermark is the one of that place too: of a later one, a successor
         would believe that what it has not read again yet does not exist."""
         low = next(iter(self._open)) - 1 if self._open else self._read
         while self._marks and low is not None and self._marks[0][0] <= low:
             self._settled_complete = self._marks.popleft()[1]
-        return Position(low, self._settled_complete)
+        return FeedPosition(low, self._settled_complete)
 
 
 MAX_WAITING = 65_536
@@ -178,7 +178,7 @@ LatePolicy = Literal["apply", "drop"]
 class Released(NamedTuple):
     """Readings to be looked at together: one, or all of one time."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[EventReadings, ...]
     late: bool
 
 
@@ -197,7 +197,7 @@ class Sequencer:
         late_policy: LatePolicy = "apply",
         ticks: bool = False,
         frontier: Order | None = None,
-        positions: Mapping[Feed, Position] | None = None,
+        positions: Mapping[WatchInput, FeedPosition] | None = None,
         settled: Iterable[Order] = (),
     ) -> None:
         _check(max_delay, late_policy)
@@ -211,35 +211,35 @@ class Sequencer:
             feed: FeedState(position, (order for order in orders if order.feed == feed))
             for feed, position in (positions or {}).items()
         }
-        self._waiting: list[tuple[Order, int, Reading]] = []
-        self._late: deque[tuple[int, Reading]] = deque()
+        self._waiting: list[tuple[Order, int, EventReadings]] = []
+        self._late: deque[tuple[int, EventReadings]] = deque()
         self._arrived: deque[tuple[float, Order]] = deque()
         self._overdue: Order | None = None
 
-    def expect(self, feeds: Iterable[Feed]) -> None:
+    def expect(self, feeds: Iterable[WatchInput]) -> None:
         """Wait for these feeds too, from now on."""
         for feed in feeds:
             self._feeds.setdefault(feed, FeedState())
 
-    def forget(self, feed: Feed) -> None:
+    def forget(self, feed: WatchInput) -> None:
         """Wait for a feed no longer, until it speaks again. What it told is still looked at."""
         if feed in self._feeds:
             self._feeds[feed].ended = True
 
-    def offer(self, entry: Entry, now: float) -> None:
+    def offer(self, entry: LogEntry, now: float) -> None:
         """A message of a log arrives; readings that were there before are passed over."""
         feed = self._feeds.setdefault(entry.feed, FeedState())
         for reading in entry.readings:
             order = feed.arrive(reading.order, entry.offset)
             if order is not None:
-                self._take(Reading(order, reading.values), entry.offset, now)
+                self._take(EventReadings(order, reading.values), entry.offset, now)
         feed.reach(entry.offset, entry.complete)
 
     def released(self, now: float) -> Iterator[Released]:
         """What can be looked at now, one at a time: positions are right behind each."""
         while self._late:
             offset, reading = self._late.popleft()
-            self._feeds[reading.order.feed].settle(offset)
+            self._feeds[reading.order.feed].mark_processed(offset)
             yield Released((reading,), late=True)
         self._let_go(now)
         closed = min((feed.complete for feed in self._feeds.values() if not feed.ended), default=math.inf)
@@ -249,14 +249,14 @@ class Sequencer:
     @property
     def deadline(self) -> float | None:
         """When the reading that has waited longest is released, whatever happens; None where nothing waits."""
-        self._forget_gone()
+        self._forget_released()
         return self._arrived[0][0] + self.max_delay if self._arrived else None
 
-    def positions(self) -> dict[Feed, Position]:
+    def positions(self) -> dict[WatchInput, FeedPosition]:
         """Where a successor begins to read each feed again."""
         return {feed: state.position for feed, state in self._feeds.items()}
 
-    def _take(self, reading: Reading, offset: int, now: float) -> None:
+    def _take(self, reading: EventReadings, offset: int, now: float) -> None:
         if not self._is_late(reading.order):
             heappush(self._waiting, (reading.order, offset, reading))
             self._arrived.append((now, reading.order))
@@ -264,7 +264,7 @@ class Sequencer:
             self._late.append((offset, reading))
         else:
             self.dropped += 1
-            self._feeds[reading.order.feed].settle(offset)
+            self._feeds[reading.order.feed].mark_processed(offset)
 
     def _is_late(self, order: Order) -> bool:
         if self.frontier is None:
@@ -275,24 +275,24 @@ class Sequencer:
         overdue = self._overdue is not None and order <= self._overdue
         return order.time <= closed or overdue or len(self._waiting) > MAX_WAITING
 
-    def _pop(self) -> tuple[Reading, ...]:
+    def _pop(self) -> tuple[EventReadings, ...]:
         """The first in order, and with `ticks` all of its time; the frontier goes with them."""
         taken = [heappop(self._waiting)]
         while self.ticks and self._waiting and self._waiting[0][0].time == taken[0][0].time:
             taken.append(heappop(self._waiting))
         for order, offset, _ in taken:
-            self._feeds[order.feed].settle(offset)
+            self._feeds[order.feed].mark_processed(offset)
         self.frontier = taken[-1][0]
         return tuple(reading for _, _, reading in taken)
 
     def _let_go(self, now: float) -> None:
         """What has waited for too long may go, and all before it in the order."""
-        self._forget_gone()
+        self._forget_released()
         while self._arrived and self._arrived[0][0] + self.max_delay <= now:
             order = self._arrived.popleft()[1]
             self._overdue = max(order, self._overdue or order)
 
-    def _forget_gone(self) -> None:
+    def _forget_released(self) -> None:
         """Arrivals that were released in order need no watching; now and then also those behind one that waits."""
         frontier = self.frontier
         if frontier is None:

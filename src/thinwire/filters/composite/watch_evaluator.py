@@ -21,18 +21,18 @@ from thinwire.errors import CorruptWatchLog
 from thinwire.filters.composite.condition import Condition, Quantity, Radius
 from thinwire.filters.composite.feed_sequencer import (
     Delivery,
-    Entry,
-    Feed,
+    EventReadings,
     LatePolicy,
+    LogEntry,
     Order,
-    Reading,
     Released,
     Sequencer,
+    WatchInput,
 )
-from thinwire.filters.composite.watch_messages import Message, Source, WatchState
+from thinwire.filters.composite.watch_messages import Source, WatchMessage, WatchState
 
 
-class Watch:
+class WatchEvaluator:
     """A condition and what is known of its quantities.
 
     held: what the subscriber holds already; latest: the values that are known already (what is held, where not given)
@@ -40,7 +40,7 @@ class Watch:
 
     >>> from thinwire.filters.composite import And, Predicate
     >>> a, b = Quantity("a", (), "x"), Quantity("b", (), "x")
-    >>> watch = Watch(Condition.of(And((Predicate(a, Radius(1)), Predicate(b, Radius(1))))))
+    >>> watch = WatchEvaluator(Condition.of(And((Predicate(a, Radius(1)), Predicate(b, Radius(1))))))
     >>> watch.offer(a, 10, Order(1))                          # nothing is known of b
     >>> {str(q): value for q, value in watch.offer(b, 20, Order(2)).values.items()}
     {'a[].x': 10, 'b[].x': 20}
@@ -87,7 +87,7 @@ class Watch:
         Quantities that the condition does not speak of are passed over.
         """
         true = self._true(self.note(values))
-        return self.tell(true, order, late) if true else None
+        return self.deliver_conjuncts(true, order, late) if true else None
 
     def note(self, values: Mapping[Quantity, int]) -> list[int]:
         """Take values without looking at the condition; the places of those it speaks of."""
@@ -109,7 +109,7 @@ class Watch:
         held = self._held[place]
         return None if held is None else (held - radius.around(held), held + radius.around(held))
 
-    def tell(self, true: Iterable[int], order: Order, late: bool = False) -> Delivery:
+    def deliver_conjuncts(self, true: Iterable[int], order: Order, late: bool = False) -> Delivery:
         """Deliver what these conjuncts speak of; it is held from now on."""
         conjuncts = tuple(sorted(true))
         places = sorted({place for at in conjuncts for place, _ in self.condition.conjuncts[at]})
@@ -167,29 +167,29 @@ class Evaluator:
         """Late readings that were forgotten, in this life."""
         return self._sequencer.dropped
 
-    def expect(self, feeds: Iterable[Feed]) -> None:
+    def expect(self, feeds: Iterable[WatchInput]) -> None:
         """Wait for the watermarks of these feeds too."""
         self._sequencer.expect(feeds)
 
-    def forget(self, feed: Feed) -> None:
+    def forget(self, feed: WatchInput) -> None:
         """A feed has ended, and is no longer waited for."""
         self._sequencer.forget(feed)
 
-    def read(self, entry: Entry, now: float) -> list[Message]:
+    def read(self, entry: LogEntry, now: float) -> list[WatchMessage]:
         """The next message of a feed's log; in order within the feed, in any order between feeds."""
         self._sequencer.offer(entry, now)
         return self.advance(now)
 
-    def advance(self, now: float) -> list[Message]:
+    def advance(self, now: float) -> list[WatchMessage]:
         """What is to be told now, each message to be written behind the one before."""
         found = (self._look(released) for released in self._sequencer.released(now))
         return [message for message in found if message is not None]
 
-    def bookmark(self) -> Message:
+    def bookmark(self) -> WatchMessage:
         """A message without a notification: a successor need not read again what was quiet."""
         return self._message(None)
 
-    def _look(self, released: Released) -> Message | None:
+    def _look(self, released: Released) -> WatchMessage | None:
         values: dict[Quantity, int] = {}
         for reading in released.readings:
             self._settled[reading.order.feed, reading.order.source] = reading.order
@@ -198,7 +198,7 @@ class Evaluator:
         delivery = self._watch.offer_all(values, released.readings[-1].order, released.late)
         return self._message(delivery) if delivery is not None else None
 
-    def _newer(self, reading: Reading) -> dict[Quantity, int]:
+    def _newer(self, reading: EventReadings) -> dict[Quantity, int]:
         """Of a late reading what another publisher of the same source has not overtaken."""
         places, orders = self.condition.places, self._orders
         return {
@@ -207,19 +207,19 @@ class Evaluator:
             if quantity in places and orders.get(places[quantity], reading.order) <= reading.order
         }
 
-    def _note(self, reading: Reading, values: Iterable[Quantity]) -> None:
+    def _note(self, reading: EventReadings, values: Iterable[Quantity]) -> None:
         places = self.condition.places
         for quantity in reading.values:
             if quantity in values and quantity in places:
                 self._orders[places[quantity]] = reading.order
                 self._changed.add(places[quantity])
 
-    def _message(self, delivery: Delivery | None) -> Message:
+    def _message(self, delivery: Delivery | None) -> WatchMessage:
         """All that has changed since the last one; told is told."""
         places, latest = self.condition.places, self._watch.latest
         quantities = self.condition.quantities
         positions = self._sequencer.positions()
-        message = Message(
+        message = WatchMessage(
             self.state.watch,
             self._watch.number,
             order=delivery.order if delivery else None,
@@ -236,11 +236,11 @@ class Evaluator:
         self.state = self.state.advance(message)
         return message
 
-    def _resumed(self) -> Watch:
+    def _resumed(self) -> WatchEvaluator:
         quantities, at = self.condition.quantities, self.state
         held = {quantities[place]: value for place, value in at.held.items()}
         latest = {quantities[place]: value for place, (value, _) in at.latest.items()}
-        return Watch(self.condition, held, latest, at.number)
+        return WatchEvaluator(self.condition, held, latest, at.number)
 
 
 def _check(condition: Condition, state: WatchState) -> None:

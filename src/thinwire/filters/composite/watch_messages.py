@@ -15,13 +15,13 @@ from typing import Any
 
 from thinwire.errors import CorruptWatchLog
 from thinwire.filters.composite.condition import Condition, Quantity
-from thinwire.filters.composite.feed_sequencer import Delivery, Feed, Order, Position
+from thinwire.filters.composite.feed_sequencer import Delivery, FeedPosition, Order, WatchInput
 
-Source = tuple[Feed, str]
+Source = tuple[WatchInput, str]
 
 
 @dataclass(frozen=True)
-class Message:
+class WatchMessage:
     """One message of a watch's log.
 
     watch: fingerprint of the condition; number: of the last notification, this one included
@@ -40,7 +40,7 @@ class Message:
     conjuncts: tuple[int, ...] = ()
     held: Mapping[int, int] = field(default_factory=dict)
     latest: Mapping[int, tuple[int, Order]] = field(default_factory=dict)
-    positions: Mapping[Feed, Position] = field(default_factory=dict)
+    positions: Mapping[WatchInput, FeedPosition] = field(default_factory=dict)
     settled: Mapping[Source, Order] = field(default_factory=dict)
     frontier: Order | None = None
 
@@ -54,12 +54,13 @@ class Message:
 
 @dataclass(frozen=True)
 class WatchState:
-    """All that an evaluator must know to go on where a message ended; the fields are those of `Message`.
+    """All that an evaluator must know to go on where a message ended; the fields are those of `WatchMessage`.
 
-    >>> state = WatchState("4f").advance(Message("4f", 1, order=Order(7), held={0: 12}, latest={0: (12, Order(7))}))
+    >>> message = WatchMessage("4f", 1, order=Order(7), held={0: 12}, latest={0: (12, Order(7))})
+    >>> state = WatchState("4f").advance(message)
     >>> state.number, state.held
     (1, {0: 12})
-    >>> state.advance(Message("4f", 3, order=Order(9)))
+    >>> state.advance(WatchMessage("4f", 3, order=Order(9)))
     Traceback (most recent call last):
     ...
     thinwire.errors.CorruptWatchLog: watch log cannot be right: a notification is missing or doubled: number=3,
@@ -70,11 +71,11 @@ class WatchState:
     number: int = 0
     held: Mapping[int, int] = field(default_factory=dict)
     latest: Mapping[int, tuple[int, Order]] = field(default_factory=dict)
-    positions: Mapping[Feed, Position] = field(default_factory=dict)
+    positions: Mapping[WatchInput, FeedPosition] = field(default_factory=dict)
     settled: Mapping[Source, Order] = field(default_factory=dict)
     frontier: Order | None = None
 
-    def advance(self, message: Message) -> WatchState:
+    def advance(self, message: WatchMessage) -> WatchState:
         """The state behind the next message."""
         if message.watch != self.watch:
             raise CorruptWatchLog("a message of another condition", watch=message.watch, expected=self.watch)
@@ -91,9 +92,9 @@ class WatchState:
             frontier=message.frontier or self.frontier,
         )
 
-    def to_message(self) -> Message:
+    def to_message(self) -> WatchMessage:
         """The whole state as one message, for a log whose older messages are dropped."""
-        return Message(
+        return WatchMessage(
             self.watch,
             self.number,
             held=self.held,
@@ -108,10 +109,10 @@ MAX_ITEMS = 100_000
 """values, feeds or sources in one message"""
 
 
-def to_document(message: Message) -> dict[str, Any]:
+def to_document(message: WatchMessage) -> dict[str, Any]:
     """A message as plain values; what is empty is left out.
 
-    >>> from_document(to_document(Message("4f", 1, order=Order(7), held={0: 12}))) == Message(
+    >>> from_document(to_document(WatchMessage("4f", 1, order=Order(7), held={0: 12}))) == WatchMessage(
     ...     "4f", 1, order=Order(7), held={0: 12})
     True
     """
@@ -130,7 +131,7 @@ def to_document(message: Message) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value or name == "number"}
 
 
-def from_document(document: Any) -> Message:
+def from_document(document: Any) -> WatchMessage:
     """The message again."""
     try:
         return _message(document)
@@ -138,9 +139,9 @@ def from_document(document: Any) -> Message:
         raise CorruptWatchLog(f"not a message: {type(problem).__name__}: {problem}") from None
 
 
-def _message(document: Mapping[str, Any]) -> Message:
+def _message(document: Mapping[str, Any]) -> WatchMessage:
     settled = [_order(fields) for fields in _items(document, "settled")]
-    return Message(
+    return WatchMessage(
         _text(document["watch"]),
         _whole(document["number"]),
         order=_optional(document.get("order")),
@@ -167,9 +168,9 @@ def _order(fields: Any) -> Order:
     return Order(_whole(time), _text(topic), _text(publisher), _whole(life), _whole(ordinal), _text(source))
 
 
-def _position(topic: Any, publisher: Any, offset: Any, complete: Any) -> tuple[Feed, Position]:
-    at = Position(*(None if number is None else _whole(number) for number in (offset, complete)))
-    return Feed(_text(topic), _text(publisher)), at
+def _position(topic: Any, publisher: Any, offset: Any, complete: Any) -> tuple[WatchInput, FeedPosition]:
+    at = FeedPosition(*(None if number is None else _whole(number) for number in (offset, complete)))
+    return WatchInput(_text(topic), _text(publisher)), at
 
 
 def _items(document: Mapping[str, Any], name: str) -> list[Any]:

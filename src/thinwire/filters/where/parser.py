@@ -22,7 +22,7 @@ from typing import Any
 
 from thinwire.errors import ExpressionError, ExpressionTooLarge
 from thinwire.filters.where.predicate import Case, Mention, Where, both, fewest, rectangles
-from thinwire.filters.where.tokenizer import WORDS, Token, tokens
+from thinwire.filters.where.tokenizer import WORDS, WhereToken, tokens
 from thinwire.filters.where.value_sets import Kind, Values, above, beginning, points
 
 MAX_LENGTH = 4_096
@@ -99,25 +99,25 @@ class _Parser:
 
     def either(self, depth: int, *, positive: bool) -> list[Case]:
         at, parts = self._next, [self._both(depth, positive)]
-        while self._word("or"):
+        while self._accept_keyword("or"):
             parts.append(self._both(depth, positive))
         return self._any(at, parts) if positive else self._every(at, parts)
 
-    def expect(self, kind: str, wanted: str) -> Token:
+    def expect(self, kind: str, wanted: str) -> WhereToken:
         if self._next.kind != kind:
             raise self._error(f"{wanted} is expected")
         return self._take()
 
     def _both(self, depth: int, positive: bool) -> list[Case]:
         at, parts = self._next, [self._part(depth, positive)]
-        while self._word("and"):
+        while self._accept_keyword("and"):
             parts.append(self._part(depth, positive))
         return self._every(at, parts) if positive else self._any(at, parts)
 
     def _part(self, depth: int, positive: bool) -> list[Case]:
         if depth == MAX_DEPTH:
             raise self._error("parentheses within parentheses", ExpressionTooLarge, limit=MAX_DEPTH)
-        if self._word("not"):
+        if self._accept_keyword("not"):
             return self._part(depth + 1, not positive)
         if self._next.kind != "(":
             return self._condition(positive)
@@ -130,12 +130,12 @@ class _Parser:
 
     def _condition(self, positive: bool) -> list[Case]:
         name = self._name()
-        negated = self._word("not")
-        if self._word("between"):
+        negated = self._accept_keyword("not")
+        if self._accept_keyword("between"):
             found = self._range(name)
-        elif self._word("in"):
+        elif self._accept_keyword("in"):
             found = self._listed(name)
-        elif self._word("starts"):
+        elif self._accept_keyword("starts"):
             found = self._begun(name)
         elif negated:
             raise self._error("'between', 'in' or 'starts with' is expected behind 'not'")
@@ -144,24 +144,24 @@ class _Parser:
         found = found if positive != negated else found.complement()
         return [{name.text: found}] if found else []
 
-    def _compared(self, name: Token) -> Values:
+    def _compared(self, name: WhereToken) -> Values:
         if self._next.kind not in _SIGNS:
             raise self._error("a condition is expected: = != < <= > >=, between, in, starts with")
         sign = self._take()
         value = self._value(name, ordered=sign.kind not in ("=", "!="))
         return _SIGNS[sign.kind](self._kinds[name.text], value)
 
-    def _range(self, name: Token) -> Values:
+    def _range(self, name: WhereToken) -> Values:
         at = self._next
         low = self._value(name, ordered=True)
-        self._expect_word("and", "'and'")
+        self._expect_keyword("and", "'and'")
         high = self._value(name, ordered=True)
         if low > high:
             raise ExpressionError.at(self._text, at.start, "the smaller value comes first", found=at.text)
         kind = self._kinds[name.text]
-        return _SIGNS[">="](kind, low).meet(_SIGNS["<="](kind, high))
+        return _SIGNS[">="](kind, low).intersect(_SIGNS["<="](kind, high))
 
-    def _listed(self, name: Token) -> Values:
+    def _listed(self, name: WhereToken) -> Values:
         self.expect("(", "'(' and a list of values")
         values = [self._value(name)]
         while self._next.kind == ",":
@@ -170,19 +170,19 @@ class _Parser:
         self.expect(")", "',' or ')'")
         return points(self._kinds[name.text], values)
 
-    def _begun(self, name: Token) -> Values:
-        self._expect_word("with", "'with'")
+    def _begun(self, name: WhereToken) -> Values:
+        self._expect_keyword("with", "'with'")
         if self._next.kind != "text":
             raise self._error("a text in single quotes is expected")
         return beginning(self._value(name, ordered=True))
 
-    def _name(self) -> Token:
+    def _name(self) -> WhereToken:
         token = self._next
         if token.kind not in ("word", "name") or (token.kind == "word" and token.text.lower() in WORDS):
             raise self._error("the name of a property is expected")
         return self._take()
 
-    def _value(self, name: Token, *, ordered: bool = False) -> Any:
+    def _value(self, name: WhereToken, *, ordered: bool = False) -> Any:
         """The value that comes next, of the kind that the property was compared with before, if it was."""
         token = self._next
         kind, value = self._read(token)
@@ -197,7 +197,7 @@ class _Parser:
         self.mentions.append(Mention(name.text, name.start, value, token.start, ordered))
         return value
 
-    def _read(self, token: Token) -> tuple[Kind, Any]:
+    def _read(self, token: WhereToken) -> tuple[Kind, Any]:
         if token.kind == "number":
             value = float(token.text) + 0.0  # there is one zero
             if not math.isfinite(value):
@@ -210,10 +210,10 @@ class _Parser:
         hint = ": a text stands in single quotes" if token.kind in ("word", "name") else ""
         raise self._error(f"a value is expected{hint}")
 
-    def _any(self, at: Token, parts: list[list[Case]]) -> list[Case]:
+    def _any(self, at: WhereToken, parts: list[list[Case]]) -> list[Case]:
         return self._few(at, fewest([case for part in parts for case in part]))
 
-    def _every(self, at: Token, parts: list[list[Case]]) -> list[Case]:
+    def _every(self, at: WhereToken, parts: list[list[Case]]) -> list[Case]:
         found, *others = parts
         for other in others:
             if len(found) * len(other) > MAX_LOOKED_AT:  # to find those that say the same costs by pairs of them
@@ -221,27 +221,27 @@ class _Parser:
             found = self._few(at, both(found, other))
         return found
 
-    def _few(self, at: Token, cases: list[Case]) -> list[Case]:
+    def _few(self, at: WhereToken, cases: list[Case]) -> list[Case]:
         if len(cases) > MAX_CASES:
             raise self._too_many(at, len(cases))
         return cases
 
-    def _too_many(self, at: Token, cases: int) -> ExpressionError:
+    def _too_many(self, at: WhereToken, cases: int) -> ExpressionError:
         detail = "`or` within `and`: it comes to too many cases"
         return ExpressionTooLarge.at(self._text, at.start, detail, cases=cases, limit=MAX_CASES)
 
-    def _word(self, word: str) -> bool:
+    def _accept_keyword(self, word: str) -> bool:
         """Take a word of the language where it comes next."""
         found = self._next.kind == "word" and self._next.text.lower() == word
         if found:
             self._take()
         return found
 
-    def _expect_word(self, word: str, wanted: str) -> None:
-        if not self._word(word):
+    def _expect_keyword(self, word: str, wanted: str) -> None:
+        if not self._accept_keyword(word):
             raise self._error(f"{wanted} is expected")
 
-    def _take(self) -> Token:
+    def _take(self) -> WhereToken:
         taken = self._next
         if taken.kind != "end":
             self._next = next(self._rest)

@@ -84,7 +84,7 @@ def rectangles(cases: Sequence[Case]) -> int:
 def _met(one: Case, other: Case) -> Case:
     names = sorted({*one, *other})
     return {
-        name: one[name].meet(other[name]) if name in one and name in other else one.get(name) or other[name]
+        name: one[name].intersect(other[name]) if name in one and name in other else one.get(name) or other[name]
         for name in names
     }
 

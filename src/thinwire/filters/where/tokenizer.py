@@ -40,7 +40,7 @@ _HINTS = {
 }
 
 
-class Token(NamedTuple):
+class WhereToken(NamedTuple):
     """kind: "word", "name" (in quotes), "number", "text", "end" or the sign itself; text: without quotes"""
 
     kind: str
@@ -49,7 +49,7 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str) -> Iterator[WhereToken]:
     """The tokens of a predicate, one at a time, and an "end"."""
     at = 0
     while at < len(text):
@@ -60,7 +60,7 @@ def tokens(text: str) -> Iterator[Token]:
         if found.lastgroup != "space":
             yield _token(found)
         at = found.end()
-    yield Token("end", "", at, at)
+    yield WhereToken("end", "", at, at)
 
 
 def quoted(name: str) -> str:
@@ -72,13 +72,13 @@ def quoted(name: str) -> str:
     return name if _PLAIN.fullmatch(name) and name.lower() not in WORDS else f'"{name}"'
 
 
-def _token(found: re.Match[str]) -> Token:
+def _token(found: re.Match[str]) -> WhereToken:
     text, kind = found.group(), found.lastgroup or ""
     if kind == "text":
-        return Token(kind, text[1:-1].replace("''", "'"), *found.span())
+        return WhereToken(kind, text[1:-1].replace("''", "'"), *found.span())
     if kind == "name":
-        return Token(kind, text[1:-1], *found.span())
+        return WhereToken(kind, text[1:-1], *found.span())
     if kind == "sign":
         text = _SAME.get(text, text)
-        return Token(text, text, *found.span())
-    return Token(kind, text, *found.span())
+        return WhereToken(text, text, *found.span())
+    return WhereToken(kind, text, *found.span())

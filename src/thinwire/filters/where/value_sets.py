@@ -4,7 +4,7 @@ A set is a row of spans, each from one cut to another. A cut lies just before a 
 values, so that no end is open or closed and texts need no largest one.
 
 >>> low, high = above("number", 10.0), above("number", 20.0).complement()
->>> low.meet(high).conditions("price")
+>>> low.intersect(high).conditions("price")
 ['price > 10 and price <= 20']
 >>> points("text", ["EU", "US"]).complement().conditions("region")
 ["region not in ('EU', 'US')"]
@@ -52,14 +52,14 @@ class Values:
         """What is in either."""
         return Values(self.kind, tuple(_joined(sorted((*self.spans, *other.spans)))))
 
-    def meet(self, other: Values) -> Values:
+    def intersect(self, other: Values) -> Values:
         """What is in both."""
         found = ((max(a, c), min(b, d)) for a, b in self.spans for c, d in other.spans)
         return Values(self.kind, tuple(sorted(span for span in found if span[0] < span[1])))
 
     def within(self, other: Values) -> bool:
         """Is all of it in the other?"""
-        return self.meet(other) == self
+        return self.intersect(other) == self
 
     @cached_property
     def points(self) -> tuple[Any, ...]:

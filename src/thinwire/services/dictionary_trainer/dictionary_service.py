@@ -12,26 +12,26 @@ import logging
 import secrets
 from functools import partial
 
-from thinwire.brokers.protocol import Broker, Entry
+from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.clock import Clock, WallClock
 from thinwire.dictionaries.byte_account import Topology
-from thinwire.services.dictionary_trainer.topic_sampler import Habits, TopicSampling
-from thinwire.services.leased_service import Held, SharingService
-from thinwire.services.registry.document_cache import Shelf
-from thinwire.topics.bucket_follower import Along, Reading, leased
+from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings, TopicSampling
+from thinwire.services.leased_service import HeldTopic, LeasedService
+from thinwire.services.registry.document_cache import DocumentCache
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
 from thinwire.topics.leases import Lease, Leases
-from thinwire.topics.names import REGISTRY, SAMPLERS, check_word
+from thinwire.topics.names import REGISTRY, SAMPLERS, check_name_token
 
 _log = logging.getLogger("thinwire.dictionaries")
 
 
-class Knowledge(Along):
-    """Read along in two buckets; see `Along`."""
+class DictionaryServiceState(BucketFollower):
+    """Read along in two buckets; see `BucketFollower`."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
         readings = {REGISTRY: self._registered, SAMPLERS: lambda: leased(leases)}
         super().__init__(broker, readings, _log, quiet=(SAMPLERS,))
-        self._shelf = Shelf()
+        self._shelf = DocumentCache()
         self._needed: set[str] = set()
 
     def needed(self) -> set[str]:
@@ -47,11 +47,11 @@ class Knowledge(Along):
         known = self._shelf.topics.get(topic)
         return Topology(max(1, len(known.publishers)), len(known.subscriptions)) if known is not None else Topology()
 
-    def _registered(self) -> Reading:
-        shelf = Shelf()
+    def _registered(self) -> BucketHandler:
+        shelf = DocumentCache()
         needed: set[str] = set()
 
-        def take(entry: Entry) -> None:
+        def take(entry: BucketEntry) -> None:
             name = shelf.put(entry)
             if name is not None:
                 (needed.add if _wants(shelf, name) else needed.discard)(name)
@@ -59,20 +59,20 @@ class Knowledge(Along):
         def complete() -> None:
             self._shelf, self._needed = shelf, needed
 
-        return Reading(take, complete)
+        return BucketHandler(take, complete)
 
 
-def _wants(shelf: Shelf, topic: str) -> bool:
+def _wants(shelf: DocumentCache, topic: str) -> bool:
     known = shelf.topics.get(topic)
     return known is not None and known.document is not None and known.document.settings.dictionaries
 
 
-class DictionaryService(SharingService[TopicSampling]):
+class DictionaryService(LeasedService[TopicSampling]):
     """One dictionary service at one connection; `run` it as a task and cancel that to end it.
 
     name: its own among them; lease: seconds without a sign of life after which others take its topics over
     handover: seconds that a topic stays where it is, at least, before it goes to the one that it is meant for
-    habits: how topics are sampled
+    settings: how topics are sampled
     """
 
     def __init__(
@@ -83,22 +83,22 @@ class DictionaryService(SharingService[TopicSampling]):
         name: str = "",
         lease: float = 2.5,
         handover: float = 10.0,
-        habits: Habits | None = None,
+        settings: SamplerSettings | None = None,
     ) -> None:
-        name = check_word(name or f"d{secrets.token_hex(4)}", "name")
+        name = check_name_token(name or f"d{secrets.token_hex(4)}", "name")
         leases = Leases(lease, kind="sampler")
-        self._knowledge = Knowledge(broker, leases)
-        super().__init__(broker, name, leases, SAMPLERS, self._knowledge, handover, _log)
+        self._state = DictionaryServiceState(broker, leases)
+        super().__init__(broker, name, leases, SAMPLERS, self._state, handover, _log)
         self.clock = clock or WallClock()
-        self.habits = habits or Habits()
+        self.settings = settings or SamplerSettings()
 
     def _needed(self) -> set[str]:
-        return self._knowledge.needed()
+        return self._state.needed()
 
     def _begin(self, lease: Lease) -> TopicSampling:
-        topology = partial(self._knowledge.topology, lease.topic)
-        return TopicSampling(self.broker, self.clock, lease, self.habits, topology)
+        topology = partial(self._state.topology, lease.topic)
+        return TopicSampling(self.broker, self.clock, lease, self.settings, topology)
 
-    async def _look_after(self, topic: str, held: Held[TopicSampling]) -> None:
-        if not self._knowledge.needs(topic) or self._should_hand_over(topic, held):
+    async def _maintain(self, topic: str, held: HeldTopic[TopicSampling]) -> None:
+        if not self._state.needs(topic) or self._should_hand_over(topic, held):
             held.work.stop()

@@ -12,13 +12,13 @@ from thinwire.brokers.protocol import Broker
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.policies import Keep, Proposal, Replace
 from thinwire.errors import ConfigError, CorruptDictionary
-from thinwire.topics.dictionary_documents import MAX_SAID, InUse
-from thinwire.topics.dictionary_metadata import TopicShelf
+from thinwire.topics.dictionary_documents import MAX_SAID, ActiveDictionaries
+from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_sampler import Sampler, Terms
 from thinwire.topics.names import DICTIONARIES, dictionary_subject
 
 
-class Told(NamedTuple):
+class UploadResult(NamedTuple):
     """What publishers were told; bytes: what it costs to give it to one of them, which may have the parent."""
 
     topic: str
@@ -28,7 +28,7 @@ class Told(NamedTuple):
     bytes: int
 
 
-class Given:
+class ManualPolicy:
     """A policy that wants one dictionary, because somebody said so."""
 
     name = "given"
@@ -52,10 +52,12 @@ class Given:
         return Replace(wanted, None, {"by": self.by, **why})
 
 
-async def give(broker: Broker, topic: str, dictionary: Dictionary, *, now: float, seconds: float, by: str) -> Told:
+async def upload_dictionary(
+    broker: Broker, topic: str, dictionary: Dictionary, *, now: float, seconds: float, by: str
+) -> UploadResult:
     """Store a dictionary and tell the publishers of a topic, who use it from then on for so long; by: whose wish."""
-    shelf = TopicShelf(await broker.bucket(DICTIONARIES), topic)
-    sampler = await _sampler(shelf, Given(dictionary, by), seconds)
+    shelf = DictionaryMetadata(await broker.bucket(DICTIONARIES), topic)
+    sampler = await _sampler(shelf, ManualPolicy(dictionary, by), seconds)
     # before its own decision a sampler may withdraw what the store has lost
     while (action := sampler.decide(now)) is not None:
         await shelf.write(action)
@@ -66,18 +68,18 @@ async def give(broker: Broker, topic: str, dictionary: Dictionary, *, now: float
     if said is None:
         raise ConfigError("the store keeps as many dictionaries of this topic as it may", topic=topic, limit=MAX_SAID)
     travels = next((one.travels for one in reversed(sampler.decisions) if one.hash == said.hash), 0)
-    return Told(topic, said.hash, said.expires, said.parent, travels)
+    return UploadResult(topic, said.hash, said.expires, said.parent, travels)
 
 
-async def _sampler(shelf: TopicShelf, given: Given, seconds: float) -> Sampler:
+async def _sampler(shelf: DictionaryMetadata, given: ManualPolicy, seconds: float) -> Sampler:
     """A sampler that stands where the topic stands."""
-    in_use = await shelf.in_use() or InUse(shelf.topic)
+    in_use = await shelf.in_use() or ActiveDictionaries(shelf.topic)
     terms = Terms(shortest=seconds, longest=seconds)
     kept, present, decisions = await shelf.kept(), await _present(shelf, in_use), await shelf.decisions()
     return Sampler(given, in_use, kept, present, terms=terms, decisions=decisions)
 
 
-async def _present(shelf: TopicShelf, in_use: InUse) -> Dictionary | None:
+async def _present(shelf: DictionaryMetadata, in_use: ActiveDictionaries) -> Dictionary | None:
     try:
         return await shelf.store.get(in_use.dictionaries[0].name) if in_use.dictionaries else None
     except CorruptDictionary:

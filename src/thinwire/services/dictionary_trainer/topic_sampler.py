@@ -16,11 +16,11 @@ from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.policies.policy_catalogue import FAST, policy
 from thinwire.errors import PeerFault, Superseded, TransportClosed, TransportError
-from thinwire.topics.dictionary_documents import Decision, InUse
-from thinwire.topics.dictionary_metadata import TopicShelf
+from thinwire.topics.dictionary_documents import ActiveDictionaries, Decision
+from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_retention import tidy
 from thinwire.topics.dictionary_sampler import Action, Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies, Known
+from thinwire.topics.dictionary_store import Bodies, DictionaryCache
 from thinwire.topics.leases import Lease
 from thinwire.topics.names import (
     DICTIONARIES,
@@ -46,7 +46,7 @@ _log = logging.getLogger("thinwire.dictionaries")
 
 
 @dataclass(frozen=True)
-class Habits:
+class SamplerSettings:
     """How topics are sampled.
 
     policy: which policy decides, by name; terms: how long dictionaries live
@@ -70,15 +70,15 @@ class TopicSampling:
     sampler: Sampler
 
     def __init__(
-        self, broker: Broker, clock: Clock, lease: Lease, habits: Habits, topology: Callable[[], Topology]
+        self, broker: Broker, clock: Clock, lease: Lease, settings: SamplerSettings, topology: Callable[[], Topology]
     ) -> None:
         self.topic = lease.topic
         self.lease = lease
         self.clock = clock
-        self.habits = habits
+        self.settings = settings
         self.topology = topology
         self._broker = broker
-        self._known = Known()
+        self._known = DictionaryCache()
         self._bodies = Bodies(self._known.find)
         self._sought: set[bytes | str] = set()
         self._stopping = False
@@ -93,7 +93,7 @@ class TopicSampling:
         log = log_of(self.topic)
         await self._broker.open_log(log, [publisher_subjects(self.topic)])
         self._bucket: Bucket = await self._broker.bucket(DICTIONARIES)
-        self._shelf = TopicShelf(self._bucket, self.topic, self.lease.epoch)
+        self._shelf = DictionaryMetadata(self._bucket, self.topic, self.lease.epoch)
         self.sampler = await self._resumed()
         span = await self._broker.span(log)
         first = max(self.sampler.offset + 1, span.first, span.last + 1 - BACK)
@@ -109,18 +109,18 @@ class TopicSampling:
         self._written = await self._shelf.decisions()
         if in_use is None:
             # versions must go on growing although nobody knows the last: time does
-            in_use = InUse(self.topic, version=int(self.clock.now()))
+            in_use = ActiveDictionaries(self.topic, version=int(self.clock.now()))
         said = in_use.dictionaries[0] if in_use.dictionaries else None
         present = await self._fetch(said.name) if said is not None else None
-        made = policy(self.habits.policy, self.topology(), self.habits.budget)
-        return Sampler(made, in_use, kept, present, terms=self.habits.terms, decisions=self._written)
+        made = policy(self.settings.policy, self.topology(), self.settings.budget)
+        return Sampler(made, in_use, kept, present, terms=self.settings.terms, decisions=self._written)
 
     async def _sample(self, reader: LogReader) -> None:
         now = asyncio.get_running_loop().time
         looked = decided = now()
         tidied, seen, read = now(), self.sampler.seen, 0
         while not self._stopping:
-            stored = await reader.next(self.habits.pulse)
+            stored = await reader.next(self.settings.pulse)
             if stored is not None:
                 bodies = self._bodies.read(publisher_in(stored.subject), stored.payload)
                 self.sampler.offer(bodies, stored.offset, stored.time)
@@ -128,13 +128,13 @@ class TopicSampling:
                 read += 1
                 if read % BREATH == 0:
                     await asyncio.sleep(0)  # while messages wait nobody else would come to word, leases among them
-            if now() - looked < self.habits.pulse:
+            if now() - looked < self.settings.pulse:
                 continue
             looked = now()
-            if self.sampler.seen != seen or now() - decided >= IDLE * self.habits.pulse:
+            if self.sampler.seen != seen or now() - decided >= IDLE * self.settings.pulse:
                 seen, decided = self.sampler.seen, now()
                 await self._tried(self._look())
-            if now() - tidied >= self.habits.tidy:
+            if now() - tidied >= self.settings.tidy:
                 tidied = now()
                 await self._tried(self._tidy())
 
@@ -190,7 +190,7 @@ class TopicSampling:
             return
         reader = await self._broker.read(log, first=key.offset, subjects=[subjects])
         try:
-            while (stored := await reader.next(self.habits.pulse)) is not None and stored.offset <= end.offset:
+            while (stored := await reader.next(self.settings.pulse)) is not None and stored.offset <= end.offset:
                 self._bodies.bind(publisher, stored.payload)
                 reader.done(stored.offset)
                 if stored.offset == end.offset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from thinwire.brokers.protocol import NOTHING, Entry
+from thinwire.brokers.protocol import NOTHING, BucketEntry
 from thinwire.errors import RegistryError
 from thinwire.schema import Schema
 from thinwire.topics import topic_settings as keys
@@ -14,7 +14,7 @@ from thinwire.topics.topic_settings import ConfigDocument
 
 
 @dataclass
-class Topic:
+class TopicRecord:
     """Everything about one topic."""
 
     name: str
@@ -35,19 +35,19 @@ class Topic:
         return not any(parts)
 
 
-class Shelf:
+class DocumentCache:
     """The newest entry of every key, decoded.
 
     problems: per key why its document cannot be read
     """
 
     def __init__(self) -> None:
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, TopicRecord] = {}
         self.problems: dict[str, str] = {}
         self._revisions: dict[str, int] = {}
         self._present: set[str] = set()
 
-    def __iter__(self) -> Iterator[Topic]:
+    def __iter__(self) -> Iterator[TopicRecord]:
         return (self.topics[name] for name in sorted(self.topics))
 
     def known(self) -> set[str]:
@@ -73,7 +73,7 @@ class Shelf:
             return topic.document if kind == keys.TOPIC else topic.config
         return _named(topic, kind).get(rest.rpartition(".")[2])
 
-    def put(self, entry: Entry) -> str | None:
+    def put(self, entry: BucketEntry) -> str | None:
         """Take an entry in; the topic that it concerns, None where it says nothing new."""
         if entry.revision <= self._revisions.get(entry.key, NOTHING):
             return None
@@ -89,7 +89,7 @@ class Shelf:
         self._place(place, self._read(entry))
         return place.topic
 
-    def _read(self, entry: Entry) -> Document | Schema | None:
+    def _read(self, entry: BucketEntry) -> Document | Schema | None:
         try:
             return None if entry.value is None else decode(entry.key, entry.value)
         except RegistryError as problem:
@@ -97,7 +97,7 @@ class Shelf:
             return None
 
     def _place(self, place: keys.Key, document: Document | Schema | None) -> None:
-        topic = self.topics.setdefault(place.topic, Topic(place.topic))
+        topic = self.topics.setdefault(place.topic, TopicRecord(place.topic))
         if place.kind == keys.TOPIC:
             topic.document = document if isinstance(document, TopicDocument) else None
         elif place.kind == keys.CONFIG:
@@ -115,7 +115,7 @@ class Shelf:
 
 
 def _named(
-    topic: Topic, kind: str
+    topic: TopicRecord, kind: str
 ) -> dict[str, Schema] | dict[str, SubscriptionDocument] | dict[str, PublisherDocument]:
     if kind == keys.SCHEMA:
         return topic.schemas

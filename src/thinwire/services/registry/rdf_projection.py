@@ -19,7 +19,7 @@ at loading and up to twenty times at the questions asked here (`benchmarks/store
 docs/registry.md has the table), and schemas are read with it anyway.
 
 >>> from thinwire.topics.topic_documents import TopicDocument
->>> graph = Projection()
+>>> graph = RdfProjection()
 >>> graph.put(TopicDocument("building.rooms", "00ff00ff00ff00ff"))
 >>> graph.answer('SELECT ?name WHERE { ?topic a tw:Topic ; tw:name ?name }')
 {'columns': ['name'], 'rows': [['building.rooms']], 'complete': True}
@@ -72,7 +72,7 @@ def triples_of(document: Document | Schema) -> list[Triple]:
     if isinstance(document, Schema):
         return list(_schema(document))
     subject = iri(document.key)
-    return [Triple(subject, _TYPE, _word(_KINDS[type(document)])), *_DESCRIBED[type(document)](subject, document)]
+    return [Triple(subject, _TYPE, _make_term(_KINDS[type(document)])), *_DESCRIBED[type(document)](subject, document)]
 
 
 def _schema(schema: Schema) -> Iterator[Triple]:
@@ -82,7 +82,7 @@ def _schema(schema: Schema) -> Iterator[Triple]:
     for quad in parse(to_turtle(schema), format=RdfFormat.TURTLE):
         subject, value = (_renamed(term, old, new) for term in (quad.subject, quad.object))
         yield Triple(subject, quad.predicate, value)
-    yield Triple(NamedNode(new), _word("fingerprint"), Literal(schema.fingerprint.hex()))
+    yield Triple(NamedNode(new), _make_term("fingerprint"), Literal(schema.fingerprint.hex()))
 
 
 def _renamed(term: Any, old: str, new: str) -> Any:
@@ -92,52 +92,54 @@ def _renamed(term: Any, old: str, new: str) -> Any:
 
 
 def _topic(subject: Node, topic: TopicDocument) -> Iterator[Triple]:
-    yield from _said(subject, name=topic.topic, fingerprint=topic.fingerprint, retain=topic.settings.retain)
-    yield Triple(subject, _word("schema"), schema_iri(topic.fingerprint))
-    yield from _said(subject, **{word: getattr(topic.settings, name) for name, word in _LINK.items()})
+    yield from _make_triples(subject, name=topic.topic, fingerprint=topic.fingerprint, retain=topic.settings.retain)
+    yield Triple(subject, _make_term("schema"), schema_iri(topic.fingerprint))
+    yield from _make_triples(subject, **{word: getattr(topic.settings, name) for name, word in _LINK.items()})
 
 
 def _config(subject: Node, config: ConfigDocument) -> Iterator[Triple]:
-    yield Triple(subject, _word("topic"), _topic_iri(config.topic))
-    yield from _said(subject, version=config.version, wanted=config.wanted, mode=config.demand.mode)
-    yield from _said(subject, defaultTolerance=config.demand.default_tolerance)
-    yield from _said(subject, **{word: getattr(config, name) for name, word in _LINK.items()})
+    yield Triple(subject, _make_term("topic"), _topic_iri(config.topic))
+    yield from _make_triples(subject, version=config.version, wanted=config.wanted, mode=config.demand.mode)
+    yield from _make_triples(subject, defaultTolerance=config.demand.default_tolerance)
+    yield from _make_triples(subject, **{word: getattr(config, name) for name, word in _LINK.items()})
     yield from _listed(subject, "tolerance", config.demand.tolerance)
 
 
 def _subscription(subject: Node, asked: SubscriptionDocument) -> Iterator[Triple]:
-    yield Triple(subject, _word("topic"), _topic_iri(asked.topic))
-    yield from _said(subject, identity=asked.identity, emit=asked.emit, since=asked.since)
-    yield from _said(subject, defaultTolerance=asked.default_tolerance, durable=asked.durable, where=asked.where)
+    yield Triple(subject, _make_term("topic"), _topic_iri(asked.topic))
+    yield from _make_triples(subject, identity=asked.identity, emit=asked.emit, since=asked.since)
+    yield from _make_triples(
+        subject, defaultTolerance=asked.default_tolerance, durable=asked.durable, where=asked.where
+    )
     yield from _listed(subject, "tolerance", asked.tolerance)
     yield from _listed(subject, "source", asked.sources or {})
-    yield from _said(subject, exact=asked.exact is True, log=asked.log)
+    yield from _make_triples(subject, exact=asked.exact is True, log=asked.log)
     for word, names in (("exactProperty", asked.exact), ("selects", asked.properties)):
         for name in names if isinstance(names, tuple) else ():
-            yield from _said(subject, **{word: name})
+            yield from _make_triples(subject, **{word: name})
 
 
 def _publisher(subject: Node, publisher: PublisherDocument) -> Iterator[Triple]:
-    yield Triple(subject, _word("topic"), _topic_iri(publisher.topic))
-    yield from _said(subject, name=publisher.name, incarnation=publisher.incarnation, since=publisher.since)
+    yield Triple(subject, _make_term("topic"), _topic_iri(publisher.topic))
+    yield from _make_triples(subject, name=publisher.name, incarnation=publisher.incarnation, since=publisher.since)
     if publisher.fingerprint:
-        yield Triple(subject, _word("schema"), schema_iri(publisher.fingerprint))
+        yield Triple(subject, _make_term("schema"), schema_iri(publisher.fingerprint))
 
 
-def _said(subject: Node, **values: Any) -> Iterator[Triple]:
+def _make_triples(subject: Node, **values: Any) -> Iterator[Triple]:
     """Plain values under words of ours; None says nothing."""
     for word, value in values.items():
         if value is not None:
-            yield Triple(subject, _word(word), Literal(value))
+            yield Triple(subject, _make_term(word), Literal(value))
 
 
 def _listed(subject: Node, word: str, values: Mapping[str, Any]) -> Iterator[Triple]:
     """A value per property, each a node of its own."""
     for name, value in values.items():
         each = BlankNode()
-        yield Triple(subject, _word(word), each)
+        yield Triple(subject, _make_term(word), each)
         for one in value if isinstance(value, list | tuple) else [value]:
-            yield from _said(
+            yield from _make_triples(
                 each, runtimeName=name, value=one if isinstance(one, bool | int | float | str) else str(one)
             )
 
@@ -146,7 +148,7 @@ def _topic_iri(topic: str) -> NamedNode:
     return NamedNode(f"urn:thinwire:topic:{topic}")
 
 
-def _word(name: str) -> NamedNode:
+def _make_term(name: str) -> NamedNode:
     return NamedNode(TW + name)
 
 
@@ -168,7 +170,7 @@ QUERY_PREFIXES = {**PREFIXES, "rdf": RDF, "xsd": XSD}
 """prefixes that a query need not declare"""
 
 
-class Projection:
+class RdfProjection:
     """The graph of some documents."""
 
     def __init__(self) -> None:
@@ -193,7 +195,7 @@ class Projection:
         """
         try:
             return sparql.answer(self._store, query, QUERY_PREFIXES)
-        except sparql.Refused as problem:
+        except sparql.QueryRefused as problem:
             raise RegistryError(str(problem)) from None
 
     def dump(self) -> bytes:
@@ -214,11 +216,11 @@ MEMORY = 2 << 30 if sys.platform == "linux" else 0
 _log = logging.getLogger("thinwire.registry")
 
 
-async def ask_graph(graph: Projection, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
+async def ask_graph(graph: RdfProjection, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
     """The answer to a query as plain JSON values; `RegistryError` says why there is none."""
     try:
         sparql.check(query)
-    except sparql.Refused as problem:
+    except sparql.QueryRefused as problem:
         raise RegistryError(str(problem)) from None
     request = {"query": query, "prefixes": QUERY_PREFIXES, "rows": sparql.MAX_ROWS, "memory": MEMORY}
     triples = await asyncio.to_thread(graph.dump)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
 from typing import Any
 
-from thinwire.brokers.protocol import Broker, Bucket, Entry
+from thinwire.brokers.protocol import Broker, Bucket, BucketEntry
 from thinwire.clock import Clock, WallClock
 from thinwire.errors import (
     Conflict,
@@ -24,7 +24,7 @@ from thinwire.errors import (
     TransportError,
 )
 from thinwire.services.registry import registry_state as verbs
-from thinwire.services.registry.rdf_projection import Projection, ask_graph
+from thinwire.services.registry.rdf_projection import RdfProjection, ask_graph
 from thinwire.services.registry.registry_state import Registry, Write
 from thinwire.topics import document_validation as checks
 from thinwire.topics.names import alive_subject, service_subject
@@ -58,7 +58,7 @@ class RegistryService:
         self.grace = grace
         self.probe_every = probe_every
         self.registry = self._fresh()
-        self.graph = Projection()
+        self.graph = RdfProjection()
         self._bucket: Bucket | None = None
         self._ready = asyncio.Event()
         self._wake = asyncio.Event()
@@ -100,7 +100,7 @@ class RegistryService:
                 await asyncio.sleep(RETRY)
 
     async def _read(self, bucket: Bucket) -> None:
-        registry, graph, read = self._fresh(), Projection(), 0
+        registry, graph, read = self._fresh(), RdfProjection(), 0
         async with aclosing(bucket.watch()) as changes:
             async for entry in changes:
                 read += 1
@@ -114,7 +114,7 @@ class RegistryService:
                     self._take(entry, registry, graph)
                 self._wake.set()
 
-    def _take(self, entry: Entry, registry: Registry, graph: Projection) -> None:
+    def _take(self, entry: BucketEntry, registry: Registry, graph: RdfProjection) -> None:
         before = registry.shelf.document(entry.key)
         registry.apply(entry, self.clock.now())
         document = registry.shelf.document(entry.key)
@@ -156,7 +156,7 @@ class RegistryService:
             _log.warning("%s could not be written: %s", write.key, problem)
             await asyncio.sleep(RETRY)
             return
-        self._take(Entry(write.key, write.value, revision), self.registry, self.graph)
+        self._take(BucketEntry(write.key, write.value, revision), self.registry, self.graph)
 
     def _report(self) -> None:
         """Say once what is wrong with a document."""
@@ -178,9 +178,9 @@ class RegistryService:
         async with places:
             try:
                 await self.broker.request(alive_subject(asked.identity), b"", timeout=PROBE_TIMEOUT)
-                self.registry.heard(asked, True)
+                self.registry.record_probe(asked, True)
             except NobodyAnswers:
-                self.registry.heard(asked, False)
+                self.registry.record_probe(asked, False)
                 self._wake.set()
             except TransportClosed:
                 raise

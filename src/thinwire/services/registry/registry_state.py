@@ -9,11 +9,12 @@ starts again, and several of them agree. Two things take time:
 
 What the subscriptions of a topic ask of its publishers, each demand once: very many may ask for the same.
 
->>> voices = Voices()
+>>> voices = DistinctDemands()
 >>> for number in range(3):
-...     voices.hear(None, SubscriptionDocument("rooms", f"s{number}", {"t": 0.5}))
->>> voices.hear(SubscriptionDocument("rooms", "s0", {"t": 0.5}), SubscriptionDocument("rooms", "s0", {"t": 1}))
->>> [(asked.identity, asked.tolerance) for asked in voices.asking()]
+...     voices.update_subscription(None, SubscriptionDocument("rooms", f"s{number}", {"t": 0.5}))
+>>> before, after = (SubscriptionDocument("rooms", "s0", {"t": tolerance}) for tolerance in (0.5, 1))
+>>> voices.update_subscription(before, after)
+>>> [(asked.identity, asked.tolerance) for asked in voices.list_demands()]
 [('s1', {'t': 0.5}), ('s0', {'t': 1})]
 
 What the registry answers when it is asked: plain JSON values in and out, no I/O.
@@ -30,11 +31,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from thinwire.brokers.protocol import Entry
+from thinwire.brokers.protocol import BucketEntry
 from thinwire.codec import resolve
 from thinwire.errors import RegistryError, ThinwireError, UnknownTopic
 from thinwire.schema import Schema, to_turtle
-from thinwire.services.registry.document_cache import Shelf, Topic
+from thinwire.services.registry.document_cache import DocumentCache, TopicRecord
 from thinwire.topics import document_validation as checks
 from thinwire.topics import topic_settings as keys
 from thinwire.topics.static_properties import factored
@@ -43,28 +44,28 @@ from thinwire.topics.topic_documents import Document, SubscriptionDocument, enco
 from thinwire.topics.topic_settings import ConfigDocument, Settings, demand_for
 
 
-class Voices:
+class DistinctDemands:
     """The different demands of a topic's subscriptions."""
 
     def __init__(self) -> None:
         self._saying: dict[str, dict[str, SubscriptionDocument]] = {}
 
-    def hear(self, before: SubscriptionDocument | None, after: SubscriptionDocument | None) -> None:
+    def update_subscription(self, before: SubscriptionDocument | None, after: SubscriptionDocument | None) -> None:
         """A subscription came, went, or asks for something else."""
         if before is not None:
-            same = self._saying.get(_words(before), {})
+            same = self._saying.get(_demand_key(before), {})
             same.pop(before.identity, None)
             if not same:
-                self._saying.pop(_words(before), None)
+                self._saying.pop(_demand_key(before), None)
         if after is not None:
-            self._saying.setdefault(_words(after), {})[after.identity] = after
+            self._saying.setdefault(_demand_key(after), {})[after.identity] = after
 
-    def asking(self) -> list[SubscriptionDocument]:
+    def list_demands(self) -> list[SubscriptionDocument]:
         """One subscription of each demand."""
         return [next(iter(same.values())) for same in self._saying.values()]
 
 
-def _words(asked: SubscriptionDocument) -> str:
+def _demand_key(asked: SubscriptionDocument) -> str:
     """What matters to publishers."""
     return repr((asked.tolerance, asked.default_tolerance, asked.exact, asked.properties))
 
@@ -103,10 +104,10 @@ class Registry:
     >>> from thinwire.topics.topic_documents import TopicDocument, decode
     >>> rooms = Schema("rooms", [Property("t", "number", step="0.1")])
     >>> registry = Registry()
-    >>> registry.apply(Entry(keys.schema_key("rooms", rooms.fingerprint), encode(rooms), 1), now=0.0)
-    >>> registry.apply(Entry("topic.rooms", encode(TopicDocument("rooms", rooms.fingerprint.hex())), 2), now=0.0)
+    >>> registry.apply(BucketEntry(keys.schema_key("rooms", rooms.fingerprint), encode(rooms), 1), now=0.0)
+    >>> registry.apply(BucketEntry("topic.rooms", encode(TopicDocument("rooms", rooms.fingerprint.hex())), 2), now=0.0)
     >>> asked = SubscriptionDocument("rooms", "a", {"t": 0.5})
-    >>> registry.apply(Entry(asked.key, encode(asked), 3), now=0.0)
+    >>> registry.apply(BucketEntry(asked.key, encode(asked), 3), now=0.0)
     >>> [write] = registry.decide(now=0.0)
     >>> decode(write.key, write.value).demand.tolerance
     {'t': 0.5}
@@ -116,7 +117,7 @@ class Registry:
         self.grace = grace
         self.probe_every = probe_every
         self.misses = misses
-        self.shelf = Shelf()
+        self.shelf = DocumentCache()
         self._hold_until: float | None = None
         self._inherited: dict[str, int] = {}
         self._left: dict[str, dict[bytes, _Left]] = {}
@@ -125,9 +126,9 @@ class Registry:
         self._open: set[str] = set()
         self._later: dict[str, float] = {}
         self._conclusions: dict[str, tuple[str, ...]] = {}
-        self._voices: dict[str, Voices] = {}
+        self._demands: dict[str, DistinctDemands] = {}
 
-    def apply(self, entry: Entry, now: float) -> None:
+    def apply(self, entry: BucketEntry, now: float) -> None:
         """A document was stored or deleted."""
         before = self._subscription(entry.key)
         topic = self.shelf.put(entry)
@@ -135,7 +136,7 @@ class Registry:
             return
         self._open.add(topic)
         after = self._subscription(entry.key)
-        self._voices.setdefault(topic, Voices()).hear(before, after)
+        self._demands.setdefault(topic, DistinctDemands()).update_subscription(before, after)
         if before is not None and before != after:
             same = encode(replace(before, since=0))  # who flaps leaves one trace, not one per change
             self._left.setdefault(topic, {})[same] = _Left(before, now + self.grace)
@@ -163,7 +164,7 @@ class Registry:
             if write is not None:
                 writes.append(write)
             else:
-                self._settle(name, now)
+                self._clear_pending(name, now)
         return writes
 
     def probes(self, now: float) -> list[SubscriptionDocument]:
@@ -174,7 +175,7 @@ class Registry:
         asked = (self._subscription(key) for key in due)
         return [subscription for subscription in asked if subscription is not None]
 
-    def heard(self, probed: SubscriptionDocument, answered: bool) -> None:
+    def record_probe(self, probed: SubscriptionDocument, answered: bool) -> None:
         """Whether a subscription answered; not called where that could not be found out."""
         watched = self._watched.get(probed.key)
         if watched is not None and self._subscription(probed.key) == probed:
@@ -220,7 +221,7 @@ class Registry:
         return Write(wanted.key, encode(wanted), self.shelf.revision(wanted.key))
 
     def _wanted(
-        self, topic: Topic, schema: Schema, settings: Settings, left: list[SubscriptionDocument], now: float
+        self, topic: TopicRecord, schema: Schema, settings: Settings, left: list[SubscriptionDocument], now: float
     ) -> ConfigDocument:
         share = self._budget(topic, schema, settings, left, now)
         self._conclusions[topic.name] = share.problems
@@ -233,9 +234,9 @@ class Registry:
         )
 
     def _budget(
-        self, topic: Topic, schema: Schema, settings: Settings, left: list[SubscriptionDocument], now: float
+        self, topic: TopicRecord, schema: Schema, settings: Settings, left: list[SubscriptionDocument], now: float
     ) -> Budget:
-        asking = self._voices[topic.name].asking()
+        asking = self._demands[topic.name].list_demands()
         needed = budget(schema, asking, settings)
         if topic.config is None:
             return needed
@@ -251,7 +252,7 @@ class Registry:
         recent = self._hold_until is not None and now < self._hold_until
         return recent and self._inherited.get(name) == self.shelf.revision(keys.config_key(name))
 
-    def _next_version(self, topic: Topic) -> int:
+    def _next_version(self, topic: TopicRecord) -> int:
         """One more than ever before; a configuration that was lost was not written more often than its key changed."""
         lost = 0 if topic.config is not None else self.shelf.last_revision(keys.config_key(topic.name))
         return max(self._versions.get(topic.name, 0), lost) + 1
@@ -263,7 +264,7 @@ class Registry:
             self._left[name] = recent
         return [one.asked for one in recent.values()]
 
-    def _settle(self, name: str, now: float) -> None:
+    def _clear_pending(self, name: str, now: float) -> None:
         """A topic needs no more attention until it changes, or somebody who left no longer counts."""
         self._open.discard(name)
         self._later.pop(name, None)
@@ -322,7 +323,7 @@ def listed(registry: Registry, body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _line(topic: Topic) -> dict[str, Any]:
+def _line(topic: TopicRecord) -> dict[str, Any]:
     schema = topic.schema
     return {
         "topic": topic.name,
@@ -335,7 +336,7 @@ def _line(topic: Topic) -> dict[str, Any]:
     }
 
 
-def _described(topic: Topic) -> dict[str, Any]:
+def _described(topic: TopicRecord) -> dict[str, Any]:
     return {
         "topic": topic.name,
         "settings": to_document(topic.document)["settings"] if topic.document is not None else None,
@@ -347,7 +348,7 @@ def _described(topic: Topic) -> dict[str, Any]:
     }
 
 
-def _version(topic: Topic, version: Any) -> Schema:
+def _version(topic: TopicRecord, version: Any) -> Schema:
     found = topic.schema if version is None else None
     if version is not None:
         checks.count("version", version)

@@ -38,7 +38,7 @@ _TOKENS = re.compile(
 _SERVICE = re.compile(r"(?<![\w:?$-])service(?![\w:-])", re.IGNORECASE)
 
 
-class Refused(ValueError):
+class QueryRefused(ValueError):
     """A query that is not answered, and why."""
 
 
@@ -53,19 +53,19 @@ def answer(store: Store, query: str, prefixes: dict[str, str], rows: int = MAX_R
             return _table(found, rows)
         return _graph(found, prefixes, rows)
     except SyntaxError as problem:
-        raise Refused(f"not a SPARQL query (SELECT, ASK, CONSTRUCT or DESCRIBE): {problem.msg}") from None
+        raise QueryRefused(f"not a SPARQL query (SELECT, ASK, CONSTRUCT or DESCRIBE): {problem.msg}") from None
     except (OSError, RuntimeError) as problem:
-        raise Refused(f"the query cannot be answered: {problem}") from None
+        raise QueryRefused(f"the query cannot be answered: {problem}") from None
 
 
 def check(query: str) -> None:
     """Refuse what is too long, and what would send this machine to ask another one."""
     if len(query) > MAX_QUERY:
-        raise Refused(f"the query is too long: {len(query)} characters, at most {MAX_QUERY}")
+        raise QueryRefused(f"the query is too long: {len(query)} characters, at most {MAX_QUERY}")
     if re.search(r"\\[uU]", query):
-        raise Refused("write characters as they are, not as \\u escapes")
+        raise QueryRefused("write characters as they are, not as \\u escapes")
     if _SERVICE.search(_TOKENS.sub(" ", query)):
-        raise Refused("SERVICE is not allowed: the registry asks no other machine")
+        raise QueryRefused("SERVICE is not allowed: the registry asks no other machine")
 
 
 def _table(found: QuerySolutions, rows: int) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def main() -> None:
     store.bulk_load(sys.stdin.buffer.read(), format=RdfFormat.N_QUADS)
     try:
         said = answer(store, request["query"], request["prefixes"], request["rows"])
-    except Refused as problem:
+    except QueryRefused as problem:
         said = {"error": str(problem)}
     json.dump(said, sys.stdout)
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from thinwire.brokers.protocol import Stored
-from thinwire.codec import Audit, Delivery, LinkConfig, Missed, Publisher, Watermark
-from thinwire.codec.decoded_event_encoder import Frames, publish_told
-from thinwire.codec.decoder_state import Replica
+from thinwire.codec import Audit, Delivery, EventsMissed, StreamConfig, StreamEncoder, Watermark
+from thinwire.codec.decoded_event_encoder import Frames, encode_decoded_events
+from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.source_table import DUE, ORDINAL, TOLD, Roster
 from thinwire.schema import Event
@@ -36,12 +36,12 @@ HOLD_FROM = 16
 
 
 @dataclass
-class Habits:
+class ChannelSettings:
     """What all channels of a translation have in common.
 
-    epoch: of the translator; key_frame_interval, max_sources: as in `LinkConfig`
+    epoch: of the translator; key_frame_interval, max_sources: as in `StreamConfig`
     speaking: those that have something to say; waiting: how many bytes of memory that needs
-    hold_from: so many channels of changes that tell of one publisher are fed as one, see `Holding`
+    hold_from: so many channels of changes that tell of one publisher are fed as one, see `HoldGroup`
     """
 
     epoch: int
@@ -52,7 +52,7 @@ class Habits:
     hold_from: int = HOLD_FROM
 
 
-class Keeper(Protocol):
+class ChannelGroup(Protocol):
     """Who feeds a channel among many, and shows it only events that it must look at."""
 
     def catch_up(self, channel: Channel) -> None:
@@ -66,7 +66,7 @@ _MOST = MAX_SKIP - 1
 """events that one frame may leave out"""
 
 
-def leap(link: Publisher, event: Event, now: float) -> list[bytes]:
+def skip_to_event(link: StreamEncoder, event: Event, now: float) -> list[bytes]:
     """Bring a source to just before an event, which must be told then; the frames that it takes, mostly none."""
     row = link.encoder.reducer.row_of(event.source)
     if row is None:
@@ -81,14 +81,14 @@ def leap(link: Publisher, event: Event, now: float) -> list[bytes]:
     return frames
 
 
-def stands_at(link: Publisher, source: Source, ordinal: int) -> bool:
+def is_last_sent(link: StreamEncoder, source: Source, ordinal: int) -> bool:
     """Is this the last event of the source that was told?"""
     reducer = link.encoder.reducer
     row = reducer.row_of(source)
     return row is not None and reducer.columns.ordinal(row) == ordinal
 
 
-def _pass_to(link: Publisher, row: int, ordinal: int) -> None:
+def _pass_to(link: StreamEncoder, row: int, ordinal: int) -> None:
     """All events of a source up to this one are passed over."""
     encoder = link.encoder
     columns = encoder.reducer.columns
@@ -104,11 +104,11 @@ def _pass_to(link: Publisher, row: int, ordinal: int) -> None:
         columns.table[start + ORDINAL] = max(ordinal, columns.table[start + ORDINAL])
 
 
-Step = list[Event] | Watermark | Audit | Replica
+Step = list[Event] | Watermark | Audit | DecoderState
 """events, that all is told up to a time, exact values, or that the log has other rules now"""
 
 
-class Told(NamedTuple):
+class DecodedMessage(NamedTuple):
     """A message, step by step.
 
     events: how many there are in all; -1 where the message breaks off, so that it is never told to its end
@@ -130,51 +130,53 @@ class Told(NamedTuple):
         return sum(len(step) for step in self.steps if isinstance(step, list))
 
 
-def told(stored: Stored, found: Iterable[Delivery], before: Replica, after: Replica | None) -> Told:
+def decode_steps(
+    stored: Stored, found: Iterable[Delivery], before: DecoderState, after: DecoderState | None
+) -> DecodedMessage:
     """What a decoder made of a message, as steps.
 
     before, after: the decoder's state. Where it is another one, the publisher may have been told to do otherwise: then
         channels go over to the new rules after the last event told under the old ones
     """
     steps: list[Step] = []
-    replica, events, whole = before, 0, True
+    decoder_state, events, whole = before, 0, True
     for thing in found:
-        if isinstance(thing, Missed):
+        if isinstance(thing, EventsMissed):
             whole = False
             break
         if not isinstance(thing, Event):
             steps.append(thing)
             continue
-        if not _is_under(thing, replica):
-            if after is None or not (_goes_over(replica, after) and _is_under(thing, after)):
+        if not _is_under(thing, decoder_state):
+            if after is None or not (_is_reconfiguration(decoder_state, after) and _is_under(thing, after)):
                 whole = False
                 break
-            replica = after
+            decoder_state = after
             steps.append(after)
         if steps and isinstance(steps[-1], list):
             steps[-1].append(thing)
         else:
             steps.append([thing])
         events += 1
-    if whole and after is not replica:
-        whole = after is not None and _goes_over(replica, after)
+    if whole and after is not decoder_state:
+        whole = after is not None and _is_reconfiguration(decoder_state, after)
         steps += [after] if whole and after is not None else []
-    return Told(stored.offset, stored.time, steps, events if whole else -1)
+    return DecodedMessage(stored.offset, stored.time, steps, events if whole else -1)
 
 
-def _is_under(event: Event, replica: Replica) -> bool:
+def _is_under(event: Event, decoder_state: DecoderState) -> bool:
     """Was the event told under the rules of this replica, and are its bounds claimed?"""
-    bound, expander = event.bound, replica.expander
+    bound, expander = event.bound, decoder_state.expander
     return bound is expander.bounds or bound is expander.silent_bounds
 
 
-def _goes_over(before: Replica, after: Replica) -> bool:
+def _is_reconfiguration(before: DecoderState, after: DecoderState) -> bool:
     """Does a link go on with another configuration, and nothing else?"""
     same = (before.incarnation, before.fingerprint) == (after.incarnation, after.fingerprint)
     return same and before.config_version < after.config_version and not after.expander.rules.min_interval
 
 
-class Choice(dict[Source, bool]):
+class SourceSelection(dict[Source, bool]):
     """Which sources a class takes; each is asked about once."""
 
     def __init__(self, choose: Callable[[Source], bool]) -> None:
@@ -185,57 +187,57 @@ class Choice(dict[Source, bool]):
         return answer
 
 
-class Linking:
+class ChannelEncoderFactory:
     """How a class has its links made, and moved on in silence.
 
     choice: the sources that it takes, all where None; known once a link was made
     matches: which events it takes of them, all where None
     """
 
-    def __init__(self, asked: DemandClass, publisher: str, habits: Habits) -> None:
-        self.choice: Choice | None = None
+    def __init__(self, asked: DemandClass, publisher: str, settings: ChannelSettings) -> None:
+        self.choice: SourceSelection | None = None
         self.matches = asked.predicate.holds if asked.predicate is not None else None
         self._asked = asked
         self._publisher = publisher
-        self._habits = habits
+        self._settings = settings
 
-    def adopt(self, replica: Replica, roster: Roster | None, sequence: int) -> Publisher:
+    def adopt(self, decoder_state: DecoderState, roster: Roster | None, sequence: int) -> StreamEncoder:
         """A link that stands where a decoder does."""
-        rules = replica.expander.rules
+        rules = decoder_state.expander.rules
         schema = self._asked.schema(rules.schema)
         choose = self._asked.chooser(schema)
-        self.choice = Choice(choose) if choose is not None else None
-        link = Publisher(
+        self.choice = SourceSelection(choose) if choose is not None else None
+        link = StreamEncoder(
             schema,
-            self._config(replica),
+            self._config(decoder_state),
             name=self._publisher,
-            incarnation=replica.incarnation,
+            incarnation=decoder_state.incarnation,
             now=math.inf,
             over=rules,
             sequence=sequence,
-            trusting=True,
+            validated=True,
         )
         if self.matches is not None:
             return link  # it tells of a source from the first event on that matches
         if self.choice is None:
-            link.adopt(replica.expander, roster=roster)
+            link.adopt(decoder_state.expander, roster=roster)
         else:  # whose rows are its own: it must not write into the roster of all sources
-            link.adopt(replica.expander, self.choice.__getitem__)
+            link.adopt(decoder_state.expander, self.choice.__getitem__)
         return link
 
-    def follow(self, link: Publisher, replica: Replica, now: float) -> list[bytes]:
+    def follow(self, link: StreamEncoder, decoder_state: DecoderState, now: float) -> list[bytes]:
         """The publisher was told to do otherwise: what is left of the tolerance is another share of it now."""
-        return link.reconfigure(self._config(replica), now, over=replica.expander.rules)
+        return link.reconfigure(self._config(decoder_state), now, over=decoder_state.expander.rules)
 
-    def pass_mutely(self, link: Publisher, told: Told) -> None:
+    def pass_mutely(self, link: StreamEncoder, told: DecodedMessage) -> None:
         """A message moves the state on, and nothing is said of it."""
         for step in told.steps:
-            if isinstance(step, Replica):
+            if isinstance(step, DecoderState):
                 self.follow(link, step, told.time)
             elif isinstance(step, list):
                 self.publish_mutely(link, step, told.time)
 
-    def publish_mutely(self, link: Publisher, events: list[Event], now: float) -> None:
+    def publish_mutely(self, link: StreamEncoder, events: list[Event], now: float) -> None:
         """Events move the state on, and nothing is said of them."""
         for event in events:
             if self.admits(event):
@@ -251,27 +253,27 @@ class Linking:
         chosen = self.choice is None or self.choice[event.source]
         return chosen and (self.matches is None or self.matches(event))
 
-    def publish(self, link: Publisher, event: Event, now: float) -> list[bytes]:
+    def publish(self, link: StreamEncoder, event: Event, now: float) -> list[bytes]:
         """The frames of an event; of one that matches, whatever came before it without matching."""
-        frames = leap(link, event, now) if self.matches is not None else []
+        frames = skip_to_event(link, event, now) if self.matches is not None else []
         return frames + link.publish(event, now) if frames else link.publish(event, now)
 
-    def publish_all(self, link: Publisher, events: Sequence[Event], now: float) -> Iterator[Frames]:
+    def publish_all(self, link: StreamEncoder, events: Sequence[Event], now: float) -> Iterator[Frames]:
         """The frames of events that the class chose, told at one time."""
         if self.matches is None:
-            yield from publish_told(link, events, now)
+            yield from encode_decoded_events(link, events, now)
             return
         for number, event in enumerate(events):
             frames = self.publish(link, event, now)
             if frames:
                 yield Frames([number] * len(frames), frames, data=False)
 
-    def _config(self, replica: Replica) -> LinkConfig:
-        rules = replica.expander.rules
+    def _config(self, decoder_state: DecoderState) -> StreamConfig:
+        rules = decoder_state.expander.rules
         demand = self._asked.share(self._asked.schema(rules.schema), rules)
-        return LinkConfig(
-            replica.config_version,
+        return StreamConfig(
+            decoder_state.config_version,
             demand,
-            key_frame_interval=self._habits.key_frame_interval,
-            max_sources=self._habits.max_sources,
+            key_frame_interval=self._settings.key_frame_interval,
+            max_sources=self._settings.max_sources,
         )

@@ -18,7 +18,7 @@ from thinwire.errors import RegistryError, TransportClosed, TransportError
 from thinwire.services.translator.channel_writer import ChannelWriter
 from thinwire.services.translator.translation import Translation
 from thinwire.topics.checkpoint_store import MAX_PARTS, CheckpointStore
-from thinwire.topics.log_position import Track
+from thinwire.topics.log_position import LogSelection
 from thinwire.topics.names import log_of
 
 SOURCES_AT_ONCE = 20_000
@@ -94,7 +94,7 @@ class Checkpoints:
             channel = draft.waiting.popleft()
             publisher = translation.channel(*channel)
             if publisher is not None:
-                translation.tell_silence(*channel)
+                translation.send_suppressed(*channel)
                 sources += CHANNEL + publisher.encoder.reducer.columns.rows
                 draft.told.append(channel)
 
@@ -105,7 +105,7 @@ class Checkpoints:
         if not draft.begun:
             draft.begun = True
             ready = {name: link for name, link in translation.links.items() if link.state is State.READY}
-            draft.parts |= {Track(self.topic).part(name): of_subscriber(link) for name, link in ready.items()}
+            draft.parts |= {LogSelection(self.topic).part(name): of_subscriber(link) for name, link in ready.items()}
         for channel in draft.told:
             publisher = translation.channel(*channel)
             assert publisher is not None
@@ -132,7 +132,7 @@ class Checkpoints:
     def _part(self, channel: Channel) -> str:
         """The name of the part that holds the state of a channel."""
         class_id, publisher = channel
-        return Track(self.topic, class_id).part(publisher)
+        return LogSelection(self.topic, class_id).part(publisher)
 
     async def _write(self, draft: _Draft) -> None:
         try:

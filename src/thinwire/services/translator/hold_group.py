@@ -23,16 +23,16 @@ from functools import cache
 import numpy as np
 
 from thinwire.codec import Audit, Watermark
-from thinwire.codec.decoder_state import Replica
+from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.kernels.slot_updates import pass_all, pass_one
 from thinwire.codec.source_table import FIELDS, HEAD, Roster
 from thinwire.errors import DemandError, EventRejected
 from thinwire.filters.interval_table import Desk, IntervalLine
 from thinwire.schema import Event, Schema
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder import Told
-from thinwire.services.translator.hold_member import Gauge, Holder, Line, Places
-from thinwire.services.translator.key_frame_schedule import Dues
+from thinwire.services.translator.channel_encoder import DecodedMessage
+from thinwire.services.translator.hold_member import HoldMember, Places, SourceHolders, TickReader
+from thinwire.services.translator.key_frame_schedule import KeyFrameSchedule
 from thinwire.topics.demand_class import Source
 
 _FIRST = 64
@@ -57,7 +57,7 @@ class Rosters:
             self.seen[row] = ordinal
         return row
 
-    def places(self, holder: Holder) -> Places:
+    def places(self, holder: HoldMember) -> Places:
         """Where the rows of a holder are; found once for all that share a roster."""
         roster = holder.link.encoder.reducer.roster
         _, known = self._places.get(id(roster), (roster, _NOWHERE))
@@ -75,7 +75,7 @@ _GONE = 64
 """holders that are gone, at least, before they are cleared away"""
 
 
-class Holding:
+class HoldGroup:
     """The channels of one publisher that are fed as one.
 
     refused: is told of a channel that cannot take an event in; it is out by then
@@ -84,7 +84,7 @@ class Holding:
     def __init__(self, refused: Refused) -> None:
         self._refused = refused
         self._desk = Desk()
-        self._holders: dict[str, Holder] = {}
+        self._holders: dict[str, HoldMember] = {}
         self.clear()
 
     def clear(self) -> None:
@@ -92,26 +92,28 @@ class Holding:
         for holder in self._holders.values():
             holder.channel.keeper = None
         self._holders.clear()
-        self._joined: list[Holder] = []
-        self._gauge: Gauge | None = None
+        self._joined: list[HoldMember] = []
+        self._tick_reader: TickReader | None = None
         self._rosters = Rosters()
-        self._lines: dict[int, Line] = {}
-        self._dues = Dues[Holder]()
-        self._owing: dict[str, Channel] = {}
+        self._lines: dict[int, SourceHolders] = {}
+        self._key_frame_schedule = KeyFrameSchedule[HoldMember]()
+        self._due: dict[str, Channel] = {}
         self._messages = self._offset = self._within = 0
 
     def join(self, channel: Channel, schema: Schema) -> None:
         """Between two messages: feed this one too. schema: the publisher's"""
         watched = {p.name for p in channel.asked.schema(schema).wire}
-        if self._gauge is None or not watched <= self._gauge.watched:
-            self._gauge = Gauge(schema, watched | (self._gauge.watched if self._gauge is not None else set()))
+        if self._tick_reader is None or not watched <= self._tick_reader.watched:
+            self._tick_reader = TickReader(
+                schema, watched | (self._tick_reader.watched if self._tick_reader is not None else set())
+            )
             self._start_over()
-        holder = self._holders[channel.asked.id] = Holder(channel, self._gauge.names, self._messages)
+        holder = self._holders[channel.asked.id] = HoldMember(channel, self._tick_reader.names, self._messages)
         self._joined.append(holder)
         channel.keeper = self
         if channel.owes:
             self.owes(channel)
-        self._dues.remind(holder)
+        self._key_frame_schedule.schedule(holder)
 
     def leave(self, channel: Channel) -> None:
         """Feed this one no more, if it was fed: it has seen everything then."""
@@ -120,7 +122,7 @@ class Holding:
             return
         self.catch_up(channel)
         del self._holders[channel.asked.id]
-        self._owing.pop(channel.asked.id, None)
+        self._due.pop(channel.asked.id, None)
         holder.gone, channel.keeper = True, None
 
     def catch_up(self, channel: Channel) -> None:
@@ -136,16 +138,16 @@ class Holding:
 
     def owes(self, channel: Channel) -> None:
         """A channel has to answer at the end of the next message."""
-        self._owing[channel.asked.id] = channel
+        self._due[channel.asked.id] = channel
 
-    def take_in(self, told: Told) -> None:
+    def take_in(self, told: DecodedMessage) -> None:
         """What a message brings."""
         if len(self._joined) - len(self._holders) > max(_GONE, len(self._holders)):
             self._start_over()
         if not self._holders:
             return
         self._within = 0
-        self._dues.press(told.time)
+        self._key_frame_schedule.advance(told.time)
         for step in told.steps:
             if isinstance(step, list):
                 for event in step:
@@ -156,38 +158,40 @@ class Holding:
         if told.whole:
             self._end(told)
 
-    def _show(self, event: Event, told: Told) -> None:
+    def _show(self, event: Event, told: DecodedMessage) -> None:
         """An event, to those who must look at it."""
-        assert self._gauge is not None
+        assert self._tick_reader is not None
         row = self._rosters.row(event.source, event.ordinal - 1)
         line = self._line(row, event)
-        reading = self._gauge.read(event)
-        whom = line.who(reading, bool(event.flags), event.ordinal - 1)
+        reading = self._tick_reader.read(event)
+        whom = line.find_affected(reading, bool(event.flags), event.ordinal - 1)
         whom += self._those_pressing(event, told.time, whom)
         for place, holder in whom:
             if not holder.gone:
-                self._tell(holder, event, told)
+                self._send_event(holder, event, told)
             if place >= 0:
                 line.moved(place, holder)
         self._rosters.seen[row] = event.ordinal
-        line.settle(self._desk, len(self._gauge.names))
+        line.place_newcomers(self._desk, len(self._tick_reader.names))
 
-    def _line(self, row: int, event: Event) -> Line:
+    def _line(self, row: int, event: Event) -> SourceHolders:
         line = self._lines.get(row)
         if line is None:
-            line = self._lines[row] = Line(event.source)
+            line = self._lines[row] = SourceHolders(event.source)
         if line.met < len(self._joined):
-            line.meet([h for h in self._joined[line.met :] if not h.gone and h.channel.takes(event.source)])
+            line.add_members([h for h in self._joined[line.met :] if not h.gone and h.channel.takes(event.source)])
             line.met = len(self._joined)
         return line
 
-    def _those_pressing(self, event: Event, now: float, whom: list[tuple[int, Holder]]) -> list[tuple[int, Holder]]:
+    def _those_pressing(
+        self, event: Event, now: float, whom: list[tuple[int, HoldMember]]
+    ) -> list[tuple[int, HoldMember]]:
         """Those who owe key frames, tell of this source, and do not look at the event anyway."""
-        pressing = self._dues.pressing(now)
+        pressing = self._key_frame_schedule.due(now)
         others = {id(holder) for _, holder in whom} if pressing else set()
         return [(-1, h) for h in pressing if id(h) not in others and h.channel.takes(event.source)]
 
-    def _tell(self, holder: Holder, event: Event, told: Told) -> None:
+    def _send_event(self, holder: HoldMember, event: Event, told: DecodedMessage) -> None:
         due = holder.link.is_due(told.time)
         if due:
             self.catch_up(holder.channel)
@@ -197,29 +201,29 @@ class Holding:
             if row is not None:
                 holder.pass_to(row, event.ordinal - 1)
         try:
-            holder.channel.tell(event, told)
+            holder.channel.encode_event(event, told)
         except (DemandError, EventRejected) as problem:
             self._lose(holder, problem, told.time)
             return
         if due:
-            self._dues.paid(holder)
+            self._key_frame_schedule.reschedule(holder)
 
-    def _place(self, holder: Holder) -> None:
+    def _place(self, holder: HoldMember) -> None:
         """A channel learns how far it has told, unless it has told nothing of a message to its end yet."""
         offset = self._offset if holder.joined != self._messages else None
         holder.channel.stand_at(self._within, offset)
 
-    def _pass_on(self, step: Watermark | Audit | Replica, told: Told) -> None:
+    def _pass_on(self, step: Watermark | Audit | DecoderState, told: DecodedMessage) -> None:
         for holder in list(self._holders.values()):
             self.catch_up(holder.channel)
             try:
-                holder.channel.hear(step, told)
+                holder.channel.process_step(step, told)
             except (DemandError, EventRejected) as problem:
                 self._lose(holder, problem, told.time)
-        if isinstance(step, Replica):  # everybody holds everything by other rules now
+        if isinstance(step, DecoderState):  # everybody holds everything by other rules now
             self._start_over()
 
-    def _lose(self, holder: Holder, problem: DemandError | EventRejected, now: float) -> None:
+    def _lose(self, holder: HoldMember, problem: DemandError | EventRejected, now: float) -> None:
         self.leave(holder.channel)
         self._refused(holder.channel, problem, now)
 
@@ -228,19 +232,19 @@ class Holding:
         self._joined = [self._again(holder) for holder in self._holders.values()]
         self._holders = {holder.channel.asked.id: holder for holder in self._joined}
         self._lines.clear()
-        self._dues = Dues[Holder]()
+        self._key_frame_schedule = KeyFrameSchedule[HoldMember]()
         for holder in self._joined:
-            self._dues.remind(holder)
+            self._key_frame_schedule.schedule(holder)
 
-    def _again(self, holder: Holder) -> Holder:
-        assert self._gauge is not None
-        return Holder(holder.channel, self._gauge.names, holder.joined)
+    def _again(self, holder: HoldMember) -> HoldMember:
+        assert self._tick_reader is not None
+        return HoldMember(holder.channel, self._tick_reader.names, holder.joined)
 
-    def _end(self, told: Told) -> None:
+    def _end(self, told: DecodedMessage) -> None:
         """The message is told to its end."""
         self._offset, self._within = told.offset, 0
         self._messages += 1
-        owing, self._owing = self._owing, {}
+        owing, self._due = self._due, {}
         for channel in owing.values():
             channel.answer(told.time)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thinwire.codec import Publisher
+from thinwire.codec import StreamEncoder
 from thinwire.codec.code_generation import picker
 from thinwire.codec.kernels.rule_table import plan_of
 from thinwire.codec.kernels.slot_updates import pass_all, pass_one
@@ -27,10 +27,10 @@ from thinwire.schema import Event, Property, Role, Schema
 from thinwire.services.translator.channel import Channel
 from thinwire.topics.demand_class import Source
 from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.partial_event import Lane, lane_of
+from thinwire.wire.partial_event import EncodingKind, lane_of
 
 
-class Reading(NamedTuple):
+class TickReading(NamedTuple):
     """ticks: of each measurement; None where one is absent, off its grid or beyond all limits
     others: what must not change, if nobody is to be told
     """
@@ -39,7 +39,7 @@ class Reading(NamedTuple):
     others: list[Any]
 
 
-class Gauge:
+class TickReader:
     """Reads events of one schema.
 
     watched: names of the properties that somebody is told of
@@ -50,31 +50,31 @@ class Gauge:
         self.schema = schema
         self.watched = frozenset(watched)
         read = [p for p in schema.wire if p.role is not Role.HEADER and p.name in self.watched]
-        ticks = [p for p in read if lane_of(p.kind) is Lane.TICK]
+        ticks = [p for p in read if lane_of(p.kind) is EncodingKind.TICK]
         self.names = {p.name: place for place, p in enumerate(ticks)}
         self._pick = picker(schema)
         self._ticks = [(p.name, converter(p)) for p in ticks]
         self._others = [(p.name, _kept(p)) for p in read if p.name not in self.names]
 
-    def read(self, event: Event) -> Reading:
+    def read(self, event: Event) -> TickReading:
         """What an event brings."""
         values = self._pick(event)
         others = [kept(values.get(name)) for name, kept in self._others]
         try:
             ticks = [convert(values.get(name)) for name, convert in self._ticks]
         except EventRejected:
-            return Reading(None, others)
+            return TickReading(None, others)
         ordinary = all(-TICK_LIMIT < each < TICK_LIMIT for each in ticks)
-        return Reading(ticks if ordinary else None, others)
+        return TickReading(ticks if ordinary else None, others)
 
 
 def _kept(p: Property) -> Callable[[Any], Any]:
     """A value such that others are equal to it only if no link could tell them apart: the two zeros are two, and so
     are the number one and what is true."""
     lane = lane_of(p.kind)
-    if lane is Lane.OPAQUE:
+    if lane is EncodingKind.OPAQUE:
         return repr
-    if lane is Lane.FLOAT:
+    if lane is EncodingKind.FLOAT:
         return lambda value: value if value else repr(value)
     return lambda value: value
 
@@ -83,14 +83,14 @@ Places = npt.NDArray[np.int64]
 Interval = tuple[int, int]
 
 
-class Held(NamedTuple):
+class HeldProperty(NamedTuple):
     """A measurement that is held: its place among those that are looked at, and its rule."""
 
     place: int
     rule: Rule
 
 
-class Holder:
+class HoldMember:
     """A channel that is only shown the events which it must look at.
 
     names: the measurements that are looked at, by their places
@@ -102,7 +102,7 @@ class Holder:
     def __init__(self, channel: Channel, names: dict[str, int], joined: int) -> None:
         assert channel.link is not None
         self.channel = channel
-        self.link: Publisher = channel.link
+        self.link: StreamEncoder = channel.link
         self.joined = joined
         self.gone = False
         encoder = self.link.encoder
@@ -111,9 +111,9 @@ class Holder:
         self._plan = encoder.fast.plan if encoder.fast is not None else plan_of(self._columns)
         rules = self._reducer.rules
         self._held = [
-            Held(names[rule.property.name], rule)
+            HeldProperty(names[rule.property.name], rule)
             for rule in rules.rules
-            if rule.lane is Lane.TICK and rules.fires(rule)
+            if rule.lane is EncodingKind.TICK and rules.fires(rule)
         ]
 
     @property
@@ -132,7 +132,7 @@ class Holder:
     def ordinal(self, row: int) -> int:
         return self._columns.ordinal(row)
 
-    def told(self, row: int) -> int:
+    def last_sent(self, row: int) -> int:
         """The number of the last event of a source that its readers have been told of."""
         return self._columns.table[row * self._columns.width + TOLD]
 
@@ -179,7 +179,7 @@ WORTH = 4
 """looks of newcomers that cost as much as to place one holder: after so many for every holder all are placed anew"""
 
 
-class Line:
+class SourceHolders:
     """Holders of one source: those that have a place are asked only where a value leaves their interval, newcomers
     are always asked.
 
@@ -192,17 +192,17 @@ class Line:
         self.source = source
         self.met = 0
         self._others: list[Any] | None = None
-        self._placed: list[Holder] = []
-        self._newcomers: list[Holder] = []
+        self._placed: list[HoldMember] = []
+        self._newcomers: list[HoldMember] = []
         self._intervals: list[IntervalLine] = []
         self._wasted = 0
         self._alarm = 0
 
-    def meet(self, newcomers: Sequence[Holder]) -> None:
+    def add_members(self, newcomers: Sequence[HoldMember]) -> None:
         """These tell of the source too."""
         self._newcomers += newcomers
 
-    def who(self, reading: Reading, flagged: bool, seen: int) -> list[tuple[int, Holder]]:
+    def find_affected(self, reading: TickReading, flagged: bool, seen: int) -> list[tuple[int, HoldMember]]:
         """Those who must look at the next event, with their places, newcomers with -1.
 
         flagged: something is outside its range; seen: the number of the event before
@@ -218,7 +218,7 @@ class Line:
             places = sorted({*places, *self._overdue(seen)})
         return [*((place, self._placed[place]) for place in places), *newcomers]
 
-    def moved(self, place: int, holder: Holder) -> None:
+    def moved(self, place: int, holder: HoldMember) -> None:
         """A holder has looked: what it holds may be something else now. One that is gone is asked no more."""
         row = None if holder.gone else holder.row_of(self.source)
         found = {} if row is None else holder.intervals(row)
@@ -227,7 +227,7 @@ class Line:
             if line.interval(place) != interval:
                 line.put(place, *interval)
 
-    def settle(self, desk: Desk, measurements: int) -> None:
+    def place_newcomers(self, desk: Desk, measurements: int) -> None:
         """An event is over: give newcomers a place, once they have cost as much."""
         self._wasted += len(self._newcomers)
         if self._newcomers and self._wasted * WORTH >= len(self._placed):
@@ -245,7 +245,7 @@ class Line:
             row = None if holder.gone else holder.row_of(self.source)
             if row is None:
                 continue
-            told = holder.told(row)
+            told = holder.last_sent(row)
             if seen - told >= limit:
                 yield place
             else:
@@ -262,6 +262,6 @@ class Line:
         self._intervals = [IntervalLine(each[:, 0], each[:, 1], desk) for each in columns]
         self._alarm = 0
 
-    def _intervals_of(self, holder: Holder) -> dict[int, tuple[int, int]]:
+    def _intervals_of(self, holder: HoldMember) -> dict[int, tuple[int, int]]:
         row = holder.row_of(self.source)
         return holder.intervals(row) if row is not None else {}

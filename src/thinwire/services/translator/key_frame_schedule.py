@@ -6,20 +6,20 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
-from thinwire.codec import Publisher
+from thinwire.codec import StreamEncoder
 
 
-class Debtor(Protocol):
+class ScheduledStream(Protocol):
     """Who may owe something: the link that says when, and whether it is not in step any more."""
 
-    link: Publisher
+    link: StreamEncoder
     gone: bool
 
 
-D = TypeVar("D", bound=Debtor)
+D = TypeVar("D", bound=ScheduledStream)
 
 
-class Dues(Generic[D]):
+class KeyFrameSchedule(Generic[D]):
     """Holders by when they owe something."""
 
     def __init__(self) -> None:
@@ -27,32 +27,32 @@ class Dues(Generic[D]):
         self._now: list[D] = []
         self._turns = count()
 
-    def remind(self, holder: D) -> None:
+    def schedule(self, holder: D) -> None:
         """It owes something at the time its link says."""
         heappush(self._later, (holder.link.due, next(self._turns), holder))
 
-    def press(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         """It is so late now."""
         while self._later and self._later[0][0] <= now:
             self._now.append(heappop(self._later)[2])
 
-    def pressing(self, now: float) -> list[D]:
+    def due(self, now: float) -> list[D]:
         """Those who owe something."""
         due, self._now = self._now, []
         for holder in due:
             if not holder.gone and holder.link.is_due(now):
                 self._now.append(holder)
             elif not holder.gone:  # it was asked for a whole round meanwhile
-                self.remind(holder)
+                self.schedule(holder)
         return self._now
 
-    def paid(self, holder: D) -> None:
+    def reschedule(self, holder: D) -> None:
         """It has told what it owed."""
         self._now = [other for other in self._now if other is not holder]
-        self.remind(holder)
+        self.schedule(holder)
 
-    def paid_all(self) -> None:
+    def reschedule_all(self) -> None:
         """All who owed something have told it."""
         paid, self._now = self._now, []
         for holder in paid:
-            self.remind(holder)
+            self.schedule(holder)

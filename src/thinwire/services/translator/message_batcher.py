@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from thinwire.topics.log_position import MAX_ENVELOPE, Position, seal
+from thinwire.topics.log_position import MAX_ENVELOPE, ChannelPosition, seal
 from thinwire.wire import begins_round, join
 from thinwire.wire.frame import MAX_FRAMES, room_for
 
@@ -23,7 +23,7 @@ class Outgoing(NamedTuple):
     payload: bytes
 
 
-class Gathered:
+class MessageFrames:
     """The frames that came of one message of the log, and how far the channel has told with each.
 
     room: bytes that they take in a batch; rounds: does one of them begin a round of key frames?
@@ -38,9 +38,9 @@ class Gathered:
         self._places = array("q")  # as numbers: there may be tens of thousands
 
     @property
-    def end(self) -> Position:
+    def end(self) -> ChannelPosition:
         """How far the channel has told with all of them."""
-        return Position(*self._places[-2:])
+        return ChannelPosition(*self._places[-2:])
 
     def put(self, frames: Sequence[bytes], places: Iterable[int], *, data: bool) -> None:
         """More frames, of which at least one there is, and their positions, number after number."""
@@ -49,17 +49,17 @@ class Gathered:
         self.room += sum(map(room_for, frames))
         self.rounds = self.rounds or (not data and any(map(begins_round, frames)))
 
-    def one_by_one(self) -> Iterator[tuple[bytes, Position]]:
+    def one_by_one(self) -> Iterator[tuple[bytes, ChannelPosition]]:
         """Each frame with its place."""
-        return zip(self.frames, map(Position, self._places[::2], self._places[1::2]), strict=True)
+        return zip(self.frames, map(ChannelPosition, self._places[::2], self._places[1::2]), strict=True)
 
 
-class Pending:
+class PendingFrames:
     """The frames of a channel that wait, apart by the message of the log that they came of; size: memory they need."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._inputs: list[Gathered] = []
+        self._inputs: list[MessageFrames] = []
         self._turned = True
 
     def turn(self) -> None:
@@ -69,25 +69,25 @@ class Pending:
     def put(self, frames: Sequence[bytes], places: Iterable[int], *, data: bool = False) -> None:
         """More frames, of which at least one there is; data: is no key frame among them?"""
         if self._turned:
-            self._inputs.append(Gathered())
+            self._inputs.append(MessageFrames())
             self._turned = False
         self._inputs[-1].put(frames, places, data=data)
         self.size += sum(map(len, frames)) + ENTRY_BYTES * len(frames)
 
-    def take(self) -> list[Gathered]:
+    def take(self) -> list[MessageFrames]:
         """All of them; none waits any more."""
         inputs, self._inputs = self._inputs, []
         self.size, self._turned = 0, True
         return inputs
 
 
-def cut(inputs: Iterable[Gathered], limit: int, epoch: int) -> Iterator[tuple[bool, bytes]]:
+def batch_frames(inputs: Iterable[MessageFrames], limit: int, epoch: int) -> Iterator[tuple[bool, bytes]]:
     """Messages of at most `limit` bytes, each with whether it begins a round; a frame larger than that goes alone.
 
     A message ends between two inputs where it can.
     """
     batch: list[bytes] = []
-    told = Position(0)
+    told = ChannelPosition(0)
     room = free = limit - MAX_ENVELOPE - 1
 
     def closed(*, key: bool = False) -> Iterator[tuple[bool, bytes]]:

@@ -21,19 +21,19 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire.brokers.protocol import Stored
-from thinwire.codec import Delivery, State, Subscriber
-from thinwire.codec.decoder_state import Replica
+from thinwire.codec import Delivery, State, StreamDecoder
+from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.predictors.predictor import FINE, LAST
 from thinwire.codec.source_table import Roster
 from thinwire.errors import DemandError, EventRejected
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder import HOLD_FROM, Told, told
-from thinwire.services.translator.where_group import Selecting
-from thinwire.topics.log_position import Position
-from thinwire.wire.partial_event import Lane
+from thinwire.services.translator.channel_encoder import HOLD_FROM, DecodedMessage, decode_steps
+from thinwire.services.translator.where_group import WhereGroup
+from thinwire.topics.log_position import ChannelPosition
+from thinwire.wire.partial_event import EncodingKind
 
 if TYPE_CHECKING:
-    from thinwire.services.translator.hold_group import Holding
+    from thinwire.services.translator.hold_group import HoldGroup
 
 
 def may_hold(channel: Channel) -> bool:
@@ -45,7 +45,7 @@ def may_hold(channel: Channel) -> bool:
     if link is None or channel.is_mute or channel.asked.predicate is not None or find_spec("numba") is None:
         return False
     rules = link.encoder.reducer.rules
-    ticks = [rule for rule in rules.rules if rule.lane is Lane.TICK]
+    ticks = [rule for rule in rules.rules if rule.lane is EncodingKind.TICK]
     held = [rule for rule in ticks if rules.fires(rule)]
     steady = not any(rule.property.period or rule.auto for rule in ticks)
     return rules.changes and steady and bool(held) and all(rule.mode & ~FINE == LAST for rule in held)
@@ -57,11 +57,11 @@ Complain = Callable[[str], None]
 class _Round(NamedTuple):
     """A round of key frames that is not complete: the state before it, and the messages since."""
 
-    before: Replica
-    passed: list[Told]
+    before: DecoderState
+    passed: list[DecodedMessage]
 
 
-class Feed:
+class PublisherInput:
     """The channels of one publisher.
 
     link: its decoder; complain: is told what goes wrong; last: the offset of its last message, as far as it is known
@@ -69,7 +69,7 @@ class Feed:
     """
 
     def __init__(
-        self, publisher: str, link: Subscriber, complain: Complain, last: int = 0, *, hold_from: int = HOLD_FROM
+        self, publisher: str, link: StreamDecoder, complain: Complain, last: int = 0, *, hold_from: int = HOLD_FROM
     ) -> None:
         self.publisher = publisher
         self.link = link
@@ -77,13 +77,13 @@ class Feed:
         self.hold_from = hold_from
         self.channels: dict[str, Channel] = {}
         self._complain = complain
-        self._replica = link.replica if link.state is State.READY else None
+        self._decoder_state = link.decoder_state if link.state is State.READY else None
         self._waiting: list[Channel] = []
         self._round: _Round | None = None
         self._unbegun = False
         self._roster, self._rostered = Roster(), (-1, b"")
-        self._holding: Holding | None = None
-        self._selecting = Selecting(self._lost)
+        self._hold_group: HoldGroup | None = None
+        self._selecting = WhereGroup(self._lost)
         self._alone: dict[str, Channel] = {}
         """those that look at every event"""
         self._few: dict[str, Channel] = {}
@@ -97,15 +97,15 @@ class Feed:
         if channel.begins is not None:
             self._waiting.append(channel)
         elif self._ready is not None:
-            self._begin(channel, self._ready, Position(self.last or offset), now)
+            self._begin(channel, self._ready, ChannelPosition(self.last or offset), now)
         else:
             self._unbegun = True
 
     def close(self, class_id: str) -> Channel:
         """A class that is not wanted any more; what it has to say is not either."""
         channel = self.channels.pop(class_id)
-        if self._holding is not None:
-            self._holding.leave(channel)
+        if self._hold_group is not None:
+            self._hold_group.leave(channel)
         self._selecting.leave(channel)
         self._alone.pop(class_id, None)
         self._few.pop(class_id, None)
@@ -115,10 +115,10 @@ class Feed:
 
     def catch_up(self) -> None:
         """Let every channel stand where it would, had it looked at every event."""
-        if self._holding is not None:
-            self._holding.catch_up_all()
+        if self._hold_group is not None:
+            self._hold_group.catch_up_all()
 
-    def go_on(self, offset: int, now: float) -> None:
+    def take_over_channels(self, offset: int, now: float) -> None:
         """Before a message is decoded: channels whose predecessor ended just before it take over the state."""
         if not self._waiting:
             return
@@ -127,9 +127,9 @@ class Feed:
             assert channel.begins is not None
             if channel.begins.offset >= offset:
                 self._waiting.append(channel)
-            elif self._replica is not None and self._ready is not None:
+            elif self._decoder_state is not None and self._ready is not None:
                 self._begin(channel, self._ready, channel.begins, now)
-            elif self._replica is not None and self._round is not None:
+            elif self._decoder_state is not None and self._round is not None:
                 self._begin(channel, self._round.before, channel.begins, now, self._round.passed)
             else:
                 channel.miss()
@@ -138,49 +138,51 @@ class Feed:
     def take_in(self, stored: Stored, found: Iterable[Delivery]) -> int:
         """What the decoder made of a message, for every channel; how many events it brought."""
         events = 0
-        if self._replica is not None:
-            brought = told(stored, found, self._replica, self.link.replica)
+        if self._decoder_state is not None:
+            brought = decode_steps(stored, found, self._decoder_state, self.link.decoder_state)
             self._encode_all(brought)
             events = brought.encoded
-            self._unbegun |= self._replica is not self.link.replica  # who was refused may be served under other rules
-            self._keep_round(self._replica, brought)
+            self._unbegun |= (
+                self._decoder_state is not self.link.decoder_state
+            )  # who was refused may be served under other rules
+            self._keep_round(self._decoder_state, brought)
             if not brought.whole:
                 self.lose(stored.time)
         self.last = stored.offset
-        self._replica = self.link.replica if self._replica is not None else self._ready
+        self._decoder_state = self.link.decoder_state if self._decoder_state is not None else self._ready
         if self._unbegun and self._ready is not None:
             self._begin_all(self._ready, stored)
         return events
 
     def lose(self, now: float) -> None:
         """Messages are missing, or cannot be read: nothing counts until the next key frames."""
-        self._replica, self._round, self._unbegun = None, None, True
+        self._decoder_state, self._round, self._unbegun = None, None, True
         for channel in self.channels.values():
             channel.lose(now)
-        if self._holding is not None:
-            self._holding.clear()
+        if self._hold_group is not None:
+            self._hold_group.clear()
         self._selecting.clear()
         self._few.clear()
         self._alone = dict(self.channels)
 
     @property
-    def _ready(self) -> Replica | None:
+    def _ready(self) -> DecoderState | None:
         """The decoder's state, where it is whole."""
-        return self.link.replica if self.link.state is State.READY else None
+        return self.link.decoder_state if self.link.state is State.READY else None
 
-    def _keep_round(self, before: Replica, brought: Told) -> None:
+    def _keep_round(self, before: DecoderState, brought: DecodedMessage) -> None:
         """While somebody waits for a place within a round, what leads there is kept."""
         if self._ready is not None or not self._waiting:
             self._round = None
         elif self._round is not None:
             self._round.passed.append(brought)
-        elif before is not self.link.replica and isinstance(brought.steps[0], Replica):
+        elif before is not self.link.decoder_state and isinstance(brought.steps[0], DecoderState):
             # no event of this message has moved the former state on: it is the one before the round
             self._round = _Round(before, [brought])
 
-    def _encode_all(self, brought: Told) -> None:
-        if self._holding is not None:
-            self._holding.take_in(brought)
+    def _encode_all(self, brought: DecodedMessage) -> None:
+        if self._hold_group is not None:
+            self._hold_group.take_in(brought)
         self._selecting.take_in(brought)
         for channel in list(self._alone.values()):
             if channel.link is None:
@@ -209,43 +211,48 @@ class Feed:
         if not may_hold(channel):
             return
         self._few[channel.asked.id] = channel
-        if self._holding is None and len(self._few) < self.hold_from:
+        if self._hold_group is None and len(self._few) < self.hold_from:
             return
-        assert self.link.replica is not None
+        assert self.link.decoder_state is not None
         holding = self._many()
         for name, one in self._few.items():
             del self._alone[name]
-            holding.join(one, self.link.replica.expander.rules.schema)
+            holding.join(one, self.link.decoder_state.expander.rules.schema)
         self._few.clear()
 
-    def _many(self) -> Holding:
+    def _many(self) -> HoldGroup:
         """Those that are fed as one. It needs compiled kernels, which cost half a second to load: only many pay."""
-        if self._holding is None:
-            from thinwire.services.translator.hold_group import Holding
+        if self._hold_group is None:
+            from thinwire.services.translator.hold_group import HoldGroup
 
-            self._holding = Holding(self._lost)
-        return self._holding
+            self._hold_group = HoldGroup(self._lost)
+        return self._hold_group
 
-    def _begin_all(self, ready: Replica, stored: Stored) -> None:
+    def _begin_all(self, ready: DecoderState, stored: Stored) -> None:
         self._unbegun = False
         for channel in self.channels.values():
             if channel.link is None and channel.begins is None:
-                self._begin(channel, ready, Position(stored.offset), stored.time)
+                self._begin(channel, ready, ChannelPosition(stored.offset), stored.time)
 
     def _begin(
-        self, channel: Channel, replica: Replica, position: Position, now: float, passed: Sequence[Told] = ()
+        self,
+        channel: Channel,
+        decoder_state: DecoderState,
+        position: ChannelPosition,
+        now: float,
+        passed: Sequence[DecodedMessage] = (),
     ) -> None:
         try:
-            channel.begin(replica, position, now, self._roster_of(replica), passed)
+            channel.begin(decoder_state, position, now, self._roster_of(decoder_state), passed)
             self._hold(channel)
         except (DemandError, EventRejected) as problem:  # it waits for another life of the publisher, or other rules
             channel.miss()
             self._refused(channel, problem)
 
-    def _roster_of(self, replica: Replica) -> Roster:
+    def _roster_of(self, decoder_state: DecoderState) -> Roster:
         """The roster of all sources; another one where the publisher lives anew, or its sources have other rows."""
-        keys = [key for key in replica.expander.keys if key is not None]
-        of = replica.incarnation, replica.fingerprint
+        keys = [key for key in decoder_state.expander.keys if key is not None]
+        of = decoder_state.incarnation, decoder_state.fingerprint
         if self._rostered != of or not self._roster.begins_with(keys):
             self._roster, self._rostered = Roster(keys), of
         return self._roster

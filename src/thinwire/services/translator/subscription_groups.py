@@ -1,8 +1,9 @@
 """The subscriptions of a topic by what they ask for: a hundred thousand of them may form a thousand classes.
 
->>> crowd = Crowd()
+>>> crowd = SubscriptionGroups()
 >>> for number, t in enumerate((0.5, 1, "0.50")):
-...     crowd.hear(f"s{number}", SubscriptionDocument("rooms", f"s{number}", {"t": t}, since=9.0 - number))
+...     subscription = SubscriptionDocument("rooms", f"s{number}", {"t": t}, since=9.0 - number)
+...     crowd.update_subscription(f"s{number}", subscription)
 >>> [asked.tolerance for asked in crowd.classes()]
 [{'t': 0.5}, {'t': 1}]
 
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 from thinwire.errors import ThinwireError
 from thinwire.schema import Schema
-from thinwire.services.registry.document_cache import Topic
+from thinwire.services.registry.document_cache import TopicRecord
 from thinwire.topics.channel_documents import State
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
 from thinwire.topics.static_properties import factored
@@ -44,7 +45,7 @@ class _Class:
     texts: set[str] = field(default_factory=set)
 
 
-class Crowd:
+class SubscriptionGroups:
     """Who asks for what.
 
     moved: has a class come or gone, or has another one been there first?
@@ -65,7 +66,7 @@ class Crowd:
         """What is asked for, the first to ask first."""
         return [one.asked for one in sorted(self._classes.values(), key=lambda one: one.first)]
 
-    def hear(self, identity: str, asked: SubscriptionDocument | None) -> None:
+    def update_subscription(self, identity: str, asked: SubscriptionDocument | None) -> None:
         """What a subscription asks for now; None where it is gone."""
         before = self._heard.get(identity)
         if before is not None and before[0] is asked:
@@ -113,7 +114,7 @@ _UNKNOWN = "publishers have not been told what to do yet"
 _THINNED = "publishers leave events out (min_interval): only the log says which"
 
 
-class Served(NamedTuple):
+class ServingDecision(NamedTuple):
     """How a class shall be served."""
 
     asked: DemandClass
@@ -121,40 +122,40 @@ class Served(NamedTuple):
     reason: str = ""
 
 
-class Judge:
+class ChannelDecider:
     """Says of every class of a topic whether it needs a channel; what it has looked at once it remembers.
 
     A hundred thousand subscriptions may ask: only those are looked at that have changed.
     """
 
     def __init__(self) -> None:
-        self._crowd = Crowd()
-        self._verdicts: dict[str, Served] = {}
+        self._groups = SubscriptionGroups()
+        self._verdicts: dict[str, ServingDecision] = {}
         self._told: tuple[Schema | None, ConfigDocument | None] = (None, None)
 
-    def verdicts(self, topic: Topic, changed: Iterable[str] | None = None) -> dict[str, Served]:
+    def verdicts(self, topic: TopicRecord, changed: Iterable[str] | None = None) -> dict[str, ServingDecision]:
         """Every class that is asked for, "open" where it needs a channel; the first to ask stand first.
 
         changed: the identities of subscriptions that came, went or ask for something else since the last time; None
             where anybody may have. The same answer as before is the same object
         """
-        for identity in self._crowd.identities | topic.subscriptions.keys() if changed is None else changed:
+        for identity in self._groups.identities | topic.subscriptions.keys() if changed is None else changed:
             asked = topic.subscriptions.get(identity)
-            self._crowd.hear(identity, asked if asked is not None and not asked.log else None)
-        moved, self._crowd.moved = self._crowd.moved, False
+            self._groups.update_subscription(identity, asked if asked is not None and not asked.log else None)
+        moved, self._groups.moved = self._groups.moved, False
         if (topic.schema, topic.config) != self._told:
             self._told = topic.schema, topic.config
             self._verdicts, moved = {}, True
         if moved:
-            self._verdicts = {asked.id: self._verdict(topic, asked) for asked in self._crowd.classes()}
+            self._verdicts = {asked.id: self._verdict(topic, asked) for asked in self._groups.classes()}
         return self._verdicts
 
-    def _verdict(self, topic: Topic, asked: DemandClass) -> Served:
+    def _verdict(self, topic: TopicRecord, asked: DemandClass) -> ServingDecision:
         known = self._verdicts.get(asked.id)
         return known if known is not None else _judge(topic, asked)
 
 
-class Plan:
+class ChannelPlan:
     """The classes of one topic, and how each is to be served.
 
     grace: seconds that a channel stays open when it is no longer needed
@@ -171,12 +172,12 @@ class Plan:
         for asked in classes:
             self._keep(asked)
 
-    def decide(self, asked: Mapping[str, Served], now: float) -> dict[str, Served]:
+    def decide(self, asked: Mapping[str, ServingDecision], now: float) -> dict[str, ServingDecision]:
         """How each class is to be served now, by what is asked; a class that is not in it is served no longer."""
         self._outlive(asked, now)
         served = {name: self._place(one) for name, one in asked.items()}
         for name, one in self._open.items():
-            served[name] = Served(one, "open")
+            served[name] = ServingDecision(one, "open")
         return served
 
     @property
@@ -189,7 +190,7 @@ class Plan:
         """Is everything as it is going to be, while the same is asked?"""
         return not self._until
 
-    def _outlive(self, asked: Mapping[str, Served], now: float) -> None:
+    def _outlive(self, asked: Mapping[str, ServingDecision], now: float) -> None:
         """Close what has not been needed for a while."""
         for name in list(self._open):
             if name in asked and asked[name].state == "open":
@@ -198,12 +199,12 @@ class Plan:
                 self._taken[self._open.pop(name).mode] -= 1
                 del self._until[name]
 
-    def _place(self, one: Served) -> Served:
+    def _place(self, one: ServingDecision) -> ServingDecision:
         if one.state != "open" or one.asked.id in self._open:
             return one
         mode = one.asked.mode
         if self._taken[mode] >= MAX_CLASSES[mode]:
-            return Served(one.asked, "refused", _advice(mode))
+            return ServingDecision(one.asked, "refused", _advice(mode))
         self._keep(one.asked)
         return one
 
@@ -212,18 +213,18 @@ class Plan:
         self._open[asked.id] = asked
 
 
-def _judge(topic: Topic, asked: DemandClass) -> Served:
+def _judge(topic: TopicRecord, asked: DemandClass) -> ServingDecision:
     if topic.schema is None or topic.config is None or not topic.config.wanted:
-        return Served(asked, "log", _UNKNOWN)
+        return ServingDecision(asked, "log", _UNKNOWN)
     if topic.config.demand.min_interval:
-        return Served(asked, "log", _THINNED)
+        return ServingDecision(asked, "log", _THINNED)
     travelling = factored(topic.schema)
     try:
         asked.check()
         is_log = asked.is_log(travelling, demand_for(travelling, topic.config.demand))
     except ThinwireError as problem:
-        return Served(asked, "log", str(problem)[:_MAX_REASON])
-    return Served(asked, "log", _THE_LOG) if is_log else Served(asked, "open")
+        return ServingDecision(asked, "log", str(problem)[:_MAX_REASON])
+    return ServingDecision(asked, "log", _THE_LOG) if is_log else ServingDecision(asked, "open")
 
 
 def _advice(mode: str) -> str:

@@ -14,13 +14,13 @@ from thinwire.clock import Clock
 from thinwire.codec import Delivery
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import PeerFault
-from thinwire.services.translator.channel_lifecycle import Serving
+from thinwire.services.translator.channel_lifecycle import ChannelLifecycle
 from thinwire.services.translator.checkpoint_writer import Checkpoints
-from thinwire.services.translator.subscription_groups import Served
+from thinwire.services.translator.subscription_groups import ServingDecision
 from thinwire.services.translator.translation import Translation
 from thinwire.services.translator.translator_recovery import resume
 from thinwire.topics.leases import Lease
-from thinwire.topics.log_decoder import Requests, read_on
+from thinwire.topics.log_decoder import KeyFrameRequests, resolve_and_retry
 from thinwire.topics.names import channel_ask_subject, log_of, publisher_in, publisher_subjects, translator_subject
 
 MAX_BATCH = 65_536
@@ -36,7 +36,7 @@ TICK = 0.25
 
 
 @dataclass(frozen=True)
-class Pace:
+class TranslationSettings:
     """How a topic is worked on: see `TranslatorService`."""
 
     linger: float = 0.005
@@ -45,7 +45,7 @@ class Pace:
     grace: float = 10.0
 
 
-class TopicWork:
+class TopicTranslation:
     """The translation of one topic under one lease; `run` it once.
 
     stored: up to this message of the log, everything that channels tell is stored
@@ -53,7 +53,14 @@ class TopicWork:
 
     _translation: Translation
 
-    def __init__(self, broker: Broker, clock: Clock, lease: Lease, pace: Pace, asked: Mapping[str, Served]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        clock: Clock,
+        lease: Lease,
+        pace: TranslationSettings,
+        asked: Mapping[str, ServingDecision],
+    ) -> None:
         self.topic = lease.topic
         self.lease = lease
         self.clock = clock
@@ -61,8 +68,8 @@ class TopicWork:
         self.stored = 0
         self._broker = broker
         self._asked = asked
-        self._requests = Requests(broker, self.topic)
-        self._still = asyncio.Lock()
+        self._requests = KeyFrameRequests(broker, self.topic)
+        self._lock = asyncio.Lock()
         self._some, self._room, self._wake = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._room.set()
         self._stopping = self._ending = False
@@ -73,11 +80,11 @@ class TopicWork:
         return getattr(self, "_translation", None)
 
     @property
-    def said(self) -> int:
+    def announced_count(self) -> int:
         """How many classes have a channel, and know it."""
-        return self._serving.said if self.translation is not None else 0
+        return self._serving.announced_count if self.translation is not None else 0
 
-    def ask(self, asked: Mapping[str, Served]) -> None:
+    def ask(self, asked: Mapping[str, ServingDecision]) -> None:
         """What is asked now."""
         if asked is not self._asked and asked != self._asked:
             self._asked = asked
@@ -97,7 +104,7 @@ class TopicWork:
         resumed = await resume(self._broker, self.lease, self._asked)
         self._view, self._writer = resumed.view, resumed.writer
         self._translation = resumed.translation
-        self._serving = Serving(self._broker, self.lease, resumed, self._still, self.pace.grace)
+        self._serving = ChannelLifecycle(self._broker, self.lease, resumed, self._lock, self.pace.grace)
         self._checkpoints = Checkpoints(
             self._broker,
             resumed.store,
@@ -106,9 +113,9 @@ class TopicWork:
             messages=self.pace.checkpoint_messages,
             seconds=self.pace.checkpoint_seconds,
         )
-        inlet = resumed.translation.inlet
-        if not inlet.links or any(inlet.lost()):
-            await self._requests.call()
+        log_decoder = resumed.translation.log_decoder
+        if not log_decoder.links or any(log_decoder.lost()):
+            await self._requests.request_all()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._checkpoints.close)
             for subject, handler in (
@@ -160,7 +167,7 @@ class TopicWork:
             while True:
                 stored = await reader.next(PULSE)
                 if stored is not None:
-                    async with self._still:
+                    async with self._lock:
                         await self._receive(stored)
                     reader.done(stored.offset)
                     heard[publisher_in(stored.subject)] = loop.time()
@@ -168,17 +175,17 @@ class TopicWork:
                     await self._room.wait()
                 if loop.time() - looked >= PULSE:
                     looked = loop.time()
-                    await self._requests.ask(self._translation.inlet, self.clock.now())
-                    await self._tell_silence(heard, looked - QUIET)
+                    await self._requests.ask(self._translation.log_decoder, self.clock.now())
+                    await self._send_suppressed(heard, looked - QUIET)
         finally:
             await reader.close()
 
-    async def _tell_silence(self, heard: dict[str, float], before: float) -> None:
+    async def _send_suppressed(self, heard: dict[str, float], before: float) -> None:
         """A publisher that is gone tells no heartbeat any more: its classes learn what was passed over before."""
         for publisher in [name for name, at in heard.items() if at <= before]:
             del heard[publisher]
-            async with self._still:
-                self._translation.tell_silence(publisher=publisher)
+            async with self._lock:
+                self._translation.send_suppressed(publisher=publisher)
             self._some.set()
 
     async def _receive(self, stored: Stored) -> None:
@@ -186,8 +193,8 @@ class TopicWork:
         try:
             self._translation.receive(stored)
         except PeerFault as fault:
-            link = self._translation.inlet.link(publisher_in(stored.subject))
-            await read_on(link, fault, lambda: self._again(stored), self._view.learn, self._complain)
+            link = self._translation.log_decoder.link(publisher_in(stored.subject))
+            await resolve_and_retry(link, fault, lambda: self._again(stored), self._view.learn, self._complain)
         self._checkpoints.note()
         self._some.set()
         if self._translation.waiting > MAX_WAITING:
@@ -212,7 +219,7 @@ class TopicWork:
 
     async def _write_round(self) -> None:
         checkpoints, translation = self._checkpoints, self._translation
-        async with self._still:
+        async with self._lock:
             self._some.clear()
             copying = checkpoints.is_due() and not self._ending
             if copying:
@@ -235,12 +242,12 @@ class TopicWork:
     @property
     def _offset(self) -> int:
         """The last message worked off."""
-        return self._translation.inlet.offset or 0
+        return self._translation.log_decoder.offset or 0
 
     async def _answer(self, subject: str, payload: bytes) -> bytes | None:
         """A subscriber that lost its way in a channel asks for key frames."""
         with suppress(UnicodeDecodeError):
-            async with self._still:
+            async with self._lock:
                 self._translation.answer(subject.rpartition(".")[2], payload.decode(), self.clock.now())
             self._some.set()
         return None

@@ -4,9 +4,9 @@
 >>> from thinwire.topics.log_position import unseal
 >>> from thinwire.schema import Property
 >>> from thinwire.wire import join
->>> from thinwire.codec import Publisher
+>>> from thinwire.codec import StreamEncoder
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
->>> log = Publisher(rooms, name="p1", compiled=False)
+>>> log = StreamEncoder(rooms, name="p1", compiled=False)
 >>> translation = Translation("rooms", {rooms.fingerprint: rooms}.get, epoch=1)
 >>> translation.open(DemandClass.of(SubscriptionDocument("rooms", "a", {"t": 0.5})))
 >>> translation.receive(Stored(1, "tw.log.rooms.p1.k", log.start(0)[0], 0.0))
@@ -26,17 +26,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from thinwire.brokers.protocol import Stored
-from thinwire.codec import Counts, Missed, Publisher, Subscriber
+from thinwire.codec import Counts, EventsMissed, StreamDecoder, StreamEncoder
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.errors import PeerFault, TooManyClasses, UnknownDictionary, UnknownSchema
 from thinwire.schema import Schema
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder import HOLD_FROM, Habits
+from thinwire.services.translator.channel_encoder import HOLD_FROM, ChannelSettings
 from thinwire.services.translator.message_batcher import Outgoing
-from thinwire.services.translator.publisher_feed import Feed
+from thinwire.services.translator.publisher_feed import PublisherInput
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
-from thinwire.topics.log_decoder import Inlet, Lookup, name_of
-from thinwire.topics.log_position import Position
+from thinwire.topics.log_decoder import LogDecoder, Lookup, name_of
+from thinwire.topics.log_position import ChannelPosition
 from thinwire.topics.names import publisher_in
 
 MAX_PROBLEMS = 64
@@ -83,11 +83,12 @@ class Translation:
     """The channels of one topic, fed with every message of its log in order.
 
     lookup: finds a schema that travels by its fingerprint; epoch: of this translator, larger than its predecessor's
-    inlet: the decoders. They may have read the log already, up to `inlet.offset`; others may be put in their place
+    log_decoder: the decoders. They may have read the log already, up to `log_decoder.offset`; others may be put in
+    their place
         before a class is opened
     key_frame_interval: seconds of the log's time in which a channel tells the state of every source once
     max_sources: how many sources a channel takes
-    hold_from: so many channels of changes that tell of one publisher are fed as one, see `Holding`
+    hold_from: so many channels of changes that tell of one publisher are fed as one, see `HoldGroup`
     problems: what went wrong, in words, and how often
     """
 
@@ -97,27 +98,27 @@ class Translation:
         lookup: Lookup,
         *,
         epoch: int,
-        inlet: Inlet | None = None,
+        log_decoder: LogDecoder | None = None,
         key_frame_interval: float = 3600.0,
         max_sources: int = MAX_SOURCES,
         hold_from: int = HOLD_FROM,
     ) -> None:
         self.topic = topic
         self.epoch = epoch
-        self.inlet = inlet or Inlet(lookup)
+        self.log_decoder = log_decoder or LogDecoder(lookup)
         self._counts = TranslationCounts()
         self.problems = Problems()
         self.time = 0.0
-        self._habits = Habits(epoch, key_frame_interval, max_sources, hold_from=hold_from)
-        self._classes: dict[str, tuple[DemandClass, Mapping[str, Position]]] = {}
+        self._settings = ChannelSettings(epoch, key_frame_interval, max_sources, hold_from=hold_from)
+        self._classes: dict[str, tuple[DemandClass, Mapping[str, ChannelPosition]]] = {}
         self._open = Counter[str]()
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, PublisherInput] = {}
         self._next_sequence = epoch << 32
 
     @property
-    def links(self) -> dict[str, Subscriber]:
+    def links(self) -> dict[str, StreamDecoder]:
         """The decoders, by publisher."""
-        return self.inlet.links
+        return self.log_decoder.links
 
     @property
     def counts(self) -> TranslationCounts:
@@ -132,7 +133,7 @@ class Translation:
         return {name: asked for name, (asked, _) in self._classes.items()}
 
     def open(
-        self, asked: DemandClass, begins: Mapping[str, Position] | None = None, schema: Schema | None = None
+        self, asked: DemandClass, begins: Mapping[str, ChannelPosition] | None = None, schema: Schema | None = None
     ) -> None:
         """Serve a class from now on. One that is served already goes on as it does.
 
@@ -153,7 +154,7 @@ class Translation:
         self._counts.open(asked.id)
         for feed in self._feeds.values():
             self._add(feed, asked.id)
-        for name in [name for name in self.inlet.links if name not in self._feeds]:
+        for name in [name for name in self.log_decoder.links if name not in self._feeds]:
             self._feed(name)
 
     def close(self, class_id: str) -> None:
@@ -176,24 +177,24 @@ class Translation:
         feed = self._feeds.get(publisher) or self._feed(publisher)
         if stored.offset <= feed.last:
             return
-        before = self.inlet.offset
+        before = self.log_decoder.offset
         self.time = max(self.time, stored.time)
         if before is not None and stored.offset > before + 1:
             self._lose_all(before + 1, stored.time)
-        feed.go_on(stored.offset, stored.time)
+        feed.take_over_channels(stored.offset, stored.time)
         try:
-            found = self.inlet.receive(stored, stored.time)
+            found = self.log_decoder.receive(stored, stored.time)
         except PeerFault as fault:
             if isinstance(fault, UnknownDictionary) and name_of(fault) is not None:
                 raise  # nothing is lost yet
             self._fail(feed, stored, fault)
             return
-        own = (thing for thing in found if not isinstance(thing, Missed) or thing.publisher == publisher)
+        own = (thing for thing in found if not isinstance(thing, EventsMissed) or thing.publisher == publisher)
         self._counts.events += feed.take_in(stored, own)
 
     def take(self, limit: int) -> list[Outgoing]:
         """What the channels have to say, as messages of at most so many bytes; a larger frame goes alone."""
-        speaking, self._habits.speaking = self._habits.speaking, []
+        speaking, self._settings.speaking = self._settings.speaking, []
         return [message for channel in speaking for message in channel.take(limit)]
 
     def answer(self, class_id: str, publisher: str = "", now: float | None = None) -> None:
@@ -205,28 +206,28 @@ class Translation:
         for channel in self._chosen(class_id, publisher):
             channel.answer(time)
 
-    def tell_silence(self, class_id: str = "", publisher: str = "") -> None:
+    def send_suppressed(self, class_id: str = "", publisher: str = "") -> None:
         """Tell what was passed over in silence: before a checkpoint, or because a publisher has fallen silent without a
         word, so that no heartbeat of its own makes it due."""
         for channel in self._chosen(class_id, publisher):
-            channel.tell_silence(self.time)
+            channel.send_suppressed(self.time)
 
     def channels(self) -> list[tuple[str, str]]:
         """Class and publisher of every channel."""
         return [(class_id, name) for name, feed in self._feeds.items() for class_id in feed.channels]
 
-    def channel(self, class_id: str, publisher: str) -> Publisher | None:
+    def channel(self, class_id: str, publisher: str) -> StreamEncoder | None:
         """The publishing end of a channel; None where it has not begun."""
-        return next((channel.speaks for channel in self._chosen(class_id, publisher)), None)
+        return next((channel.active_encoder for channel in self._chosen(class_id, publisher)), None)
 
     @property
     def waiting(self) -> int:
         """Bytes of memory that the frames need which wait to be taken."""
-        return self._habits.waiting
+        return self._settings.waiting
 
     def _chosen(self, class_id: str, publisher: str) -> Iterator[Channel]:
         """The channels of a class, or of all, that tell of a publisher, or of all."""
-        feeds: Iterable[Feed]
+        feeds: Iterable[PublisherInput]
         feeds = [self._feeds[publisher]] if publisher in self._feeds else [] if publisher else self._feeds.values()
         for feed in feeds:
             if not class_id:
@@ -234,30 +235,30 @@ class Translation:
             elif class_id in feed.channels:
                 yield feed.channels[class_id]
 
-    def _feed(self, publisher: str) -> Feed:
+    def _feed(self, publisher: str) -> PublisherInput:
         feed = self._feeds[publisher] = self._begin_feed(publisher)
         for class_id in self._classes:
             self._add(feed, class_id)
         return feed
 
-    def _begin_feed(self, publisher: str) -> Feed:
-        link = self.inlet.link(publisher)
-        return Feed(publisher, link, self.problems.note, hold_from=self._habits.hold_from)
+    def _begin_feed(self, publisher: str) -> PublisherInput:
+        link = self.log_decoder.link(publisher)
+        return PublisherInput(publisher, link, self.problems.note, hold_from=self._settings.hold_from)
 
-    def _add(self, feed: Feed, class_id: str) -> None:
+    def _add(self, feed: PublisherInput, class_id: str) -> None:
         asked, begins = self._classes[class_id]
         counts, begin = self._counts.classes[class_id], begins.get(feed.publisher)
-        channel = Channel(asked, feed.publisher, self._habits, counts, self._next_sequence, begin)
-        feed.open(channel, self.inlet.offset or 0, self.time)
+        channel = Channel(asked, feed.publisher, self._settings, counts, self._next_sequence, begin)
+        feed.open(channel, self.log_decoder.offset or 0, self.time)
 
     def _lose_all(self, offset: int, now: float) -> None:
         """Messages have left the log before they were read, from this offset on."""
         self.problems.note("messages of the log are missing")
         for feed in self._feeds.values():
-            feed.go_on(offset, now)
+            feed.take_over_channels(offset, now)
             feed.lose(now)
 
-    def _fail(self, feed: Feed, stored: Stored, fault: PeerFault) -> None:
+    def _fail(self, feed: PublisherInput, stored: Stored, fault: PeerFault) -> None:
         feed.lose(stored.time)
         if isinstance(fault, UnknownSchema):
             raise fault

@@ -17,14 +17,14 @@ from thinwire.brokers.protocol import Broker, Span, Stored
 from thinwire.codec import State
 from thinwire.errors import PeerFault
 from thinwire.services.translator.channel_writer import ChannelWriter
-from thinwire.services.translator.subscription_groups import Served
+from thinwire.services.translator.subscription_groups import ServingDecision
 from thinwire.services.translator.translation import Translation
-from thinwire.topics.channel_documents import ChannelDocument, ChannelShelf
+from thinwire.topics.channel_documents import ChannelDocument, ChannelStore
 from thinwire.topics.checkpoint_store import PIECE, CheckpointStore
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.leases import Lease
-from thinwire.topics.log_decoder import Inlet
-from thinwire.topics.log_position import Position, Publishers, Track, several, unseal
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_position import ChannelPosition, LogSelection, Publishers, several, unseal
 from thinwire.topics.log_seek import last_keys, seek
 from thinwire.topics.names import (
     CHANNELS,
@@ -37,7 +37,7 @@ from thinwire.topics.names import (
     log_of,
     publisher_in,
 )
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 
 NEARBY = 65_536
 """messages to read for classes that begin now; beyond that publishers are asked for key frames"""
@@ -56,7 +56,7 @@ class End(NamedTuple):
 
     offset: int
     epoch: int
-    position: Position | None
+    position: ChannelPosition | None
 
 
 Ends = Mapping[str, Mapping[str, End]]
@@ -112,7 +112,9 @@ async def _end(broker: Broker, topic: str, class_id: str, publisher: str, epoch:
     return _read(told or newest)._replace(offset=newest.offset)
 
 
-def first_untold(ends: Ends, documents: Mapping[str, ChannelDocument], publishers: Publishers, after_last: int) -> int:
+def find_first_unsent(
+    ends: Ends, documents: Mapping[str, ChannelDocument], publishers: Publishers, after_last: int
+) -> int:
     """The offset of the first message that some channel has not told, as far as that can be known from outside.
 
     A publisher that appeared in the last moment of the translator before has no channel yet: it begins at its key
@@ -134,13 +136,13 @@ def first_untold(ends: Ends, documents: Mapping[str, ChannelDocument], publisher
 class Decoders(NamedTuple):
     """Links that know what came before `first`, the offset to read from; `how` says where from, in words."""
 
-    inlet: Inlet
+    log_decoder: LogDecoder
     first: int
     how: str
 
 
 async def bring_decoders(
-    broker: Broker, view: Topic, inlet: Inlet, place: int, *, furthest: int | None = None
+    broker: Broker, view: TopicMetadata, log_decoder: LogDecoder, place: int, *, furthest: int | None = None
 ) -> Decoders:
     """Fresh links, brought to a place of the log, or before it where channels could not go on from there.
 
@@ -149,14 +151,14 @@ async def bring_decoders(
 
     furthest: messages to read at most, where no channel goes on; where it would take more, the links know nothing
     """
-    track = Track(view.name)
+    track = LogSelection(view.name)
     while True:
-        found = await seek(broker, track, place, inlet, learn=view.learn, furthest=furthest)
-        within = [name for name, link in found.inlet.links.items() if link.state is State.PARTIAL]
+        found = await seek(broker, track, place, log_decoder, learn=view.learn, furthest=furthest)
+        within = [name for name, link in found.log_decoder.links.items() if link.state is State.PARTIAL]
         begun = await last_keys(broker, track, within, place) if furthest is None else place
         if begun == place:
-            found.inlet.offset = place - 1
-            return Decoders(found.inlet, place, found.how)
+            found.log_decoder.offset = place - 1
+            return Decoders(found.log_decoder, place, found.how)
         place = begun
 
 
@@ -172,8 +174,8 @@ def _read(stored: Stored) -> End:
 class Resumed(NamedTuple):
     """A topic's translation, ready to read from `first` on; classes: those whose channels go on."""
 
-    view: Topic
-    shelf: ChannelShelf
+    view: TopicMetadata
+    shelf: ChannelStore
     store: CheckpointStore
     translation: Translation
     writer: ChannelWriter
@@ -181,13 +183,13 @@ class Resumed(NamedTuple):
     classes: Mapping[str, DemandClass]
 
 
-async def resume(broker: Broker, lease: Lease, asked: Mapping[str, Served]) -> Resumed:
+async def resume(broker: Broker, lease: Lease, asked: Mapping[str, ServingDecision]) -> Resumed:
     """Find out where a topic's channels stand, and bring decoders there; raises `UnknownLog` where it has no log."""
     topic = lease.topic
     began = asyncio.get_running_loop().time()
-    view = await Topic.find(broker, await broker.bucket(REGISTRY), topic)
+    view = await TopicMetadata.find(broker, await broker.bucket(REGISTRY), topic)
     span = await broker.span(log_of(topic))
-    shelf, store = ChannelShelf(await broker.bucket(CHANNELS), topic), await _store(broker)
+    shelf, store = ChannelStore(await broker.bucket(CHANNELS), topic), await _store(broker)
     await shelf.load()
     if await _is_another_log(shelf, store, span):
         _log.warning("%s: the log was replaced; its channels begin anew", topic)
@@ -200,11 +202,11 @@ async def resume(broker: Broker, lease: Lease, asked: Mapping[str, Served]) -> R
     ends = await channel_ends(broker, topic, classes.keys(), epochs)
     await _begin_epoch(lease, shelf, ends)
     publishers = await Publishers.find(broker, topic)
-    place = max(first_untold(ends, shelf.documents, publishers, span.last + 1), span.first)
+    place = max(find_first_unsent(ends, shelf.documents, publishers, span.last + 1), span.first)
     furthest = None if classes else NEARBY
-    inlet = Inlet(view.lookup, dictionaries=view.dictionary)
-    decoders = await bring_decoders(broker, view, inlet, place, furthest=furthest)
-    translation = Translation(topic, view.lookup, epoch=lease.epoch, inlet=decoders.inlet)
+    log_decoder = LogDecoder(view.lookup, dictionaries=view.dictionary)
+    decoders = await bring_decoders(broker, view, log_decoder, place, furthest=furthest)
+    translation = Translation(topic, view.lookup, epoch=lease.epoch, log_decoder=decoders.log_decoder)
     writer = ChannelWriter(broker, topic)
     for name, one in classes.items():
         writer.ends_at(name, {publisher: end.offset for publisher, end in ends[name].items()})
@@ -220,7 +222,7 @@ async def resume(broker: Broker, lease: Lease, asked: Mapping[str, Served]) -> R
 
 async def forget(broker: Broker, topic: str, epoch: int) -> None:
     """The topic is gone: nothing is said of its classes any more, and nothing told to them is kept."""
-    shelf = ChannelShelf(await broker.bucket(CHANNELS), topic)
+    shelf = ChannelStore(await broker.bucket(CHANNELS), topic)
     await shelf.load()
     for name in list(shelf.documents):
         await shelf.forget(name, epoch)
@@ -233,14 +235,14 @@ async def _store(broker: Broker) -> CheckpointStore:
     return CheckpointStore(await broker.bucket(CHECKPOINTS), piece=piece)
 
 
-async def _is_another_log(shelf: ChannelShelf, store: CheckpointStore, span: Span) -> bool:
+async def _is_another_log(shelf: ChannelStore, store: CheckpointStore, span: Span) -> bool:
     """Do channels or checkpoints tell of places that the log has not come to? It was deleted and made again."""
     places = [document.since for document in shelf.documents.values()]
     places += [checkpoint.offset for checkpoint in await store.all(shelf.topic)]
     return max(places, default=0) > span.last
 
 
-async def _begin_epoch(lease: Lease, shelf: ChannelShelf, ends: Ends) -> None:
+async def _begin_epoch(lease: Lease, shelf: ChannelStore, ends: Ends) -> None:
     """Epochs never go back, although the lease may have been lost: channels and documents tell of them too."""
     known = [document.epoch for document in shelf.documents.values()]
     known += [end.epoch for by_publisher in ends.values() for end in by_publisher.values()]

@@ -14,18 +14,18 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from thinwire.brokers.protocol import Broker, Entry
+from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.clock import Clock, WallClock
 from thinwire.errors import RegistryError, Superseded
-from thinwire.services.leased_service import REST, Held, SharingService
-from thinwire.services.registry.document_cache import Shelf
-from thinwire.services.translator.subscription_groups import Judge, Served
-from thinwire.services.translator.topic_translation import Pace, TopicWork
+from thinwire.services.leased_service import REST, HeldTopic, LeasedService
+from thinwire.services.registry.document_cache import DocumentCache
+from thinwire.services.translator.subscription_groups import ChannelDecider, ServingDecision
+from thinwire.services.translator.topic_translation import TopicTranslation, TranslationSettings
 from thinwire.services.translator.translator_recovery import forget
-from thinwire.topics.bucket_follower import Along, Reading, leased
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
 from thinwire.topics.channel_documents import ChannelDocument
 from thinwire.topics.leases import Lease, Leases
-from thinwire.topics.names import CHANNELS, LEASES, REGISTRY, check_word
+from thinwire.topics.names import CHANNELS, LEASES, REGISTRY, check_name_token
 
 RETRY_INTERVAL = 9.0
 """times as long as it took to find out what is asked, nobody looks again: that is a tenth of the time, at most"""
@@ -40,20 +40,20 @@ class _Judged:
     changed: subscriptions that something was heard of since, and a few other names; None where anybody may have changed
     """
 
-    judge: Judge = field(default_factory=Judge)
-    verdicts: dict[str, Served] = field(default_factory=dict)
+    judge: ChannelDecider = field(default_factory=ChannelDecider)
+    verdicts: dict[str, ServingDecision] = field(default_factory=dict)
     changed: set[str] | None = None
     rests_until: float = 0.0
 
 
-class Knowledge(Along):
-    """Read along in three buckets; see `Along`."""
+class TranslatorState(BucketFollower):
+    """Read along in three buckets; see `BucketFollower`."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
         readings = {REGISTRY: self._asked, LEASES: lambda: leased(leases), CHANNELS: self._served}
         super().__init__(broker, readings, _log, quiet=(LEASES,))
         self.leases = leases
-        self._shelf = Shelf()
+        self._shelf = DocumentCache()
         self._judged: dict[str, _Judged] = {}
         self._channels = Counter[str]()
 
@@ -61,7 +61,7 @@ class Knowledge(Along):
         """Does the registry know the topic?"""
         return topic in self._shelf.topics and self._shelf.topics[topic].document is not None
 
-    def asked(self, name: str) -> dict[str, Served]:
+    def asked(self, name: str) -> dict[str, ServingDecision]:
         """The classes that are asked for of a topic, and which of them need a channel.
 
         Where that takes long, because there are very many, what has changed since waits for a while.
@@ -85,10 +85,10 @@ class Knowledge(Along):
         wanted = {name for name in registered if any(one.state == "open" for one in self.asked(name).values())}
         return wanted | self._channels.keys()
 
-    def _asked(self) -> Reading:
-        shelf = Shelf()
+    def _asked(self) -> BucketHandler:
+        shelf = DocumentCache()
 
-        def take(entry: Entry) -> None:
+        def take(entry: BucketEntry) -> None:
             topic = shelf.put(entry)
             judged = self._judged.get(topic) if topic is not None else None
             if judged is not None and judged.changed is not None:
@@ -98,14 +98,14 @@ class Knowledge(Along):
             self._shelf = shelf
             self._judged.clear()
 
-        return Reading(take, complete)
+        return BucketHandler(take, complete)
 
-    def _served(self) -> Reading:
+    def _served(self) -> BucketHandler:
         """A class that is said to have a channel has one, or somebody must take that back."""
         channels: dict[str, str] = {}
         topics = Counter[str]()
 
-        def take(entry: Entry) -> None:
+        def take(entry: BucketEntry) -> None:
             before = channels.pop(entry.key, None)
             if before is not None:
                 topics[before] -= 1
@@ -120,10 +120,10 @@ class Knowledge(Along):
         def complete() -> None:
             self._channels = topics
 
-        return Reading(take, complete)
+        return BucketHandler(take, complete)
 
 
-class TranslatorService(SharingService[TopicWork]):
+class TranslatorService(LeasedService[TopicTranslation]):
     """One translator at one connection; `run` it as a task and cancel that to end it.
 
     name: its own among translators; lease: seconds without a sign of life after which others take its topics over
@@ -146,32 +146,32 @@ class TranslatorService(SharingService[TopicWork]):
         grace: float = 10.0,
         handover: float = 10.0,
     ) -> None:
-        name = check_word(name or f"t{secrets.token_hex(4)}", "name")
+        name = check_name_token(name or f"t{secrets.token_hex(4)}", "name")
         leases = Leases(lease)
-        self._knowledge = Knowledge(broker, leases)
-        super().__init__(broker, name, leases, LEASES, self._knowledge, handover, _log)
+        self._state = TranslatorState(broker, leases)
+        super().__init__(broker, name, leases, LEASES, self._state, handover, _log)
         self.clock = clock or WallClock()
-        self.pace = Pace(linger, checkpoint_messages, checkpoint_seconds, grace)
-        self._mourned: set[str] = set()
+        self.pace = TranslationSettings(linger, checkpoint_messages, checkpoint_seconds, grace)
+        self._removed_topics: set[str] = set()
 
     def _needed(self) -> set[str]:
-        return self._knowledge.needed()
+        return self._state.needed()
 
-    def _begin(self, lease: Lease) -> TopicWork:
-        return TopicWork(self.broker, self.clock, lease, self.pace, self._knowledge.asked(lease.topic))
+    def _begin(self, lease: Lease) -> TopicTranslation:
+        return TopicTranslation(self.broker, self.clock, lease, self.pace, self._state.asked(lease.topic))
 
-    async def _look_after(self, topic: str, held: Held[TopicWork]) -> None:
-        if not self._knowledge.is_registered(topic):
+    async def _maintain(self, topic: str, held: HeldTopic[TopicTranslation]) -> None:
+        if not self._state.is_registered(topic):
             held.task.cancel()
             await asyncio.gather(held.task, return_exceptions=True)
             await self._remove(topic, held, "it is no longer registered")
             return
-        held.work.ask(self._knowledge.asked(topic))
+        held.work.ask(self._state.asked(topic))
         if self._should_hand_over(topic, held):
             held.work.stop()
 
-    async def _remove(self, topic: str, held: Held[TopicWork], why: str) -> None:
-        known, self._mourned = self._mourned, self._mourned | {topic}
+    async def _remove(self, topic: str, held: HeldTopic[TopicTranslation], why: str) -> None:
+        known, self._removed_topics = self._removed_topics, self._removed_topics | {topic}
         _log.log(logging.INFO if topic in known else logging.WARNING, "%s is not translated any more: %s", topic, why)
         with suppress(Superseded):
             await self._tried(topic, forget(self.broker, topic, held.lease.epoch))

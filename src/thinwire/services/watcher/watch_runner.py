@@ -27,7 +27,7 @@ MAX_REASON = 4_096
 
 
 @dataclass(frozen=True)
-class Habits:
+class WatchSettings:
     """How watches are looked after.
 
     grace: seconds that a watch outlives the last who followed it
@@ -48,11 +48,11 @@ class WatchWork:
     """
 
     def __init__(
-        self, broker: Broker, clock: Clock, lease: Lease, habits: Habits, watchers: Collection[WatcherDocument]
+        self, broker: Broker, clock: Clock, lease: Lease, settings: WatchSettings, watchers: Collection[WatcherDocument]
     ) -> None:
         self.watch = lease.topic
         self.lease = lease
-        self.habits = habits
+        self.settings = settings
         self.begun = False
         self._broker = broker
         self._clock = clock
@@ -137,15 +137,15 @@ class WatchWork:
             step = await evaluation.next(PULSE)
             await self._log.write(step)
             now = loop.time()
-            if self._log.since >= self.habits.records or (evaluation.ahead and now - kept >= self.habits.seconds):
+            if self._log.since >= self.settings.records or (evaluation.ahead and now - kept >= self.settings.seconds):
                 kept = now
                 await self._log.keep(evaluation.bookmark())
-            if now - probed >= self.habits.probe:
+            if now - probed >= self.settings.probe:
                 probed = now
                 await self._probe()
             if self._watchers:
                 followed = now
-            elif now - followed >= self.habits.grace:
+            elif now - followed >= self.settings.grace:
                 return False
         return True
 

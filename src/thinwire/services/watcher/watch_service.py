@@ -13,14 +13,14 @@ import logging
 import secrets
 from contextlib import suppress
 
-from thinwire.brokers.protocol import Broker, Entry
+from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.clock import Clock, WallClock
 from thinwire.errors import RegistryError
-from thinwire.services.leased_service import Held, SharingService
-from thinwire.services.watcher.watch_runner import Habits, WatchWork
-from thinwire.topics.bucket_follower import Along, Reading, leased
+from thinwire.services.leased_service import HeldTopic, LeasedService
+from thinwire.services.watcher.watch_runner import WatchSettings, WatchWork
+from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
 from thinwire.topics.leases import Lease, Leases
-from thinwire.topics.names import WATCH_LEASES, WATCHES, check_word, evaluator_subject
+from thinwire.topics.names import WATCH_LEASES, WATCHES, check_name_token, evaluator_subject
 from thinwire.topics.watches.watch_documents import MAX_WATCHES, WatcherDocument, watch_key, watcher_key
 
 _WATCH, _WATCHER = watch_key(""), watcher_key("", "").removesuffix(".")
@@ -28,8 +28,8 @@ _WATCH, _WATCHER = watch_key(""), watcher_key("", "").removesuffix(".")
 _log = logging.getLogger("thinwire.watching")
 
 
-class Knowledge(Along):
-    """Read along in two buckets; see `Along`."""
+class WatchServiceState(BucketFollower):
+    """Read along in two buckets; see `BucketFollower`."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
         super().__init__(
@@ -46,11 +46,11 @@ class Knowledge(Along):
         """Who follows a watch."""
         return list(self._watchers.get(watch, {}).values())
 
-    def _described(self) -> Reading:
+    def _described(self) -> BucketHandler:
         watches: dict[str, None] = {}
         watchers: dict[str, dict[str, WatcherDocument]] = {}
 
-        def take(entry: Entry) -> None:
+        def take(entry: BucketEntry) -> None:
             if entry.key.startswith(_WATCHER):
                 _take_watcher(watchers, entry)
             elif entry.key.startswith(_WATCH):
@@ -60,10 +60,10 @@ class Knowledge(Along):
         def complete() -> None:
             self._watches, self._watchers = watches, watchers
 
-        return Reading(take, complete)
+        return BucketHandler(take, complete)
 
 
-def _take_watcher(watchers: dict[str, dict[str, WatcherDocument]], entry: Entry) -> None:
+def _take_watcher(watchers: dict[str, dict[str, WatcherDocument]], entry: BucketEntry) -> None:
     watch, _, identity = entry.key.removeprefix(_WATCHER).partition(".")
     watchers.get(watch, {}).pop(identity, None)
     with suppress(RegistryError):
@@ -71,12 +71,12 @@ def _take_watcher(watchers: dict[str, dict[str, WatcherDocument]], entry: Entry)
             watchers.setdefault(watch, {})[identity] = WatcherDocument.decode(entry.value)
 
 
-class WatchService(SharingService[WatchWork]):
+class WatchService(LeasedService[WatchWork]):
     """One watch service at one connection; `run` it as a task and cancel that to end it.
 
     name: its own among them; lease: seconds without a sign of life after which others take its watches over
     handover: seconds that a watch stays where it is, at least, before it goes to the one that it is meant for
-    habits: how watches are looked after
+    settings: how watches are looked after
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class WatchService(SharingService[WatchWork]):
         name: str = "",
         lease: float = 2.5,
         handover: float = 10.0,
-        habits: Habits | None = None,
+        settings: WatchSettings | None = None,
     ) -> None:
-        name = check_word(name or f"w{secrets.token_hex(4)}", "name")
+        name = check_name_token(name or f"w{secrets.token_hex(4)}", "name")
         leases = Leases(lease, kind="watcher")
-        self._knowledge = Knowledge(broker, leases)
-        super().__init__(broker, name, leases, WATCH_LEASES, self._knowledge, handover, _log)
+        self._state = WatchServiceState(broker, leases)
+        super().__init__(broker, name, leases, WATCH_LEASES, self._state, handover, _log)
         self.clock = clock or WallClock()
-        self.habits = habits or Habits()
+        self.settings = settings or WatchSettings()
 
     async def run(self) -> None:
         """Serve until cancelled, or until the connection is closed."""
@@ -105,13 +105,13 @@ class WatchService(SharingService[WatchWork]):
             await listener.close()
 
     def _needed(self) -> set[str]:
-        return self._knowledge.needed()
+        return self._state.needed()
 
     def _begin(self, lease: Lease) -> WatchWork:
-        return WatchWork(self.broker, self.clock, lease, self.habits, self._knowledge.watchers(lease.topic))
+        return WatchWork(self.broker, self.clock, lease, self.settings, self._state.watchers(lease.topic))
 
-    async def _look_after(self, topic: str, held: Held[WatchWork]) -> None:
-        held.work.ask(self._knowledge.watchers(topic))
+    async def _maintain(self, topic: str, held: HeldTopic[WatchWork]) -> None:
+        held.work.ask(self._state.watchers(topic))
         if self._should_hand_over(topic, held):
             held.work.stop()
 

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from thinwire.analysis import Reject, Rejects, Report, TopicReport, Wanted, in_process, staged
+from thinwire.analysis import AnalysisReport, Reject, Rejects, TopicReport, Wanted, in_process, staged
 from thinwire.analysis.analysis_cells import Cell
 from thinwire.analysis.analysis_run import stamper_for, working
 from thinwire.analysis.event_files import SAMPLED
@@ -44,7 +44,7 @@ def analyze(
     command: str = "",
     version: str = "",
     progress: Progress | None = None,
-) -> Report:
+) -> AnalysisReport:
     """Analyse files: JSON lines, CSV and Parquet, or folders of Parquet.
 
     work: an empty folder that driver and executors reach by the same path; a temporary one where it is not given
@@ -53,7 +53,7 @@ def analyze(
     frame = partial(parsed, spark, paths)
     with working(work) as folder, naming_damage():
         found = _analyzed(spark, frame, wanted, folder, rejects, progress)
-    return Report([found], command, _now(), version, wanted.share)
+    return AnalysisReport([found], command, _now(), version, wanted.share)
 
 
 def analyze_topic(
@@ -68,7 +68,7 @@ def analyze_topic(
     version: str = "",
     progress: Progress | None = None,
     **connection: Any,
-) -> Report:
+) -> AnalysisReport:
     """Analyse what the log of a topic has, by the topic's own schema."""
     with open_source(servers, **connection) as source:
         schema = TopicSchemas(source, topic).current
@@ -77,7 +77,7 @@ def analyze_topic(
     with working(work) as folder:
         found = _analyzed(spark, frame, replace(wanted, topic=topic, schema=schema), folder, rejects, progress)
     note = "The events are those of a topic's log: what its publishers had already left out cannot be seen."
-    return Report([found], command, _now(), version, wanted.share, (note,))
+    return AnalysisReport([found], command, _now(), version, wanted.share, (note,))
 
 
 def _analyzed(

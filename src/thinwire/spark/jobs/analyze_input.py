@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from thinwire.analysis import kind_of
 from thinwire.analysis.event_columns import events_of
-from thinwire.analysis.event_files import Header, NoEvent, again, event_of, header_of, kept, of_row
+from thinwire.analysis.event_files import CsvHeader, NoEvent, again, event_of, header_of, kept, of_row
 from thinwire.analysis.event_times import HEAD, Stamper
 from thinwire.errors import ConfigError
 from thinwire.schema import Schema
@@ -29,7 +29,7 @@ from thinwire.spark.jobs.time_columns import named
 READ = "file string, block long, line long, event string, text string, reason string, seconds double"
 """the columns of what was read; where a line is no event, `text` is the beginning of it and `reason` says why"""
 
-Told = tuple[dict[str, Any] | None, str | None, str | None]
+ParsedLine = tuple[dict[str, Any] | None, str | None, str | None]
 """An event, its text, nothing; or nothing, the text, why it is no event. Nothing at all of a line that is empty, or a
 header: it is no fault, but it counts."""
 Line = tuple[str, int, int, dict[str, Any] | None, str | None, str | None]
@@ -50,10 +50,11 @@ _COLUMNS = pa.schema(
 )
 
 
-class Place(NamedTuple):
+class LineLocation(NamedTuple):
     """Where a line stands: the file, the block of it that a task reads, and its number there from 1 on.
 
-    >>> Place("rooms.jsonl", 0, 7).next("rooms.jsonl", 0).line, Place("rooms.jsonl", 0, 7).next("rooms.jsonl", 64).line
+    >>> location = LineLocation("rooms.jsonl", 0, 7)
+    >>> location.next("rooms.jsonl", 0).line, location.next("rooms.jsonl", 64).line
     (8, 1)
     """
 
@@ -61,9 +62,9 @@ class Place(NamedTuple):
     block: int
     line: int
 
-    def next(self, file: str, block: int) -> Place:
+    def next(self, file: str, block: int) -> LineLocation:
         """The place of the line that is read after this one, and stands there."""
-        return Place(file, block, self.line + 1 if (file, block) == self[:2] else 1)
+        return LineLocation(file, block, self.line + 1 if (file, block) == self[:2] else 1)
 
 
 def read_by(rows: DataFrame, reader: Callable[[], Reader], stamper: Stamper | None) -> DataFrame:
@@ -94,9 +95,9 @@ def columns_of(lines: list[Line], stamper: Stamper | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column, kind) for column, kind in columns], schema=_COLUMNS)
 
 
-def lines_by(header: Header | None) -> Reader:
+def lines_by(header: CsvHeader | None) -> Reader:
     """Reads text: rows with a line each, the file and the block; lines of a block come one after the other."""
-    place, file = Place("", 0, 0), ""
+    place, file = LineLocation("", 0, 0), ""
 
     def lines(batch: pa.RecordBatch) -> list[Line]:
         nonlocal place, file
@@ -106,7 +107,7 @@ def lines_by(header: Header | None) -> Reader:
             if place.line == 1:
                 file = bare(path)
             is_header = header is not None and place[1:] == (0, 1)
-            told = _told(text, header) if text.strip() and not is_header else (None, None, None)
+            told = _read_line(text, header) if text.strip() and not is_header else (None, None, None)
             found.append((file, block, place.line, *told))
         return found
 
@@ -122,7 +123,7 @@ def bare(file: str) -> str:
     return "/" + file.removeprefix("file:").lstrip("/") if file.startswith("file:/") else file
 
 
-def _told(text: str, header: Header | None) -> Told:
+def _read_line(text: str, header: CsvHeader | None) -> ParsedLine:
     try:
         event = event_of(text, header)
     except NoEvent as problem:
@@ -208,7 +209,7 @@ def _text(spark: SparkSession, path: str, kind: str, stamper: Stamper | None) ->
     lines = spark.read.text(path).select(
         "value", F.col("_metadata.file_path").alias(_FILE), F.col("_metadata.file_block_start").alias(_BLOCK)
     )
-    header: Header | None = None
+    header: CsvHeader | None = None
     if kind == "csv":
         first = lines.where(F.col(_BLOCK) == 0).select("value").first()
         header = header_of(first.value if first is not None else "", path)

@@ -28,7 +28,7 @@ from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, St
 from thinwire.analysis import kind_of
 from thinwire.errors import ConfigError
 from thinwire.filters import IntervalIndex
-from thinwire.filters.greedy_filter import Tally
+from thinwire.filters.greedy_filter import ThresholdCounts
 from thinwire.filters.thresholds import Ticks, checked_thresholds, nearest_ticks, ranged, ticks_of
 from thinwire.spark.jobs.replay import ORDER, SOURCE
 from thinwire.spark.jobs.time_columns import named
@@ -69,11 +69,11 @@ def counted(
     batches: Iterable[pa.RecordBatch], thresholds: tuple[int, ...], step: float, keys: int
 ) -> Iterator[pa.RecordBatch]:
     """A row for each source and threshold."""
-    tally, before = Tally(thresholds), None
+    tally, before = ThresholdCounts(thresholds), None
     for begins, piece in pieces(batches, keys):
         if begins and before is not None:
             yield _counts(tally, before, step, keys)
-            tally = Tally(thresholds)
+            tally = ThresholdCounts(thresholds)
         tally.take(_ticks(piece, step))
         before = piece
     if before is not None:
@@ -112,7 +112,7 @@ def _ticks(piece: pa.RecordBatch, step: float) -> Ticks:
     return nearest_ticks(piece.column(piece.num_columns - 1).to_numpy(zero_copy_only=False), step)
 
 
-def _counts(tally: Tally, piece: pa.RecordBatch, step: float, keys: int) -> pa.RecordBatch:
+def _counts(tally: ThresholdCounts, piece: pa.RecordBatch, step: float, keys: int) -> pa.RecordBatch:
     first = pa.array(np.zeros(tally.thresholds.size, dtype=np.int64))
     about = [column.take(first) for column in piece.columns[:keys]]
     figures = {
@@ -146,7 +146,7 @@ in a row of which nothing was heard"""
 
 
 @dataclass(frozen=True)
-class Asked:
+class DeliveryRequest:
     """What is to be filtered, as tasks need it.
 
     thresholds: in ticks of `step`, ascending
@@ -181,7 +181,7 @@ def deliver(
     there = frame.columns
     by = tuple(source if source is not None else [SOURCE] if SOURCE in there else [])
     along = tuple(order if order is not None else [name for name in ORDER if name in there])
-    asked = Asked(property, tuple(ticks.tolist()), float(step), by, along)
+    asked = DeliveryRequest(property, tuple(ticks.tolist()), float(step), by, along)
     _check(frame, asked)
     return _filtered(_arranged(frame, asked), asked, rows)
 
@@ -198,7 +198,7 @@ def totals(counts: DataFrame) -> DataFrame:
     return summed.withColumn("share", F.col("delivered") / F.col("events")).orderBy(THRESHOLD)
 
 
-def _check(frame: DataFrame, asked: Asked) -> None:
+def _check(frame: DataFrame, asked: DeliveryRequest) -> None:
     if not asked.thresholds:
         raise ConfigError("name at least one", field="thresholds")
     if not asked.order:
@@ -215,7 +215,7 @@ def _check(frame: DataFrame, asked: Asked) -> None:
         raise ConfigError(detail, field="property", column=asked.property, type=kind.simpleString())
 
 
-def _arranged(frame: DataFrame, asked: Asked) -> DataFrame:
+def _arranged(frame: DataFrame, asked: DeliveryRequest) -> DataFrame:
     """The columns that are needed, readings only, sources together and in order."""
     about = dict.fromkeys((*asked.source, *asked.order))
     value = named(asked.property)
@@ -226,7 +226,7 @@ def _arranged(frame: DataFrame, asked: Asked) -> DataFrame:
     return dealt.sortWithinPartitions(*by, *along)
 
 
-def _filtered(arranged: DataFrame, asked: Asked, rows: bool) -> DataFrame:
+def _filtered(arranged: DataFrame, asked: DeliveryRequest, rows: bool) -> DataFrame:
     there = arranged.schema.fields
     fields = [*there, COUNTS[0]] if rows else [*there[: len(asked.source)], *COUNTS]
     work = kept if rows else counted

@@ -40,7 +40,7 @@ from thinwire.client.bus import connect
 from thinwire.codec.demand import Tolerance
 from thinwire.errors import ConfigError, DemandError, JobFailed, TableMismatch
 from thinwire.schema import Schema
-from thinwire.spark.jobs.stream_progress import Tell, Watch
+from thinwire.spark.jobs.stream_progress import QueryMonitor, Tell
 from thinwire.spark.jobs.time_columns import date_of, named, seconds_of
 from thinwire.topics.log_tables import TopicSchemas
 from thinwire.topics.names import check_topic
@@ -265,7 +265,7 @@ def ingest(
         options={"maxOffsetsPerTrigger": str(max_offsets), "failOnDataLoss": str(fail_on_data_loss).lower()},
         connection=connection,
     )
-    watch = Watch(seconds, progress)
+    watch = QueryMonitor(seconds, progress)
     schemas, frame = _prepared(spark, job)
     subscribe(servers, job.topics, identity_of(table), tolerance or {}, default_tolerance, connection)
     while not _landed(job, frame, watch, stop or Event(), schemas):
@@ -282,7 +282,7 @@ def _prepared(spark: SparkSession, job: _Job) -> tuple[dict[str, Schema], DataFr
     return schemas, frame
 
 
-def _landed(job: _Job, frame: DataFrame, watch: Watch, stop: Event, schemas: Mapping[str, Schema]) -> bool:
+def _landed(job: _Job, frame: DataFrame, watch: QueryMonitor, stop: Event, schemas: Mapping[str, Schema]) -> bool:
     """Run a query to its end; False where it has to be begun again because of a new schema."""
     query = _started(job, frame)
     try:

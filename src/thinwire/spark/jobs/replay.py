@@ -39,7 +39,9 @@ SAMPLE = 10_000
 """rows from which a schema is found"""
 
 
-def settle_schema(to: WriteOptions, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None) -> Schema:
+def resolve_replay_schema(
+    to: WriteOptions, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None
+) -> Schema:
     """The schema to publish under; where the topic has none, it is registered, and its events are retained."""
     with open_source(to.servers, **to.connection) as source:
         found = _registered(source, to.topic)
@@ -129,7 +131,7 @@ def replay(
         rows = rows.drop(*by)
     options = {"servers": servers, "topic": topic, **({"publisher": name} if name else {}), **connection}
     to = WriteOptions.read(options)
-    schema = settle_schema(to, rows, dimensions, event_time)
+    schema = resolve_replay_schema(to, rows, dimensions, event_time)
     frame = _ordered(_columns(rows, schema), schema, speed, limit, publishers)
     check_columns(arrow_of(frame.schema), schema)
     run = f"replay-{token_hex(6)}"

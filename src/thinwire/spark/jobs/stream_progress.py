@@ -19,7 +19,7 @@ PATIENCE = 120.0
 
 
 @dataclass
-class Progress:
+class JobProgress:
     """How far a job is: rows and batches of this run, messages still to come, the next offset of each topic."""
 
     rows: int = 0
@@ -28,14 +28,14 @@ class Progress:
     offsets: Mapping[str, int] = field(default_factory=dict)
 
 
-Tell = Callable[[Progress], None]
+Tell = Callable[[JobProgress], None]
 
 
-class Watch:
+class QueryMonitor:
     """Watches queries that follow one another on one checkpoint, for so many seconds altogether."""
 
     def __init__(self, seconds: float | None = None, tell: Tell | None = None) -> None:
-        self.progress = Progress()
+        self.progress = JobProgress()
         self._end = time.monotonic() + seconds if seconds is not None else float("inf")
         self._tell = tell
         self._rows: dict[int, int] = {}

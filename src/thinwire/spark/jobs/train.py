@@ -14,7 +14,7 @@ last and for the best of them alone; the dictionary is then built from all messa
 >>> cells = cells_of(sum(map(len, rooms)), sizes=[1024], budget=0.2)
 >>> len(cells), cells[0]["codec"], cells[-1]
 (7, 'deflate', {'codec': 'zstd', 'level': 3, 'size': 1024, 'segment': 1024})
->>> plain, best = Candidate.of(cells[0], trial(rooms, **cells[0])), Candidate.of(cells[1], trial(rooms, **cells[1]))
+>>> plain, best = TrialResult.of(cells[0], trial(rooms, **cells[0])), TrialResult.of(cells[1], trial(rooms, **cells[1]))
 >>> best.packed < plain.packed < 60, plain.content
 (True, 0)
 """
@@ -44,7 +44,7 @@ from thinwire.dictionaries.training import (
     PLAIN,
     SIZES,
     SMALLEST,
-    Way,
+    TrainingMethod,
     build,
     left,
 )
@@ -69,7 +69,7 @@ DEFLATE = "deflate"
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TrialResult:
     """What a way came to on the messages held out.
 
     packed: bytes a message, with the one that names the dictionary; saved: of the plain bytes, in per cent
@@ -96,12 +96,12 @@ class Candidate:
         return f"{self.codec} {self.level}, {self.size:,} bytes, {built}"
 
     @property
-    def way(self) -> Way:
+    def way(self) -> TrainingMethod:
         """How to build it."""
-        return Way(self.codec, self.level, self.size, self.segment)
+        return TrainingMethod(self.codec, self.level, self.size, self.segment)
 
     @classmethod
-    def of(cls, cell: Mapping[str, Any], figures: Mapping[str, Any]) -> Candidate:
+    def of(cls, cell: Mapping[str, Any], figures: Mapping[str, Any]) -> TrialResult:
         """The candidate of a cell and what it came to."""
         return cls(**cell, **figures)
 
@@ -131,17 +131,17 @@ def trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment:
     earlier, later = messages[:learning], messages[learning:]
     if codec == DEFLATE:
         return _figures(Deflate(level), later, 0, 0)
-    made = build(earlier, Way(codec, level, size, segment)) if learning >= FEWEST else None
+    made = build(earlier, TrainingMethod(codec, level, size, segment)) if learning >= FEWEST else None
     return {} if made is None else _figures(codec_of(made), later, len(made.content), cost(made))
 
 
-def best_of(candidates: Sequence[Candidate]) -> Candidate | None:
+def best_of(candidates: Sequence[TrialResult]) -> TrialResult | None:
     """The one that leaves least, of equals the first; None where there is none with a dictionary."""
     dictionaries = (one for one in candidates if one.codec != DEFLATE)
     return min(dictionaries, key=lambda one: left(one.segment, one.saved), default=None)
 
 
-def built(messages: Sequence[bytes], chosen: Candidate) -> Dictionary | None:
+def built(messages: Sequence[bytes], chosen: TrialResult) -> Dictionary | None:
     """The dictionary of all messages, built in the way that was found best, with what that gave."""
     facts = Facts(len(messages), sum(map(len, messages)), chosen.saved)
     learning = int(LEARNING * len(messages))
@@ -177,7 +177,7 @@ BUDGET = 0.25
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialSpec:
     """What is to be tried.
 
     sizes: of dictionaries, in bytes; those of which the sample is not ten times as large are left out
@@ -193,7 +193,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingResult:
     """What a training came to.
 
     dictionary: the best one; chosen: the candidate it was built as; candidates: all of them, deflate first
@@ -201,21 +201,21 @@ class Trained:
     """
 
     dictionary: Dictionary
-    chosen: Candidate
-    candidates: Sequence[Candidate]
+    chosen: TrialResult
+    candidates: Sequence[TrialResult]
     sample: Sample
 
 
 def train(
     spark: SparkSession,
     paths: Sequence[str],
-    trials: Trial | None = None,
+    trials: TrialSpec | None = None,
     *,
     column: str | None = None,
     time: str | None = None,
     schema: Schema | None = None,
     progress: Progress | None = None,
-) -> Trained:
+) -> TrainingResult:
     """Train on files of one message a line, and on Parquet tables.
 
     column, time: of tables, where a message stands and what tells when it was
@@ -223,18 +223,18 @@ def train(
     """
     messages = messages_in(spark, paths, column=column, time=time)
     hidden = [p.name for p in schema if p.confidential] if schema is not None else []
-    return _trained(spark, without(messages, hidden), trials or Trial(), progress)
+    return _trained(spark, without(messages, hidden), trials or TrialSpec(), progress)
 
 
 def train_topic(
     spark: SparkSession,
     servers: str,
     topic: str,
-    trials: Trial | None = None,
+    trials: TrialSpec | None = None,
     *,
     progress: Progress | None = None,
     **connection: Any,
-) -> Trained:
+) -> TrainingResult:
     """Train on what the log of a topic has: the bodies of its frames, as its publishers pack them."""
     with open_source(servers, **connection) as source:
         if log_of(check_topic(topic)) not in source.logs():
@@ -243,10 +243,10 @@ def train_topic(
         frames = spark.read.format("thinwire").options(**options).load()
         slots = watched(spark, lambda: bindings_of(frames), progress)
         known = known_of(source, slots.hashes)
-    return _trained(spark, placed(bodies_of(frames, topic, slots, known)), trials or Trial(), progress)
+    return _trained(spark, placed(bodies_of(frames, topic, slots, known)), trials or TrialSpec(), progress)
 
 
-def _trained(spark: SparkSession, messages: DataFrame, trials: Trial, progress: Progress | None) -> Trained:
+def _trained(spark: SparkSession, messages: DataFrame, trials: TrialSpec, progress: Progress | None) -> TrainingResult:
     draw = partial(sampled, messages, seed=trials.seed, most=trials.messages, size=trials.bytes)
     sample = watched(spark, draw, progress)
     cells = cells_of(sum(map(len, sample.messages)), trials.sizes, trials.budget)
@@ -255,15 +255,15 @@ def _trained(spark: SparkSession, messages: DataFrame, trials: Trial, progress: 
     for result in results:
         if result.figures is None:
             raise JobFailed(f"a trial failed: {result.error}", **result.cell)
-    candidates = [Candidate.of(result.cell, result.figures) for result in results if result.figures]
+    candidates = [TrialResult.of(result.cell, result.figures) for result in results if result.figures]
     chosen = best_of(candidates)
     dictionary = built(sample.messages, chosen) if chosen is not None else None
     if chosen is None or dictionary is None:
         raise JobFailed("the messages have too little in common for a dictionary", messages=len(sample.messages))
-    return Trained(dictionary, chosen, candidates, sample)
+    return TrainingResult(dictionary, chosen, candidates, sample)
 
 
-def _check(sample: Sample, any_fits: bool, trials: Trial) -> None:
+def _check(sample: Sample, any_fits: bool, trials: TrialSpec) -> None:
     count, size = len(sample.messages), sum(map(len, sample.messages))
     if count < 2 * FEWEST:
         raise ConfigError("too few messages to train on: name more", messages=count, needed=2 * FEWEST)

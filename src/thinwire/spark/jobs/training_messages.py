@@ -31,7 +31,7 @@ from thinwire.codec.frame_encoder import WORTH_TRYING
 from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import ConfigError, CorruptDictionary, PeerFault
 from thinwire.schema.schema import PAYLOAD
-from thinwire.spark.jobs.analyze_input import Place, numbered
+from thinwire.spark.jobs.analyze_input import LineLocation, numbered
 from thinwire.spark.jobs.ingest import BY
 from thinwire.spark.jobs.time_columns import named, seconds_of
 from thinwire.topics.dictionary_store import SAMPLED, fetched
@@ -54,7 +54,7 @@ class Bound(NamedTuple):
     hash: bytes
 
 
-class Slots:
+class SlotHistory:
     """What every slot of every publisher names at every place of a log."""
 
     def __init__(self, bound: Iterable[Bound]) -> None:
@@ -65,7 +65,7 @@ class Slots:
     def named(self, publisher: str, slot: int, offset: int, frame: int) -> bytes | None:
         """The hash that a slot names before this frame; None where nothing is bound to it.
 
-        >>> slots = Slots([Bound("p", 3, 0, 7, b"old"), Bound("p", 9, 2, 7, b"new")])
+        >>> slots = SlotHistory([Bound("p", 3, 0, 7, b"old"), Bound("p", 9, 2, 7, b"new")])
         >>> slots.named("p", 7, 3, 0), slots.named("p", 7, 9, 1), slots.named("p", 7, 9, 3)
         (None, b'old', b'new')
         """
@@ -79,11 +79,13 @@ class Slots:
         return {hash for known in self._bound.values() for *_, hash in known}
 
 
-def bindings_of(frames: DataFrame) -> Slots:
+def bindings_of(frames: DataFrame) -> SlotHistory:
     """The bindings of a log that was read with `columns=frames`."""
     rows = _of_kinds(frames, [FrameKind.BINDING]).collect()
     found = ((row, one) for row in rows for one in bindings_in(bytes(row.payload)))
-    return Slots(Bound(row["_publisher"], row["_offset"], row["_frame"], one.slot, one.hash) for row, one in found)
+    return SlotHistory(
+        Bound(row["_publisher"], row["_offset"], row["_frame"], one.slot, one.hash) for row, one in found
+    )
 
 
 def known_of(source: LogSource, hashes: Iterable[bytes]) -> dict[bytes, Dictionary]:
@@ -99,7 +101,7 @@ def known_of(source: LogSource, hashes: Iterable[bytes]) -> dict[bytes, Dictiona
     return found
 
 
-def bodies_of(frames: DataFrame, topic: str, slots: Slots, known: dict[bytes, Dictionary]) -> DataFrame:
+def bodies_of(frames: DataFrame, topic: str, slots: SlotHistory, known: dict[bytes, Dictionary]) -> DataFrame:
     """The unpacked bodies that a publisher would try a dictionary on, each with its place."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,7 +119,7 @@ def bodies_of(frames: DataFrame, topic: str, slots: Slots, known: dict[bytes, Di
 class _Reader:
     """Unpacks frames that come in any order."""
 
-    def __init__(self, slots: Slots, known: dict[bytes, Dictionary]) -> None:
+    def __init__(self, slots: SlotHistory, known: dict[bytes, Dictionary]) -> None:
         self._slots = slots
         self._known = known
         self._codecs: dict[bytes, Codec] = {}
@@ -234,7 +236,7 @@ def _of_text(spark: SparkSession, path: str) -> DataFrame:
 
 def _lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Every line with its number in the block that a task reads."""
-    place = Place("", 0, 0)
+    place = LineLocation("", 0, 0)
     for batch in batches:
         numbers = []
         for file, block in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):

@@ -25,9 +25,17 @@ from pyspark.sql.types import StructType
 
 from thinwire.brokers.protocol import LogSource
 from thinwire.errors import ConfigError, DataLoss, SchemaChanged
-from thinwire.spark.source.offset_plan import Part, admitted, check_logs, ends, parts, starts
+from thinwire.spark.source.offset_plan import ReadPartition, admitted, check_logs, ends, parts, starts
 from thinwire.spark.source.sink import WriteOptions
-from thinwire.spark.source.source_options import EARLIEST, LATEST, Options, Place, Reached, read_written, written
+from thinwire.spark.source.source_options import (
+    EARLIEST,
+    LATEST,
+    Reached,
+    SourceOptions,
+    TopicOffsets,
+    read_written,
+    written,
+)
 from thinwire.spark.source.source_schema import (
     arrow_of,
     check_columns,
@@ -39,14 +47,14 @@ from thinwire.spark.source.source_schema import (
     topics_of,
 )
 from thinwire.spark.source.state_spool import Spool
-from thinwire.topics.log_tables import REMADE, Landing, Range, TopicSchemas, frames, messages, span_of
+from thinwire.topics.log_tables import REMADE, LogTable, Range, TopicSchemas, frames, messages, span_of
 from thinwire.topics.names import log_of
 
 if TYPE_CHECKING:
     from thinwire.spark.source.sink import BatchWriter, StreamWriter
 
 
-def read_part(options: Options, schema: pa.Schema, part: Part) -> Iterator[pa.RecordBatch]:
+def read_part(options: SourceOptions, schema: pa.Schema, part: ReadPartition) -> Iterator[pa.RecordBatch]:
     """The rows of a part, with these columns."""
     with opened(options) as source:
         made = (
@@ -56,15 +64,17 @@ def read_part(options: Options, schema: pa.Schema, part: Part) -> Iterator[pa.Re
             yield fitted(batch, schema)
 
 
-def _raw(source: LogSource, options: Options, part: Part) -> Iterator[pa.RecordBatch]:
+def _raw(source: LogSource, options: SourceOptions, part: ReadPartition) -> Iterator[pa.RecordBatch]:
     read = frames if options.columns == "frames" else messages
     wanted = Range(part.first, part.last)
     return read(source, part.topic, wanted, fail_on_data_loss=options.fail_on_data_loss, log=part.log)
 
 
-def _events(source: LogSource, options: Options, part: Part, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _events(
+    source: LogSource, options: SourceOptions, part: ReadPartition, columns: list[str]
+) -> Iterator[pa.RecordBatch]:
     spool = Spool(options.state_location)
-    landing = Landing(
+    landing = LogTable(
         source,
         part.topic,
         fail_on_data_loss=options.fail_on_data_loss,
@@ -84,7 +94,7 @@ def _events(source: LogSource, options: Options, part: Part, columns: list[str])
 class BatchReader(DataSourceReader):
     """Reads what lies between two places of some topics' logs, once."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self._schema = arrow_of(schema)
 
@@ -99,7 +109,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part; none where there was nothing to divide."""
-        if isinstance(partition, Part):
+        if isinstance(partition, ReadPartition):
             yield from read_part(self.options, self._schema, partition)
 
 
@@ -115,8 +125,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Spark makes one of these to plan with, which lives as long as the query, and a copy of another for every task.
     """
 
-    def __init__(self, options: Options, schema: StructType) -> None:
-        if options.ending != Place(LATEST):
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        if options.ending != TopicOffsets(LATEST):
             raise ConfigError("a stream has no end: leave it out, or use spark.read", option="endingOffsets")
         self.options = options
         self._schema = arrow_of(schema)
@@ -170,7 +180,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
-        if isinstance(partition, Part):
+        if isinstance(partition, ReadPartition):
             yield from read_part(self.options, self._schema, partition)
 
     def commit(self, end: Offsets) -> None:
@@ -183,8 +193,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._source.close()
             self._source = None
 
-    def _hand_on(self, made: list[Part]) -> None:
-        by_topic: dict[str, list[Part]] = {}
+    def _hand_on(self, made: list[ReadPartition]) -> None:
+        by_topic: dict[str, list[ReadPartition]] = {}
         for part in made:
             by_topic.setdefault(part.topic, []).append(part)
         for topic, mine in by_topic.items():
@@ -280,5 +290,5 @@ class ThinwireDataSource(DataSource):
 
         return StreamWriter(WriteOptions.read(self.options), schema, overwrite=overwrite)
 
-    def _read(self) -> Options:
-        return Options.read(self.options)
+    def _read(self) -> SourceOptions:
+        return SourceOptions.read(self.options)

@@ -12,8 +12,8 @@ from pyspark.sql.datasource import InputPartition
 
 from thinwire.brokers.protocol import LogSource, Span
 from thinwire.errors import ConfigError, DataLoss
-from thinwire.spark.source.source_options import EARLIEST, Options, Place, Reached
-from thinwire.topics.log_tables import Landing, Range, span_of
+from thinwire.spark.source.source_options import EARLIEST, Reached, SourceOptions, TopicOffsets
+from thinwire.topics.log_tables import LogTable, Range, span_of
 from thinwire.topics.names import log_of
 
 
@@ -42,7 +42,7 @@ A_PART = 50_000
 
 
 @dataclass(repr=False)
-class Part(InputPartition):
+class ReadPartition(InputPartition):
     """A part of a query: the messages of a topic from an offset to another, both included.
 
     log: of which log, by when it was made
@@ -62,7 +62,7 @@ class Part(InputPartition):
         return f"{self.topic} {self.first}..{self.last}"
 
 
-def check_logs(source: LogSource, options: Options, topics: list[str]) -> None:
+def check_logs(source: LogSource, options: SourceOptions, topics: list[str]) -> None:
     """A table is made of what is there: a topic without a log was never published, or its log was deleted."""
     there = set(source.logs())
     missing = next((topic for topic in topics if log_of(topic) not in there), None)
@@ -70,9 +70,9 @@ def check_logs(source: LogSource, options: Options, topics: list[str]) -> None:
         raise DataLoss("the topic has no log", topic=missing, log=log_of(missing), option="failOnDataLoss")
 
 
-def starts(source: LogSource, options: Options, topics: list[str], default: int) -> dict[str, int]:
+def starts(source: LogSource, options: SourceOptions, topics: list[str], default: int) -> dict[str, int]:
     """The offset of the first message to read of every topic."""
-    place = options.starting or Place(default)
+    place = options.starting or TopicOffsets(default)
     place.check("startingOffsets", topics)
     spans = {topic: span_of(source, log_of(topic)) for topic in topics}
     if options.since is not None:
@@ -81,37 +81,39 @@ def starts(source: LogSource, options: Options, topics: list[str], default: int)
     return {topic: _start(place, topic, span) for topic, span in spans.items()}
 
 
-def ends(source: LogSource, options: Options, topics: list[str]) -> dict[str, Reached]:
+def ends(source: LogSource, options: SourceOptions, topics: list[str]) -> dict[str, Reached]:
     """The place behind the last message to read of every topic."""
     options.ending.check("endingOffsets", topics)
     return {topic: _end(options, topic, span_of(source, log_of(topic))) for topic in topics}
 
 
-def parts(source: LogSource, options: Options, first: Mapping[str, int], behind: Mapping[str, Reached]) -> list[Part]:
+def parts(
+    source: LogSource, options: SourceOptions, first: Mapping[str, int], behind: Mapping[str, Reached]
+) -> list[ReadPartition]:
     """The parts of what lies between two places; those of a topic in their order."""
     asked = {topic: Range(first.get(topic, 1), end.offset - 1) for topic, end in behind.items()}
     total = sum(map(len, asked.values()))
     wanted = options.min_partitions or -(-total // A_PART)
-    made: list[Part] = []
+    made: list[ReadPartition] = []
     for topic, messages in asked.items():
         if messages:
             share = max(1, -(-wanted * len(messages) // total))
             split = _split(source, options, topic, messages, share)
-            made += [Part(topic, one.first, one.last, behind[topic].log) for one in split]
+            made += [ReadPartition(topic, one.first, one.last, behind[topic].log) for one in split]
     return made
 
 
-def _split(source: LogSource, options: Options, topic: str, messages: Range, count: int) -> list[Range]:
+def _split(source: LogSource, options: SourceOptions, topic: str, messages: Range, count: int) -> list[Range]:
     if count <= 1:
         return [messages]
     if options.columns == "events":
-        return Landing(source, topic).split(messages.first, messages.last, count)
+        return LogTable(source, topic).split(messages.first, messages.last, count)
     step = -(-len(messages) // count)
     firsts = range(messages.first, messages.last + 1, step)
     return [Range(first, min(first + step - 1, messages.last)) for first in firsts]
 
 
-def _start(place: Place, topic: str, span: Span) -> int:
+def _start(place: TopicOffsets, topic: str, span: Span) -> int:
     first = place.within(topic, span)
     if first > span.last + 1:
         detail = "the log does not reach that far yet"
@@ -119,7 +121,7 @@ def _start(place: Place, topic: str, span: Span) -> int:
     return first
 
 
-def _end(options: Options, topic: str, span: Span) -> Reached:
+def _end(options: SourceOptions, topic: str, span: Span) -> Reached:
     asked = options.ending.of(topic)
     if asked == EARLIEST:
         raise ConfigError("a table cannot end at its beginning", option="endingOffsets", topic=topic, offset=asked)

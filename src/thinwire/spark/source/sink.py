@@ -42,14 +42,14 @@ from pyspark.sql.types import StructType
 from thinwire.brokers.broker_url import read_url
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.client.bus import connect
-from thinwire.client.publisher import TopicPublisher
+from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
 from thinwire.schema.event import nest
-from thinwire.spark.source.source_options import CREDENTIALS, Asked
+from thinwire.spark.source.source_options import CREDENTIALS, OptionReader
 from thinwire.spark.source.source_schema import arrow_of
 from thinwire.topics.log_tables import TopicSchemas
-from thinwire.topics.names import check_topic, check_word
+from thinwire.topics.names import check_name_token, check_topic
 from thinwire.wire.json_body import meant
 
 VALUE = "value"
@@ -157,13 +157,13 @@ class WriteOptions:
         unknown = sorted(given.keys() - {name.lower() for name in (*NAMES, *CREDENTIALS, *OF_SPARK)})
         if unknown:
             raise ConfigError("no such option of writing", option=unknown[0], choose_from=list(NAMES))
-        asked = Asked(given)
+        asked = OptionReader(given)
         servers, topic, publisher = asked.servers(), asked.text("topic"), asked.text("publisher")
         if servers is None:
             raise ConfigError("name the broker", option="servers")
         if topic is None:
             raise ConfigError("name the topic to write to", option="topic")
-        if publisher is not None and len(check_word(publisher, "publisher")) > MAX_PUBLISHER:
+        if publisher is not None and len(check_name_token(publisher, "publisher")) > MAX_PUBLISHER:
             raise ConfigError("too long for the name of publishers", option="publisher", limit=MAX_PUBLISHER)
         connection = {name: given[name] for name in CREDENTIALS if name in given}
         return cls(servers, check_topic(topic), publisher, connection)
@@ -185,7 +185,7 @@ _log = logging.getLogger("thinwire.spark")
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class SinkCommit(WriterCommitMessage):
     """What a part came to: rows on the topic, rows refused, messages; unheard: nobody wanted them, so none was sent."""
 
     publisher: str
@@ -204,7 +204,7 @@ def topic_schema(options: WriteOptions) -> Schema:
             raise UnknownTopic(option="topic", topic=options.topic) from None
 
 
-def publish_part(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> Written:
+def publish_part(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> SinkCommit:
     """Publish the rows of this task's partition in their order.
 
     run: how the name of the publisher begins where the options do not say it
@@ -213,12 +213,12 @@ def publish_part(options: WriteOptions, schema: Schema, run: str, batches: Itera
     name = options.name(context.partitionId() if context is not None else 0, run)
     first = next(batches, None)
     if first is None:  # a publisher that says nothing need not come
-        return Written(name)
+        return SinkCommit(name)
     return asyncio.run(_publish(options, Events(schema), name, chain([first], batches)))
 
 
-async def _publish(options: WriteOptions, events: Events, name: str, batches: Iterator[pa.RecordBatch]) -> Written:
-    written = Written(name)
+async def _publish(options: WriteOptions, events: Events, name: str, batches: Iterator[pa.RecordBatch]) -> SinkCommit:
+    written = SinkCommit(name)
     async with (
         connect(options.servers, services=False, **dict[str, Any](options.connection)) as bus,
         bus.publisher(options.topic, name=name) as out,
@@ -237,7 +237,7 @@ async def _publish(options: WriteOptions, events: Events, name: str, batches: It
     return written
 
 
-async def _offer(out: TopicPublisher, block: Sequence[tuple[dict[str, Any], float]]) -> int:
+async def _offer(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) -> int:
     """Publish events when they are due; how many were taken."""
     taken = at = 0
     while at < len(block):
@@ -253,10 +253,10 @@ async def _offer(out: TopicPublisher, block: Sequence[tuple[dict[str, Any], floa
     return taken
 
 
-def summed(topic: str, messages: Sequence[WriterCommitMessage | None]) -> Written:
+def summed(topic: str, messages: Sequence[WriterCommitMessage | None]) -> SinkCommit:
     """What the parts came to together; says so where rows were refused, or nobody wanted them."""
-    parts = [part for part in messages if isinstance(part, Written)]
-    whole = Written(
+    parts = [part for part in messages if isinstance(part, SinkCommit)]
+    whole = SinkCommit(
         "",
         sum(part.rows for part in parts),
         sum(part.refused for part in parts),

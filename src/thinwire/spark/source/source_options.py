@@ -10,12 +10,12 @@ An offset is the number of the next message to read; -2 stands for the earliest 
 
 The options of the source, read once. An option that cannot be right is named as it is written.
 
->>> options = Options.read({"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms, doors"})
+>>> options = SourceOptions.read({"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms, doors"})
 >>> options.topics, options.fail_on_data_loss
 (('building.rooms', 'doors'), True)
 >>> options
-Options(nats://broker:4222, topics=['building.rooms', 'doors'], columns='events')
->>> Options.read({"servers": "nats://broker:4222"})
+SourceOptions(nats://broker:4222, topics=['building.rooms', 'doors'], columns='events')
+>>> SourceOptions.read({"servers": "nats://broker:4222"})
 Traceback (most recent call last):
 ...
 thinwire.errors.ConfigError: bad setting: name the topics with subscribe or subscribePattern: option='subscribe'
@@ -42,7 +42,7 @@ _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 
 
 @dataclass(frozen=True)
-class Place:
+class TopicOffsets:
     """An offset for every topic: its own, or the one for all."""
 
     default: int
@@ -98,11 +98,11 @@ def read_written(found: Mapping[str, Any]) -> dict[str, Reached]:
     return {topic: Reached(**place) if isinstance(place, dict) else Reached(place) for topic, place in found.items()}
 
 
-def read_places(option: str, text: str) -> Place:
+def read_places(option: str, text: str) -> TopicOffsets:
     """What an option says: earliest, latest, or an object."""
     word = _WORDS.get(text.strip().lower())
     if word is not None:
-        return Place(word)
+        return TopicOffsets(word)
     try:
         asked = json.loads(text)
     except (ValueError, RecursionError):
@@ -114,7 +114,7 @@ def read_places(option: str, text: str) -> Place:
         if isinstance(offset, bool) or not isinstance(offset, int) or not EARLIEST <= offset < 1 << 62:
             detail = "an offset is a whole number, -2 for the earliest, -1 for the latest"
             raise ConfigError(detail, option=option, topic=topic, offset=offset)
-    return Place(EARLIEST if option == "startingOffsets" else LATEST, asked)
+    return TopicOffsets(EARLIEST if option == "startingOffsets" else LATEST, asked)
 
 
 NAMES = (
@@ -143,7 +143,7 @@ Columns = Literal["events", "frames", "messages"]
 
 
 @dataclass(frozen=True)
-class Options:
+class SourceOptions:
     """What was asked for.
 
     servers, path: where the logs are: at a broker, or in a recording
@@ -156,8 +156,8 @@ class Options:
     path: str | None
     topics: tuple[str, ...]
     pattern: str | None
-    starting: Place | None
-    ending: Place
+    starting: TopicOffsets | None
+    ending: TopicOffsets
     since: float | None
     max_offsets: int | None
     min_partitions: int | None
@@ -169,20 +169,20 @@ class Options:
     connection: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, options: Mapping[str, str]) -> Options:
+    def read(cls, options: Mapping[str, str]) -> SourceOptions:
         """The options as Spark hands them over, whatever case their names have."""
         given = {name.lower(): value for name, value in options.items()}
         unknown = sorted(given.keys() - {name.lower() for name in (*NAMES, *CREDENTIALS)})
         if unknown:
             raise ConfigError("no such option", option=unknown[0], choose_from=list(NAMES))
-        asked = Asked(given)
+        asked = OptionReader(given)
         made = cls(
             servers=asked.servers(),
             path=asked.text("path"),
             topics=asked.topics(),
             pattern=asked.pattern(),
             starting=asked.places("startingOffsets"),
-            ending=asked.places("endingOffsets") or Place(LATEST),
+            ending=asked.places("endingOffsets") or TopicOffsets(LATEST),
             since=asked.instant("startingTimestamp"),
             max_offsets=asked.count("maxOffsetsPerTrigger"),
             min_partitions=asked.count("minPartitions", MAX_PARTITIONS),
@@ -199,7 +199,7 @@ class Options:
     def __repr__(self) -> str:
         place = read_url(self.servers).shown if self.servers is not None else self.path
         which = f"topics={list(self.topics)}" if self.topics else f"pattern={self.pattern!r}"
-        return f"Options({place}, {which}, columns={self.columns!r})"
+        return f"SourceOptions({place}, {which}, columns={self.columns!r})"
 
     def _check(self) -> None:
         if (self.servers is None) == (self.path is None):
@@ -212,7 +212,7 @@ class Options:
             raise ConfigError(f"{self.columns} are not held to a tolerance: use columns=events", option="tolerance")
 
 
-class Asked:
+class OptionReader:
     """One option at a time, out of lower-cased names."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
@@ -252,7 +252,7 @@ class Asked:
             raise ConfigError(f"not a regular expression: {problem}", option="subscribePattern", value=value) from None
         return value
 
-    def places(self, name: str) -> Place | None:
+    def places(self, name: str) -> TopicOffsets | None:
         value = self.text(name)
         return read_places(name, value) if value is not None else None
 

@@ -17,13 +17,13 @@ from pyspark.sql.types import StructType
 
 from thinwire.brokers.protocol import LogSource
 from thinwire.errors import ConfigError, SchemaChanged, UnknownTopic
-from thinwire.spark.source.source_options import Options
+from thinwire.spark.source.source_options import SourceOptions
 from thinwire.topics.log_tables import ABOUT, BOUND, FRAMES, MESSAGES, TopicSchemas, table_schema
 from thinwire.topics.names import topic_of
 
 
 @contextmanager
-def opened(options: Options) -> Iterator[LogSource]:
+def opened(options: SourceOptions) -> Iterator[LogSource]:
     """The source that the options name, closed at the end."""
     source = open_any(options)
     try:
@@ -32,7 +32,7 @@ def opened(options: Options) -> Iterator[LogSource]:
         source.close()
 
 
-def open_any(options: Options) -> LogSource:
+def open_any(options: SourceOptions) -> LogSource:
     """The source that the options name; whoever asks for it closes it."""
     if options.path is not None:
         from thinwire.brokers.recording import open_recording
@@ -44,7 +44,7 @@ def open_any(options: Options) -> LogSource:
     return open_source(options.servers, **options.connection)
 
 
-def topics_of(source: LogSource, options: Options) -> list[str]:
+def topics_of(source: LogSource, options: SourceOptions) -> list[str]:
     """The topics that are read; one that was named need not have a log yet."""
     if options.pattern is None:
         return list(options.topics)
@@ -55,13 +55,13 @@ def topics_of(source: LogSource, options: Options) -> list[str]:
     return found
 
 
-def spark_schema(options: Options) -> StructType:
+def spark_schema(options: SourceOptions) -> StructType:
     """The columns of what the options ask for."""
     with opened(options) as source:
         return from_arrow_schema(columns_of(source, options, topics_of(source, options)))
 
 
-def columns_of(source: LogSource, options: Options, topics: list[str]) -> pa.Schema:
+def columns_of(source: LogSource, options: SourceOptions, topics: list[str]) -> pa.Schema:
     """The columns that these topics have together."""
     if options.columns != "events":
         return FRAMES if options.columns == "frames" else MESSAGES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from thinwire.brokers.protocol import NOTHING, Bucket, Entry
+from thinwire.brokers.protocol import NOTHING, Bucket, BucketEntry
 from thinwire.errors import Conflict
 from thinwire.testing.broker_checks.check_site import Site, fresh, open_log, raises
 
@@ -21,8 +21,8 @@ async def check_documents(site: Site) -> None:
         await mine.put("b.x", b"2")
         third = await mine.put("a.x", b"3", revision=first)
         fourth = await mine.put("a.y", b"")
-        assert await theirs.get("a.x") == Entry("a.x", b"3", third)
-        assert await theirs.entries("a.*") == [Entry("a.x", b"3", third), Entry("a.y", b"", fourth)]
+        assert await theirs.get("a.x") == BucketEntry("a.x", b"3", third)
+        assert await theirs.entries("a.*") == [BucketEntry("a.x", b"3", third), BucketEntry("a.y", b"", fourth)]
         assert [entry.key for entry in await theirs.entries()] == ["b.x", "a.x", "a.y"]
         await theirs.delete("a.x")
         await theirs.delete("a.x")
@@ -40,7 +40,7 @@ async def check_insisting(site: Site) -> None:
         second = await bucket.put("key", b"2", revision=first)
         await raises(Conflict, bucket.put("key", b"3", revision=first))
         await raises(Conflict, bucket.delete("key", revision=first))
-        assert await bucket.get("key") == Entry("key", b"2", second)
+        assert await bucket.get("key") == BucketEntry("key", b"2", second)
         await bucket.delete("key", revision=second)
         await bucket.delete("key", revision=second)
         assert await bucket.put("key", b"again", revision=NOTHING) > second
@@ -94,7 +94,7 @@ async def check_watch_nothing(site: Site) -> None:
         watches = bucket.watch(), bucket.watch("k.>")
         assert [await _next(watching, 1) for watching in watches] == [[None], [None]]
         revision = await bucket.put("k.a", b"1")
-        assert [await _next(watching, 1) for watching in watches] == [[Entry("k.a", b"1", revision)]] * 2
+        assert [await _next(watching, 1) for watching in watches] == [[BucketEntry("k.a", b"1", revision)]] * 2
         for watching in watches:
             await _close(watching)
 
@@ -111,14 +111,14 @@ async def _count(bucket: Bucket, steps: int) -> list[int]:
     return won
 
 
-async def _next(watching: AsyncIterator[Entry | None], number: int) -> list[Entry | None]:
+async def _next(watching: AsyncIterator[BucketEntry | None], number: int) -> list[BucketEntry | None]:
     async with asyncio.timeout(10):
         return [await anext(watching) for _ in range(number)]
 
 
-def _short(entry: Entry | None) -> tuple[str, bytes | None] | None:
+def _short(entry: BucketEntry | None) -> tuple[str, bytes | None] | None:
     return None if entry is None else entry[:2]
 
 
-async def _close(watching: AsyncIterator[Entry | None]) -> None:
+async def _close(watching: AsyncIterator[BucketEntry | None]) -> None:
     await watching.aclose()  # type: ignore[attr-defined]  # a promise of the protocol that its type cannot say

@@ -8,17 +8,17 @@ from thinwire.errors import NobodyAnswers
 from thinwire.testing.broker_checks.check_site import Site, fresh, raises
 
 
-async def check_words(site: Site) -> None:
+async def check_listeners(site: Site) -> None:
     """Whoever listens hears what matches, in order; who does not listen any more does not."""
     async with site.client() as broker, site.client() as other:
         name, heard, enough = fresh("words"), [], asyncio.Event()
 
-        async def hear(subject: str, payload: bytes) -> None:
+        async def on_message(subject: str, payload: bytes) -> None:
             heard.append((subject, payload))
             if payload == b"enough":
                 enough.set()
 
-        listener = await other.listen(f"{name}.*", hear)
+        listener = await other.listen(f"{name}.*", on_message)
         for payload in (b"1", b"2"):
             await broker.send(f"{name}.a", payload)
         await broker.send(name, b"not for this pattern")

@@ -7,7 +7,7 @@ import asyncio
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.link_limits import Limit, Limits
 from thinwire.brokers.nats.broker import connect
-from thinwire.brokers.nats.options import Options
+from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.protocol import Broker
 from thinwire.brokers.proxy import Proxy
 from thinwire.testing.broker_checks.check_site import Site
@@ -23,7 +23,7 @@ class NatsSite(Site):
 
     async def connect(self) -> Broker:
         wire = await Proxy(LOOPBACK, self.server.port, limits=Limits.both(Limit(delay=self.delay))).start()
-        broker = await connect(f"nats://{LOOPBACK}:{wire.port}", Options(timeout=10))
+        broker = await connect(f"nats://{LOOPBACK}:{wire.port}", NatsOptions(timeout=10))
         self._wires[broker] = wire
         return broker
 

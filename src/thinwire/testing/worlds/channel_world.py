@@ -7,8 +7,8 @@ thing that happens follows from one number. A world that went wrong goes wrong a
 
 tells the story of a seed and what it broke; with `where`, of its world in which classes choose events by their values.
 
->>> report = World(7).run()
->>> report.violations, World(7).run() == report
+>>> report = ChannelWorld(7).run()
+>>> report.violations, ChannelWorld(7).run() == report
 ([], True)
 
 Many worlds of classes at once, on several processes.
@@ -29,12 +29,18 @@ from random import Random
 from thinwire.clock import VirtualClock
 from thinwire.schema import Schema
 from thinwire.testing.worlds.channel_world_incidents import INCIDENTS
-from thinwire.testing.worlds.channel_world_logs import Reference, Registry, choosing, draw_settings, draw_subscription
-from thinwire.testing.worlds.channel_world_observer import Observer
-from thinwire.testing.worlds.channel_world_publisher import Ground, PublishingSite
-from thinwire.testing.worlds.channel_world_reader import ReadingSite
+from thinwire.testing.worlds.channel_world_logs import (
+    ReferenceReader,
+    WorldRegistry,
+    choosing,
+    draw_settings,
+    draw_subscription,
+)
+from thinwire.testing.worlds.channel_world_observer import ChannelObserver
+from thinwire.testing.worlds.channel_world_publisher import ChannelPublisherSite, ChannelWorldBroker
+from thinwire.testing.worlds.channel_world_reader import ChannelReaderSite
 from thinwire.testing.worlds.channel_world_translator import TranslatingSite
-from thinwire.testing.worlds.stream_world import Progress, Sums, portions, summed
+from thinwire.testing.worlds.stream_world import Progress, WorldTotals, portions, summed
 from thinwire.testing.worlds.world_sensors import CreepingSensors, draw_schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.topic_documents import SubscriptionDocument
@@ -46,7 +52,7 @@ _REST = 4
 
 
 @dataclass
-class Report:
+class ChannelWorldReport:
     """What happened under a seed.
 
     stored: messages in channels; successions: how often a translator took over; stale: messages that readers left
@@ -65,7 +71,7 @@ class Report:
     story: list[str] = field(default_factory=list)
 
 
-class World:
+class ChannelWorld:
     """Everything of one seed.
 
     where: whether most of its classes choose events by their values; all else is then as it would be without
@@ -74,11 +80,11 @@ class World:
     def __init__(self, seed: int, *, where: bool = False) -> None:
         chance = self.chance = Random(seed)
         self.clock = VirtualClock(100.0)
-        self.report = Report(seed)
+        self.report = ChannelWorldReport(seed)
         self.calm = chance.random() < 0.3
         self._large = chance.random() < 0.02
         self.schema = draw_schema(chance, odd=chance.random() < 0.3, noted=self._large)
-        self.registry = Registry(self.schema, draw_settings(chance))
+        self.registry = WorldRegistry(self.schema, draw_settings(chance))
         many = chance.choice((1, 2, 3))
         self.classes = [draw_subscription(self.schema, chance, f"c{number}") for number in range(many)]
         if where:
@@ -86,18 +92,18 @@ class World:
         self.guest: SubscriptionDocument | None = None
         self._schemas: dict[bytes, Schema] = {}
         self.learn(self.schema)
-        self.ground = Ground(self.schema.name, self._schemas.get, self.tell)
+        self.ground = ChannelWorldBroker(self.schema.name, self._schemas.get, self.record)
         self.publishers = [self._publisher(number) for number in range(chance.choice((1, 1, 2)))]
         names = [site.name for site in self.publishers]
-        self.reference = Reference(self.ground.log, self._schemas.get, names)
+        self.reference = ReferenceReader(self.ground.log, self._schemas.get, names)
         self.translators = [TranslatingSite(f"t{number}", self.ground, chance) for number in range(2)]
-        self.readers: list[ReadingSite] = []
-        self._gone: list[ReadingSite] = []
+        self.readers: list[ChannelReaderSite] = []
+        self._gone: list[ChannelReaderSite] = []
         self._joined = 0
         self._steps = chance.choice((8, 14, 24))
         self._busy = chance.choice((1, 2, 4))
 
-    def run(self) -> Report:
+    def run(self) -> ChannelWorldReport:
         """Let it all happen, then let it come to rest, and say what went wrong."""
         for site in self.publishers:
             site.start(self.clock.now())
@@ -107,28 +113,30 @@ class World:
             if self.chance.random() < 0.5:
                 self.chance.choice(INCIDENTS)(self)
             self._tick(self.chance.randint(0, self._busy))
-        self._come_to_rest()
+        self._drain()
         return self._conclude()
 
     def join(self, asked: SubscriptionDocument) -> None:
         """One more reader of a class, from now on, from the last key frames, or from a checkpoint of its channel."""
         self._joined += 1
         mine = SubscriptionDocument(**{**vars(asked), "identity": f"r{self._joined}"})
-        observers = {site.name: Observer(site.name, site.truth, self.reference, mine) for site in self.publishers}
+        observers = {
+            site.name: ChannelObserver(site.name, site.truth, self.reference, mine) for site in self.publishers
+        }
         way = self.chance.choice(("now", "key frames", "checkpoint"))
-        reader = ReadingSite(mine, observers, self.ground, way, Random(self.chance.random()))
+        reader = ChannelReaderSite(mine, observers, self.ground, way, Random(self.chance.random()))
         self.readers.append(reader)
         self.registry.ask(mine)
         self.ground.asked[mine.identity] = DemandClass.of(mine)
-        self.tell(f"{reader.name} joins class {reader.class_id}, from {way}: {mine}")
+        self.record(f"{reader.name} joins class {reader.class_id}, from {way}: {mine}")
 
-    def leave(self, reader: ReadingSite) -> None:
+    def leave(self, reader: ChannelReaderSite) -> None:
         """One reader less."""
         self.readers.remove(reader)
         self._gone.append(reader)
         self.registry.leave(reader.name)
         del self.ground.asked[reader.name]
-        self.tell(f"{reader.name} leaves")
+        self.record(f"{reader.name} leaves")
 
     def learn(self, schema: Schema) -> None:
         """A schema, and what the classes make of it."""
@@ -143,7 +151,7 @@ class World:
         holder = self.ground.lease.holder
         return next((one for one in self.translators if one.name == holder), self.translators[0])
 
-    def tell(self, what: str) -> None:
+    def record(self, what: str) -> None:
         self.report.story.append(f"{self.clock.now():9.2f}  {what}")
 
     def _tick(self, events: int, time: float = _TICK) -> None:
@@ -168,9 +176,9 @@ class World:
             if reader.asks(now):
                 self.ground.asks.add((reader.class_id, ""))
 
-    def _come_to_rest(self) -> None:
+    def _drain(self) -> None:
         """No more trouble; all are up again; what is left is worked off, and told in full."""
-        self.tell("everything comes to rest")
+        self.record("everything comes to rest")
         for site in self.publishers:
             site.harm.clear()
             site.mute = False
@@ -188,7 +196,7 @@ class World:
             self.clock.advance(_TICK)
             self._others_work(self.clock.now())
 
-    def _conclude(self) -> Report:
+    def _conclude(self) -> ChannelWorldReport:
         report = self.report
         for reader in self.readers:
             reader.finish()
@@ -203,17 +211,17 @@ class World:
         report.refused = self.ground.refused
         return report
 
-    def _observers(self) -> Iterator[tuple[str, Observer]]:
+    def _observers(self) -> Iterator[tuple[str, ChannelObserver]]:
         for reader in [*self.readers, *self._gone]:
             for observer in reader.observers.values():
                 yield reader.name, observer
 
-    def _publisher(self, number: int) -> PublishingSite:
+    def _publisher(self, number: int) -> ChannelPublisherSite:
         chance = self.chance
         sources, chatter = (5, 0.2) if self._large else (chance.choice((1, 2, 3)), chance.choice((0.2, 0.5, 1)))
         sensors = CreepingSensors(chance, sources=sources, chatter=chatter, large=self._large)
-        return PublishingSite(
-            f"p{number}", self.schema, sensors, chance, self.ground.log, self.registry.config, self.tell
+        return ChannelPublisherSite(
+            f"p{number}", self.schema, sensors, chance, self.ground.log, self.registry.config, self.record
         )
 
 
@@ -223,7 +231,7 @@ def _choosing(classes: list[SubscriptionDocument], schema: Schema, chance: Rando
 
 def main(arguments: list[str]) -> int:
     """Tell the story of a seed."""
-    report = World(int(arguments[0]), where="where" in arguments[1:]).run()
+    report = ChannelWorld(int(arguments[0]), where="where" in arguments[1:]).run()
     lines = [*report.story, f"{report.events} events, {report.stored} channel messages, {report.delivered} deliveries"]
     lines += [f"VIOLATION {what}" for what in report.violations] or ["nothing was violated"]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -231,7 +239,7 @@ def main(arguments: list[str]) -> int:
 
 
 @dataclass
-class Summary(Sums):
+class ChannelWorldSummary(WorldTotals):
     """What many worlds came to; `python -m thinwire.testing.worlds.channel_world SEED` tells the story of a seed."""
 
     events: int = 0
@@ -245,16 +253,16 @@ class Summary(Sums):
 
 def run_seeds(
     first: int, count: int, progress: Progress | None = None, processes: int = 2, *, where: bool = False
-) -> Summary:
+) -> ChannelWorldSummary:
     """Run the worlds of seeds `first`, `first + 1`, ...
 
     progress: told how many are done; where: worlds in which classes choose events by their values
     """
-    return summed(Summary(), portions(first, count, processes, partial(_run, where=where)), progress)
+    return summed(ChannelWorldSummary(), portions(first, count, processes, partial(_run, where=where)), progress)
 
 
-def _run(start: int, end: int, *, where: bool) -> list[Report]:
-    reports = [World(seed, where=where).run() for seed in range(start, end)]
+def _run(start: int, end: int, *, where: bool) -> list[ChannelWorldReport]:
+    reports = [ChannelWorld(seed, where=where).run() for seed in range(start, end)]
     for report in reports:
         report.story.clear()  # it is told again by its seed, and costs more to send than to make
     return reports

@@ -10,26 +10,26 @@ from thinwire.testing.worlds.world_sensors import evolved
 from thinwire.topics.demand_class import DemandClass
 
 if TYPE_CHECKING:
-    from thinwire.testing.worlds.channel_world import World
+    from thinwire.testing.worlds.channel_world import ChannelWorld
 
-Incident = Callable[["World"], None]
+Incident = Callable[["ChannelWorld"], None]
 MOST_SOURCES = 8
 MOST_READERS = 5
 
 
-def translator_dies(world: World) -> None:
+def translator_dies(world: ChannelWorld) -> None:
     """Between any two of its next writes."""
     world.translator.dies_in = world.chance.randint(0, 4)
 
 
-def translator_pauses(world: World) -> None:
+def translator_pauses(world: ChannelWorld) -> None:
     """Between deciding a write and the write; for longer than its lease lasts, or not."""
     translator = world.translator
     translator.pauses_in = world.chance.randint(0, 4)
     translator.pause = world.chance.choice((1.0, 4.0, 9.0))
 
 
-def translator_is_written_down(world: World) -> None:
+def translator_is_written_down(world: ChannelWorld) -> None:
     """A checkpoint of the log, which may not survive."""
     for translator in world.translators:
         translator.write_down()
@@ -37,7 +37,7 @@ def translator_is_written_down(world: World) -> None:
         world.ground.spoil_checkpoint(world.chance)
 
 
-def publisher_dies_or_lives(world: World) -> None:
+def publisher_dies_or_lives(world: ChannelWorld) -> None:
     """A crash with whatever it has not stored; or a new life, perhaps under the next version of the schema."""
     site = world.chance.choice(world.publishers)
     if site.publisher is not None:
@@ -49,28 +49,28 @@ def publisher_dies_or_lives(world: World) -> None:
     site.start(world.clock.now())
 
 
-def publisher_falls_silent(world: World) -> None:
+def publisher_falls_silent(world: ChannelWorld) -> None:
     """Nothing but heartbeats; or the end of that."""
     site = world.chance.choice(world.publishers)
     site.mute = not site.mute
-    world.tell(f"{site.name} {'has nothing to say' if site.mute else 'speaks again'}")
+    world.record(f"{site.name} {'has nothing to say' if site.mute else 'speaks again'}")
 
 
-def message_is_harmed(world: World) -> None:
+def message_is_harmed(world: ChannelWorld) -> None:
     """The log loses a message, or keeps another in its place."""
     site = world.chance.choice(world.publishers)
     if not world.calm:
         site.harm += [world.chance.choice(("hole", "unsent", "spoilt"))] * world.chance.choice((1, 1, 2))
 
 
-def new_source(world: World) -> None:
+def new_source(world: ChannelWorld) -> None:
     """One more asset."""
     site = world.chance.choice(world.publishers)
     if len(site.sensors.names) < MOST_SOURCES:
         site.sensors.another()
 
 
-def stricter_or_looser(world: World) -> None:
+def stricter_or_looser(world: ChannelWorld) -> None:
     """Somebody reads the log itself and asks for more than the classes do, or stops doing so."""
     if world.guest is None:
         world.guest = tightened(world.classes[0], world.schema, world.chance, "guest")
@@ -80,33 +80,33 @@ def stricter_or_looser(world: World) -> None:
         world.guest = None
 
 
-def reader_joins(world: World) -> None:
+def reader_joins(world: ChannelWorld) -> None:
     """Another one of some class."""
     if len(world.readers) < MOST_READERS:
         world.join(world.chance.choice(world.classes))
 
 
-def reader_leaves(world: World) -> None:
+def reader_leaves(world: ChannelWorld) -> None:
     """Perhaps the last one of its class, which is closed some time later."""
     if world.readers:
         world.leave(world.chance.choice(world.readers))
 
 
-def reader_pauses(world: World) -> None:
+def reader_pauses(world: ChannelWorld) -> None:
     """Messages pile up in its channel; or are worked off."""
     if world.readers:
         reader = world.chance.choice(world.readers)
         reader.paused = not reader.paused
-        world.tell(f"{reader.name} {'pauses' if reader.paused else 'goes on'}")
+        world.record(f"{reader.name} {'pauses' if reader.paused else 'goes on'}")
 
 
-def reader_moves(world: World) -> None:
+def reader_moves(world: ChannelWorld) -> None:
     """Another process goes on from what this one has written down."""
     if world.readers:
         world.chance.choice(world.readers).move()
 
 
-def reader_asks(world: World) -> None:
+def reader_asks(world: ChannelWorld) -> None:
     """Key frames on request, although nobody is lost."""
     world.ground.asks.add((DemandClass.of(world.chance.choice(world.classes)).id, ""))
 

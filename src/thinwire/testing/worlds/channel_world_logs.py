@@ -15,14 +15,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import ANY, NOTHING, Stored
-from thinwire.codec import LinkConfig, Missed, State, Subscriber
+from thinwire.codec import EventsMissed, State, StreamConfig, StreamDecoder
 from thinwire.codec.demand import tolerance_of
 from thinwire.errors import Conflict, PeerFault
 from thinwire.filters.where import parse
 from thinwire.schema import Event, Kind, Property, Schema
 from thinwire.schema.property import TOLERANT_KINDS
 from thinwire.testing.worlds.world_observer import Source, decimal
-from thinwire.topics.log_decoder import Inlet, Lookup
+from thinwire.topics.log_decoder import LogDecoder, Lookup
 from thinwire.topics.names import publisher_in
 from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import SubscriptionDocument
@@ -41,14 +41,14 @@ _CONDITIONS: dict[Kind, tuple[str, ...]] = {
 """what may be asked of the values of properties"""
 
 
-class Registry:
+class WorldRegistry:
     """Everything asked of a topic, as one configuration of its publishers; its version counts up with every change."""
 
     def __init__(self, schema: Schema, settings: Settings) -> None:
         self.schema = schema
         self._settings = settings
         self._asked: dict[str, SubscriptionDocument] = {}
-        self.config = LinkConfig(1, budget(schema, (), settings).demand(schema, settings), **settings.link)
+        self.config = StreamConfig(1, budget(schema, (), settings).demand(schema, settings), **settings.link)
 
     def ask(self, asked: SubscriptionDocument) -> None:
         """A subscription comes, or asks for something else from now on."""
@@ -64,7 +64,7 @@ class Registry:
         settings = self._settings
         demand = budget(self.schema, self._asked.values(), settings).demand(self.schema, settings)
         if self._asked and demand != self.config.demand:  # nobody asks: publishers stay as they are for a while
-            self.config = LinkConfig(self.config.version + 1, demand, **settings.link)
+            self.config = StreamConfig(self.config.version + 1, demand, **settings.link)
 
 
 def draw_settings(chance: Random) -> Settings:
@@ -141,10 +141,10 @@ def _tolerance(p: Property, chance: Random) -> float | str:
     return chance.choice((0, 10, 500)) if p.kind is Kind.GEO else chance.choice(_TOLERANCES)
 
 
-class Log:
+class WorldLog:
     """Messages under subjects, numbered from 1 on; a write may insist on the last one of a channel or a publisher.
 
-    >>> log = Log()
+    >>> log = WorldLog()
     >>> log.append("tw.log.t.p.d", b"one", 0.0, after=NOTHING, within="tw.log.t.p.*")
     1
     >>> log.append("tw.log.t.p.k", b"two", 0.0, after=NOTHING, within="tw.log.t.p.*")
@@ -203,7 +203,7 @@ Identity = tuple[int, Source, int]
 """incarnation, source, ordinal of an event of one publisher"""
 
 
-class Told(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event that the log tells, as it tells it, with the offset of the message that does."""
 
     offset: int
@@ -211,7 +211,7 @@ class Told(NamedTuple):
     event: Event
 
 
-class Reference:
+class ReferenceReader:
     """Reads everything, at once.
 
     told: per publisher, the events of messages that left a link ready which was ready before, in their order: these
@@ -220,26 +220,26 @@ class Reference:
     lost: per publisher, how often the log itself has been a loss
     """
 
-    def __init__(self, log: Log, lookup: Lookup, publishers: list[str]) -> None:
-        self.told: dict[str, list[Told]] = {name: [] for name in publishers}
-        self.known: dict[str, dict[Identity, Told]] = {name: {} for name in publishers}
+    def __init__(self, log: WorldLog, lookup: Lookup, publishers: list[str]) -> None:
+        self.told: dict[str, list[LoggedEvent]] = {name: [] for name in publishers}
+        self.known: dict[str, dict[Identity, LoggedEvent]] = {name: {} for name in publishers}
         self.lost: Counter[str] = Counter()
         self._log = log
-        self._inlet = Inlet(lookup)
-        self._inlet.links |= {name: Subscriber(lookup, publisher=name, compiled=False) for name in publishers}
+        self._log_decoder = LogDecoder(lookup)
+        self._log_decoder.links |= {name: StreamDecoder(lookup, publisher=name, compiled=False) for name in publishers}
         self._next = 1
 
     def read_on(self) -> None:
         """Read what is new."""
         for stored in self._log.read(self._next):
             publisher = publisher_in(stored.subject)
-            link = self._inlet.link(publisher)
+            link = self._log_decoder.link(publisher)
             before = link.state
             try:
-                found = self._inlet.receive(stored, stored.time)
+                found = self._log_decoder.receive(stored, stored.time)
             except PeerFault:
                 found = []
-            losses = [thing for thing in found if isinstance(thing, Missed)]
+            losses = [thing for thing in found if isinstance(thing, EventsMissed)]
             self.lost.update(missed.publisher for missed in losses if missed.source is None)
             if before is link.state is State.READY and not losses:
                 self._keep(publisher, stored.offset, [thing for thing in found if isinstance(thing, Event)])
@@ -248,5 +248,5 @@ class Reference:
     def _keep(self, publisher: str, offset: int, events: list[Event]) -> None:
         for event in events:
             identity = (event.incarnation, event.source, event.ordinal)
-            told = self.known[publisher][identity] = Told(offset, identity, event)
+            told = self.known[publisher][identity] = LoggedEvent(offset, identity, event)
             self.told[publisher].append(told)

@@ -2,9 +2,9 @@
 
 An event is *owed* to a reader if it comes after the state with which the reader first knew every source. It is
 *covered* when it was delivered; where the class holds values, also when the last one delivered before it is as near to
-it as was asked. What the log itself does not tell is covered by a `Missed` that names it, or, where nobody can name it,
-by one that does not (as in `thinwire.testing.worlds.world_observer`). What the log tells must never be missed: that a
-translator died is no excuse.
+it as was asked. What the log itself does not tell is covered by an `EventsMissed` that names it, or, where nobody can
+name it, by one that does not (as in `thinwire.testing.worlds.world_observer`). What the log tells must never be missed:
+that a translator died is no excuse.
 
 A class that chooses events by their values is owed those that match, as the log tells them, behind the place of the log
 where the reader was first ready. It knows nothing of the others, and so nothing of what the log has lost.
@@ -17,19 +17,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from thinwire.codec import Audit, Delivery, Missed, State, Subscriber, Watermark
+from thinwire.codec import Audit, Delivery, EventsMissed, State, StreamDecoder, Watermark
 from thinwire.schema import Event, Property, Role, Schema
-from thinwire.testing.worlds.channel_world_logs import Identity, Reference, allowed
-from thinwire.testing.worlds.world_observer import Published, Source, Truth, decimal, distance
+from thinwire.testing.worlds.channel_world_logs import Identity, ReferenceReader, allowed
+from thinwire.testing.worlds.world_observer import PublishedEvent, Source, Truth, decimal, distance
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position import Position
+from thinwire.topics.log_position import ChannelPosition
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 Place = tuple[int, Source]
 
 
 @dataclass
-class Observer:
+class ChannelObserver:
     """Checks every delivery; what is wrong is listed in `violations`.
 
     astray: it has begun with words of a translator that had been replaced. It must notice, and is owed nothing until
@@ -38,7 +38,7 @@ class Observer:
 
     publisher: str
     truth: Truth
-    reference: Reference
+    reference: ReferenceReader
     asked: SubscriptionDocument
     events: int = 0
     missed: int = 0
@@ -47,7 +47,7 @@ class Observer:
     _was_astray: bool = False
     _ready: dict[Place, int] | None = None
     _life: int = 0
-    _since: Position = field(default=Position(0))
+    _since: ChannelPosition = field(default=ChannelPosition(0))
     _delivered: dict[Place, dict[int, Event]] = field(default_factory=dict)
     _missed: dict[Place, list[tuple[int, int]]] = field(default_factory=dict)
     _lost_until: list[float] = field(default_factory=list)
@@ -62,7 +62,12 @@ class Observer:
         self._holds = self.asked.emit == "changes" and self._where is None  # of what matches a channel tells all
 
     def take(
-        self, told: list[Delivery], link: Subscriber, position: Position, time: float, restated: Sequence[Event] = ()
+        self,
+        told: list[Delivery],
+        link: StreamDecoder,
+        position: ChannelPosition,
+        time: float,
+        restated: Sequence[Event] = (),
     ) -> None:
         """Everything one message of the channel brought; it says where in the log of the topic it stands.
 
@@ -71,7 +76,7 @@ class Observer:
         for thing in told:
             if isinstance(thing, Event):
                 self._event(thing, link)
-            elif isinstance(thing, Missed):
+            elif isinstance(thing, EventsMissed):
                 self._missing(thing, link.incarnation or 0)
             elif isinstance(thing, Watermark):
                 self._check_until(thing.time, f"at watermark {thing.time}")
@@ -81,27 +86,27 @@ class Observer:
             self._delivered.get((event.incarnation, event.source), {}).pop(event.ordinal, None)
             self._event(event, link)
         self._was_astray = self.astray or (self._was_astray and link.state is not State.READY)
-        self._settle(link, position, time)
+        self._check_delivery(link, position, time)
         if (self._holds or self._where is not None) and link.state is State.READY:
             self._check_position(position.offset)
 
-    def finish(self, link: Subscriber) -> None:
+    def finish(self, link: StreamDecoder) -> None:
         """After a last round that met no trouble: everything owed must be covered."""
         if link.state is not State.READY:
             self._wrong(f"is {link.state.value} after a last round of key frames")
             return
         self._check_until(math.inf, "at the end")
         for told in self.reference.told[self.publisher]:
-            if self._is_owed(told.identity) and not self._is_seen(told.identity):
+            if self._is_expected(told.identity) and not self._is_seen(told.identity):
                 self._wrong(f"{_name(told.identity)} is in the log at {told.offset} and never came")
 
-    def _settle(self, link: Subscriber, position: Position, time: float) -> None:
+    def _check_delivery(self, link: StreamDecoder, position: ChannelPosition, time: float) -> None:
         if link.state is not State.READY or self._was_astray:
             return
         if self._ready is None:
-            assert link.replica is not None
-            expander = link.replica.expander
-            self._life = link.replica.incarnation
+            assert link.decoder_state is not None
+            expander = link.decoder_state.expander
+            self._life = link.decoder_state.incarnation
             self._since = position
             self._ready = {
                 (self._life, expander.keys[alias] or ()): expander.columns.ordinal(alias) for alias in expander.known()
@@ -109,7 +114,7 @@ class Observer:
         if self._lost_until and self._lost_until[-1] == math.inf:
             self._lost_until[-1] = time
 
-    def _event(self, event: Event, link: Subscriber) -> None:
+    def _event(self, event: Event, link: StreamDecoder) -> None:
         self.events += 1
         place = (event.incarnation, event.source)
         name = _name((*place, event.ordinal))
@@ -131,7 +136,7 @@ class Observer:
         seen[event.ordinal] = event
         self._promise(event, actual, link, name)
 
-    def _promise(self, event: Event, actual: Published, link: Subscriber, name: str) -> None:
+    def _promise(self, event: Event, actual: PublishedEvent, link: StreamDecoder, name: str) -> None:
         schema = self._schema(actual.incarnation)
         if set(event) != {p.name for p in schema}:
             self._wrong(f"{name} has {sorted(event)}, asked for {sorted(p.name for p in schema)}")
@@ -149,7 +154,7 @@ class Observer:
             if decimal(bound) > self._allowed(actual, p, versions) and p.kind != "geo":
                 self._wrong(f"{name}: {p.name} has bound {bound}, above what was asked or told")
 
-    def _missing(self, missed: Missed, life: int) -> None:
+    def _missing(self, missed: EventsMissed, life: int) -> None:
         self.missed += 1
         if missed.source is None:
             if self._was_astray:
@@ -181,7 +186,7 @@ class Observer:
         while self._positioned < len(told) and told[self._positioned].offset <= offset:
             identity = told[self._positioned].identity
             self._positioned += 1
-            if self._is_owed(identity) and not self._is_seen(identity):
+            if self._is_expected(identity) and not self._is_seen(identity):
                 self._wrong(f"{_name(identity)} has moved on and nothing was told up to {offset}")
 
     def _check_until(self, time: float, when: str) -> None:
@@ -191,19 +196,19 @@ class Observer:
             event = events[self._checked]
             self._checked += 1
             identity = (event.incarnation, event.source, event.ordinal)
-            if self._is_owed(identity) and not self._is_seen(identity) and not self._is_excused(event, identity):
+            if self._is_expected(identity) and not self._is_seen(identity) and not self._is_excused(event, identity):
                 self._wrong(f"{_name(identity)}, published at {event.time}, is neither delivered nor missed {when}")
 
-    def _is_owed(self, identity: Identity) -> bool:
+    def _is_expected(self, identity: Identity) -> bool:
         life, source, ordinal = identity
         if self._ready is None or life < self._life or not self._chooses(source):
             return False
         if self._where is not None:
             told = self.reference.known[self.publisher].get(identity)
-            return told is not None and told.offset > self._told_before() and self._where.holds(told.event)
+            return told is not None and told.offset > self._last_sent_before() and self._where.holds(told.event)
         return ordinal > self._ready.get((life, source), 0)
 
-    def _told_before(self) -> int:
+    def _last_sent_before(self) -> int:
         """The message of the log that was told, at least its beginning, before the reader was ready."""
         offset, within = self._since
         later = (told.offset for told in self.reference.told[self.publisher] if told.offset > offset)
@@ -219,14 +224,14 @@ class Observer:
         actual = self.truth.find(life, source, ordinal)
         return before is not None and actual is not None and self._is_near(delivered[before], actual)
 
-    def _is_near(self, held: Event, actual: Published) -> bool:
+    def _is_near(self, held: Event, actual: PublishedEvent) -> bool:
         return all(
             distance(p, held[p.name], actual.values.get(p.name)) <= self._allowed(actual, p, {actual.version})
             for p in self._schema(actual.incarnation).wire
             if p.role is Role.MEASUREMENT
         )
 
-    def _is_excused(self, event: Published, identity: Identity) -> bool:
+    def _is_excused(self, event: PublishedEvent, identity: Identity) -> bool:
         """Was it said to be missed, or can nobody name it?"""
         if self._is_named_missed(identity):
             return True
@@ -243,7 +248,7 @@ class Observer:
         life, source, ordinal = identity
         return any(first <= ordinal <= last for first, last in self._missed.get((life, source), ()))
 
-    def _allowed(self, actual: Published, p: Property, versions: set[int]) -> Fraction:
+    def _allowed(self, actual: PublishedEvent, p: Property, versions: set[int]) -> Fraction:
         """What the class asked, or what publishers were told where they had not been told to be as good as that."""
         key = (actual.incarnation, p.name)
         if key not in self._asks:

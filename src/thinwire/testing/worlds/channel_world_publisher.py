@@ -11,16 +11,16 @@ from itertools import islice
 from random import Random
 from typing import NamedTuple
 
-from thinwire.codec import LinkConfig, Publisher
+from thinwire.codec import StreamConfig, StreamEncoder
 from thinwire.schema import Schema
 from thinwire.services.translator.translator_recovery import STALE_KEYS, End
-from thinwire.testing.worlds.channel_world_logs import Log
+from thinwire.testing.worlds.channel_world_logs import WorldLog
 from thinwire.testing.worlds.world_observer import Truth
-from thinwire.testing.worlds.world_sensors import Sensors
+from thinwire.testing.worlds.world_sensors import WorldSensors
 from thinwire.topics.channel_documents import ChannelDocument
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import Lookup
-from thinwire.topics.log_position import Position, Publishers, unseal
+from thinwire.topics.log_position import ChannelPosition, Publishers, unseal
 from thinwire.topics.names import (
     channel_key_subject,
     channel_subjects,
@@ -36,7 +36,7 @@ Tell = Callable[[str], None]
 Message = tuple[str, bytes]
 
 
-class PublishingSite:
+class ChannelPublisherSite:
     """A publisher that writes to the log of its topic as clients do: key frames that begin a round stand alone.
 
     config: what the registry last told it; it goes over to it when it next works
@@ -44,14 +44,21 @@ class PublishingSite:
     """
 
     def __init__(
-        self, name: str, schema: Schema, sensors: Sensors, chance: Random, log: Log, config: LinkConfig, tell: Tell
+        self,
+        name: str,
+        schema: Schema,
+        sensors: WorldSensors,
+        chance: Random,
+        log: WorldLog,
+        config: StreamConfig,
+        tell: Tell,
     ) -> None:
         self.name = name
         self.schema = schema
         self.sensors = sensors
         self.truth = Truth()
         self.config = config
-        self.publisher: Publisher | None = None
+        self.publisher: StreamEncoder | None = None
         self.mute = False
         self.harm: list[str] = []
         self._incarnation = chance.choice((0, 1, 7))
@@ -63,9 +70,9 @@ class PublishingSite:
     def start(self, now: float) -> None:
         """A new life."""
         self._incarnation += 1
-        config = self._told()
+        config = self._registry_config()
         self.truth.begin(self._incarnation, self.schema, config)
-        self.publisher = Publisher(
+        self.publisher = StreamEncoder(
             self.schema, config, name=self.name, incarnation=self._incarnation, now=now, compiled=False
         )
         self._pending += self.publisher.start(now)
@@ -82,7 +89,7 @@ class PublishingSite:
         if self.publisher is None:
             return
         if self.config.version > self.publisher.config.version:
-            self._go_over(now)
+            self._switch_configuration(now)
         for _ in range(0 if self.mute else events):
             values = self.sensors.read(self.schema, now)
             self._pending += self.publisher.publish(values, now)
@@ -131,17 +138,17 @@ class PublishingSite:
         most = self._chance.randint(1, len(frames))
         return next((number for number in range(1, most) if begins_round(frames[number])), most)
 
-    def _go_over(self, now: float) -> None:
+    def _switch_configuration(self, now: float) -> None:
         assert self.publisher is not None
-        config = self._told()
+        config = self._registry_config()
         self._pending += self.publisher.reconfigure(config, now)
         self.truth.configure(config)
         self._tell(f"{self.name} goes over to version {config.version}: {config.demand}")
 
-    def _told(self) -> LinkConfig:
+    def _registry_config(self) -> StreamConfig:
         """What the registry told, without what concerns properties of other versions of the schema."""
         config = self.config
-        return LinkConfig(
+        return StreamConfig(
             config.version,
             demand_for(self.schema, config.demand),
             config.format,
@@ -172,7 +179,7 @@ TERM = 2.5
 
 
 @dataclass
-class Lease:
+class WorldLease:
     """Who translates, in which epoch, until when unless it says again that it is there."""
 
     holder: str = ""
@@ -195,24 +202,24 @@ class Lease:
         return True
 
 
-class Written(NamedTuple):
+class LogCheckpoint(NamedTuple):
     """A checkpoint of the log: the state of the links of publishers after the message at an offset."""
 
     offset: int
     states: dict[str, bytes]
 
 
-class Copied(NamedTuple):
+class ChannelCheckpoint(NamedTuple):
     """The state of a channel's readers after its message at an offset, and what that message says of itself."""
 
     offset: int
     epoch: int
-    position: Position
+    position: ChannelPosition
     state: bytes
 
 
 @dataclass
-class Ground:
+class ChannelWorldBroker:
     """Everything at the broker.
 
     asked: what each reader asks; documents: how each class is served; opened: where its channel begins
@@ -223,15 +230,15 @@ class Ground:
     topic: str
     lookup: Lookup
     tell: Tell
-    log: Log = field(default_factory=Log)
-    channels: Log = field(default_factory=Log)
-    lease: Lease = field(default_factory=Lease)
+    log: WorldLog = field(default_factory=WorldLog)
+    channels: WorldLog = field(default_factory=WorldLog)
+    lease: WorldLease = field(default_factory=WorldLease)
     asked: dict[str, DemandClass] = field(default_factory=dict)
     documents: dict[str, ChannelDocument] = field(default_factory=dict)
     classes: dict[str, DemandClass] = field(default_factory=dict)
     opened: dict[str, int] = field(default_factory=dict)
-    checkpoints: list[Written] = field(default_factory=list)
-    copies: dict[tuple[str, str], Copied] = field(default_factory=dict)
+    checkpoints: list[LogCheckpoint] = field(default_factory=list)
+    copies: dict[tuple[str, str], ChannelCheckpoint] = field(default_factory=dict)
     asks: set[tuple[str, str]] = field(default_factory=set)
     wanted: set[str] = field(default_factory=set)
     refused: int = 0
@@ -275,7 +282,7 @@ class Ground:
         """A checkpoint of a channel after its message at this offset."""
         stored = next(self.channels.read(offset, 1))
         epoch, position, _ = unseal(stored.payload)
-        self.copies[class_id, publisher] = Copied(offset, epoch, position, state)
+        self.copies[class_id, publisher] = ChannelCheckpoint(offset, epoch, position, state)
 
     def epoch_before(self, class_id: str, publisher: str, offset: int) -> int:
         """The last translator that had written to a channel before this offset."""

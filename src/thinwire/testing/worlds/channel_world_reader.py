@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from random import Random
 
 from thinwire.brokers.protocol import Stored
-from thinwire.codec import Delivery, State, Subscriber
+from thinwire.codec import Delivery, State, StreamDecoder
 from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.schema import Event
-from thinwire.testing.worlds.channel_world_observer import Observer
-from thinwire.testing.worlds.channel_world_publisher import Copied, Ground
+from thinwire.testing.worlds.channel_world_observer import ChannelObserver
+from thinwire.testing.worlds.channel_world_publisher import ChannelCheckpoint, ChannelWorldBroker
 from thinwire.testing.worlds.world_observer import Source
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import ChannelInlet
-from thinwire.topics.log_position import Position, unseal
+from thinwire.topics.log_decoder import ChannelDecoder
+from thinwire.topics.log_position import ChannelPosition, unseal
 from thinwire.topics.names import channel_key_subject, class_in, publisher_in
 from thinwire.topics.topic_documents import SubscriptionDocument
 
@@ -22,7 +22,7 @@ PATIENCE = 2.0
 """seconds after which a reader that is not ready asks for key frames again"""
 
 
-class ReadingSite:
+class ChannelReaderSite:
     """Reads the channel of its class, as clients do once a document says that there is one.
 
     way: where it begins: "now", at the last "key frames" of the channel, or with a "checkpoint" of it
@@ -31,8 +31,8 @@ class ReadingSite:
     def __init__(
         self,
         asked: SubscriptionDocument,
-        observers: Mapping[str, Observer],
-        ground: Ground,
+        observers: Mapping[str, ChannelObserver],
+        ground: ChannelWorldBroker,
         way: str,
         chance: Random,
     ) -> None:
@@ -48,9 +48,9 @@ class ReadingSite:
         self._chance = chance
         self._restates = asked.emit == "changes" and asked.where is None
         self._changes = asked.emit == "changes" or asked.where is not None
-        self._inlet = ChannelInlet(ground.lookup, only_changes=self._changes)
-        self._inlet.links |= {publisher: self._link(publisher) for publisher in observers}
-        self._copies: dict[str, Copied] = {}
+        self._log_decoder = ChannelDecoder(ground.lookup, only_changes=self._changes)
+        self._log_decoder.links |= {publisher: self._link(publisher) for publisher in observers}
+        self._copies: dict[str, ChannelCheckpoint] = {}
         self._newest: dict[str, int] = {}
         self._last: dict[tuple[str, Source], Event] = {}
         self._begun = False
@@ -72,23 +72,23 @@ class ReadingSite:
 
     def asks(self, now: float) -> bool:
         """Does it need key frames?"""
-        if self.paused or not self._begun or now < self._asks_at or not any(self._inlet.lost()):
+        if self.paused or not self._begun or now < self._asks_at or not any(self._log_decoder.lost()):
             return False
         self._asks_at = now + PATIENCE
         return True
 
     def move(self) -> None:
         """Go on somewhere else, with what was written down here."""
-        for publisher, link in list(self._inlet.links.items()):
+        for publisher, link in list(self._log_decoder.links.items()):
             if link.state is State.READY:
-                moved = self._inlet.links[publisher] = self._link(publisher)
+                moved = self._log_decoder.links[publisher] = self._link(publisher)
                 checkpoints.into_subscriber(moved, checkpoints.of_subscriber(link))
         self._ground.tell(f"{self.name} moves")
 
     def finish(self) -> None:
         """Everything has come that ever will."""
         for publisher, observer in self.observers.items():
-            observer.finish(self._inlet.link(publisher))
+            observer.finish(self._log_decoder.link(publisher))
 
     def _begin(self) -> None:
         self._begun = True
@@ -104,9 +104,9 @@ class ReadingSite:
                 places.append(key.offset)
         self._next = min(places, default=ground.channels.end + 1)
 
-    def _begin_with(self, publisher: str, copied: Copied) -> None:
+    def _begin_with(self, publisher: str, copied: ChannelCheckpoint) -> None:
         """Begin with the state that a translator has written down; where every source stands is told first."""
-        link = self._inlet.link(publisher)
+        link = self._log_decoder.link(publisher)
         checkpoints.into_subscriber(link, copied.state)
         self._copies[publisher] = copied
         self._hand_out(publisher, [], copied.position, 0.0, restate=self.asked.where is None)
@@ -114,7 +114,7 @@ class ReadingSite:
     def _receive(self, stored: Stored) -> None:
         publisher = publisher_in(stored.subject)
         epoch, position, _ = unseal(stored.payload)
-        link = self._inlet.link(publisher)
+        link = self._log_decoder.link(publisher)
         succeeded = False
         copied = self._copies.get(publisher)
         if copied is not None:
@@ -127,19 +127,19 @@ class ReadingSite:
         elif publisher not in self._newest:
             self._newest[publisher] = self._ground.epoch_before(self.class_id, publisher, stored.offset)
         before = link.counts.frames
-        told = self._inlet.receive(stored, stored.time)
+        told = self._log_decoder.receive(stored, stored.time)
         if link.counts.frames == before:  # of somebody who had been replaced
             self.stale += 1
             return
         self.observers[publisher].astray = epoch < self._newest.get(publisher, 0)
-        restate = self._restates and (self._inlet.was_succeeded(publisher) or succeeded)
+        restate = self._restates and (self._log_decoder.was_succeeded(publisher) or succeeded)
         self._hand_out(publisher, told, position, stored.time, restate=restate)
 
     def _hand_out(
-        self, publisher: str, told: list[Delivery], position: Position, time: float, *, restate: bool = False
+        self, publisher: str, told: list[Delivery], position: ChannelPosition, time: float, *, restate: bool = False
     ) -> None:
         """What a message brought; and where every source stands, unless the last event handed out says the same."""
-        observer, link = self.observers[publisher], self._inlet.link(publisher)
+        observer, link = self.observers[publisher], self._log_decoder.link(publisher)
         before = len(observer.violations)
         self._last |= {(publisher, event.source): event for event in told if isinstance(event, Event)}
         stands = link.present() if restate else []
@@ -149,5 +149,5 @@ class ReadingSite:
         for what in observer.violations[before:]:
             self._ground.tell(f"{self.name} of {publisher}, told up to {position.offset}: {what}")
 
-    def _link(self, publisher: str) -> Subscriber:
-        return Subscriber(self._ground.lookup, publisher=publisher, compiled=False, passed_over=not self._changes)
+    def _link(self, publisher: str) -> StreamDecoder:
+        return StreamDecoder(self._ground.lookup, publisher=publisher, compiled=False, passed_over=not self._changes)

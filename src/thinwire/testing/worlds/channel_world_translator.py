@@ -20,69 +20,69 @@ from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.errors import Conflict, CorruptCheckpoint
 from thinwire.services.translator.channel_writer import FENCE_AFTER
 from thinwire.services.translator.message_batcher import Outgoing
-from thinwire.services.translator.subscription_groups import Plan, Served
+from thinwire.services.translator.subscription_groups import ChannelPlan, ServingDecision
 from thinwire.services.translator.translation import Translation
-from thinwire.services.translator.translator_recovery import End, first_untold
-from thinwire.testing.worlds.channel_world_publisher import Ground, Written
+from thinwire.services.translator.translator_recovery import End, find_first_unsent
+from thinwire.testing.worlds.channel_world_publisher import ChannelWorldBroker, LogCheckpoint
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import Inlet
-from thinwire.topics.log_position import Position
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_position import ChannelPosition
 from thinwire.topics.names import channel_data_subject, channel_key_subject, channel_subjects, key_subject
 
 
-def decoders(ground: Ground, place: int, chance: Random) -> tuple[Inlet, int, str]:
+def decoders(ground: ChannelWorldBroker, place: int, chance: Random) -> tuple[LogDecoder, int, str]:
     """Links that know what came before a place of the log, the offset to read from, and where they know it from.
 
     Where a round was not whole by then that replaces what was known, the place is the one before the round.
     """
     while True:
-        inlet, how = _from_checkpoint(ground, place, chance) or (_rewound(ground, place), "from key frames")
-        within = [name for name, link in inlet.links.items() if link.state is State.PARTIAL]
+        log_decoder, how = _from_checkpoint(ground, place, chance) or (_rewound(ground, place), "from key frames")
+        within = [name for name, link in log_decoder.links.items() if link.state is State.PARTIAL]
         begun = _last_keys(ground, within, place)
         if begun == place:
-            inlet.offset = place - 1
-            return inlet, place, how
+            log_decoder.offset = place - 1
+            return log_decoder, place, how
         place = begun
 
 
-def _from_checkpoint(ground: Ground, place: int, chance: Random) -> tuple[Inlet, str] | None:
+def _from_checkpoint(ground: ChannelWorldBroker, place: int, chance: Random) -> tuple[LogDecoder, str] | None:
     """Links brought to a place from the last checkpoint before it that tells of everybody, if there is one."""
     for written in reversed(ground.checkpoints):
-        if written.offset >= place or chance.random() < 0.2 or not _tells_of_all(ground, written):
+        if written.offset >= place or chance.random() < 0.2 or not _covers_all_publishers(ground, written):
             continue
-        inlet = Inlet(ground.lookup)
+        log_decoder = LogDecoder(ground.lookup)
         try:
             for name, state in written.states.items():
-                checkpoints.into_subscriber(inlet.link(name), state)
+                checkpoints.into_subscriber(log_decoder.link(name), state)
         except CorruptCheckpoint:
             ground.tell(f"the checkpoint at {written.offset} is left aside")
             continue
-        inlet.offset = written.offset
+        log_decoder.offset = written.offset
         for stored in ground.log.read(written.offset + 1, place - 1 - written.offset):
-            inlet.receive(stored, stored.time)
-        return inlet, f"from the checkpoint at {written.offset}"
+            log_decoder.receive(stored, stored.time)
+        return log_decoder, f"from the checkpoint at {written.offset}"
     return None
 
 
-def _tells_of_all(ground: Ground, written: Written) -> bool:
+def _covers_all_publishers(ground: ChannelWorldBroker, written: LogCheckpoint) -> bool:
     """Does a checkpoint know every publisher that had told its state by then?"""
     names = [name for name in ground.publishers().keys if name not in written.states]
     return _last_keys(ground, names, written.offset + 1) > written.offset
 
 
-def _rewound(ground: Ground, place: int) -> Inlet:
+def _rewound(ground: ChannelWorldBroker, place: int) -> LogDecoder:
     """Links brought to a place from the key frames before it; where a round was not whole, from those before."""
-    begun, inlet = _last_keys(ground, ground.publishers().keys, place), Inlet(ground.lookup)
+    begun, log_decoder = _last_keys(ground, ground.publishers().keys, place), LogDecoder(ground.lookup)
     while True:
         for stored in ground.log.read(begun, place - begun):
-            inlet.receive(stored, stored.time)
-        earlier = _last_keys(ground, [name for name, _ in inlet.lost()], begun)
+            log_decoder.receive(stored, stored.time)
+        earlier = _last_keys(ground, [name for name, _ in log_decoder.lost()], begun)
         if earlier == begun:
-            return inlet
-        begun, inlet = earlier, Inlet(ground.lookup)
+            return log_decoder
+        begun, log_decoder = earlier, LogDecoder(ground.lookup)
 
 
-def _last_keys(ground: Ground, names: Iterable[str], place: int) -> int:
+def _last_keys(ground: ChannelWorldBroker, names: Iterable[str], place: int) -> int:
     """The offset from which each of the publishers begins a round before `place`; `place` where none does."""
     keys = [ground.log.last(key_subject(ground.topic, name), place - 1) for name in names]
     return min((key.offset for key in keys if key is not None), default=place)
@@ -108,7 +108,7 @@ class TranslatingSite:
     dies_in, pauses_in: writes until it does, None for not at all; pause: for how many seconds
     """
 
-    def __init__(self, name: str, ground: Ground, chance: Random) -> None:
+    def __init__(self, name: str, ground: ChannelWorldBroker, chance: Random) -> None:
         self.name = name
         self.dies_in: int | None = None
         self.pauses_in: int | None = None
@@ -128,7 +128,7 @@ class TranslatingSite:
         self._copying = False
         self._opened: set[str] = set()
         self._beginning: dict[str, tuple[int, int]] = {}
-        self._plan = Plan(_GRACE)
+        self._plan = ChannelPlan(_GRACE)
         self._queue: deque[Outgoing] = deque()
         self._decided: _Write | None = None
         self._ends: dict[tuple[str, str], tuple[int, float]] = {}
@@ -166,9 +166,9 @@ class TranslatingSite:
         asked = {one.id: one for one in ground.asked.values()}
         resumed = {class_id: asked[class_id] for class_id in ground.documents if class_id in asked}
         ends = {class_id: ground.ends(class_id) for class_id in resumed}
-        place = first_untold(ends, ground.documents, ground.publishers(), ground.log.end + 1)
-        inlet, self._next, how = decoders(ground, place, self._chance)
-        self._translation = Translation(ground.topic, ground.lookup, epoch=self._epoch, inlet=inlet)
+        place = find_first_unsent(ends, ground.documents, ground.publishers(), ground.log.end + 1)
+        log_decoder, self._next, how = decoders(ground, place, self._chance)
+        self._translation = Translation(ground.topic, ground.lookup, epoch=self._epoch, log_decoder=log_decoder)
         ground.tell(f"{self.name} begins epoch {self._epoch} at {self._next} for {place}, {how}")
         for class_id, one in resumed.items():
             self._beginning[class_id] = (ground.documents[class_id].since, ground.opened[class_id])
@@ -176,7 +176,7 @@ class TranslatingSite:
             self._open(one, begins, ends[class_id])
         self._plan.resume(resumed.values())
 
-    def _open(self, asked: DemandClass, begins: Mapping[str, Position] | None, ends: Mapping[str, End]) -> None:
+    def _open(self, asked: DemandClass, begins: Mapping[str, ChannelPosition] | None, ends: Mapping[str, End]) -> None:
         assert self._translation is not None
         self._translation.open(asked, begins)
         self._opened.add(asked.id)
@@ -187,11 +187,11 @@ class TranslatingSite:
         for stored in self._ground.log.read(self._next, self._reading):
             translation.receive(stored)
         self._next = min(self._next + self._reading, self._ground.log.end + 1)
-        links = translation.inlet.links
+        links = translation.log_decoder.links
         self._ground.wanted |= {name for name, link in links.items() if link.poll(now)}
         copying = self._copying
         for channel in translation.channels() if copying else ():
-            translation.tell_silence(*channel)
+            translation.send_suppressed(*channel)
         self._queue.extend(translation.take(self._limit))
         if self._write_all(now) and copying:
             self._copy(translation)
@@ -199,7 +199,7 @@ class TranslatingSite:
     def _serve(self, translation: Translation, now: float) -> None:
         """Open what is asked for, close what nobody has asked for in a while, answer who is lost."""
         ground = self._ground
-        served = self._plan.decide({one.id: Served(one, "open") for one in ground.asked.values()}, now)
+        served = self._plan.decide({one.id: ServingDecision(one, "open") for one in ground.asked.values()}, now)
         for class_id in sorted(self._opened - served.keys()):
             translation.close(class_id)
             self._opened.discard(class_id)
@@ -221,9 +221,9 @@ class TranslatingSite:
     def _copy(self, translation: Translation) -> None:
         """A checkpoint of all links that know where they are, and of all channels."""
         ground, self._copying = self._ground, False
-        links = translation.inlet.links.items()
+        links = translation.log_decoder.links.items()
         states = {name: checkpoints.of_subscriber(link) for name, link in links if link.state is State.READY}
-        ground.checkpoints.append(Written(self._next - 1, states))
+        ground.checkpoints.append(LogCheckpoint(self._next - 1, states))
         for channel in translation.channels():
             publisher = translation.channel(*channel)
             if publisher is not None and channel[0] in ground.documents:

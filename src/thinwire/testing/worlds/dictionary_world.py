@@ -7,8 +7,8 @@ live. Every thing that happens follows from one number. A world that went wrong 
 
 tells the story of a seed and what it broke.
 
->>> report = World(7).run()
->>> report.violations, World(7).run() == report
+>>> report = DictionaryWorld(7).run()
+>>> report.violations, DictionaryWorld(7).run() == report
 ([], True)
 
 Many worlds of dictionaries at once, on several processes.
@@ -26,8 +26,13 @@ from random import Random
 
 from thinwire.clock import VirtualClock
 from thinwire.testing.worlds.dictionary_world_sampler import SamplingSite
-from thinwire.testing.worlds.dictionary_world_sites import Ground, PublishingSite, ReadingSite, places
-from thinwire.testing.worlds.stream_world import Progress, Sums, portions, summed
+from thinwire.testing.worlds.dictionary_world_sites import (
+    DictionaryPublisherSite,
+    DictionaryReaderSite,
+    DictionaryWorldBroker,
+    places,
+)
+from thinwire.testing.worlds.stream_world import Progress, WorldTotals, portions, summed
 
 _TICKS = (1.0, 20.0, 150.0)
 _REST = 6
@@ -35,7 +40,7 @@ _REST = 6
 
 
 @dataclass
-class Report:
+class DictionaryWorldReport:
     """What happened under a seed.
 
     packed: notes that a dictionary made shorter; spread: dictionaries; refused: writes of samplers without a lease
@@ -52,21 +57,21 @@ class Report:
     story: list[str] = field(default_factory=list)
 
 
-class World:
+class DictionaryWorld:
     """Everything of one seed."""
 
     def __init__(self, seed: int) -> None:
         chance = self.chance = Random(seed)
         self.clock = VirtualClock(1_000.0)
-        self.report = Report(seed)
-        self.ground = Ground(chance, self.tell, honest=chance.random() < 0.7)
+        self.report = DictionaryWorldReport(seed)
+        self.ground = DictionaryWorldBroker(chance, self.record, honest=chance.random() < 0.7)
         names = [f"p{number}" for number in range(chance.choice((1, 2)))]
-        self.publishers = {name: PublishingSite(name, self.ground, chance) for name in names}
+        self.publishers = {name: DictionaryPublisherSite(name, self.ground, chance) for name in names}
         self.samplers = [SamplingSite(f"d{number}", self.ground, chance) for number in range(2)]
-        self.readers: list[ReadingSite] = []
+        self.readers: list[DictionaryReaderSite] = []
         self._steps = chance.choice((10, 25, 50))
 
-    def run(self) -> Report:
+    def run(self) -> DictionaryWorldReport:
         """Let it all happen, then let it come to rest, and say what went wrong."""
         for site in self.publishers.values():
             site.start(self.clock.now())
@@ -75,16 +80,18 @@ class World:
             if self.chance.random() < 0.6:
                 self._trouble()
             self._tick(self.chance.choice(_TICKS), self.chance.randint(0, 6))
-        self._come_to_rest()
+        self._drain()
         return self._conclude()
 
     def join(self) -> None:
         """One more reader."""
         place = self.chance.choice(places(self.ground))
-        self.readers.append(ReadingSite(f"r{len(self.readers)}", place, self.ground, self.publishers, self.chance))
-        self.tell(f"{self.readers[-1].name} joins at {place}")
+        self.readers.append(
+            DictionaryReaderSite(f"r{len(self.readers)}", place, self.ground, self.publishers, self.chance)
+        )
+        self.record(f"{self.readers[-1].name} joins at {place}")
 
-    def tell(self, what: str) -> None:
+    def record(self, what: str) -> None:
         self.report.story.append(f"{self.clock.now():9.2f}  {what}")
 
     def _trouble(self) -> None:
@@ -99,7 +106,7 @@ class World:
             sleeper.asleep = not sleeper.asleep
         elif what == "store":
             ground.out = not ground.out
-            self.tell(f"the store is {'out' if ground.out else 'back'}")
+            self.record(f"the store is {'out' if ground.out else 'back'}")
         elif what == "reader" and len(self.readers) < 6:
             self.join()
         elif what == "nap":
@@ -110,7 +117,7 @@ class World:
         elif what == "spoil" and not ground.honest:
             ground.spoil()
 
-    def _restart(self, site: PublishingSite) -> None:
+    def _restart(self, site: DictionaryPublisherSite) -> None:
         if site.link is None:
             site.start(self.clock.now())
         else:
@@ -128,9 +135,9 @@ class World:
         for reader in self.readers:
             reader.work(now)
 
-    def _come_to_rest(self) -> None:
+    def _drain(self) -> None:
         """No more trouble; all are up again; what is left is worked off."""
-        self.tell("everything comes to rest")
+        self.record("everything comes to rest")
         self.ground.out = False
         for sampler in self.samplers:
             sampler.down = sampler.asleep = False
@@ -148,7 +155,7 @@ class World:
         for reader in self.readers:
             reader.work(self.clock.now())
 
-    def _conclude(self) -> Report:
+    def _conclude(self) -> DictionaryWorldReport:
         report = self.report
         for reader in self.readers:
             reader.finish()
@@ -166,7 +173,7 @@ class World:
 
 def main(arguments: list[str]) -> int:
     """Tell the story of a seed."""
-    report = World(int(arguments[0])).run()
+    report = DictionaryWorld(int(arguments[0])).run()
     lines = [*report.story, f"{report.notes} notes, {report.packed} packed, {report.delivered} deliveries"]
     lines += [f"VIOLATION {what}" for what in report.violations] or ["nothing was violated"]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -174,7 +181,7 @@ def main(arguments: list[str]) -> int:
 
 
 @dataclass
-class Summary(Sums):
+class DictionaryWorldSummary(WorldTotals):
     """What many worlds came to; `python -m thinwire.testing.worlds.dictionary_world SEED` tells the story of a seed."""
 
     notes: int = 0
@@ -185,13 +192,13 @@ class Summary(Sums):
     refused: int = 0
 
 
-def run_seeds(first: int, count: int, progress: Progress | None = None, processes: int = 2) -> Summary:
+def run_seeds(first: int, count: int, progress: Progress | None = None, processes: int = 2) -> DictionaryWorldSummary:
     """Run the worlds of seeds `first`, `first + 1`, ...; progress: told how many are done."""
-    return summed(Summary(), portions(first, count, processes, _run), progress)
+    return summed(DictionaryWorldSummary(), portions(first, count, processes, _run), progress)
 
 
-def _run(start: int, end: int) -> list[Report]:
-    reports = [World(seed).run() for seed in range(start, end)]
+def _run(start: int, end: int) -> list[DictionaryWorldReport]:
+    reports = [DictionaryWorld(seed).run() for seed in range(start, end)]
     for report in reports:
         report.story.clear()  # it is told again by its seed, and costs more to send than to make
     return reports

@@ -12,11 +12,11 @@ from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.dictionaries.policies import Keep, Prolong, Proposal, Replace
 from thinwire.dictionaries.policies.policy import OneByOne
 from thinwire.errors import Conflict, CorruptDictionary, TransportError
-from thinwire.testing.worlds.dictionary_world_sites import PIECE, TOPIC, Ground
-from thinwire.topics.dictionary_documents import InUse, Kept, in_use_key, kept_key
-from thinwire.topics.dictionary_retention import dispensable
+from thinwire.testing.worlds.dictionary_world_sites import PIECE, TOPIC, DictionaryWorldBroker
+from thinwire.topics.dictionary_documents import ActiveDictionaries, StoredDictionaries, in_use_key, kept_key
+from thinwire.topics.dictionary_retention import find_unneeded
 from thinwire.topics.dictionary_sampler import Action, Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies, Known, pieces
+from thinwire.topics.dictionary_store import Bodies, DictionaryCache, pieces
 from thinwire.topics.names import publisher_in
 
 T = TypeVar("T")
@@ -53,14 +53,14 @@ class SamplingSite:
     tidy: it tidies up whenever nothing else is to be done
     """
 
-    def __init__(self, name: str, ground: Ground, chance: Random) -> None:
+    def __init__(self, name: str, ground: DictionaryWorldBroker, chance: Random) -> None:
         self.name = name
         self.down = self.asleep = self.tidy = False
         self.refused = self.spread = 0
         self._ground = ground
         self._chance = chance
         self._sampler: Sampler | None = None
-        self._bodies = Bodies(Known().find)
+        self._bodies = Bodies(DictionaryCache().find)
         self._epoch = 0
         self._revisions: dict[str, int] = {}
 
@@ -90,10 +90,10 @@ class SamplingSite:
             self._ground.tell(f"{self.name} waits for the store: {problem}")
 
     def _resumed(self, now: float) -> Sampler:
-        ground, known = self._ground, Known()
+        ground, known = self._ground, DictionaryCache()
         self._bodies = Bodies(known.find)
-        in_use = self._read(in_use_key(TOPIC), InUse.decode) or InUse(TOPIC, int(now))
-        kept = self._read(kept_key(TOPIC), Kept.decode) or Kept(TOPIC)
+        in_use = self._read(in_use_key(TOPIC), ActiveDictionaries.decode) or ActiveDictionaries(TOPIC, int(now))
+        kept = self._read(kept_key(TOPIC), StoredDictionaries.decode) or StoredDictionaries(TOPIC)
         present = self._fetched(in_use.dictionaries[0].name) if in_use.dictionaries else None
         ground.tell(f"{self.name} takes over at version {in_use.version}")
         return Sampler(Whim(self._chance), in_use, kept, present, terms=TERMS)
@@ -113,7 +113,7 @@ class SamplingSite:
             self._tidy(sampler)
 
     def _steps(self, sampler: Sampler, action: Action) -> Iterator[Callable[[], object]]:
-        """The writes of an action, in the order of a `TopicShelf`."""
+        """The writes of an action, in the order of a `DictionaryMetadata`."""
         yield lambda: self._put(kept_key(TOPIC), action.kept.encode())
         if action.dictionary is not None and action.travelling is not None:
             documents = pieces(action.dictionary.hash, action.travelling.body, PIECE)
@@ -129,7 +129,7 @@ class SamplingSite:
         if sampler.present is not None and self._fetched(sampler.present.hash) is None:
             for key, value in pieces(sampler.present.hash, pack(sampler.present).body, PIECE).items():
                 self._ground.put(key, value)
-        gone = dispensable(sampler.kept, sampler.in_use, self._ground.oldest)
+        gone = find_unneeded(sampler.kept, sampler.in_use, self._ground.oldest)
         if gone:
             kept = sampler.kept.without(gone)
             self._put(kept_key(TOPIC), kept.encode())

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from thinwire.brokers.protocol import NOTHING, Stored
-from thinwire.client.publisher_dictionaries import Slots
-from thinwire.codec import Delivery, Missed, Publisher, State, Subscriber
+from thinwire.client.publisher_dictionaries import DictionarySlots
+from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder, StreamEncoder
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import (
     BrokerUnavailable,
@@ -25,10 +25,10 @@ from thinwire.errors import (
     UnknownDictionary,
 )
 from thinwire.schema import Event, opaque
-from thinwire.testing.worlds.channel_world_logs import Log
-from thinwire.testing.worlds.channel_world_publisher import Lease
-from thinwire.topics.dictionary_documents import InUse, in_use_key
-from thinwire.topics.dictionary_store import FindDictionary, Known, fetched
+from thinwire.testing.worlds.channel_world_logs import WorldLog
+from thinwire.testing.worlds.channel_world_publisher import WorldLease
+from thinwire.topics.dictionary_documents import ActiveDictionaries, in_use_key
+from thinwire.topics.dictionary_store import DictionaryCache, FindDictionary, fetched
 from thinwire.topics.names import data_subject, is_key, key_subject, publisher_in
 from thinwire.wire import FrameKind, Request, begins_round, join, read
 
@@ -38,7 +38,7 @@ PIECE = 128
 
 
 @dataclass
-class Ground:
+class DictionaryWorldBroker:
     """Everything at the broker.
 
     honest: the store never hands out anything else than what was stored
@@ -50,11 +50,11 @@ class Ground:
     chance: Random
     tell: Callable[[str], None]
     honest: bool = True
-    log: Log = field(default_factory=Log)
-    lease: Lease = field(default_factory=Lease)
+    log: WorldLog = field(default_factory=WorldLog)
+    lease: WorldLease = field(default_factory=WorldLease)
     first: int = 1
     out: bool = False
-    words: dict[str, list[InUse]] = field(default_factory=dict)
+    words: dict[str, list[ActiveDictionaries]] = field(default_factory=dict)
     wanted: set[str] = field(default_factory=set)
     documents: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     revision: int = 0
@@ -84,7 +84,7 @@ class Ground:
         """A dictionary from the store."""
         return fetched(hash, lambda key: self.get(key)[0], known, PIECE)
 
-    def announce(self, in_use: InUse) -> None:
+    def announce(self, in_use: ActiveDictionaries) -> None:
         """Say it to every publisher; one in four does not hear it, and one in four hears it late, or twice."""
         for heard in self.words.values():
             fate = self.chance.random()
@@ -118,17 +118,17 @@ SLOTS = 3
 STATES = ("as it should be", "somewhat above what was asked for", "not known, nobody has looked for a while")
 
 
-class PublishingSite:
+class DictionaryPublisherSite:
     """One publisher with its lives.
 
     truth: its notes that were stored, in order; packed: frames that a dictionary made shorter
     attentive: it reads what is said of dictionaries again and again
     """
 
-    link: Publisher | None = None
-    slots: Slots
+    link: StreamEncoder | None = None
+    slots: DictionarySlots
 
-    def __init__(self, name: str, ground: Ground, chance: Random) -> None:
+    def __init__(self, name: str, ground: DictionaryWorldBroker, chance: Random) -> None:
         self.name = name
         self.truth: list[bytes] = []
         self.packed = 0
@@ -136,7 +136,7 @@ class PublishingSite:
         self.violations: list[str] = []
         self._ground = ground
         self._chance = chance
-        self._known = Known(limit=4_000)
+        self._known = DictionaryCache(limit=4_000)
         self._incarnation = 0
         self._said = 0
         self._pending: list[bytes] = []
@@ -145,8 +145,8 @@ class PublishingSite:
     def start(self, now: float) -> None:
         """A new life: without a dictionary, until it has read what is said of them."""
         self._incarnation += 1
-        self.link = Publisher(opaque(TOPIC), name=self.name, incarnation=self._incarnation, now=now, compiled=False)
-        self.slots = Slots(self.link, self._pending.extend, most=SLOTS)
+        self.link = StreamEncoder(opaque(TOPIC), name=self.name, incarnation=self._incarnation, now=now, compiled=False)
+        self.slots = DictionarySlots(self.link, self._pending.extend, most=SLOTS)
         self._pending += self.link.start(now)
         self._ground.tell(f"{self.name} starts life {self._incarnation}")
 
@@ -162,12 +162,12 @@ class PublishingSite:
         """Hear what is said, say something, and store it, or not yet."""
         if self.link is None:
             return
-        self._hear(now)
+        self._update_dictionary(now)
         if self.name in self._ground.wanted and (frames := self.link.answer(Request(0, 0), now)):
             self._pending += frames
             self._ground.wanted.discard(self.name)
         for _ in range(notes):
-            self._say(self.link, now)
+            self._send_frames(self.link, now)
         if self.link.is_due(now):
             self._pending += self.link.poll(now)
         if self._chance.random() < 0.8:
@@ -183,19 +183,19 @@ class PublishingSite:
             del self._pending[:end]
         self._said = len(self.truth)
 
-    def _hear(self, now: float) -> None:
+    def _update_dictionary(self, now: float) -> None:
         heard = self._ground.words[self.name]
         words, heard[:] = list(heard), []
         try:
             if self.attentive or self._chance.random() < 0.2:  # as at the start, and after a while without a word
                 value = self._ground.get(in_use_key(TOPIC))[0]
-                words += [InUse.decode(value)] if value is not None else []
+                words += [ActiveDictionaries.decode(value)] if value is not None else []
             for word in words:
                 self._take(word, now)
         except (TransportError, CorruptDictionary, RegistryError) as problem:
             self._ground.tell(f"{self.name} does without: {problem}")
 
-    def _take(self, in_use: InUse, now: float) -> None:
+    def _take(self, in_use: ActiveDictionaries, now: float) -> None:
         said = self.slots.choose(in_use, now)
         if said is None:
             return
@@ -204,7 +204,7 @@ class PublishingSite:
             self._known.keep(found)
             self.slots.follow(in_use, said, found)
 
-    def _say(self, link: Publisher, now: float) -> None:
+    def _send_frames(self, link: StreamEncoder, now: float) -> None:
         number, chance = len(self.truth), self._chance
         sensor, state = chance.randrange(3), chance.choice(STATES)
         payload = b'{"from": "%s", "n": %d, "sensor": "T%d", "state": "%s"}'
@@ -221,11 +221,16 @@ class PublishingSite:
                     )
 
 
-class ReadingSite:
+class DictionaryReaderSite:
     """One reader of the log, from some place on."""
 
     def __init__(
-        self, name: str, place: int, ground: Ground, publishers: dict[str, PublishingSite], chance: Random
+        self,
+        name: str,
+        place: int,
+        ground: DictionaryWorldBroker,
+        publishers: dict[str, DictionaryPublisherSite],
+        chance: Random,
     ) -> None:
         self.name = name
         self.place = place
@@ -235,9 +240,9 @@ class ReadingSite:
         self._ground = ground
         self._publishers = publishers
         self._chance = chance
-        self._known = Known(limit=chance.choice((500, 100_000)))
+        self._known = DictionaryCache(limit=chance.choice((500, 100_000)))
         self._links = {
-            name: Subscriber([opaque(TOPIC)], publisher=name, dictionaries=self._known.find) for name in publishers
+            name: StreamDecoder([opaque(TOPIC)], publisher=name, dictionaries=self._known.find) for name in publishers
         }
         self._next: dict[str, int] = {}
         self._told: set[str] = set()
@@ -278,7 +283,7 @@ class ReadingSite:
                 self._complain(f"refused a message of {name}: {fault}")
                 return True
 
-    def _learn(self, hash: bytes, link: Subscriber) -> bool:
+    def _learn(self, hash: bytes, link: StreamDecoder) -> bool:
         """Ask the store; False where it does not answer. What it has not, or something else for it, is given up."""
         try:
             found = self._ground.fetch(hash, self._known.find)
@@ -295,7 +300,7 @@ class ReadingSite:
 
     def _take(self, name: str, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
-            if isinstance(delivery, Missed):
+            if isinstance(delivery, EventsMissed):
                 self._told.add(name)
                 self.missed += 1
                 if delivery.reason == "unknown dictionary" and self._ground.honest:
@@ -322,7 +327,7 @@ class ReadingSite:
         self.violations.append(f"{self.name} {what}")
 
 
-def places(ground: Ground) -> list[int]:
+def places(ground: DictionaryWorldBroker) -> list[int]:
     """Where a reader may begin: at the oldest message, at key frames, or with what comes next."""
     keys = [stored.offset for stored in ground.read(ground.first) if is_key(stored.subject)]
     return [ground.first, *keys, ground.log.end + 1]

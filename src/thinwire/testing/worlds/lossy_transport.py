@@ -2,8 +2,8 @@
 
 The log of one subject: its last messages under numbers without a gap.
 
->>> log = Log("rooms", retain=2)
->>> [log.store(Message("rooms", text)).sequence for text in (b"a", b"b", b"c")]
+>>> log = RetainedLog("rooms", retain=2)
+>>> [log.store(TransportMessage("rooms", text)).sequence for text in (b"a", b"b", b"c")]
 [1, 2, 3]
 >>> log.first, [message.payload for message in log.since(3)]
 (2, [b'c'])
@@ -37,8 +37,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from thinwire.brokers.link_limits import Lane
-from thinwire.brokers.protocol import NO_HEADERS, Capabilities, Message
+from thinwire.brokers.link_limits import TrafficShaper
+from thinwire.brokers.protocol import NO_HEADERS, Capabilities, TransportMessage
 from thinwire.brokers.subjects import check_pattern, check_subject, is_literal, matches
 from thinwire.clock import Clock
 from thinwire.errors import (
@@ -49,7 +49,7 @@ from thinwire.errors import (
     TransportClosed,
     TransportError,
 )
-from thinwire.testing.worlds.transport_faults import Faults, Way
+from thinwire.testing.worlds.transport_faults import Faults, FaultyPath
 
 Policy = Literal["block", "drop"]
 
@@ -57,9 +57,9 @@ Policy = Literal["block", "drop"]
 class Flight:
     """Messages on one way, in the order in which they will arrive."""
 
-    def __init__(self, way: Way) -> None:
+    def __init__(self, way: FaultyPath) -> None:
         self.way = way
-        self._messages: list[tuple[float, int, Message]] = []
+        self._messages: list[tuple[float, int, TransportMessage]] = []
         self._number = count()
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Flight:
         """When the next message arrives; there must be one."""
         return self._messages[0][0]
 
-    def send(self, message: Message, now: float, way: Way | None = None) -> None:
+    def send(self, message: TransportMessage, now: float, way: FaultyPath | None = None) -> None:
         """Put it on its way, or on one of its sender's own, with whatever happens to it there."""
         for due, payload in (way or self.way).arrivals(message.payload, now):
             as_it_arrives = message if payload is message.payload else message._replace(payload=payload)
@@ -80,7 +80,7 @@ class Flight:
         """Has the next message arrived by now?"""
         return bool(self._messages) and self._messages[0][0] <= now
 
-    def take(self) -> tuple[float, Message]:
+    def take(self) -> tuple[float, TransportMessage]:
         """The next message, and when it arrived."""
         due, _, message = heapq.heappop(self._messages)
         return due, message
@@ -114,17 +114,17 @@ class MemoryInbox:
         self.flight = flight
         self.dropped = 0
         self.closed = False
-        self._arrived: deque[Message] = deque()
+        self._arrived: deque[TransportMessage] = deque()
         self._catch_up = catch_up
         self._forget = forget
 
-    def receive(self) -> Message | None:
+    def receive(self) -> TransportMessage | None:
         """The next message that has arrived by now; None when there is none."""
         if not self.closed:
-            self.settle(self._catch_up())
+            self.deliver_due(self._catch_up())
         return self._arrived.popleft() if self._arrived else None
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[TransportMessage]:
         """Receive until nothing is left now."""
         while (message := self.receive()) is not None:
             yield message
@@ -136,7 +136,7 @@ class MemoryInbox:
     def close(self) -> None:
         """Ask for no more: what is on its way is lost, what has arrived can still be received."""
         if not self.closed:
-            self.settle(self._catch_up())
+            self.deliver_due(self._catch_up())
             self.closed = True
             self.flight.clear()
             self._forget(self)
@@ -145,16 +145,16 @@ class MemoryInbox:
         """Must a publisher wait for this inbox?"""
         return self.policy == "block" and len(self._arrived) + len(self.flight) >= self.limit
 
-    def send(self, message: Message, now: float) -> None:
+    def send(self, message: TransportMessage, now: float) -> None:
         """Put a message on its way to this inbox."""
-        self.settle(now)
+        self.deliver_due(now)
         if self.policy == "drop" and len(self.flight) >= self.limit:
             self.dropped += 1
             return
         self.flight.send(message, now)
-        self.settle(now)
+        self.deliver_due(now)
 
-    def settle(self, now: float) -> None:
+    def deliver_due(self, now: float) -> None:
         """Let arrive what is due; for a publisher that must wait, what does not fit stays on its way."""
         while self.flight.is_due(now) and (self.policy == "drop" or len(self._arrived) < self.limit):
             _, message = self.flight.take()
@@ -164,28 +164,28 @@ class MemoryInbox:
                 self.dropped += 1
 
 
-class Log:
+class RetainedLog:
     """Keeps as many messages as it is told to retain, the newest."""
 
     def __init__(self, subject: str, retain: int) -> None:
         self.subject = subject
         self.retain = retain
         self.last = 0
-        self._messages: deque[Message] = deque(maxlen=retain)
+        self._messages: deque[TransportMessage] = deque(maxlen=retain)
 
     @property
     def first(self) -> int:
         """The oldest sequence still here; one above `last` when the log is empty."""
         return self.last - len(self._messages) + 1
 
-    def store(self, message: Message) -> Message:
+    def store(self, message: TransportMessage) -> TransportMessage:
         """The message under its number."""
         self.last += 1
         numbered = message._replace(sequence=self.last)
         self._messages.append(numbered)
         return numbered
 
-    def since(self, first: int) -> list[Message]:
+    def since(self, first: int) -> list[TransportMessage]:
         """The messages from this sequence on; none if it has not come yet."""
         if first < 1:
             raise TransportError("sequences count from 1", subject=self.subject, sequence=first)
@@ -228,19 +228,19 @@ class MemoryBroker:
         self.limit = limit
         self.closed = False
         self._chance = np.random.default_rng(seed)
-        self._inbound = Flight(Way(self._faults_at("publish"), self._chance))
+        self._inbound = Flight(FaultyPath(self._faults_at("publish"), self._chance))
         self._entrances = [self._inbound.way]
         self._literal: dict[str, list[MemoryInbox]] = {}
         self._wild: list[MemoryInbox] = []
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[str, RetainedLog] = {}
 
-    def entrance(self, lane: Lane) -> Way:
+    def entrance(self, lane: TrafficShaper) -> FaultyPath:
         """A way of its own to the broker, over a limited link, for one publisher."""
-        self._entrances.append(Way(self._faults_at("publish"), self._chance, lane))
+        self._entrances.append(FaultyPath(self._faults_at("publish"), self._chance, lane))
         return self._entrances[-1]
 
     def publish(
-        self, subject: str, payload: bytes, headers: Mapping[str, str] | None = None, *, way: Way | None = None
+        self, subject: str, payload: bytes, headers: Mapping[str, str] | None = None, *, way: FaultyPath | None = None
     ) -> int | None:
         """Send a message; its sequence, or None if it has none or has not reached the broker.
 
@@ -256,7 +256,7 @@ class MemoryBroker:
         return before + 1 if self._log(subject).last > before else None
 
     def subscribe(
-        self, pattern: str, *, limit: int = 65_536, policy: Policy = "block", lane: Lane | None = None
+        self, pattern: str, *, limit: int = 65_536, policy: Policy = "block", lane: TrafficShaper | None = None
     ) -> MemoryInbox:
         """Receive what is published from now on under subjects that match.
 
@@ -265,12 +265,12 @@ class MemoryBroker:
         """
         self._check_open()
         check_pattern(pattern)
-        way = Way(self._faults_at("delivery"), self._chance, lane)
+        way = FaultyPath(self._faults_at("delivery"), self._chance, lane)
         inbox = MemoryInbox(pattern, limit, policy, Flight(way), self._admit, self._forget)
-        self._shelf(pattern).append(inbox)
+        self._matching_inboxes(pattern).append(inbox)
         return inbox
 
-    def replay(self, subject: str, first: int = 1) -> Iterator[Message]:
+    def replay(self, subject: str, first: int = 1) -> Iterator[TransportMessage]:
         """The retained messages of a subject from a sequence on, as the broker stored them: faults spare the log."""
         self._check_open()
         if not self.capabilities.gapless:
@@ -297,7 +297,7 @@ class MemoryBroker:
         """Let everything arrive that is due at this time, the clock's unless given."""
         now = self._admit(now)
         for inbox in self._inboxes():
-            inbox.settle(now)
+            inbox.deliver_due(now)
 
     def next_due(self) -> float | None:
         """When something will arrive next; None when nothing is on its way."""
@@ -318,7 +318,7 @@ class MemoryBroker:
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:
         self.close()
 
-    def _message(self, subject: str, payload: bytes, headers: Mapping[str, str] | None) -> Message:
+    def _message(self, subject: str, payload: bytes, headers: Mapping[str, str] | None) -> TransportMessage:
         self._check_open()
         check_subject(subject)
         if not isinstance(payload, bytes | bytearray | memoryview):
@@ -329,7 +329,7 @@ class MemoryBroker:
         size = len(payload) + sum(_line_size(name, text) for name, text in kept.items())
         if size > self.capabilities.max_payload:
             raise PayloadTooLarge(subject=subject, size=size, limit=self.capabilities.max_payload)
-        return Message(subject, bytes(payload), kept)
+        return TransportMessage(subject, bytes(payload), kept)
 
     def _reserve(self, subject: str) -> None:
         if len(self._inbound) >= self.limit:
@@ -353,17 +353,17 @@ class MemoryBroker:
         wild = [inbox for inbox in self._wild if matches(inbox.pattern, subject)]
         return [*self._literal.get(subject, ()), *wild]
 
-    def _log(self, subject: str) -> Log:
-        return self._logs.get(subject) or Log(subject, self.retain)
+    def _log(self, subject: str) -> RetainedLog:
+        return self._logs.get(subject) or RetainedLog(subject, self.retain)
 
-    def _shelf(self, pattern: str) -> list[MemoryInbox]:
+    def _matching_inboxes(self, pattern: str) -> list[MemoryInbox]:
         return self._literal.setdefault(pattern, []) if is_literal(pattern) else self._wild
 
     def _inboxes(self) -> list[MemoryInbox]:
         return [*(inbox for shelf in self._literal.values() for inbox in shelf), *self._wild]
 
     def _forget(self, inbox: MemoryInbox) -> None:
-        shelf = self._shelf(inbox.pattern)
+        shelf = self._matching_inboxes(inbox.pattern)
         shelf.remove(inbox)
         if not shelf:
             self._literal.pop(inbox.pattern, None)

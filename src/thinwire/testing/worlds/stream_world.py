@@ -6,8 +6,8 @@ Everything that happens follows from one number. A world that went wrong goes wr
 
 tells the story of a seed and what it broke.
 
->>> report = World(7).run()
->>> report.violations, World(7).run() == report
+>>> report = StreamWorld(7).run()
+>>> report.violations, StreamWorld(7).run() == report
 ([], True)
 
 Many seeds at once, on several processes.
@@ -33,9 +33,9 @@ from thinwire.schema import Schema
 from thinwire.testing.worlds.lossy_transport import MemoryBroker
 from thinwire.testing.worlds.transport_faults import Faults
 from thinwire.testing.worlds.world_incidents import INCIDENTS, draw_faults
-from thinwire.testing.worlds.world_observer import Observer
-from thinwire.testing.worlds.world_sensors import Sensors, draw_schema
-from thinwire.testing.worlds.world_sites import PublishingSite, SubscribingSite
+from thinwire.testing.worlds.world_observer import StreamObserver
+from thinwire.testing.worlds.world_sensors import WorldSensors, draw_schema
+from thinwire.testing.worlds.world_sites import StreamPublisherSite, SubscribingSite
 
 _TICK = 0.5
 _PATIENCE = 10.0
@@ -43,7 +43,7 @@ _PATIENCE = 10.0
 
 
 @dataclass
-class Report:
+class StreamWorldReport:
     """What happened under a seed.
 
     let_through: wrong frames that met the one-byte check by chance and were taken; what they did until the next key
@@ -61,14 +61,14 @@ class Report:
     story: list[str] = field(default_factory=list)
 
 
-class World:
+class StreamWorld:
     """Everything of one seed."""
 
     def __init__(self, seed: int, *, compiled: bool | None = None) -> None:
         self.seed = seed
         chance = self.chance = Random(seed)
         self.clock = VirtualClock(100.0)
-        self.report = Report(seed)
+        self.report = StreamWorldReport(seed)
         served = chance.random() < 0.25
         self.compiled = served if compiled is None else compiled
         self._gapless = chance.random() < 0.5
@@ -82,13 +82,13 @@ class World:
         self._steps = chance.choice((20, 60, 150))
         self._busy = chance.choice((1, 2, 6))
 
-    def run(self) -> Report:
+    def run(self) -> StreamWorldReport:
         """Let it all happen, then let it come to rest, and say what went wrong."""
         for site in self.publishers:
             site.start(self.clock.now())
         for _ in range(self._steps):
             self._step()
-        self._come_to_rest()
+        self._drain()
         return self._conclude()
 
     def _step(self) -> None:
@@ -108,9 +108,9 @@ class World:
         for reader in self.subscribers:
             reader.work(now)
 
-    def _come_to_rest(self) -> None:
+    def _drain(self) -> None:
         """No more faults; all are up again; what is on its way arrives; then readers must find back by themselves."""
-        self.tell("everything comes to rest")
+        self.record("everything comes to rest")
         self.broker.inject(Faults())
         for site in self.publishers:
             site.paused = False
@@ -137,7 +137,7 @@ class World:
             self.clock.advance(1.0)
             self._everybody_works(self.chance.randint(0, 1))
 
-    def _conclude(self) -> Report:
+    def _conclude(self) -> StreamWorldReport:
         report = self.report
         for reader in self.subscribers:
             assert reader.observer is not None
@@ -151,18 +151,18 @@ class World:
         report.frames = sum(site.frames for site in self.publishers)
         return report
 
-    def _account(self, name: str, observer: Observer) -> None:
+    def _account(self, name: str, observer: StreamObserver) -> None:
         self.report.delivered += observer.events
         self.report.violations += [f"{name}: {what}" for what in observer.violations]
 
-    def _publisher(self, number: int) -> PublishingSite:
+    def _publisher(self, number: int) -> StreamPublisherSite:
         chance = self.chance
         large = chance.random() < 0.1
         schema = draw_schema(chance, odd=not self.compiled, noted=large)
         self._schemas[schema.fingerprint] = schema
         chatter = 0.2 if large else chance.choice((0.1, 0.5, 1))
-        sensors = Sensors(chance, sources=6 if large else chance.choice((1, 3, 4)), chatter=chatter, large=large)
-        return PublishingSite(
+        sensors = WorldSensors(chance, sources=6 if large else chance.choice((1, 3, 4)), chatter=chatter, large=large)
+        return StreamPublisherSite(
             f"p{number}",
             schema,
             sensors,
@@ -171,7 +171,7 @@ class World:
             wide=self._wide,
             compiled=self.compiled,
             linger=chance.random() < 0.6,
-            tell=self.tell,
+            tell=self.record,
         )
 
     def _subscriber(self, number: int) -> SubscribingSite:
@@ -183,7 +183,7 @@ class World:
             self.broker,
             resync=chance.choice(("request", "request", "wait")),
             compiled=self.compiled,
-            tell=self.tell,
+            tell=self.record,
             chance=Random(f"{self.seed}:{number}"),
             unlucky=0.02 if not self.calm and chance.random() < 0.1 else 0.0,
         )
@@ -191,13 +191,13 @@ class World:
             reader.start()
         return reader
 
-    def tell(self, what: str) -> None:
+    def record(self, what: str) -> None:
         self.report.story.append(f"{self.clock.now():9.2f}  {what}")
 
 
 def main(arguments: list[str]) -> int:
     """Tell the story of a seed."""
-    report = World(int(arguments[0])).run()
+    report = StreamWorld(int(arguments[0])).run()
     lines = [*report.story, f"{report.events} events, {report.frames} frames, {report.delivered} deliveries"]
     lines += [f"VIOLATION {what}" for what in report.violations] or ["nothing was violated"]
     sys.stdout.write("\n".join(lines) + "\n")
@@ -210,10 +210,10 @@ PORTION = 50
 Progress = Callable[[int], None]
 
 R = TypeVar("R")
-S = TypeVar("S", bound="Sums")
+S = TypeVar("S", bound="WorldTotals")
 
 
-class Outcome(Protocol):
+class WorldOutcome(Protocol):
     """What a world of a seed came to."""
 
     seed: int
@@ -221,7 +221,7 @@ class Outcome(Protocol):
 
 
 @dataclass
-class Sums:
+class WorldTotals:
     """What many worlds came to: whatever a kind of world adds is a count that its reports have too.
 
     failed: the violations of each seed that has any
@@ -230,7 +230,7 @@ class Sums:
     seeds: int = 0
     failed: dict[int, list[str]] = field(default_factory=dict)
 
-    def add(self, report: Outcome) -> None:
+    def add(self, report: WorldOutcome) -> None:
         """Count one more world."""
         self.seeds += 1
         for name in (f.name for f in fields(self) if f.name not in ("seeds", "failed")):
@@ -240,7 +240,7 @@ class Sums:
 
 
 @dataclass
-class Summary(Sums):
+class StreamWorldSummary(WorldTotals):
     """The same of worlds of links; `python -m thinwire.testing.worlds.stream_world SEED` tells the story of a seed."""
 
     events: int = 0
@@ -253,15 +253,15 @@ class Summary(Sums):
 
 def run_seeds(
     first: int, count: int, progress: Progress | None = None, processes: int = 2, compiled: bool | None = None
-) -> Summary:
+) -> StreamWorldSummary:
     """Run the worlds of seeds `first`, `first + 1`, ...
 
     progress: told how many are done; compiled: force the kernels on or off, otherwise each seed decides
     """
-    return summed(Summary(), portions(first, count, processes, partial(_run, compiled)), progress)
+    return summed(StreamWorldSummary(), portions(first, count, processes, partial(_run, compiled)), progress)
 
 
-def summed(summary: S, reports: Iterable[Sequence[Outcome]], progress: Progress | None) -> S:
+def summed(summary: S, reports: Iterable[Sequence[WorldOutcome]], progress: Progress | None) -> S:
     """The summary with all reports added, portion by portion."""
     for portion in reports:
         for report in portion:
@@ -282,8 +282,8 @@ def portions(first: int, count: int, processes: int, run: Callable[[int, int], S
             yield done.result()
 
 
-def _run(compiled: bool | None, start: int, end: int) -> list[Report]:
-    reports = [World(seed, compiled=compiled).run() for seed in range(start, end)]
+def _run(compiled: bool | None, start: int, end: int) -> list[StreamWorldReport]:
+    reports = [StreamWorld(seed, compiled=compiled).run() for seed in range(start, end)]
     for report in reports:
         report.story.clear()  # it is told again by its seed, and costs more to send than to make
     return reports

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from thinwire.brokers.link_limits import Lane
+from thinwire.brokers.link_limits import TrafficShaper
 from thinwire.errors import ConfigError
 
 MAX_FLIPPED = 4
@@ -86,13 +86,13 @@ class Faults:
         return f"Faults({', '.join(told)})"
 
 
-class Way:
+class FaultyPath:
     """One way with its faults: decides for each message when it arrives, how often and with which bytes.
 
     lane: the limited link that leads here, where there is one; of a message its payload counts
     """
 
-    def __init__(self, faults: Faults, chance: np.random.Generator, lane: Lane | None = None) -> None:
+    def __init__(self, faults: Faults, chance: np.random.Generator, lane: TrafficShaper | None = None) -> None:
         self.chance = chance
         self.lane = lane
         self._newest = -math.inf

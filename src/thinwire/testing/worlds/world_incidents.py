@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from thinwire.testing.worlds.transport_faults import Faults
 from thinwire.testing.worlds.world_sensors import evolved
-from thinwire.testing.worlds.world_sites import PublishingSite, SubscribingSite
+from thinwire.testing.worlds.world_sites import StreamPublisherSite, SubscribingSite
 
 if TYPE_CHECKING:
-    from thinwire.testing.worlds.stream_world import World
+    from thinwire.testing.worlds.stream_world import StreamWorld
 
-Incident = Callable[["World", PublishingSite, SubscribingSite], None]
+Incident = Callable[["StreamWorld", StreamPublisherSite, SubscribingSite], None]
 MOST_SOURCES = 12
 
 
@@ -36,7 +36,7 @@ def draw_faults(chance: Random, *, calm: bool) -> Faults:
     )
 
 
-def publisher_dies_or_lives(world: World, site: PublishingSite, reader: SubscribingSite) -> None:
+def publisher_dies_or_lives(world: StreamWorld, site: StreamPublisherSite, reader: SubscribingSite) -> None:
     """A crash; or a new life, perhaps under the next version of the schema, of which readers may learn later."""
     if site.alive:
         site.crash()
@@ -49,25 +49,25 @@ def publisher_dies_or_lives(world: World, site: PublishingSite, reader: Subscrib
     world.report.restarts += 1
 
 
-def publisher_pauses(world: World, site: PublishingSite, reader: SubscribingSite) -> None:
+def publisher_pauses(world: StreamWorld, site: StreamPublisherSite, reader: SubscribingSite) -> None:
     """A long garbage collection, a laptop closed; or its end."""
     site.paused = not site.paused
-    world.tell(f"{site.name} {'pauses' if site.paused else 'goes on'}")
+    world.record(f"{site.name} {'pauses' if site.paused else 'goes on'}")
 
 
-def new_demand(world: World, site: PublishingSite, reader: SubscribingSite) -> None:
+def new_demand(world: StreamWorld, site: StreamPublisherSite, reader: SubscribingSite) -> None:
     """Other tolerances in the same life."""
     if not site.paused:
         site.reconfigure(world.clock.now())
 
 
-def new_source(world: World, site: PublishingSite, reader: SubscribingSite) -> None:
+def new_source(world: StreamWorld, site: StreamPublisherSite, reader: SubscribingSite) -> None:
     """One more asset."""
     if len(site.sensors.names) < MOST_SOURCES:
         site.sensors.another()
 
 
-def frames_vanish(world: World, site: PublishingSite, reader: SubscribingSite) -> None:
+def frames_vanish(world: StreamWorld, site: StreamPublisherSite, reader: SubscribingSite) -> None:
     """A few frames are lost, or as many as the sequence cannot show."""
     everything = site.wide and world.chance.random() < 0.004
     count = 65_536 if everything else world.chance.choice((1, 2, 256))
@@ -75,7 +75,7 @@ def frames_vanish(world: World, site: PublishingSite, reader: SubscribingSite) -
         site.vanish(count, world.clock.now())
 
 
-def subscriber_dies_or_joins(world: World, site: PublishingSite, reader: SubscribingSite) -> None:
+def subscriber_dies_or_joins(world: StreamWorld, site: StreamPublisherSite, reader: SubscribingSite) -> None:
     """A crash, or a late joiner."""
     if reader.subscriber is not None:
         reader.crash()
@@ -83,19 +83,19 @@ def subscriber_dies_or_joins(world: World, site: PublishingSite, reader: Subscri
         reader.start()
 
 
-def subscriber_pauses(world: World, site: PublishingSite, reader: SubscribingSite) -> None:
+def subscriber_pauses(world: StreamWorld, site: StreamPublisherSite, reader: SubscribingSite) -> None:
     """Messages pile up; or are worked off."""
     reader.paused = not reader.paused
-    world.tell(f"{reader.name} {'pauses' if reader.paused else 'goes on'}")
+    world.record(f"{reader.name} {'pauses' if reader.paused else 'goes on'}")
 
 
-def other_faults(world: World, site: PublishingSite, reader: SubscribingSite) -> None:
+def other_faults(world: StreamWorld, site: StreamPublisherSite, reader: SubscribingSite) -> None:
     """The ways misbehave otherwise, and may be cut for some seconds."""
     faults = draw_faults(world.chance, calm=world.calm)
     if world.chance.random() < 0.4:
         now = world.clock.now()
         faults = faults.partition(now, now + world.chance.uniform(0.5, 8))
-    world.tell(f"from now on {faults}")
+    world.record(f"from now on {faults}")
     world.broker.inject(faults)
 
 

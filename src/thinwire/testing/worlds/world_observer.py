@@ -3,10 +3,10 @@
 An event is *owed* to a subscriber's life if it was published after that life first knew every source. An owed event is
 *covered* when it was delivered, or when
 
-- a `Missed` with its source names its ordinal; or
+- an `EventsMissed` with its source names its ordinal; or
 - it lies before the first event of its source delivered in this life of the publisher, or after the last one of a life
-  of the publisher that has ended, and a `Missed` without a source was told for a time of being lost that had not ended
-  when it was published: nobody can name events of a source, or of a life, never heard of.
+  of the publisher that has ended, and an `EventsMissed` without a source was told for a time of being lost that had not
+  ended when it was published: nobody can name events of a source, or of a life, never heard of.
 
 What really happened in a world: every event as it was published, every frame as it was made.
 """
@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from thinwire.codec import Audit, Delivery, LinkConfig, Missed, State, Subscriber, Watermark
+from thinwire.codec import Audit, Delivery, EventsMissed, State, StreamConfig, StreamDecoder, Watermark
 from thinwire.codec.demand import tolerance_of
 from thinwire.schema import Event, Kind, Property, Schema
 from thinwire.wire import FrameKind
@@ -31,7 +31,7 @@ Source = tuple[Any, ...]
 _EARTH = 6_371_008.8
 
 
-class Published(NamedTuple):
+class PublishedEvent(NamedTuple):
     """One event as it went in."""
 
     incarnation: int
@@ -46,24 +46,24 @@ class Published(NamedTuple):
 class Truth:
     """One publisher's past, all its lives."""
 
-    events: list[Published] = field(default_factory=list)
-    by_source: dict[tuple[int, Source], list[Published]] = field(default_factory=dict)
+    events: list[PublishedEvent] = field(default_factory=list)
+    by_source: dict[tuple[int, Source], list[PublishedEvent]] = field(default_factory=dict)
     schemas: dict[int, Schema] = field(default_factory=dict)
-    configs: dict[tuple[int, int], LinkConfig] = field(default_factory=dict)
+    configs: dict[tuple[int, int], StreamConfig] = field(default_factory=dict)
     payloads: set[bytes] = field(default_factory=set)
     incarnation: int = 0
     _chains: dict[tuple[int, int], int] = field(default_factory=dict)
     made: int = 0
     _tolerances: dict[tuple[int, int, str], Fraction] = field(default_factory=dict)
 
-    def begin(self, incarnation: int, schema: Schema, config: LinkConfig) -> None:
+    def begin(self, incarnation: int, schema: Schema, config: StreamConfig) -> None:
         """A new life."""
         self.incarnation = incarnation
         self.schemas[incarnation] = schema
         self.made = 0
         self.configure(config)
 
-    def configure(self, config: LinkConfig) -> None:
+    def configure(self, config: StreamConfig) -> None:
         """Another configuration from now on."""
         self.configs[self.incarnation, config.version] = config
         self.version = config.version
@@ -72,7 +72,7 @@ class Truth:
         """An event was accepted."""
         source = (values["sensor"],)
         past = self.by_source.setdefault((self.incarnation, source), [])
-        event = Published(self.incarnation, source, len(past) + 1, now, self.version, values)
+        event = PublishedEvent(self.incarnation, source, len(past) + 1, now, self.version, values)
         past.append(event)
         self.events.append(event)
 
@@ -86,7 +86,7 @@ class Truth:
         """The running check of this life after this frame."""
         return self._chains.get((incarnation, sequence))
 
-    def find(self, incarnation: int, source: Source, ordinal: int) -> Published | None:
+    def find(self, incarnation: int, source: Source, ordinal: int) -> PublishedEvent | None:
         past = self.by_source.get((incarnation, source), [])
         return past[ordinal - 1] if 0 < ordinal <= len(past) else None
 
@@ -109,7 +109,7 @@ def chain_after(raw: bytes, chain: int) -> int:
     return crc32(raw[size:], crc32(raw[: size - 1], start))
 
 
-def _allowed(schema: Schema, p: Property, config: LinkConfig) -> Fraction:
+def _allowed(schema: Schema, p: Property, config: StreamConfig) -> Fraction:
     asked = tolerance_of(schema, p, config.demand)
     idle = p.idle_band is not None and p.name not in config.demand.tolerance
     return asked + decimal(p.idle_band) if idle and p.idle_band else asked
@@ -149,7 +149,7 @@ Place = tuple[int, Source]
 
 
 @dataclass
-class Observer:
+class StreamObserver:
     """Checks every delivery of one subscriber's life; what is wrong is listed in `violations`."""
 
     truth: Truth
@@ -169,14 +169,14 @@ class Observer:
         for thing in told:
             if isinstance(thing, Event):
                 self._event(thing, incarnation, version)
-            elif isinstance(thing, Missed):
+            elif isinstance(thing, EventsMissed):
                 self._missing(thing, incarnation)
             elif isinstance(thing, Watermark):
                 self._watermark(thing, incarnation)
             elif isinstance(thing, Audit):
                 self._audit(thing)
 
-    def settle(self, state: State, now: float) -> None:
+    def check_state(self, state: State, now: float) -> None:
         """Where the subscriber stands after a message."""
         if state is State.READY:
             if self.ready_since is None:
@@ -215,7 +215,7 @@ class Observer:
         self._last[place] = event.ordinal
         self._promise(event, actual, version, name)
 
-    def _promise(self, event: Event, actual: Published, version: int, name: str) -> None:
+    def _promise(self, event: Event, actual: PublishedEvent, version: int, name: str) -> None:
         schema = self.truth.schemas[actual.incarnation]
         for p in schema.wire:
             bound = event.bound[p.name]
@@ -228,7 +228,7 @@ class Observer:
             if decimal(bound) > allowed and p.kind != "geo":
                 self._wrong(f"{name}: {p.name} has bound {bound}, above its tolerance {float(allowed)}")
 
-    def _missing(self, missed: Missed, incarnation: int) -> None:
+    def _missing(self, missed: EventsMissed, incarnation: int) -> None:
         if missed.source is None:
             self._lost_until.append(math.inf)
             return
@@ -261,14 +261,14 @@ class Observer:
         while self._checked < len(events) and events[self._checked].time < time:
             event = events[self._checked]
             self._checked += 1
-            if self._is_owed(event) and not self._is_covered(event):
+            if self._is_expected(event) and not self._is_covered(event):
                 name = f"{event.source[0]} #{event.ordinal} of life {event.incarnation}"
                 self._wrong(f"{name}, published at {event.time}, is neither delivered nor missed {when}")
 
-    def _is_owed(self, event: Published) -> bool:
+    def _is_expected(self, event: PublishedEvent) -> bool:
         return self.ready_since is not None and event.time > self.ready_since and event.incarnation not in self.tainted
 
-    def _is_covered(self, event: Published) -> bool:
+    def _is_covered(self, event: PublishedEvent) -> bool:
         place = (event.incarnation, event.source)
         seen = self.delivered.get(place, set())
         if event.ordinal in seen or self._is_named_missed(place, event.ordinal):
@@ -288,9 +288,9 @@ class Observer:
         self.violations.append(what)
 
 
-def chain_state(subscriber: Subscriber | None) -> tuple[int, int, int] | None:
+def chain_state(subscriber: StreamDecoder | None) -> tuple[int, int, int] | None:
     """Life, next sequence and running check of a subscriber that is not lost."""
-    if subscriber is None or subscriber.replica is None or subscriber.state is State.WAITING:
+    if subscriber is None or subscriber.decoder_state is None or subscriber.state is State.WAITING:
         return None
-    replica = subscriber.replica
-    return replica.incarnation, replica.sequence, replica.link.cells[CHAIN]
+    decoder_state = subscriber.decoder_state
+    return decoder_state.incarnation, decoder_state.sequence, decoder_state.link.cells[CHAIN]

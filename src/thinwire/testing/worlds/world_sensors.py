@@ -77,7 +77,7 @@ def _tolerance(p: Property, chance: Random) -> float | str:
     return chance.choice((0, 10, 500)) if p.kind is Kind.GEO else chance.choice(_TOLERANCES)
 
 
-class Sensors:
+class WorldSensors:
     """The assets of one publisher, each with its last readings.
 
     chatter: how likely a reading moves at all; large: notes long enough to make key frames of several chunks
@@ -170,7 +170,7 @@ _RANGE = 20.0
 """how far a reading creeps before it turns back"""
 
 
-class CreepingSensors(Sensors):
+class CreepingSensors(WorldSensors):
     """Numbers go up a few steps at a time, and back when they are far out."""
 
     def __init__(self, chance: Random, *, sources: int, chatter: float, large: bool) -> None:

@@ -9,26 +9,26 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Literal
 
-from thinwire.brokers.protocol import Message
-from thinwire.codec import LinkConfig, Missed, Publisher, State, Subscriber
+from thinwire.brokers.protocol import TransportMessage
+from thinwire.codec import EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.errors import CorruptFrame, EventRejected, PeerFault
 from thinwire.schema import Schema
 from thinwire.testing.worlds.lossy_transport import MemoryBroker
-from thinwire.testing.worlds.world_observer import Observer, Truth, chain_after, chain_state
-from thinwire.testing.worlds.world_sensors import Sensors, draw_demand
+from thinwire.testing.worlds.world_observer import StreamObserver, Truth, chain_after, chain_state
+from thinwire.testing.worlds.world_sensors import WorldSensors, draw_demand
 from thinwire.wire import FrameKind, Request, join, read, split
 
 Tell = Callable[[str], None]
 
 
-class PublishingSite:
+class StreamPublisherSite:
     """A publisher with its sensors; when it crashes, what it has not sent is gone and its next life begins anew."""
 
     def __init__(
         self,
         name: str,
         schema: Schema,
-        sensors: Sensors,
+        sensors: WorldSensors,
         chance: Random,
         broker: MemoryBroker,
         *,
@@ -41,7 +41,7 @@ class PublishingSite:
         self.schema = schema
         self.sensors = sensors
         self.truth = Truth()
-        self.publisher: Publisher | None = None
+        self.publisher: StreamEncoder | None = None
         self.wide = wide
         self.compiled = compiled
         self.linger = linger
@@ -63,7 +63,7 @@ class PublishingSite:
         self.incarnation += 1
         config = self._config(1)
         self.truth.begin(self.incarnation, self.schema, config)
-        self.publisher = Publisher(
+        self.publisher = StreamEncoder(
             self.schema,
             config,
             name=self.name,
@@ -138,7 +138,7 @@ class PublishingSite:
         self.truth.payloads.add(payload)
         self._broker.publish(f"data.{self.name}", payload)
 
-    def _answer(self, message: Message, now: float) -> None:
+    def _answer(self, message: TransportMessage, now: float) -> None:
         assert self.publisher is not None
         try:
             frame = read(message.payload)
@@ -161,9 +161,9 @@ class PublishingSite:
         self.frames += len(frames)
         self._pending += frames
 
-    def _config(self, version: int) -> LinkConfig:
+    def _config(self, version: int) -> StreamConfig:
         chance = self._chance
-        return LinkConfig(
+        return StreamConfig(
             version=version,
             demand=draw_demand(self.schema, chance),
             format=chance.choice(("compact", "compact", "json")),
@@ -186,7 +186,7 @@ class SubscribingSite:
     def __init__(
         self,
         name: str,
-        site: PublishingSite,
+        site: StreamPublisherSite,
         lookup: Callable[[bytes], Schema | None],
         broker: MemoryBroker,
         *,
@@ -204,9 +204,9 @@ class SubscribingSite:
         self.compiled = compiled
         self.paused = False
         self.lives = 0
-        self.observer: Observer | None = None
-        self.subscriber: Subscriber | None = None
-        self.finished: list[Observer] = []
+        self.observer: StreamObserver | None = None
+        self.subscriber: StreamDecoder | None = None
+        self.finished: list[StreamObserver] = []
         self.let_through = 0
         self._lookup = lookup
         self._broker = broker
@@ -221,8 +221,10 @@ class SubscribingSite:
         """Join, knowing nothing."""
         self.lives += 1
         self._inbox = self._broker.subscribe(f"data.{self.site.name}")
-        self.subscriber = Subscriber(self._lookup, publisher=self.site.name, resync=self.resync, compiled=self.compiled)
-        self.observer = Observer(self.site.truth)
+        self.subscriber = StreamDecoder(
+            self._lookup, publisher=self.site.name, resync=self.resync, compiled=self.compiled
+        )
+        self.observer = StreamObserver(self.site.truth)
         self._tell(f"{self.name} joins {self.site.name}")
 
     def crash(self) -> None:
@@ -244,7 +246,7 @@ class SubscribingSite:
         for frame in self.subscriber.poll(now):
             self._broker.publish(f"request.{self.site.name}", frame)
 
-    def _receive(self, message: Message, now: float) -> None:
+    def _receive(self, message: TransportMessage, now: float) -> None:
         subscriber, observer = self.subscriber, self.observer
         assert subscriber is not None
         assert observer is not None
@@ -258,9 +260,9 @@ class SubscribingSite:
             self._tell(f"{self.name} meets {fault}")
         life = subscriber.incarnation or 0
         observer.take(told, life, subscriber.config_version or 0, now)
-        observer.settle(subscriber.state, now)
+        observer.check_state(subscriber.state, now)
         if subscriber.state is not was:
-            missed = [thing for thing in told if isinstance(thing, Missed)]
+            missed = [thing for thing in told if isinstance(thing, EventsMissed)]
             self._tell(f"{self.name} is {subscriber.state} with {missed}")
         self._explain(message.payload, before, known, life)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.topics.log_tables.log_table import Counted, Landing
+    from thinwire.topics.log_tables.log_table import Counted, LogTable
     from thinwire.topics.log_tables.offset_range import REMADE, Range, span_of
     from thinwire.topics.log_tables.raw_tables import FRAMES, MESSAGES, frames, messages
     from thinwire.topics.log_tables.table_layout import ABOUT, BOUND, TopicSchemas, table_schema
@@ -13,7 +13,7 @@ else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "log_table": "Counted Landing",
+            "log_table": "Counted LogTable",
             "offset_range": "REMADE Range span_of",
             "raw_tables": "FRAMES MESSAGES frames messages",
             "table_layout": "ABOUT BOUND TopicSchemas table_schema",
@@ -27,7 +27,7 @@ __all__ = [
     "MESSAGES",
     "REMADE",
     "Counted",
-    "Landing",
+    "LogTable",
     "Range",
     "TopicSchemas",
     "frames",

@@ -19,16 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thinwire.brokers.protocol import LogSource, Span
-from thinwire.codec import Demand, State, Subscriber
+from thinwire.codec import Demand, State, StreamDecoder
 from thinwire.codec.demand import NEVER_TOLERANT, check_names, tolerance_of
 from thinwire.codec.stream_snapshot import of_subscriber
 from thinwire.errors import CoarserThanAsked, CorruptCheckpoint, CorruptFrame, DemandError, UnknownSchema
 from thinwire.schema import Property, Role, Schema
 from thinwire.schema.property import TOLERANT_KINDS
 from thinwire.topics.log_tables.offset_range import Losses, Range, pieces, span_of
-from thinwire.topics.log_tables.range_decoder import Following
+from thinwire.topics.log_tables.range_decoder import RangeDecoder
 from thinwire.topics.log_tables.range_seek import Seeker, restored, split
-from thinwire.topics.log_tables.table_layout import Shaper, TopicSchemas
+from thinwire.topics.log_tables.table_layout import TableProjector, TopicSchemas
 from thinwire.topics.names import log_of, publisher_subjects
 from thinwire.wire import varint
 
@@ -36,7 +36,7 @@ BOUND = "_bound"
 OPTION = "tolerance"
 
 
-class Check:
+class ToleranceCheck:
     """Holds batches of a topic to a demand; raises `CoarserThanAsked` at the first row that does not keep it."""
 
     def __init__(self, topic: str, schema: Schema, demand: Demand) -> None:
@@ -85,7 +85,7 @@ MAX_PUBLISHERS = 1 << 20
 _DIGEST = 16
 
 
-class Kept(NamedTuple):
+class DecoderStates(NamedTuple):
     """Where the links stood: after the message at `offset`, which was stored at `time` (microseconds)."""
 
     offset: int
@@ -100,7 +100,7 @@ class Kept(NamedTuple):
         return MAGIC + _digest(body) + body
 
     @classmethod
-    def decode(cls, data: bytes) -> Kept:
+    def decode(cls, data: bytes) -> DecoderStates:
         """The state as it was kept; `CorruptCheckpoint` where it is not."""
         body = data[len(MAGIC) + _DIGEST :]
         if not data.startswith(MAGIC) or data[len(MAGIC) : len(MAGIC) + _DIGEST] != _digest(body):
@@ -111,7 +111,7 @@ class Kept(NamedTuple):
             raise CorruptCheckpoint(problem.detail, **problem.facts) from None
 
     @classmethod
-    def _read(cls, body: bytes) -> Kept:
+    def _read(cls, body: bytes) -> DecoderStates:
         offset, at = varint.read(body, 0)
         time, at = varint.read(body, at)
         count, at = varint.read(body, at)
@@ -122,13 +122,13 @@ class Kept(NamedTuple):
         return cls(offset, time, links)
 
 
-def keep(offset: int, time: float, links: Mapping[str, Subscriber]) -> bytes:
+def keep(offset: int, time: float, links: Mapping[str, StreamDecoder]) -> bytes:
     """The state of those links that know where they are; the others are brought to their place again."""
     ready = {name: of_subscriber(link) for name, link in links.items() if link.state is State.READY}
-    return Kept(offset, round(time * 1e6), ready).encode()
+    return DecoderStates(offset, round(time * 1e6), ready).encode()
 
 
-def take_up(kept: Kept, seeker: Seeker, schemas: TopicSchemas) -> dict[str, Subscriber]:
+def take_up(kept: DecoderStates, seeker: Seeker, schemas: TopicSchemas) -> dict[str, StreamDecoder]:
     """The links as they were kept; raises `CorruptCheckpoint` or `UnknownSchema`."""
     return {name: restored(seeker.fresh, name, state, schemas) for name, state in kept.links.items()}
 
@@ -150,7 +150,7 @@ class Counted:
     rows: int = 0
 
 
-class Landing:
+class LogTable:
     """One topic of a source of logs, to be read range by range.
 
     fail_on_data_loss: raise `DataLoss` where messages are missing or cannot be read; else count them and go on
@@ -175,9 +175,9 @@ class Landing:
         self.losses = Losses(topic, fail=fail_on_data_loss, log=log)
         self._source = source
         self._log = log_of(topic)
-        self._shaper = Shaper(topic, self.schemas, columns if demand is None else None)
-        self._check = Check(topic, self.schemas.current, demand) if demand is not None else None
-        self._following: Following | None = None
+        self._shaper = TableProjector(topic, self.schemas, columns if demand is None else None)
+        self._check = ToleranceCheck(topic, self.schemas.current, demand) if demand is not None else None
+        self._following: RangeDecoder | None = None
         self._behind: tuple[int, float] | None = None
 
     @property
@@ -200,7 +200,7 @@ class Landing:
         held = self.losses.held(wanted, span)
         seeker = self._seeker(span)
         links = self._taken_up(state, first, seeker) if held.first == first else {}
-        following = Following(seeker, self.schemas, self._shaper, self.losses, links, held.first)
+        following = RangeDecoder(seeker, self.schemas, self._shaper, self.losses, links, held.first)
         self._following, self._behind = following, None
         try:
             for block in self._source.read_blocks(self._log, held.first, held.last) if held else ():
@@ -227,22 +227,22 @@ class Landing:
 
     def _end(self, reached: int, last: int) -> None:
         if reached <= last:
-            self.losses.note_gone(reached, last)
+            self.losses.record_removed(reached, last)
 
     def _seeker(self, span: Span) -> Seeker:
         return Seeker(self._source, self.topic, self.schemas, span)
 
-    def _taken_up(self, state: bytes | None, first: int, seeker: Seeker) -> dict[str, Subscriber]:
+    def _taken_up(self, state: bytes | None, first: int, seeker: Seeker) -> dict[str, StreamDecoder]:
         if state is None:
             return {}
         try:
-            kept = Kept.decode(state)
+            kept = DecoderStates.decode(state)
             return take_up(kept, seeker, self.schemas) if self._fits(kept, first) else {}
         except (CorruptCheckpoint, UnknownSchema) as problem:
             _log.warning("%s: the state kept before %d is left aside: %s", self.topic, first, problem)
             return {}
 
-    def _fits(self, kept: Kept, first: int) -> bool:
+    def _fits(self, kept: DecoderStates, first: int) -> bool:
         """Is it of this place, and of this log, which may have been deleted and made again?"""
         before = self._source.last(self._log, publisher_subjects(self.topic), up_to=first - 1)
         if before is None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from thinwire.brokers.protocol import Block, LogSource, Span
-from thinwire.codec import Missed
+from thinwire.codec import EventsMissed
 from thinwire.errors import DataLoss, UnknownLog
 from thinwire.topics.names import is_key, publisher_in
 
@@ -109,7 +109,7 @@ class Losses:
     unfit: values that their column cannot hold
 
     >>> losses = Losses("rooms", fail=False)
-    >>> losses.note_gone(3, 7)
+    >>> losses.record_removed(3, 7)
     >>> losses.gone, losses.unreadable
     (5, 0)
     """
@@ -126,20 +126,20 @@ class Losses:
         """What the log holds of what is asked for; the rest is gone, and all of it where this is another log."""
         if wanted and self.log not in ("", span.made):
             self.gone += len(wanted)
-            self._tell(DataLoss(REMADE, topic=self.topic, offset=wanted.first, last=wanted.last))
+            self._report(DataLoss(REMADE, topic=self.topic, offset=wanted.first, last=wanted.last))
             return Range(wanted.first, wanted.first - 1)
         if wanted and wanted.first < span.first:
-            self.note_gone(wanted.first, min(wanted.last, span.first - 1))
+            self.record_removed(wanted.first, min(wanted.last, span.first - 1))
         if wanted and wanted.last > span.last:
-            self.note_gone(max(wanted.first, span.last + 1), wanted.last)
+            self.record_removed(max(wanted.first, span.last + 1), wanted.last)
         return Range(max(wanted.first, span.first), min(wanted.last, span.last))
 
-    def note_gone(self, first: int, last: int) -> None:
+    def record_removed(self, first: int, last: int) -> None:
         """These messages are no longer in the log, or never were."""
         self.gone += last - first + 1
-        self._tell(DataLoss("messages are no longer in the log", topic=self.topic, offset=first, last=last))
+        self._report(DataLoss("messages are no longer in the log", topic=self.topic, offset=first, last=last))
 
-    def note_missed(self, offset: int, missed: Missed) -> None:
+    def note_missed(self, offset: int, missed: EventsMissed) -> None:
         """A publisher could not be followed at this message."""
         self.note_unreadable(offset, missed.publisher, missed.reason)
 
@@ -147,15 +147,15 @@ class Losses:
         """A message, and perhaps those behind it up to the next key frames, cannot be read."""
         self.unreadable += 1
         detail = "a message cannot be read, nor what follows it up to the publisher's next key frames"
-        self._tell(DataLoss(detail, topic=self.topic, offset=offset, publisher=publisher, reason=reason))
+        self._report(DataLoss(detail, topic=self.topic, offset=offset, publisher=publisher, reason=reason))
 
     def note_unfit(self, offset: int, publisher: str, name: str) -> None:
         """A value has no place in its column, such as a fraction among counts; it is null there."""
         self.unfit += 1
         detail = "a value does not fit into its column, which would be null"
-        self._tell(DataLoss(detail, topic=self.topic, offset=offset, publisher=publisher, property=name))
+        self._report(DataLoss(detail, topic=self.topic, offset=offset, publisher=publisher, property=name))
 
-    def _tell(self, loss: DataLoss) -> None:
+    def _report(self, loss: DataLoss) -> None:
         if self.fail:
             raise DataLoss(loss.detail, **loss.facts, option=OPTION)
         _log.warning("%s", loss)

@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thinwire.brokers.protocol import Block
-from thinwire.codec import Missed, State, Subscriber
-from thinwire.codec.table_reader import TableReader, Taken
+from thinwire.codec import EventsMissed, State, StreamDecoder
+from thinwire.codec.table_reader import DecodedRows, TableReader
 from thinwire.errors import PeerFault
 from thinwire.schema import Schema
 from thinwire.topics.log_tables.offset_range import Losses, by_publisher, key_places, part
 from thinwire.topics.log_tables.range_seek import Seeker
-from thinwire.topics.log_tables.table_layout import Shaper, TopicSchemas
+from thinwire.topics.log_tables.table_layout import TableProjector, TopicSchemas
 from thinwire.topics.names import is_key
 from thinwire.topics.static_properties import FACTS_PROPERTY
 from thinwire.wire.frame import read
 from thinwire.wire.key_frame import read_head
 
 
-class Following:
+class RangeDecoder:
     """Reads pieces of a range in their order.
 
     links: by publisher, as they stand before the range; others are brought there when they first speak
@@ -33,9 +33,9 @@ class Following:
         self,
         seeker: Seeker,
         schemas: TopicSchemas,
-        shaper: Shaper,
+        shaper: TableProjector,
         losses: Losses,
-        links: Mapping[str, Subscriber],
+        links: Mapping[str, StreamDecoder],
         first: int,
     ) -> None:
         self.links = dict(links)
@@ -55,7 +55,7 @@ class Following:
             self._jump(first)
         self.next = int(piece.offsets[-1]) + 1
         mine = by_publisher(piece)
-        self._meet(mine.keys() - self.links.keys())
+        self._seek_new_publishers(mine.keys() - self.links.keys())
         for name, messages in mine.items():
             if self._is_lost(name, messages):
                 self._losses.note_unreadable(int(messages.offsets[0]), name, "no key frames before it can be read")
@@ -64,12 +64,12 @@ class Following:
 
     def _jump(self, offset: int) -> None:
         """Messages are missing before this one: every link is told, for any may have been theirs."""
-        self._losses.note_gone(self.next, offset - 1)
+        self._losses.record_removed(self.next, offset - 1)
         self._jumped = True
         for link in self.links.values():
             link.lose("gap")
 
-    def _meet(self, publishers: set[str]) -> None:
+    def _seek_new_publishers(self, publishers: set[str]) -> None:
         """Bring the links of those who have not spoken in this range before."""
         if not publishers:
             return
@@ -89,8 +89,8 @@ class Following:
 
     def _by_schema(self, publisher: str, messages: Block) -> Iterator[tuple[Schema, Block]]:
         """The messages in stretches that are written with one schema: another one comes with key frames."""
-        replica = self.links[publisher].replica
-        written = replica.fingerprint if replica is not None else None
+        decoder_state = self.links[publisher].decoder_state
+        written = decoder_state.fingerprint if decoder_state is not None else None
         start = 0
         for place in key_places(messages):
             fingerprint = _fingerprint(messages.payloads[place])
@@ -117,7 +117,7 @@ class Following:
             if taken.batch.num_rows:
                 yield self._shaper.shaped(publisher, written, self._with_facts(publisher, written, taken.batch))
 
-    def _takes(self, publisher: str, written: Schema, messages: Block) -> Iterator[Taken]:
+    def _takes(self, publisher: str, written: Schema, messages: Block) -> Iterator[DecodedRows]:
         """What the messages bring. Behind one that the link refuses it goes on, as far as it still can."""
         reader = self._readers.get(publisher)
         if reader is None or reader.schema is not written:
@@ -141,7 +141,7 @@ class Following:
             batch = batch.filter(pc.invert(pc.fill_null(whose, False)))
         return batch
 
-    def _note(self, messages: Block, offset: int, missed: Missed) -> None:
+    def _note(self, messages: Block, offset: int, missed: EventsMissed) -> None:
         """A publisher that begins another life with key frames has lost nothing that the log ever had."""
         place = int(np.searchsorted(messages.offsets, offset))
         if missed.reason != "restart" or not is_key(messages.subjects[place]):

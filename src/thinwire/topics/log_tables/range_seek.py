@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import LogSource, Span, Stored
-from thinwire.codec import State, Subscriber
+from thinwire.codec import State, StreamDecoder
 from thinwire.codec.stream_snapshot import into_subscriber
 from thinwire.errors import CorruptCheckpoint, PeerFault, RegistryError, UnknownSchema
 from thinwire.topics.checkpoint_store import Checkpoint, index_key, read_index
-from thinwire.topics.log_position import Track
+from thinwire.topics.log_position import LogSelection
 from thinwire.topics.log_seek import ROUNDS
 from thinwire.topics.log_tables.offset_range import Range
 from thinwire.topics.log_tables.table_layout import TopicSchemas
@@ -30,10 +30,10 @@ FILTERED = 64
 _log = logging.getLogger("thinwire.landing")
 
 
-class Start(NamedTuple):
+class RangeStart(NamedTuple):
     """Where a link begins to read, what it is then, and whether there may be an earlier place that tells more."""
 
-    link: Subscriber
+    link: StreamDecoder
     first: int
     by_keys: bool
 
@@ -47,17 +47,17 @@ class Seeker:
     def __init__(self, source: LogSource, topic: str, schemas: TopicSchemas, span: Span) -> None:
         self.read = 0
         self._source = source
-        self._track = Track(topic)
+        self._track = LogSelection(topic)
         self._schemas = schemas
         self._whole = span.messages == span.last - span.first + 1
         self._checkpoints = _checkpoints(source, topic, span)
 
-    def fresh(self, publisher: str) -> Subscriber:
+    def fresh(self, publisher: str) -> StreamDecoder:
         """A link that knows nothing."""
         schemas = self._schemas
-        return Subscriber(schemas.lookup, publisher=publisher, resync="wait", dictionaries=schemas.dictionary)
+        return StreamDecoder(schemas.lookup, publisher=publisher, resync="wait", dictionaries=schemas.dictionary)
 
-    def bring(self, publishers: Iterable[str], place: int) -> dict[str, Subscriber]:
+    def bring(self, publishers: Iterable[str], place: int) -> dict[str, StreamDecoder]:
         """Links of those publishers that the log or a checkpoint tells of before the place, brought there."""
         found = {name: self._start(name, place) for name in publishers}
         started = {name: start for name, start in found.items() if start is not None}
@@ -69,7 +69,7 @@ class Seeker:
                 break
             started |= waiting
         for start in started.values():
-            start.link.passed_over = True
+            start.link.include_suppressed = True
         return {name: start.link for name, start in started.items()}
 
     def reach(self, publisher: str, place: int) -> int:
@@ -84,15 +84,15 @@ class Seeker:
         """The offsets of the checkpoints that can be used."""
         return [one.offset for one in self._checkpoints]
 
-    def _start(self, publisher: str, before: int) -> Start | None:
+    def _start(self, publisher: str, before: int) -> RangeStart | None:
         """The last start before a place."""
         key = self._source.last(self._track.log, self._track.keys(publisher), up_to=before - 1)
         kept = self._kept(publisher, before)
         if kept is not None and (key is None or kept.offset >= key.offset):
             restored = self._restored(publisher, kept)
             if restored is not None:
-                return Start(restored, kept.offset + 1, by_keys=False)
-        return Start(self.fresh(publisher), key.offset, by_keys=True) if key is not None else None
+                return RangeStart(restored, kept.offset + 1, by_keys=False)
+        return RangeStart(self.fresh(publisher), key.offset, by_keys=True) if key is not None else None
 
     def _kept(self, publisher: str, before: int) -> Checkpoint | None:
         usable = (
@@ -102,7 +102,7 @@ class Seeker:
         )
         return next(usable, None)
 
-    def _restored(self, publisher: str, kept: Checkpoint) -> Subscriber | None:
+    def _restored(self, publisher: str, kept: Checkpoint) -> StreamDecoder | None:
         name = self._track.part(publisher)
         pieces = [self._source.document(CHECKPOINTS, key) for key in kept.pieces(name)]
         try:
@@ -111,13 +111,13 @@ class Seeker:
             _log.warning("%s: the checkpoint at %d is left aside: %s", kept.topic, kept.offset, problem)
             return None
 
-    def _earlier(self, starts: dict[str, Start]) -> dict[str, Start]:
+    def _earlier(self, starts: dict[str, RangeStart]) -> dict[str, RangeStart]:
         """For those that key frames have not told everything, the start before, if there is one."""
         lost = {name: one for name, one in starts.items() if one.by_keys and one.link.state is not State.READY}
         found = {name: self._start(name, one.first) for name, one in lost.items()}
         return {name: one for name, one in found.items() if one is not None}
 
-    def _run_up(self, starts: dict[str, Start], place: int) -> None:
+    def _run_up(self, starts: dict[str, RangeStart], place: int) -> None:
         """Feed the links everything from their starts up to the place, which is not fed itself."""
         first = min((one.first for one in starts.values()), default=place)
         if first >= place:
@@ -125,7 +125,7 @@ class Seeker:
         filtered = self._whole and len(starts) <= FILTERED
         subjects = [self._track.subjects(name) for name in sorted(starts)] if filtered else ()
         for one in starts.values():
-            one.link.passed_over = False
+            one.link.include_suppressed = False
         before = first - 1
         for block in self._source.read_blocks(self._track.log, first, place - 1, subjects=subjects):
             self.read += len(block.payloads)
@@ -137,7 +137,7 @@ class Seeker:
                 if start is not None and offset >= start.first:
                     self._feed(start.link, payload, offset)
 
-    def _feed(self, link: Subscriber, payload: bytes, offset: int) -> None:
+    def _feed(self, link: StreamDecoder, payload: bytes, offset: int) -> None:
         """One message in silence; a link that cannot read it is lost, and stays so until the next key frames."""
         try:
             link.receive(payload, now=0.0)
@@ -149,7 +149,9 @@ class Seeker:
             _log.warning("%s: the message at %d cannot be read: %s", link.publisher, offset, fault)
 
 
-def restored(fresh: Callable[[str], Subscriber], publisher: str, data: bytes, schemas: TopicSchemas) -> Subscriber:
+def restored(
+    fresh: Callable[[str], StreamDecoder], publisher: str, data: bytes, schemas: TopicSchemas
+) -> StreamDecoder:
     """A link as it was when its state was kept; raises `CorruptCheckpoint` or `UnknownSchema`."""
     link = fresh(publisher)
     try:
@@ -160,7 +162,7 @@ def restored(fresh: Callable[[str], Subscriber], publisher: str, data: bytes, sc
     return link
 
 
-def _lose(starts: dict[str, Start], offset: int) -> None:
+def _lose(starts: dict[str, RangeStart], offset: int) -> None:
     """Messages after this offset are gone: whoever had begun to read knows nothing any more."""
     for one in starts.values():
         if one.first <= offset:
@@ -210,7 +212,7 @@ class _Cutter:
 
     def __init__(self, source: LogSource, topic: str, seeker: Seeker, width: int) -> None:
         self._source = source
-        self._track = Track(topic)
+        self._track = LogSelection(topic)
         self._seeker = seeker
         self._width = width
         subjects = source.subjects(self._track.log, self._track.keys())
@@ -232,12 +234,12 @@ class _Cutter:
         """From where a publisher would have to be read to stand at the cut."""
         first = self._seeker.reach(publisher, cut)
         stored = self._source.last(self._track.log, self._track.keys(publisher), up_to=cut - 1)
-        if stored is None or stored.offset != first or _tells_all(stored):
+        if stored is None or stored.offset != first or _covers_all_sources(stored):
             return first
         return self._seeker.reach(publisher, first)
 
 
-def _tells_all(stored: Stored) -> bool:
+def _covers_all_sources(stored: Stored) -> bool:
     """Do these key frames tell of every source in one message?"""
     try:
         place = place_in_round(stored.payload) if is_key(stored.subject) else None

@@ -50,11 +50,11 @@ def unbroken(source: LogSource, topic: str, wanted: Range, losses: Losses) -> It
     for block in source.read_blocks(log, held.first, held.last) if held else ():
         for piece in pieces(block, expected):
             if int(piece.offsets[0]) > expected:
-                losses.note_gone(expected, int(piece.offsets[0]) - 1)
+                losses.record_removed(expected, int(piece.offsets[0]) - 1)
             expected = int(piece.offsets[-1]) + 1
             yield piece
     if held and expected <= held.last:
-        losses.note_gone(expected, held.last)
+        losses.record_removed(expected, held.last)
 
 
 def publishers_of(piece: Block) -> pa.Array:
@@ -103,7 +103,7 @@ _ROOM = bytes(2)
 """behind the last message, so that whoever looks a byte too far finds one"""
 
 
-class Split(NamedTuple):
+class FrameBatch(NamedTuple):
     """The frames of some messages one after the other, and how many each message has."""
 
     frames: pa.Array
@@ -120,7 +120,7 @@ def frames(
         yield pa.RecordBatch.from_arrays(_columns_raw_tables(topic, piece, found), schema=FRAMES)
 
 
-def split_at_once(messages: Sequence[bytes]) -> Split | None:
+def split_at_once(messages: Sequence[bytes]) -> FrameBatch | None:
     """The frames of many messages, found side by side; None where one has a very long frame, or is not whole.
 
     >>> one, two = b"\\x01\\x00\\x00one", b"\\x07\\x01\\x00two"
@@ -142,7 +142,7 @@ def split_at_once(messages: Sequence[bytes]) -> Split | None:
     order = np.argsort(starts)
     starts, widths = starts[order], widths[order]
     counts = np.searchsorted(starts, ends) - np.searchsorted(starts, begins)
-    return Split(_binary(raw, starts, widths), counts) if counts.max() <= MAX_FRAMES else None
+    return FrameBatch(_binary(raw, starts, widths), counts) if counts.max() <= MAX_FRAMES else None
 
 
 def _in_batches(raw: Bytes, at: Ints, ends: Ints) -> tuple[Ints, Ints] | None:
@@ -176,7 +176,7 @@ def _binary(raw: Bytes, starts: Ints, widths: Ints) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(widths), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def _one_by_one(piece: Block, losses: Losses) -> Split:
+def _one_by_one(piece: Block, losses: Losses) -> FrameBatch:
     found: list[bytes] = []
     counts: list[int] = []
     for offset, subject, payload in zip(piece.offsets.tolist(), piece.subjects, piece.payloads, strict=True):
@@ -186,10 +186,10 @@ def _one_by_one(piece: Block, losses: Losses) -> Split:
         except PeerFault as fault:
             losses.note_unreadable(offset, publisher_in(subject), str(fault))
         counts.append(len(found) - before)
-    return Split(pa.array(found, type=pa.binary()), np.array(counts, dtype=np.int64))
+    return FrameBatch(pa.array(found, type=pa.binary()), np.array(counts, dtype=np.int64))
 
 
-def _columns_raw_tables(topic: str, piece: Block, found: Split) -> list[pa.Array]:
+def _columns_raw_tables(topic: str, piece: Block, found: FrameBatch) -> list[pa.Array]:
     messages = np.repeat(np.arange(len(found.counts)), found.counts)
     firsts = np.cumsum(found.counts) - found.counts
     which = pa.array(messages)

@@ -21,7 +21,7 @@ from thinwire.codec.arrow_columns import arrow_schema
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptDictionary, RegistryError, SchemaError, UnknownFacts, UnknownTopic
 from thinwire.schema import Schema
-from thinwire.topics.dictionary_store import Known, fetched
+from thinwire.topics.dictionary_store import DictionaryCache, fetched
 from thinwire.topics.names import DICTIONARIES, FACTS, REGISTRY, check_topic
 from thinwire.topics.static_properties import FACTS_PROPERTY, Factoring, decode_facts, factored, facts_key
 from thinwire.topics.topic_documents import TopicDocument, decode
@@ -44,7 +44,7 @@ class TopicSchemas:
         self._schemas: dict[bytes, Schema] = {}
         self._originals: dict[bytes, Schema] = {}
         self._facts: dict[str, Mapping[str, Any]] = {}
-        self._dictionaries = Known()
+        self._dictionaries = DictionaryCache()
         self.current = self._load()
 
     @property
@@ -147,7 +147,7 @@ def table_schema(schema: Schema) -> pa.Schema:
     return pa.schema([*fields[:-6], *who, *about])
 
 
-class Shaper:
+class TableProjector:
     """Makes the rows of one topic's table.
 
     columns: the only ones that are wanted, if not all

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple
 
-from thinwire.codec import Missed
+from thinwire.codec import EventsMissed
 from thinwire.errors import ConfigError, CorruptWatchLog
 from thinwire.filters.composite.feed_sequencer import LatePolicy
 from thinwire.topics import document_validation as checks
@@ -120,7 +120,7 @@ class WatcherDocument:
 
     def __post_init__(self) -> None:
         checks.fingerprint("watch", self.watch)
-        checks.word("identity", self.identity)
+        checks.check_token("identity", self.identity)
         checks.flag("durable", self.durable)
         checks.number("since", self.since)
 
@@ -185,7 +185,7 @@ class WatchNotice(NamedTuple):
         return cls(kind, topic, publisher, facts)
 
 
-def missed(topic: str, what: Missed) -> WatchNotice:
+def missed(topic: str, what: EventsMissed) -> WatchNotice:
     """Events of a topic that could not be had."""
     source = None if what.source is None else list(what.source)
     facts = {"source": source, "first": what.first, "last": what.last, "reason": what.reason}

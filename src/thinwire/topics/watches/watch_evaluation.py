@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
 from thinwire.clock import Clock
-from thinwire.filters.composite import Evaluator, Feed, Message, WatchState
-from thinwire.topics.topic import Topic
+from thinwire.filters.composite import Evaluator, WatchInput, WatchMessage, WatchState
+from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice, WatchOptions
-from thinwire.topics.watches.watch_quantities import Resolved, Told, TopicQuantities
-from thinwire.topics.watches.watch_records import Place, Progress, first_place, next_place
+from thinwire.topics.watches.watch_quantities import Resolved, TopicQuantities, TopicReadings
+from thinwire.topics.watches.watch_records import TopicPosition, WatchProgress, first_place, next_place
 from thinwire.topics.watches.watched_topic import TopicLog, Vanishing
 
 PATIENCE = 2.0
@@ -38,7 +38,7 @@ class Demands:
     """
 
     def __init__(
-        self, topics: Mapping[str, Topic], names: Mapping[str, Collection[str]], identity: str, *, durable: bool
+        self, topics: Mapping[str, TopicMetadata], names: Mapping[str, Collection[str]], identity: str, *, durable: bool
     ) -> None:
         self.identity = identity
         self.durable = durable
@@ -59,17 +59,17 @@ class Demands:
         for topic in self._topics.values():
             await topic.subscription_ends(self.identity)
 
-    async def _is_served(self, topic: Topic) -> bool:
+    async def _is_served(self, topic: TopicMetadata) -> bool:
         return await topic.wait_for(dict.fromkeys(self._exact(topic), 0.0), PATIENCE)
 
-    def _document(self, topic: Topic, now: float) -> SubscriptionDocument:
+    def _document(self, topic: TopicMetadata, now: float) -> SubscriptionDocument:
         names = tuple(self._exact(topic))
         durable = self.identity if self.durable else None
         return SubscriptionDocument(
             topic.name, self.identity, exact=names, properties=names, durable=durable, since=now, log=True
         )
 
-    def _exact(self, topic: Topic) -> list[str]:
+    def _exact(self, topic: TopicMetadata) -> list[str]:
         """Times as well: they say which event comes first."""
         stamp = topic.schema.time
         return sorted({*self._names[topic.name], *([stamp.name] if stamp is not None else [])})
@@ -88,7 +88,7 @@ class Step(NamedTuple):
     read: of every topic, the offset up to which publishers are known to the last of the messages
     """
 
-    messages: Sequence[Message]
+    messages: Sequence[WatchMessage]
     notices: Sequence[WatchNotice]
     read: Mapping[str, int]
 
@@ -118,15 +118,15 @@ class Evaluation:
         names = {name: one.names for name, one in quantities.items()}
         self.demands = Demands(resolved.topics, names, identity, durable=durable)
         self._logs = {name: TopicLog(broker, clock, view, quantities[name]) for name, view in resolved.topics.items()}
-        self._worked_off: dict[Feed, int] = {}
-        self._queue: asyncio.Queue[Told] = asyncio.Queue(WAITING)
+        self._acknowledged: dict[WatchInput, int] = {}
+        self._queue: asyncio.Queue[TopicReadings] = asyncio.Queue(WAITING)
         self._vanishing = Vanishing(broker, list(self._logs.values()))
         self._tasks: list[asyncio.Task[None]] = []
         self._notices: list[WatchNotice] = []
-        self._standing: list[Told] = []
+        self._standing: list[TopicReadings] = []
         self._evaluator = self._evaluator_at(None)
 
-    async def begin(self, progress: Progress | None = None) -> None:
+    async def begin(self, progress: WatchProgress | None = None) -> None:
         """Go to the place, ask for what is needed, and read from there."""
         for log in self._logs.values():
             await log.view.open_log()
@@ -138,7 +138,7 @@ class Evaluation:
         # The place first, the demand after it: the key frames that answer the demand then lie behind the place.
         await self.demands.ask(self._clock)
         for name, place in places.items():
-            self._worked_off |= {Feed(name, publisher): at for publisher, at in place.worked_off.items()}
+            self._acknowledged |= {WatchInput(name, publisher): at for publisher, at in place.worked_off.items()}
             await self._stand(self._logs[name], place, fresh=progress is None)
         self._tasks = [
             asyncio.create_task(self._follow(log), name=f"watch reads {name}") for name, log in self._logs.items()
@@ -151,7 +151,7 @@ class Evaluation:
         wait = timeout if deadline is None else max(0.0, min(timeout, deadline - now))
         arrived = await self._arrived(wait)
         now = asyncio.get_running_loop().time()
-        messages = self._look_at_standing(now)
+        messages = self._evaluate_current_state(now)
         self.ahead |= bool(arrived)
         for told in arrived:
             messages += self._noted(self._look(told, now))
@@ -160,11 +160,11 @@ class Evaluation:
         notices, self._notices = self._notices[:MAX_NOTICES], []
         return Step(messages, notices, self._told)
 
-    def bookmark(self) -> Progress:
+    def bookmark(self) -> WatchProgress:
         """How far it has come, including what was quiet."""
         self._noted([self._evaluator.bookmark()])
         self.ahead = False
-        return Progress(self._evaluator.state, self.begins, self._told)
+        return WatchProgress(self._evaluator.state, self.begins, self._told)
 
     async def close(self) -> None:
         """Read no more; what it asked for stays asked."""
@@ -178,7 +178,7 @@ class Evaluation:
         how = self.options
         return Evaluator(self.condition, state, max_delay=how.max_delay, late_policy=how.late_policy)
 
-    async def _place(self, topic: str, progress: Progress | None) -> Place:
+    async def _place(self, topic: str, progress: WatchProgress | None) -> TopicPosition:
         if progress is None:
             return await first_place(self._broker, topic, self.options.start)
         place = await next_place(self._broker, topic, progress)
@@ -187,14 +187,14 @@ class Evaluation:
             self._notices.append(WatchNotice("missed", topic, "", facts))
         return place
 
-    async def _stand(self, log: TopicLog, place: Place, *, fresh: bool) -> None:
+    async def _stand(self, log: TopicLog, place: TopicPosition, *, fresh: bool) -> None:
         """Bring the reader of a log to its place, and wait for the publishers that are there."""
         standing = await log.begin(place.first, fresh=fresh)
         there = await self._vanishing.present(log)
-        self._evaluator.expect(Feed(log.topic, name) for name in there)
+        self._evaluator.expect(WatchInput(log.topic, name) for name in there)
         self._standing += standing
 
-    def _look_at_standing(self, now: float) -> list[Message]:
+    def _evaluate_current_state(self, now: float) -> list[WatchMessage]:
         """Where sources stood at the beginning; what was looked at before that is recognised by its number."""
         standing, self._standing = self._standing, []
         self._notices += [notice for told in standing for notice in told.notices]
@@ -207,8 +207,8 @@ class Evaluation:
                 await self._queue.put(told)
                 log.done(told)
 
-    async def _arrived(self, timeout: float) -> list[Told]:
-        found: list[Told] = []
+    async def _arrived(self, timeout: float) -> list[TopicReadings]:
+        found: list[TopicReadings] = []
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 found.append(await self._queue.get())
@@ -219,15 +219,15 @@ class Evaluation:
                 task.result()
         return found
 
-    def _look(self, told: Told, now: float) -> list[Message]:
+    def _look(self, told: TopicReadings, now: float) -> list[WatchMessage]:
         entry = told.entry
         self._notices += told.notices
         self._read[entry.feed.topic] = entry.offset
-        if entry.offset <= self._worked_off.get(entry.feed, 0):
+        if entry.offset <= self._acknowledged.get(entry.feed, 0):
             return []
         return self._evaluator.read(entry, now)
 
-    def _noted(self, messages: list[Message]) -> list[Message]:
+    def _noted(self, messages: list[WatchMessage]) -> list[WatchMessage]:
         """A message knows every publisher that was read before it."""
         if messages:
             self._told = dict(self._read)
@@ -235,6 +235,6 @@ class Evaluation:
 
     async def _look_around(self, now: float) -> None:
         """Nobody waits for publishers that are gone."""
-        for feed, seconds in await self._vanishing.gone(now):
+        for feed, seconds in await self._vanishing.find_vanished(now):
             self._evaluator.forget(feed)
             self._notices.append(WatchNotice("gone", feed.topic, feed.publisher, {"seconds": seconds}))

@@ -15,7 +15,7 @@ from thinwire.topics.names import watch_log_of, watch_subject, watch_subjects
 from thinwire.topics.watches.watch_evaluation import Step
 from thinwire.topics.watches.watch_records import (
     MAX_RECORD,
-    Progress,
+    WatchProgress,
     read_record,
     read_state,
     records,
@@ -55,7 +55,7 @@ class WatchLog:
         """Make sure that there is a log."""
         await self._broker.open_log(self._log, [watch_subjects(self.watch)], Retention(seconds=None, messages=KEPT))
 
-    async def recover(self, fingerprint: str) -> Progress | None:
+    async def recover(self, fingerprint: str) -> WatchProgress | None:
         """How far the watch has come by its own log; None where it has not begun."""
         self.last = (await self._broker.span(self._log)).last
         key = await self._broker.last(self._log, watch_subject(self.watch, key=True))
@@ -77,7 +77,7 @@ class WatchLog:
             self._read = read
             self.since += 1
 
-    async def keep(self, progress: Progress) -> None:
+    async def keep(self, progress: WatchProgress) -> None:
         """Store the whole state."""
         await self._append(watch_subject(self.watch, key=True), write_state(progress, self._limit))
         self._read, self.since = dict(progress.read), 0
@@ -86,7 +86,7 @@ class WatchLog:
         """Nobody follows the watch any more."""
         await self._broker.delete_log(self._log)
 
-    async def _advanced(self, key: Stored, progress: Progress) -> Progress:
+    async def _advanced(self, key: Stored, progress: WatchProgress) -> WatchProgress:
         """The state behind the last record."""
         if self.last == key.offset:
             return progress
@@ -105,7 +105,7 @@ class WatchLog:
                 reader.done(offset)
         finally:
             await reader.close()
-        return Progress(state, progress.begins, read)
+        return WatchProgress(state, progress.begins, read)
 
     async def _append(self, subject: str, payload: bytes) -> None:
         """Store a record; a broker that cannot be reached is waited for."""

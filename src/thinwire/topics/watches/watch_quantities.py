@@ -14,17 +14,17 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import Broker, Bucket, Stored
-from thinwire.codec import Delivery, Missed, Watermark
+from thinwire.codec import Delivery, EventsMissed, Watermark
 from thinwire.errors import ConfigError, EventRejected, RegistryError, UnknownName
 from thinwire.filters.composite import (
     Condition,
-    Entry,
+    EventReadings,
     Expression,
-    Feed,
+    LogEntry,
     Order,
     Quantity,
-    Reading,
     Term,
+    WatchInput,
     parse,
     resolve,
     ticks_of,
@@ -34,7 +34,7 @@ from thinwire.schema import Event, Property, Schema
 from thinwire.schema.timestamps import ticks_per_second
 from thinwire.topics.names import REGISTRY, check_topic
 from thinwire.topics.registry_client import find_schema, topic_document
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.topic_documents import TopicDocument, decode
 from thinwire.topics.watches.watch_documents import WatchNotice, missed
 
@@ -42,10 +42,10 @@ MICROSECONDS = 1_000_000
 """in a second: the unit in which all feeds of a watch tell the time"""
 
 
-class Told(NamedTuple):
+class TopicReadings(NamedTuple):
     """What a message of a topic's log says to a watch."""
 
-    entry: Entry
+    entry: LogEntry
     notices: list[WatchNotice]
 
 
@@ -76,9 +76,11 @@ class TopicQuantities:
         self._time = _time_of(schema.time)
         self._coarse: set[tuple[str, str]] = set()
 
-    def told(self, publisher: str, stored: Stored, found: Iterable[Delivery], standing: Iterable[Event] = ()) -> Told:
+    def read_message(
+        self, publisher: str, stored: Stored, found: Iterable[Delivery], standing: Iterable[Event] = ()
+    ) -> TopicReadings:
         """What a message brings; standing: where sources stand behind it, of which it may not have told an event."""
-        readings: list[Reading] = []
+        readings: list[EventReadings] = []
         notices: list[WatchNotice] = []
         complete: int | None = None
         at = int(stored.time * MICROSECONDS)
@@ -88,13 +90,15 @@ class TopicQuantities:
                 readings += [reading] if reading is not None else []
             elif isinstance(thing, Watermark):
                 complete = int(thing.time * MICROSECONDS)
-            elif isinstance(thing, Missed) and (thing.source is None or thing.source in self._wanted):
+            elif isinstance(thing, EventsMissed) and (thing.source is None or thing.source in self._wanted):
                 notices.append(missed(self.topic, thing))
         # the log tells times of its own in order: whatever comes next was stored no earlier than this
         complete = complete if self._time is not None else at - 1
-        return Told(Entry(Feed(self.topic, publisher), stored.offset, tuple(readings), complete), notices)
+        return TopicReadings(
+            LogEntry(WatchInput(self.topic, publisher), stored.offset, tuple(readings), complete), notices
+        )
 
-    def _reading(self, publisher: str, event: Event, stored: int, notices: list[WatchNotice]) -> Reading | None:
+    def _reading(self, publisher: str, event: Event, stored: int, notices: list[WatchNotice]) -> EventReadings | None:
         wanted = self._wanted.get(event.source)
         if wanted is None:
             return None
@@ -113,7 +117,7 @@ class TopicQuantities:
             return None
         time = self._time(event) if self._time is not None else None
         own = publisher, event.incarnation, event.ordinal, repr(event.source)
-        return Reading(Order(stored if time is None else time, self.topic, *own), values)
+        return EventReadings(Order(stored if time is None else time, self.topic, *own), values)
 
     def _note_coarse(self, publisher: str, name: str, event: Event, notices: list[WatchNotice]) -> None:
         if (publisher, name) not in self._coarse:
@@ -157,7 +161,7 @@ class Resolved(NamedTuple):
     """A condition, and its topics by name."""
 
     condition: Condition
-    topics: Mapping[str, Topic]
+    topics: Mapping[str, TopicMetadata]
 
 
 async def resolve_live(broker: Broker, expression: str, given: Iterable[Schema] = ()) -> Resolved:
@@ -175,7 +179,7 @@ async def resolve_live(broker: Broker, expression: str, given: Iterable[Schema] 
         resolve(parsed, known | await _schemas(bucket, await _some_topics(bucket)))  # knows what it may have meant
         raise
     names = sorted({quantity.topic for quantity in condition.quantities})
-    found = [await Topic.find(broker, bucket, name, own.get(name)) for name in names]
+    found = [await TopicMetadata.find(broker, bucket, name, own.get(name)) for name in names]
     return Resolved(condition, {topic.name: topic for topic in found})
 
 

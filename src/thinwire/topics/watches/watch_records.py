@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from thinwire.brokers.protocol import Broker
 from thinwire.errors import CorruptWatchLog, WatchFailed
-from thinwire.filters.composite import Feed, Message, Position, WatchState, from_document, to_document
+from thinwire.filters.composite import FeedPosition, WatchInput, WatchMessage, WatchState, from_document, to_document
 from thinwire.topics.log_position import Publishers
 from thinwire.topics.names import log_of
 from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice, WatchStart
 
 
-class Progress(NamedTuple):
+class WatchProgress(NamedTuple):
     """How far a watch has come.
 
     state: what it has told; begins: the last offset of each topic's log before the watch began
@@ -32,7 +32,7 @@ class Progress(NamedTuple):
     read: Mapping[str, int]
 
 
-class Place(NamedTuple):
+class TopicPosition(NamedTuple):
     """Where to read one topic's log on: the offset of the first message, up to where each publisher is worked off
     already, and whether messages are no longer kept that were not."""
 
@@ -41,32 +41,33 @@ class Place(NamedTuple):
     is_cut: bool = False
 
 
-async def first_place(broker: Broker, topic: str, start: WatchStart) -> Place:
+async def first_place(broker: Broker, topic: str, start: WatchStart) -> TopicPosition:
     """Where a watch begins that is new."""
     span = await broker.span(log_of(topic))
     if not isinstance(start, str):
-        return Place(await broker.offset_at(log_of(topic), start), {})
-    return Place(span.first if start == "earliest" else span.last + 1, {})
+        return TopicPosition(await broker.offset_at(log_of(topic), start), {})
+    return TopicPosition(span.first if start == "earliest" else span.last + 1, {})
 
 
-async def next_place(broker: Broker, topic: str, progress: Progress) -> Place:
+async def next_place(broker: Broker, topic: str, progress: WatchProgress) -> TopicPosition:
     """Where a watch goes on: at the first message that is not worked off."""
     span = await broker.span(log_of(topic))
     newest = (await Publishers.find(broker, topic)).newest
-    done = {name: worked_off(progress, Feed(topic, name)) for name in newest}
+    done = {name: find_processed_offset(progress, WatchInput(topic, name)) for name in newest}
     first = min((done[name] + 1 for name, last in newest.items() if last > done[name]), default=span.last + 1)
-    return Place(max(first, span.first), done, first < span.first)
+    return TopicPosition(max(first, span.first), done, first < span.first)
 
 
-def worked_off(progress: Progress, feed: Feed) -> int:
+def find_processed_offset(progress: WatchProgress, feed: WatchInput) -> int:
     """The offset up to which a publisher's messages are worked off.
 
-    >>> state = WatchState("4f", positions={Feed("rooms", "p1"): Position(12), Feed("rooms", "p2"): Position()})
-    >>> progress = Progress(state, begins={"rooms": 10}, read={"rooms": 20})
-    >>> [worked_off(progress, Feed("rooms", name)) for name in ("p1", "p2", "p3")]
+    >>> positions = {WatchInput("rooms", "p1"): FeedPosition(12), WatchInput("rooms", "p2"): FeedPosition()}
+    >>> state = WatchState("4f", positions=positions)
+    >>> progress = WatchProgress(state, begins={"rooms": 10}, read={"rooms": 20})
+    >>> [find_processed_offset(progress, WatchInput("rooms", name)) for name in ("p1", "p2", "p3")]
     [12, 20, 20]
     """
-    offset = progress.state.positions.get(feed, Position()).offset
+    offset = progress.state.positions.get(feed, FeedPosition()).offset
     return progress.read[feed.topic] if offset is None else max(offset, progress.begins[feed.topic])
 
 
@@ -78,12 +79,12 @@ MAX_MESSAGES = 4_096
 class Record(NamedTuple):
     """Messages of a moment, notices beside them, and how far each topic's log was read."""
 
-    messages: Sequence[Message]
+    messages: Sequence[WatchMessage]
     notices: Sequence[WatchNotice]
     read: Mapping[str, int]
 
 
-def records(messages: Sequence[Message], notices: Sequence[WatchNotice], limit: int) -> Iterator[list[Any]]:
+def records(messages: Sequence[WatchMessage], notices: Sequence[WatchNotice], limit: int) -> Iterator[list[Any]]:
     """Messages, as plain values, in parts that each fit a record; what is told beside them comes with the first."""
     told, part, size = [notice.written() for notice in notices], list[Any](), 0
     for message in messages:
@@ -104,7 +105,7 @@ def write_record(part: list[Any], read: Mapping[str, int], limit: int) -> bytes:
     return _written({"messages": messages, "notices": notices, "read": dict(read)}, limit)
 
 
-def write_state(progress: Progress, limit: int) -> bytes:
+def write_state(progress: WatchProgress, limit: int) -> bytes:
     """The whole state as it is stored."""
     state = to_document(progress.state.to_message())
     return _written({"state": state, "begins": dict(progress.begins), "read": dict(progress.read)}, limit)
@@ -119,12 +120,12 @@ def read_record(payload: bytes) -> Record:
     )
 
 
-def read_state(payload: bytes, fingerprint: str) -> Progress:
+def read_state(payload: bytes, fingerprint: str) -> WatchProgress:
     """A record under `.k`."""
     document = _object(payload)
     message = from_document(document.get("state"))
     state = WatchState(fingerprint, number=message.number).advance(message)
-    return Progress(state, _offsets(document, "begins"), _offsets(document, "read"))
+    return WatchProgress(state, _offsets(document, "begins"), _offsets(document, "read"))
 
 
 def _written(document: Mapping[str, Any], limit: int) -> bytes:

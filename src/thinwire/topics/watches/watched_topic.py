@@ -15,19 +15,19 @@ from functools import partial
 from thinwire.brokers.protocol import Broker, LogReader, Stored
 from thinwire.clock import Clock
 from thinwire.codec import Delivery, State
-from thinwire.codec.decoder_state import Replica
+from thinwire.codec.decoder_state import DecoderState
 from thinwire.errors import BrokerUnavailable, PeerFault, RegistryError, TransportClosed, TransportError
-from thinwire.filters.composite import Entry, Feed
+from thinwire.filters.composite import LogEntry, WatchInput
 from thinwire.schema import Event
-from thinwire.topics.log_decoder import Inlet, Requests, read_on
-from thinwire.topics.log_position import Track
-from thinwire.topics.log_seek import rewind
+from thinwire.topics.log_decoder import KeyFrameRequests, LogDecoder, resolve_and_retry
+from thinwire.topics.log_position import LogSelection
+from thinwire.topics.log_seek import seek_decoders
 from thinwire.topics.names import REGISTRY, log_of, publisher_in, publisher_subjects
-from thinwire.topics.topic import Topic
+from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.topic_documents import PublisherDocument, decode
 from thinwire.topics.topic_settings import publisher_key
 from thinwire.topics.watches.watch_documents import WatchNotice
-from thinwire.topics.watches.watch_quantities import Told, TopicQuantities
+from thinwire.topics.watches.watch_quantities import TopicQuantities, TopicReadings
 
 NEARBY = 65_536
 """messages to read for a watch that begins now; beyond that publishers are asked for key frames"""
@@ -42,7 +42,7 @@ class TopicLog:
     place: the offset of the first message it reads; heard: when each publisher was last heard, by this process's clock
     """
 
-    def __init__(self, broker: Broker, clock: Clock, view: Topic, quantities: TopicQuantities) -> None:
+    def __init__(self, broker: Broker, clock: Clock, view: TopicMetadata, quantities: TopicQuantities) -> None:
         self.view = view
         self.topic = view.name
         self.place = 1
@@ -50,40 +50,42 @@ class TopicLog:
         self._broker = broker
         self._clock = clock
         self._quantities = quantities
-        self._requests = Requests(broker, view.name)
-        self._inlet = Inlet(view.lookup, dictionaries=view.dictionary)
-        self._stood: dict[str, Replica] = {}
+        self._requests = KeyFrameRequests(broker, view.name)
+        self._log_decoder = LogDecoder(view.lookup, dictionaries=view.dictionary)
+        self._stood: dict[str, DecoderState] = {}
         self._reader: LogReader | None = None
 
-    async def begin(self, place: int, *, fresh: bool) -> list[Told]:
+    async def begin(self, place: int, *, fresh: bool) -> list[TopicReadings]:
         """Go to a place; where every source stands before it. `fresh`: begin there although little may be known."""
         furthest = NEARBY if fresh else None
-        track, learn = Track(self.topic), self._learn
-        self._inlet = await rewind(self._broker, track, place, self._inlet, learn=learn, furthest=furthest)
-        self._inlet.offset, self.place = place - 1, place
+        track, learn = LogSelection(self.topic), self._learn
+        self._log_decoder = await seek_decoders(
+            self._broker, track, place, self._log_decoder, learn=learn, furthest=furthest
+        )
+        self._log_decoder.offset, self.place = place - 1, place
         self._reader = await self._broker.read(
             log_of(self.topic), first=place, subjects=[publisher_subjects(self.topic)], limit=AHEAD
         )
-        if not self._inlet.links or any(self._inlet.lost()):
-            await self._requests.call()
-        return [await self._standing(name) for name in sorted(self._inlet.links)]
+        if not self._log_decoder.links or any(self._log_decoder.lost()):
+            await self._requests.request_all()
+        return [await self._read_current_state(name) for name in sorted(self._log_decoder.links)]
 
-    async def next(self, timeout: float) -> Told | None:
+    async def next(self, timeout: float) -> TopicReadings | None:
         """What the next message says; None when none came within so many seconds."""
         assert self._reader is not None
         stored = await self._reader.next(timeout)
         if stored is None:
-            await self._requests.ask(self._inlet, self._clock.now())
+            await self._requests.ask(self._log_decoder, self._clock.now())
             return None
         publisher, unread = publisher_in(stored.subject), list[WatchNotice]()
         found = await self._receive(stored, unread)
-        told = self._quantities.told(publisher, stored, found, self._stands_anew(publisher))
+        told = self._quantities.read_message(publisher, stored, found, self._take_new_state(publisher))
         self.heard[publisher] = asyncio.get_running_loop().time()
-        if any(self._inlet.lost()):
-            await self._requests.ask(self._inlet, self._clock.now())
+        if any(self._log_decoder.lost()):
+            await self._requests.ask(self._log_decoder, self._clock.now())
         return told._replace(notices=[*unread, *told.notices])
 
-    def done(self, told: Told) -> None:
+    def done(self, told: TopicReadings) -> None:
         """A message is worked off, or waits elsewhere, and makes room for another."""
         assert self._reader is not None
         self._reader.done(told.entry.offset)
@@ -92,22 +94,26 @@ class TopicLog:
         if self._reader is not None:
             await self._reader.close()
 
-    async def _standing(self, publisher: str) -> Told:
+    async def _read_current_state(self, publisher: str) -> TopicReadings:
         """Where a publisher's sources stand before the place, by its last message there."""
         self.heard[publisher] = asyncio.get_running_loop().time()
         last = await self._broker.last(
             log_of(self.topic), publisher_subjects(self.topic, publisher), up_to=self.place - 1
         )
         stored = Stored(self.place - 1, "", b"", last.time if last is not None else 0.0)
-        told = self._quantities.told(publisher, stored, (), self._stands_anew(publisher))
+        told = self._quantities.read_message(publisher, stored, (), self._take_new_state(publisher))
         return told._replace(entry=_without_mark(told))
 
-    def _stands_anew(self, publisher: str) -> list[Event]:
+    def _take_new_state(self, publisher: str) -> list[Event]:
         """Where all sources stand, once for every beginning of a link: key frames tell values without events."""
-        link = self._inlet.link(publisher)
-        if link.state is not State.READY or link.replica is None or link.replica is self._stood.get(publisher):
+        link = self._log_decoder.link(publisher)
+        if (
+            link.state is not State.READY
+            or link.decoder_state is None
+            or link.decoder_state is self._stood.get(publisher)
+        ):
             return []
-        self._stood[publisher] = link.replica
+        self._stood[publisher] = link.decoder_state
         return link.present()
 
     async def _receive(self, stored: Stored, unread: list[WatchNotice]) -> list[Delivery]:
@@ -119,10 +125,10 @@ class TopicLog:
             unread.append(WatchNotice("unreadable", self.topic, publisher, facts))
 
         try:
-            return self._inlet.receive(stored, now)
+            return self._log_decoder.receive(stored, now)
         except PeerFault as fault:
-            again = partial(self._inlet.pass_on, stored, now)
-            return await read_on(self._inlet.link(publisher), fault, again, self._learn, complain)
+            again = partial(self._log_decoder.pass_on, stored, now)
+            return await resolve_and_retry(self._log_decoder.link(publisher), fault, again, self._learn, complain)
 
     async def _learn(self, name: bytes) -> bool:
         """Ask for what is not known, however long the broker is away: the message behind it cannot be passed over."""
@@ -133,10 +139,10 @@ class TopicLog:
                 await asyncio.sleep(RETRY)
 
 
-def _without_mark(told: Told) -> Entry:
+def _without_mark(told: TopicReadings) -> LogEntry:
     """Nothing was read that could say how far the log is complete."""
     entry = told.entry
-    return Entry(entry.feed, entry.offset, entry.readings)
+    return LogEntry(entry.feed, entry.offset, entry.readings)
 
 
 LOOK = 5.0
@@ -156,7 +162,7 @@ class Vanishing:
     def __init__(self, broker: Broker, logs: Sequence[TopicLog]) -> None:
         self._broker = broker
         self._logs = logs
-        self._gone: set[Feed] = set()
+        self._gone: set[WatchInput] = set()
         self._looked: float | None = None
 
     async def present(self, log: TopicLog) -> set[str]:
@@ -166,25 +172,25 @@ class Vanishing:
             log.heard.setdefault(name, now)
         return set(log.heard)
 
-    async def gone(self, now: float) -> list[tuple[Feed, float]]:
+    async def find_vanished(self, now: float) -> list[tuple[WatchInput, float]]:
         """Those that are gone since the last look, and for how many seconds."""
         if self._looked is not None and now - self._looked < LOOK:
             return []
         self._looked = now
         try:
-            return [found for log in self._logs for found in await self._gone_of(log, now)]
+            return [found for log in self._logs for found in await self._find_vanished_in(log, now)]
         except TransportClosed:
             raise
         except TransportError as problem:  # nobody is gone because the broker is away
             _log.debug("publishers cannot be looked for: %s", problem)
             return []
 
-    async def _gone_of(self, log: TopicLog, now: float) -> list[tuple[Feed, float]]:
+    async def _find_vanished_in(self, log: TopicLog, now: float) -> list[tuple[WatchInput, float]]:
         there = await self._registered(log)
         patience = HEARTBEATS * _max_silence(log) + LEAVING
-        found: list[tuple[Feed, float]] = []
+        found: list[tuple[WatchInput, float]] = []
         for publisher, heard in log.heard.items():
-            feed, quiet = Feed(log.topic, publisher), now - heard
+            feed, quiet = WatchInput(log.topic, publisher), now - heard
             if quiet < (patience if publisher in there or not log.view.managed else LEAVING):
                 self._gone.discard(feed)
             elif feed not in self._gone:

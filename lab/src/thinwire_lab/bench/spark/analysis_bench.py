@@ -28,7 +28,7 @@ OURS, ALONE = "Spark", "one process"
 LIMIT = 2.0
 
 
-class Grown(NamedTuple):
+class AnalysisSize(NamedTuple):
     """One size: what it took, and the most memory meanwhile."""
 
     events: int
@@ -61,14 +61,14 @@ def analysis(setting: Setting) -> Iterator[Row]:
 def growth(setting: Setting) -> Iterator[Row]:
     """One run for each size."""
     sizes = QUICK_SIZES if setting.quick else SIZES
-    found: list[Grown] = []
+    found: list[AnalysisSize] = []
     with running() as spark:
         for number, events in enumerate((min(WARM, sizes[0]), *sizes)):
             with TemporaryDirectory(prefix="thinwire-bench-") as folder, Peak() as peak:
                 path = _lines(Path(folder), events)
                 took = spent(partial(_on_spark, spark, path))
             if number:
-                found.append(Grown(events, took, peak))
+                found.append(AnalysisSize(events, took, peak))
             setting.progress(number / len(sizes))
     for one in found:
         yield from _size_rows(one)
@@ -78,7 +78,7 @@ def growth(setting: Setting) -> Iterator[Row]:
         yield Row(name, "times", after.took.cpu / after.events / (before.took.cpu / before.events), how=how)
 
 
-def _size_rows(one: Grown) -> Iterator[Row]:
+def _size_rows(one: AnalysisSize) -> Iterator[Row]:
     how = f"{1e6 * one.took.cpu / one.events:,.1f} us an event, {one.took.wall:,.0f} s on the clock, one run on {TWO}"
     yield Row(f"analyze, {one.events:,} events, {_strategies()} strategies: CPU time", "s", one.took.cpu, how=how)
     how = f"the largest Python process below the driver; all processes together {one.peak.all / 1e6:,.0f} MB"

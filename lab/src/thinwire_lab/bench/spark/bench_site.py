@@ -31,13 +31,13 @@ from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.protocol import Broker
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.client.bus import connect
-from thinwire.codec import Demand, LinkConfig, Publisher
+from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.spark.source.source_schema import arrow_of, fitted
-from thinwire.topics.log_tables import Landing, span_of
+from thinwire.topics.log_tables import LogTable, span_of
 from thinwire.topics.names import data_subject, key_subject, log_of, publisher_subjects
 from thinwire.topics.recorder import Recorder
 from thinwire.wire import begins_round, join
-from thinwire_lab.live.live_feed import ROWS, SOURCES, TOLERANCE, TOPIC, Event, Feed, feed_schema
+from thinwire_lab.live.live_feed import ROWS, SOURCES, TOLERANCE, TOPIC, Event, LoadSource, feed_schema
 
 
 class ReadyDataSource(DataSource):
@@ -81,7 +81,7 @@ class ReadyReader(DataSourceReader):
 def make_ready(recording: Path, topic: str, path: Path) -> None:
     """Write the rows of a recorded topic into a file, in the very batches that the source would make."""
     with open_recording(str(recording)) as source:
-        landing, span = Landing(source, topic), span_of(source, log_of(topic))
+        landing, span = LogTable(source, topic), span_of(source, log_of(topic))
         schema = arrow_of(from_arrow_schema(landing.schema))
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
             for batch in landing.rows(span.first, span.last):
@@ -102,7 +102,7 @@ ROUNDS = 16
 """of key frames, in the whole stream"""
 
 
-class Message(NamedTuple):
+class BrokerMessage(NamedTuple):
     """What a publisher hands to the broker."""
 
     subject: str
@@ -110,7 +110,7 @@ class Message(NamedTuple):
 
 
 @dataclass
-class Told:
+class EncodedCounts:
     """How much was told: events, frames and messages."""
 
     events: int = 0
@@ -130,7 +130,7 @@ class Told:
 
 def turns(events: int) -> Iterator[list[list[Event]]]:
     """The events by publisher, a turn of all sources at a time."""
-    feeds = [Feed(number, PUBLISHERS, RATE, START) for number in range(PUBLISHERS)]
+    feeds = [LoadSource(number, PUBLISHERS, RATE, START) for number in range(PUBLISHERS)]
     for turn in range(events // A_TURN):
         yield [feed.due(START + (turn + 1) * feed.period - 1) for feed in feeds]
 
@@ -142,10 +142,10 @@ def every(events: int) -> Iterator[Event]:
             yield from some
 
 
-def thin(events: int, told: Told) -> Iterator[Message]:
+def thin(events: int, told: EncodedCounts) -> Iterator[BrokerMessage]:
     """The messages of our publishers; `told` counts along."""
     seconds = events / RATE
-    config = LinkConfig(demand=Demand(default_tolerance=TOLERANCE), key_frame_interval=seconds / ROUNDS)
+    config = StreamConfig(demand=Demand(default_tolerance=TOLERANCE), key_frame_interval=seconds / ROUNDS)
     out = [_Out(f"p{number}", config) for number in range(PUBLISHERS)]
     for turn in turns(events):
         for one, some in zip(out, turn, strict=True):
@@ -158,7 +158,7 @@ def thin(events: int, told: Told) -> Iterator[Message]:
     told.messages = sum(one.messages for one in out)
 
 
-def as_json(events: int, topic: str, together: int) -> Iterator[Message]:
+def as_json(events: int, topic: str, together: int) -> Iterator[BrokerMessage]:
     """The same events as lines of JSON, so many in a message."""
     waiting: list[list[str]] = [[] for _ in range(PUBLISHERS)]
     for turn in turns(events):
@@ -172,8 +172,8 @@ def as_json(events: int, topic: str, together: int) -> Iterator[Message]:
             yield _lines(topic, number, lines)
 
 
-def _lines(topic: str, publisher: int, lines: list[str]) -> Message:
-    return Message(data_subject(topic, f"p{publisher}"), "\n".join(lines).encode())
+def _lines(topic: str, publisher: int, lines: list[str]) -> BrokerMessage:
+    return BrokerMessage(data_subject(topic, f"p{publisher}"), "\n".join(lines).encode())
 
 
 @dataclass
@@ -181,40 +181,40 @@ class _Out:
     """A publisher, and the frames that wait for others."""
 
     name: str
-    config: LinkConfig
+    config: StreamConfig
     frames: int = 0
     messages: int = 0
     waiting: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.publisher = Publisher(feed_schema(), self.config, name=self.name, now=START / 1e6)
+        self.publisher = StreamEncoder(feed_schema(), self.config, name=self.name, now=START / 1e6)
 
-    def publish(self, event: Event) -> Iterator[Message]:
+    def publish(self, event: Event) -> Iterator[BrokerMessage]:
         now = event["time"] / 1e6
         started = [] if self.frames else self.publisher.start(now)
         yield from self._take(started + self.publisher.publish(event, now))
 
-    def end(self, now: float) -> Iterator[Message]:
+    def end(self, now: float) -> Iterator[BrokerMessage]:
         """Tell of the events that were passed over in silence, and let everything go."""
         yield from self._take(self.publisher.heartbeat(now))
         yield from self._send()
 
-    def _take(self, frames: list[bytes]) -> Iterator[Message]:
+    def _take(self, frames: list[bytes]) -> Iterator[BrokerMessage]:
         self.frames += len(frames)
         for frame in frames:
             if begins_round(frame):
                 yield from self._send()
                 self.messages += 1
-                yield Message(key_subject(TOPIC, self.name), frame)
+                yield BrokerMessage(key_subject(TOPIC, self.name), frame)
             else:
                 self.waiting.append(frame)
                 if len(self.waiting) == FRAMES:
                     yield from self._send()
 
-    def _send(self) -> Iterator[Message]:
+    def _send(self) -> Iterator[BrokerMessage]:
         if self.waiting:
             self.messages += 1
-            yield Message(data_subject(TOPIC, self.name), join(self.waiting))
+            yield BrokerMessage(data_subject(TOPIC, self.name), join(self.waiting))
             self.waiting = []
 
 
@@ -224,7 +224,7 @@ WAVE = 1_000
 """messages after which the broker's acknowledgement is waited for"""
 
 
-class Site:
+class BenchSite:
     """A broker whose logs are filled one by one; `told`: what our publishers told.
 
     recording, ready: where our log goes as files, and as rows that are made already
@@ -235,7 +235,7 @@ class Site:
         self.events = events
         self.recording = folder / "recording"
         self.ready = folder / "ready.arrow"
-        self.told = Told()
+        self.told = EncodedCounts()
 
     def publish(self) -> None:
         """Ours."""
@@ -254,7 +254,7 @@ class Site:
             await bus.register(feed_schema())
         await self._fill(TOPIC, thin(self.events, self.told))
 
-    async def _fill(self, topic: str, messages: Iterable[Message]) -> None:
+    async def _fill(self, topic: str, messages: Iterable[BrokerMessage]) -> None:
         async with connect(self.url) as bus:
             await bus.broker.open_log(log_of(topic), [publisher_subjects(topic)])
             sent = await _in_waves(bus.broker, log_of(topic), messages)
@@ -271,15 +271,15 @@ class Site:
 
 
 @contextmanager
-def site(events: int) -> Iterator[Site]:
+def site(events: int) -> Iterator[BenchSite]:
     """A broker of one's own, with our log filled."""
     with TemporaryDirectory(prefix="thinwire-bench-") as folder, EmbeddedServer() as server:
-        made = Site(server.url, Path(folder), events)
+        made = BenchSite(server.url, Path(folder), events)
         made.publish()
         yield made
 
 
-async def _in_waves(broker: Broker, log: str, messages: Iterable[Message]) -> int:
+async def _in_waves(broker: Broker, log: str, messages: Iterable[BrokerMessage]) -> int:
     """Store messages in their order. One connection keeps it, so whoever is acknowledged vouches for those before."""
     sent, last = 0, None
     for message in messages:

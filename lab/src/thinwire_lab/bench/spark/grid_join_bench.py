@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.bench.spark.process_usage import TWO, Spent, race, ratio, running
 from thinwire_lab.workload.builtin_summary import builtin
-from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +58,7 @@ CROWDED, WORKLOAD = "ours, crowded", "ours, workload"
 LIMIT, CROWDED_LIMIT = 1.2, 3.0
 
 
-class Sizes(NamedTuple):
+class GridJoinSizes(NamedTuple):
     """Events, as many rectangles, and rounds after one that does not count; judged: whether it is enough for bars."""
 
     rows: int
@@ -66,7 +66,7 @@ class Sizes(NamedTuple):
     judged: bool = False
 
 
-FULL, QUICK = Sizes(1_000_000, 3, judged=True), Sizes(20_000, 1)
+FULL, QUICK = GridJoinSizes(1_000_000, 3, judged=True), GridJoinSizes(20_000, 1)
 
 
 def matching(setting: Setting) -> Iterator[Row]:
@@ -75,7 +75,9 @@ def matching(setting: Setting) -> Iterator[Row]:
         yield from matched(spark, QUICK if setting.quick else FULL, setting.progress)
 
 
-def matched(spark: SparkSession, sizes: Sizes, progress: Callable[[float], None] = lambda share: None) -> Iterator[Row]:
+def matched(
+    spark: SparkSession, sizes: GridJoinSizes, progress: Callable[[float], None] = lambda share: None
+) -> Iterator[Row]:
     """The same in a session that is there."""
     with TemporaryDirectory(prefix="thinwire-bench-") as folder:
         sets = _write(Path(folder), sizes.rows)
@@ -101,7 +103,7 @@ def _trouble(found: dict[str, set[tuple[int, int]]]) -> str:
     return "" if alike else f"the methods do not agree: {found}"
 
 
-def _rows(sizes: Sizes, pairs: dict[str, int], spent: dict[str, list[Spent]], trouble: str) -> Iterator[Row]:
+def _rows(sizes: GridJoinSizes, pairs: dict[str, int], spent: dict[str, list[Spent]], trouble: str) -> Iterator[Row]:
     common = f"median of {len(spent[OURS])} rounds in turn on {TWO}"
     size = f"{sizes.rows:,} events x {sizes.rows:,} rectangles"
     limit, crowded = (LIMIT, CROWDED_LIMIT) if sizes.judged else (None, None)
@@ -141,7 +143,7 @@ def _checksum(pairs: DataFrame) -> tuple[int, int]:
 
 
 def _write(folder: Path, rows: int) -> dict[str, Path]:
-    plan = Plan(builtin(), Recipe(subscriptions=rows, events=rows, brokers=0, seed=1))
+    plan = WorkloadPlan(builtin(), Recipe(subscriptions=rows, events=rows, brokers=0, seed=1))
     numbers = np.arange(rows)
     tables = {
         "even": spread(rows, crowded=False),

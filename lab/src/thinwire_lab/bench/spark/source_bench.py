@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
-from thinwire_lab.bench.spark.bench_site import A_CYCLE, BATCHED, FRAMES, SINGLE, Site, site
+from thinwire_lab.bench.spark.bench_site import A_CYCLE, BATCHED, FRAMES, SINGLE, BenchSite, site
 from thinwire_lab.bench.spark.process_usage import TWO, Spent, drain, race, rate, running
 from thinwire_lab.bench.spark.reconstruction_bench import EVENT, from_lines, from_single
 from thinwire_lab.live.live_feed import TOLERANCE, TOPIC
@@ -44,7 +44,7 @@ def small_batches(setting: Setting) -> Iterator[Row]:
     yield _row(place, told)
 
 
-def _follow(spark: SparkSession, place: Site, folder: Path) -> None:
+def _follow(spark: SparkSession, place: BenchSite, folder: Path) -> None:
     options = {
         "servers": place.url,
         "subscribe": TOPIC,
@@ -69,7 +69,7 @@ def _run(writer: DataStreamWriter, tries: int) -> None:
         _run(writer, tries - 1)
 
 
-def _row(place: Site, told: list[dict[str, Any]]) -> Row:
+def _row(place: BenchSite, told: list[dict[str, Any]]) -> Row:
     sums = {name: sum(one[name] for one in told) for name in ("asked", "read", "run_up", "rows")}
     trouble = "" if sums["rows"] == place.events else f"{sums['rows']:,} rows, not {place.events:,}"
     how = f"{sums['asked']:,} messages of {FRAMES} frames in {len(told)} batches on {TWO}, {place.events:,} events"
@@ -116,7 +116,7 @@ def workers(setting: Setting) -> Iterator[Row]:
             yield from _worker_rows(place, number, runs)
 
 
-def _methods(spark: SparkSession, place: Site) -> dict[str, Callable[[], DataFrame]]:
+def _methods(spark: SparkSession, place: BenchSite) -> dict[str, Callable[[], DataFrame]]:
     def read(topic: str, **options: object) -> DataFrame:
         reader = spark.read.format("thinwire").option("subscribe", topic).option("minPartitions", PARTS)
         where = {} if "path" in options else {"servers": place.url}
@@ -134,14 +134,14 @@ def _methods(spark: SparkSession, place: Site) -> dict[str, Callable[[], DataFra
     }
 
 
-def _make_ready(spark: SparkSession, place: Site) -> None:
+def _make_ready(spark: SparkSession, place: BenchSite) -> None:
     from thinwire_lab.bench.spark.bench_site import ReadyDataSource, make_ready
 
     spark.dataSource.register(ReadyDataSource)
     make_ready(place.recording, TOPIC, place.ready)
 
 
-def _ready(spark: SparkSession, place: Site) -> dict[str, Callable[[], DataFrame]]:
+def _ready(spark: SparkSession, place: BenchSite) -> dict[str, Callable[[], DataFrame]]:
     """The rows of the recording without the work of reading it: all columns, and those of the event."""
 
     def read(schema: str | None = None) -> DataFrame:
@@ -155,7 +155,7 @@ def _drained(made: Callable[[], DataFrame]) -> Callable[[], None]:
     return lambda: drain(made())
 
 
-def _trouble(place: Site, rows: dict[str, Callable[[], DataFrame]], setting: Setting) -> str:
+def _trouble(place: BenchSite, rows: dict[str, Callable[[], DataFrame]], setting: Setting) -> str:
     """Why the figures would mean nothing: the methods have not read the same, or the stream is too easy."""
     expected = dict.fromkeys((OURS, FILES, OWN, LINES, READY, READY_OWN), place.events)
     expected |= {SOURCE_FRAMES: place.told.frames, MESSAGES: place.told.messages, SINGLES: place.events // FEWER}
@@ -171,7 +171,7 @@ def _trouble(place: Site, rows: dict[str, Callable[[], DataFrame]], setting: Set
     return f"{share:.3f} frames an event, not {SHARE:g}" if share < SHARE and not setting.quick else ""
 
 
-def _rows(place: Site, found: Runs, trouble: str) -> Iterator[Row]:
+def _rows(place: BenchSite, found: Runs, trouble: str) -> Iterator[Row]:
     told = place.told
     items = dict.fromkeys(found, told.events)
     items |= {SOURCE_FRAMES: told.frames, MESSAGES: told.frames, SINGLES: told.events // FEWER}
@@ -207,14 +207,14 @@ def _rows(place: Site, found: Runs, trouble: str) -> Iterator[Row]:
     yield row(FILES, READY, None)
 
 
-def _worker_rows(place: Site, number: int, runs: list[Spent]) -> Iterator[Row]:
+def _worker_rows(place: BenchSite, number: int, runs: list[Spent]) -> Iterator[Row]:
     how = f"{_stream(place)}; median of {len(runs)} rounds, {PARTS} parts, noop sink"
     called = f"source, {number} worker{'s' if number > 1 else ''}: rows"
     yield Row(f"{called} a second", "events/s", median(place.events / run.wall for run in runs), how=how)
     yield Row(f"{called} a CPU-second", "events/s", rate(place.events, runs), how=how)
 
 
-def _stream(place: Site) -> str:
+def _stream(place: BenchSite) -> str:
     told = place.told
     return f"{told.events:,} events, {told.share:.2f} frames an event, {told.messages:,} messages"
 

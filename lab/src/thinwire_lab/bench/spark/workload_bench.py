@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.bench.spark.process_usage import TWO, Peak, Spent, running, spent
-from thinwire_lab.workload.assignment import Costs, policies
+from thinwire_lab.workload.assignment import AssignmentCosts, policies
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.recipe import Recipe
 
@@ -29,7 +29,7 @@ MORE, LESS = 1.1, 0.8
 """what a joint policy may be worse by in one thing, and must be better by in the other"""
 
 
-class Sizes(NamedTuple):
+class WorkloadSizes(NamedTuple):
     """How much is generated, and assigned.
 
     generated: subscriptions, and as many events, of each run; one of `warm` comes before them, uncounted
@@ -44,15 +44,15 @@ class Sizes(NamedTuple):
     judged: bool = False
 
     @classmethod
-    def of(cls, setting: Setting) -> Sizes:
+    def of(cls, setting: Setting) -> WorkloadSizes:
         return QUICK if setting.quick else FULL
 
 
-FULL = Sizes((100_000, 1_000_000, 10_000_000), 20_000, 1_000_000, 100, judged=True)
-QUICK = Sizes((4_000, 20_000), 4_000, 4_000, 12)
+FULL = WorkloadSizes((100_000, 1_000_000, 10_000_000), 20_000, 1_000_000, 100, judged=True)
+QUICK = WorkloadSizes((4_000, 20_000), 4_000, 4_000, 12)
 
 
-class Grown(NamedTuple):
+class WorkloadSize(NamedTuple):
     """One size: rows of each kind, what they took, and the most memory meanwhile, in bytes."""
 
     rows: int
@@ -62,13 +62,13 @@ class Grown(NamedTuple):
 
 def generation(setting: Setting) -> Iterator[Row]:
     """One run for each size, so many subscriptions and as many events."""
-    sizes = Sizes.of(setting)
+    sizes = WorkloadSizes.of(setting)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
         found = fresh.submit(_alone, sizes).result()
     yield from growth(found, sizes.judged)
 
 
-def growth(found: Sequence[Grown], judged: bool = True) -> Iterator[Row]:
+def growth(found: Sequence[WorkloadSize], judged: bool = True) -> Iterator[Row]:
     """Time and memory of each size, the last one held against the bars, and what a row costs from one to the next."""
     for one in found:
         last = judged and one is found[-1]
@@ -83,7 +83,7 @@ def growth(found: Sequence[Grown], judged: bool = True) -> Iterator[Row]:
         yield Row(name, "times", value, how="one run each; 1 is linear, less where starting weighs")
 
 
-def _alone(sizes: Sizes) -> list[Grown]:
+def _alone(sizes: WorkloadSizes) -> list[WorkloadSize]:
     from thinwire.spark.session import session
 
     spark = session(TWO, app="thinwire bench", ship=False, **{"spark.driver.memory": "1g"})
@@ -93,7 +93,7 @@ def _alone(sizes: Sizes) -> list[Grown]:
         spark.stop()
 
 
-def generated(spark: SparkSession, sizes: Sizes) -> list[Grown]:
+def generated(spark: SparkSession, sizes: WorkloadSizes) -> list[WorkloadSize]:
     """What each size took."""
     from thinwire_lab.workload.spark.workload_folder import generate
 
@@ -102,17 +102,17 @@ def generated(spark: SparkSession, sizes: Sizes) -> list[Grown]:
         recipe = Recipe(subscriptions=rows, events=rows, brokers=sizes.brokers, seed=7)
         with TemporaryDirectory(prefix="thinwire-bench-") as folder, Peak() as peak:
             took = spent(partial(generate, spark, builtin(), recipe, Path(folder) / "wide"))
-        found.append(Grown(rows, took, peak.all))
+        found.append(WorkloadSize(rows, took, peak.all))
     return found[1:]
 
 
 def assignment(setting: Setting) -> Iterator[Row]:
     """All policies on one workload."""
     with running() as spark:
-        yield from assigned(spark, Sizes.of(setting))
+        yield from assigned(spark, WorkloadSizes.of(setting))
 
 
-def assigned(spark: SparkSession, sizes: Sizes) -> Iterator[Row]:
+def assigned(spark: SparkSession, sizes: WorkloadSizes) -> Iterator[Row]:
     """What the joint policies gain, and what it takes to find out."""
     from thinwire_lab.workload.spark.assignment_job import assign
     from thinwire_lab.workload.spark.workload_folder import generate
@@ -122,7 +122,7 @@ def assigned(spark: SparkSession, sizes: Sizes) -> Iterator[Row]:
     with TemporaryDirectory(prefix="thinwire-bench-") as folder:
         place = Path(folder) / "wide"
         generate(spark, builtin(), recipe, place)
-        answers: list[list[Costs]] = []
+        answers: list[list[AssignmentCosts]] = []
         took = spent(lambda: answers.append(assign(spark, place, wanted)[1]))
     found = {policy.name: own for policy, own in zip(wanted, answers[0], strict=True)}
     how = f"{sizes.subscriptions:,} subscriptions, {sizes.brokers} brokers, built-in summary, 2,000 events"
@@ -131,7 +131,7 @@ def assigned(spark: SparkSession, sizes: Sizes) -> Iterator[Row]:
     yield Row("assign: CPU time of all policies", "s", took.cpu, how=told)
 
 
-def gains(found: Mapping[str, Costs], how: str, judged: bool = True) -> Iterator[Row]:
+def gains(found: Mapping[str, AssignmentCosts], how: str, judged: bool = True) -> Iterator[Row]:
     """What the joint policies gain over each of the two extremes."""
     near, similar = found["proximity"], found["interest"]
     joint = {name: own for name, own in found.items() if name.startswith("joint")}
@@ -143,7 +143,7 @@ def gains(found: Mapping[str, Costs], how: str, judged: bool = True) -> Iterator
     yield _gain(title, {name: own.p90 / similar.p90 for name, own in thin.items()}, found, how, judged)
 
 
-def _gain(title: str, values: Mapping[str, float], found: Mapping[str, Costs], how: str, judged: bool) -> Row:
+def _gain(title: str, values: Mapping[str, float], found: Mapping[str, AssignmentCosts], how: str, judged: bool) -> Row:
     high = LESS if judged else None
     if not values:
         return Row(title, "times", high=high, how=how, note="no joint policy is within that", sound=not judged)

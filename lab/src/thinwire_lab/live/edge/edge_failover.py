@@ -19,11 +19,11 @@ from thinwire.analysis.placement_files import read_model
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import Crew, Worker
+from thinwire.demo.process_group import Crew, WorkerProcess
 from thinwire.edge import Controller, EdgeHostDocument, EdgeTopic, apply
 from thinwire.edge.assignment import present, proposed
 from thinwire.placement.hosts import Vector
-from thinwire_lab.live.edge.edge_load import Collector, Late, Stream, schedule, send
+from thinwire_lab.live.edge.edge_load import Collector, Late, TopicStream, schedule, send
 
 TOPICS, HOSTS, CORES, TOGETHER = 12, 3, 2, 6
 RATE, INTERVAL, PROMISE = 2.5, 0.1, 1.0
@@ -39,7 +39,7 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Recovery:
+class EdgeRecovery:
     """What became of a run.
 
     broken: was any promise broken after the incident? restored: seconds from it until all were kept for good, None
@@ -67,21 +67,21 @@ class Recovery:
         return self.lateness > DISTURBED
 
 
-async def tripled(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> Recovery:
+async def tripled(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> EdgeRecovery:
     """One topic's rate triples after `before` seconds, for the `after` seconds that are left."""
     dice = np.random.Generator(np.random.PCG64(seed))
-    streams = [Stream(name, schedule(RATE, before + after, "poisson", dice)) for name in _names()]
+    streams = [TopicStream(name, schedule(RATE, before + after, "poisson", dice)) for name in _names()]
     more = before + schedule(2 * RATE, after, "poisson", dice)
-    streams[0] = Stream(streams[0].topic, np.sort(np.concatenate([streams[0].times, more])))
+    streams[0] = TopicStream(streams[0].topic, np.sort(np.concatenate([streams[0].times, more])))
     found = await _run(streams, before, after, progress)
     alone = restored_after({"": alone_since(streams[0].times, before)}, before, before + after)
     return replace(found, alone=alone)
 
 
-async def killed(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> Recovery:
+async def killed(before: float, after: float, seed: int, progress: Progress = lambda share: None) -> EdgeRecovery:
     """A host is killed with SIGKILL after `before` seconds, and does not come back."""
     dice = np.random.Generator(np.random.PCG64(seed))
-    streams = [Stream(name, schedule(RATE, before + after, "poisson", dice)) for name in _names()]
+    streams = [TopicStream(name, schedule(RATE, before + after, "poisson", dice)) for name in _names()]
     return await _run(streams, before, after, progress, kill=True)
 
 
@@ -126,14 +126,14 @@ def _names() -> list[str]:
 
 
 async def _run(
-    streams: list[Stream], before: float, after: float, progress: Progress, *, kill: bool = False
-) -> Recovery:
+    streams: list[TopicStream], before: float, after: float, progress: Progress, *, kill: bool = False
+) -> EdgeRecovery:
     async with _stage() as (hub, crew, controller):
         where = await _placed(hub)
         start = time.time() + AHEAD
         async with Collector(hub, _names()) as collector:
             killing = asyncio.create_task(_kill(crew, where, start + before)) if kill else None
-            telling = asyncio.create_task(_tell(progress, start, before + after))
+            telling = asyncio.create_task(_report_progress(progress, start, before + after))
             lateness = await send(hub, streams, start)
             expected = sum(len(stream.times) for stream in streams)
             await collector.complete(expected, patience=2 * after)
@@ -151,12 +151,12 @@ def _judged(
     controller: Controller,
     lateness: float | None,
     orphans: list[str],
-) -> Recovery:
+) -> EdgeRecovery:
     met = {topic: sorted(late.values()) for topic, late in collector.met.items()}
     since, end = span
     restored = restored_after(met, since, end)
     done = [min((one.due + one.latency for one in met[t] if one.due >= since), default=math.inf) for t in orphans]
-    return Recovery(
+    return EdgeRecovery(
         expected,
         restored != 0.0,
         restored,
@@ -179,7 +179,7 @@ async def _stage() -> AsyncIterator[tuple[Broker, Crew, Controller]]:
         stack.push_async_callback(hub.close)
         hosts = [asdict(EdgeHostDocument(f"h{n + 1}", CORES, contention=0.03)) for n in range(HOSTS)]
         settings = [{"url": server.url, "about": about, "emulated": True} for about in hosts]
-        crew = Crew([Worker(f"host {n}", "edge host", one) for n, one in enumerate(settings, 1)])
+        crew = Crew([WorkerProcess(f"host {n}", "edge host", one) for n, one in enumerate(settings, 1)])
         await stack.enter_async_context(crew)
         controller = Controller(hub, read_model(None), k=TOGETHER)
         task = asyncio.create_task(controller.run())
@@ -205,7 +205,7 @@ async def _kill(crew: Crew, where: dict[str, str], when: float) -> str:
     return victim
 
 
-async def _tell(progress: Progress, start: float, seconds: float) -> None:
+async def _report_progress(progress: Progress, start: float, seconds: float) -> None:
     while True:
         progress(min(1.0, max(0.0, time.time() - start) / seconds))
         await asyncio.sleep(0.5)

@@ -30,7 +30,7 @@ QUIET = 3.0
 
 
 @dataclass(frozen=True)
-class Stream:
+class TopicStream:
     """The messages of one topic: when each is due, in seconds from the start, what it holds, and how many publish."""
 
     topic: str
@@ -57,7 +57,7 @@ def schedule(rate: float, seconds: float, arrivals: Arrivals, dice: np.random.Ge
     return np.sort(dice.random(max(1, int(dice.poisson(rate * seconds)))) * seconds)
 
 
-async def send(broker: Broker, streams: Sequence[Stream], start: float) -> Histogram:
+async def send(broker: Broker, streams: Sequence[TopicStream], start: float) -> Histogram:
     """Send every message when it is due, from `start` (seconds since the epoch) on; how late they were sent."""
     lateness = Histogram()
     async with asyncio.TaskGroup() as group:
@@ -66,7 +66,7 @@ async def send(broker: Broker, streams: Sequence[Stream], start: float) -> Histo
     return lateness
 
 
-async def _send(broker: Broker, stream: Stream, start: float, lateness: Histogram) -> None:
+async def _send(broker: Broker, stream: TopicStream, start: float, lateness: Histogram) -> None:
     publishers = [EdgePublisher(broker, stream.topic, f"load-{n}") for n in range(stream.publishers)]
     for number, offset in enumerate(stream.times.tolist()):
         due = start + offset

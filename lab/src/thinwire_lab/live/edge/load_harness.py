@@ -25,14 +25,14 @@ import numpy as np
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import Crew, Worker
+from thinwire.demo.process_group import Crew, WorkerProcess
 from thinwire.edge import EdgeHostDocument, EdgeTopic, apply
 from thinwire.errors import ConfigError
 from thinwire.ledger.histogram import Histogram
-from thinwire.placement import Host, Topic
+from thinwire.placement import Host, TopicLoad
 from thinwire.placement.measured_runs import MeasuredRun, Met
 from thinwire.placement.queue_simulator import INTERVALS, Arrivals
-from thinwire_lab.live.edge.edge_load import Collector, Late, Stream, schedule, send
+from thinwire_lab.live.edge.edge_load import Collector, Late, TopicStream, schedule, send
 
 FUNCTIONS = str(Path(__file__).parent / "functions")
 WARM_UP = 2.0
@@ -54,7 +54,7 @@ class Configuration:
     subscribers, publishers: of the first topic; the others have one each. Publishers share its messages evenly
     """
 
-    topics: tuple[Topic, ...]
+    topics: tuple[TopicLoad, ...]
     host: Host
     arrivals: Arrivals = "poisson"
     subscribers: int = 1
@@ -74,9 +74,9 @@ class Measuring:
 def scaled(configuration: Configuration, factor: float) -> Configuration:
     """The same load with time stretched: work takes longer and comes less often, so the machine itself weighs less.
 
-    >>> slow = scaled(Configuration((Topic("t", rate=20, interval=0.01, promise=1.0),), Host()), 5)
+    >>> slow = scaled(Configuration((TopicLoad("t", rate=20, interval=0.01, promise=1.0),), Host()), 5)
     >>> slow.topics[0]
-    Topic(name='t', rate=4.0, interval=0.05, promise=5.0)
+    TopicLoad(name='t', rate=4.0, interval=0.05, promise=5.0)
     """
     topics = tuple(
         replace(t, rate=t.rate / factor, interval=t.interval * factor, promise=t.promise * factor)
@@ -111,12 +111,12 @@ async def run_once(configuration: Configuration, measuring: Measuring, seed: int
         about = EdgeHostDocument(host.name, host.cores, host.speed, host.contention)
         pinned = processors[1 : 1 + host.cores] if apart else []
         settings = {"url": server.url, "about": asdict(about), "emulated": not measuring.burning, "pinned": pinned}
-        worker = Worker("host", "edge host", {**settings, "path": [FUNCTIONS]})
+        worker = WorkerProcess("host", "edge host", {**settings, "path": [FUNCTIONS]})
         await stack.enter_async_context(Crew([worker]))
         await apply(hub, [_topic(t) for t in configuration.topics], {t.name: host.name for t in configuration.topics})
         collector, lateness, start = await _loaded(hub, configuration, measuring, seed)
         worked = await worker.ask(PATIENCE, do="tell")
-    return _told(configuration, measuring, collector, lateness, worked, start)
+    return _collect_results(configuration, measuring, collector, lateness, worked, start)
 
 
 async def _loaded(
@@ -125,7 +125,7 @@ async def _loaded(
     """Send the schedule, and wait for what becomes of it."""
     dice = np.random.Generator(np.random.PCG64(seed))
     streams = [
-        Stream(t.name, schedule(t.rate, measuring.seconds, configuration.arrivals, dice), b"%.6f" % t.interval)
+        TopicStream(t.name, schedule(t.rate, measuring.seconds, configuration.arrivals, dice), b"%.6f" % t.interval)
         for t in configuration.topics
     ]
     streams[0] = replace(streams[0], publishers=configuration.publishers)
@@ -140,11 +140,11 @@ async def _loaded(
     return collector, lateness, start
 
 
-def _topic(topic: Topic) -> EdgeTopic:
+def _topic(topic: TopicLoad) -> EdgeTopic:
     return EdgeTopic(topic.name, "cpu_load:burn", topic.rate, topic.interval, topic.promise, seconds=60.0)
 
 
-def _told(
+def _collect_results(
     configuration: Configuration,
     measuring: Measuring,
     collector: Collector,
@@ -163,7 +163,7 @@ def _told(
     return MeasuredRun(host, met, configuration.arrivals, measuring.seconds, WARM_UP, measuring.burning, why)
 
 
-def _met(topic: Topic, late: list[Late], worked: dict[str, float], measuring: Measuring, start: float) -> Met:
+def _met(topic: TopicLoad, late: list[Late], worked: dict[str, float], measuring: Measuring, start: float) -> Met:
     counted = [one.latency for one in late if one.due >= start + WARM_UP] or [one.latency for one in late] or [60.0]
     p50, p90, p99 = np.quantile(counted, (0.5, 0.9, 0.99)).tolist()
     wall, cpu = worked.get("wall", 0.0), worked.get("cpu", 0.0) if measuring.burning else 0.0
@@ -198,24 +198,24 @@ BUSY = 0.05
 
 
 def _subscribers(host: Host) -> list[Configuration]:
-    gps = Topic("t", rate=5, interval=INTERVALS[0])
+    gps = TopicLoad("t", rate=5, interval=INTERVALS[0])
     return [Configuration((gps,), host, subscribers=count) for count in SUBSCRIBERS]
 
 
 def _publishers(host: Host) -> list[Configuration]:
-    gps = Topic("t", rate=20, interval=INTERVALS[0])
+    gps = TopicLoad("t", rate=20, interval=INTERVALS[0])
     return [Configuration((gps,), host, publishers=count) for count in PUBLISHERS]
 
 
 def _background(host: Host) -> list[Configuration]:
     share = 0.8 * host.cores / (max(COMPANY) * BUSY)
-    others = [Topic(f"b{number}", rate=share, interval=BUSY) for number in range(max(COMPANY))]
-    return [Configuration((Topic("t", rate=1, interval=BUSY), *others[:count]), host) for count in COMPANY]
+    others = [TopicLoad(f"b{number}", rate=share, interval=BUSY) for number in range(max(COMPANY))]
+    return [Configuration((TopicLoad("t", rate=1, interval=BUSY), *others[:count]), host) for count in COMPANY]
 
 
 def _rates(host: Host) -> list[Configuration]:
     return [
-        Configuration((Topic("t", share / interval, interval),), host) for interval in INTERVALS for share in SHARES
+        Configuration((TopicLoad("t", share / interval, interval),), host) for interval in INTERVALS for share in SHARES
     ]
 
 
@@ -223,9 +223,9 @@ def _company(host: Host) -> list[Configuration]:
     interval = INTERVALS[1]
     found = []
     for count in COMPANY[:3]:
-        others = tuple(Topic(f"b{n}", 0.1 * host.cores / BUSY, BUSY) for n in range(count))
+        others = tuple(TopicLoad(f"b{n}", 0.1 * host.cores / BUSY, BUSY) for n in range(count))
         for share in SHARES[:3]:
-            found.append(Configuration((Topic("t", share * host.cores / 2 / interval, interval), *others), host))
+            found.append(Configuration((TopicLoad("t", share * host.cores / 2 / interval, interval), *others), host))
     return found
 
 

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire_lab.overlay_sim.chord.key_handover import Event, Keeper, Numbering, State
+    from thinwire_lab.overlay_sim.chord.key_handover import HandoverEvent, Keeper, Numbering, State
     from thinwire_lab.overlay_sim.chord.ring import Ring, Routes, hops, key_of, route, routes
-    from thinwire_lab.overlay_sim.chord.ring_multicast import Message, multicast, owners, range_multicast
+    from thinwire_lab.overlay_sim.chord.ring_multicast import MulticastMessage, multicast, owners, range_multicast
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "key_handover": "Event Keeper Numbering State",
+            "key_handover": "HandoverEvent Keeper Numbering State",
             "ring": "Ring Routes hops key_of route routes",
-            "ring_multicast": "Message multicast owners range_multicast",
+            "ring_multicast": "MulticastMessage multicast owners range_multicast",
         },
     )
 
 __all__ = [
-    "Event",
+    "HandoverEvent",
     "Keeper",
-    "Message",
+    "MulticastMessage",
     "Numbering",
     "Ring",
     "Routes",

@@ -30,7 +30,7 @@ Delivery = tuple[int, int, int]
 """threshold, number of the event, value"""
 
 
-class Event(NamedTuple):
+class HandoverEvent(NamedTuple):
     """A value for one keeper; `previous` is the number of the event sent to it before this one."""
 
     number: int
@@ -56,10 +56,10 @@ class Numbering:
         """An event that the keeper need not see."""
         self.number += 1
 
-    def event(self, value: int) -> Event:
+    def event(self, value: int) -> HandoverEvent:
         """An event for the keeper."""
         self.number += 1
-        event = Event(self.number, self.sent, value)
+        event = HandoverEvent(self.number, self.sent, value)
         self.sent = self.number
         return event
 
@@ -75,7 +75,7 @@ class Keeper:
         self.number: int | None = None if value is None else 0
         self.last: dict[int, int] = {} if value is None else dict.fromkeys(self.thresholds, value)
         self.frozen = False
-        self._waiting: dict[int, Event] = {}
+        self._waiting: dict[int, HandoverEvent] = {}
 
     @classmethod
     def after_crash(cls, thresholds: Iterable[int], number: int) -> Keeper:
@@ -91,7 +91,7 @@ class Keeper:
             return None
         return self.number, min(self._waiting)
 
-    def receive(self, event: Event) -> list[Delivery]:
+    def receive(self, event: HandoverEvent) -> list[Delivery]:
         """An event, from the source or from the keeper before; what it makes due."""
         if self.frozen:
             raise ConfigError("this keeper has handed over: pass the event on", field="event", value=event.number)
@@ -112,7 +112,7 @@ class Keeper:
         self._waiting = {previous: e for previous, e in self._waiting.items() if e.number > state.number}
         return self._due()
 
-    def waiting(self) -> list[Event]:
+    def waiting(self) -> list[HandoverEvent]:
         """What came too early, in order."""
         return [self._waiting[previous] for previous in sorted(self._waiting)]
 

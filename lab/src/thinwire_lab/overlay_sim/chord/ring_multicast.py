@@ -21,7 +21,7 @@ from typing import NamedTuple
 from thinwire_lab.overlay_sim.chord.ring import Ring, route
 
 
-class Message(NamedTuple):
+class MulticastMessage(NamedTuple):
     """A message from node to node; the first one, from outside, has no sender.
 
     hops: how many messages led here
@@ -44,26 +44,26 @@ class _Span(NamedTuple):
     hops: int
 
 
-def multicast(ring: Ring, start: int, destinations: Iterable[int]) -> list[Message]:
+def multicast(ring: Ring, start: int, destinations: Iterable[int]) -> list[MulticastMessage]:
     """The messages that reach these nodes from a start, in the order in which they could be sent."""
-    sent: list[Message] = []
+    sent: list[MulticastMessage] = []
     work: deque[tuple[int | None, int, set[int], int]] = deque([(None, start, set(destinations), 0)])
     while work:
         sender, node, left, hops = work.popleft()
-        sent.append(Message(sender, node, hops, node in left))
+        sent.append(MulticastMessage(sender, node, hops, node in left))
         parts = _shared(ring, node, left - {node})
         work += [(node, finger, part, hops + 1) for finger, part in parts]
     return sent
 
 
-def range_multicast(ring: Ring, start: int, low: int, high: int) -> list[Message]:
+def range_multicast(ring: Ring, start: int, low: int, high: int) -> list[MulticastMessage]:
     """The messages that reach the owners of all keys from low to high, clockwise; the sender knows no node of them."""
     way = route(ring, start, low)
-    sent = [Message(a, b, n + 1, False) for n, (a, b) in enumerate(pairwise(way))]
+    sent = [MulticastMessage(a, b, n + 1, False) for n, (a, b) in enumerate(pairwise(way))]
     first, hops = way[-1], len(way) - 1
     before = sent.pop().sender if sent else None
     if ring.distance(low, int(ring.ids[first])) >= ring.distance(low, high):
-        return [*sent, Message(before, first, hops, True)]
+        return [*sent, MulticastMessage(before, first, hops, True)]
     return [*sent, *_spread(ring, _Span(before, first, high % ring.size, True, hops), first)]
 
 
@@ -88,17 +88,17 @@ def _shared(ring: Ring, node: int, left: set[int]) -> Iterator[tuple[int, set[in
             yield finger, part
 
 
-def _spread(ring: Ring, whole: _Span, first: int) -> Iterator[Message]:
+def _spread(ring: Ring, whole: _Span, first: int) -> Iterator[MulticastMessage]:
     work = deque([whole])
     while work:
         span = work.popleft()
-        yield Message(span.sender, span.node, span.hops, True)
+        yield MulticastMessage(span.sender, span.node, span.hops, True)
         parts = list(_parts(ring, span))
         work += parts
         last = ring.after(span.node)
         # Where a range nearly closes the ring, the owner of its end is the node it began with, and that has it.
         if not parts and span.tail and int(ring.ids[span.node]) != span.end and last != first:
-            yield Message(span.node, last, span.hops + 1, True)
+            yield MulticastMessage(span.node, last, span.hops + 1, True)
 
 
 def _parts(ring: Ring, span: _Span) -> Iterator[_Span]:

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Costs, Model
+    from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model, SchemeCosts
     from thinwire_lab.overlay_sim.dissemination.overlay_simulation import ChurnCosts, churn, simulate, sites
     from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
-    from thinwire_lab.overlay_sim.dissemination.site_traffic import Demands, Site
+    from thinwire_lab.overlay_sim.dissemination.site_traffic import SourceDemands, SourceSite
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "cost_model": "Costs Model PINNED",
+            "cost_model": "Model PINNED SchemeCosts",
             "overlay_simulation": "ChurnCosts churn simulate sites",
             "schemes": "SCHEMES",
-            "site_traffic": "Demands Site",
+            "site_traffic": "SourceDemands SourceSite",
         },
     )
 
@@ -32,10 +32,10 @@ __all__ = [
     "PINNED",
     "SCHEMES",
     "ChurnCosts",
-    "Costs",
-    "Demands",
     "Model",
-    "Site",
+    "SchemeCosts",
+    "SourceDemands",
+    "SourceSite",
     "churn",
     "simulate",
     "sites",

@@ -59,7 +59,7 @@ PINNED = Model()
 
 
 @dataclass
-class Tally:
+class SchemeCounts:
     """Counts of a scheme while sources are added."""
 
     loads: Numbers
@@ -75,7 +75,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Costs:
+class SchemeCosts:
     """Averages of a scheme, and what the busiest nodes bear.
 
     subscription: messages a subscription
@@ -106,10 +106,10 @@ class Costs:
         return {**asdict(self), "total": self.total}
 
 
-def costs(tally: Tally) -> Costs:
+def costs(tally: SchemeCounts) -> SchemeCosts:
     """The averages of what was counted."""
     events = max(tally.events, 1)
-    return Costs(
+    return SchemeCosts(
         tally.registered / max(tally.subscriptions, 1),
         tally.maintained / events,
         tally.delivered / events,

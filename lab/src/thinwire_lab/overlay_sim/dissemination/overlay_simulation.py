@@ -23,9 +23,16 @@ from numpy.typing import NDArray
 
 from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.chord.ring import Numbers, Ring, free_ids, hops
-from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Costs, Model, Tally, costs
+from thinwire_lab.overlay_sim.dissemination.cost_model import PINNED, Model, SchemeCosts, SchemeCounts, costs
 from thinwire_lab.overlay_sim.dissemination.schemes import SCHEMES
-from thinwire_lab.overlay_sim.dissemination.site_traffic import Delivering, Demands, Site, Traffic, delivering, spread
+from thinwire_lab.overlay_sim.dissemination.site_traffic import (
+    Delivering,
+    SiteTraffic,
+    SourceDemands,
+    SourceSite,
+    delivering,
+    spread,
+)
 
 
 def simulate(
@@ -35,7 +42,7 @@ def simulate(
     schemes: Iterable[str] = tuple(SCHEMES),
     seed: int = 1,
     model: Model = PINNED,
-) -> dict[str, Costs]:
+) -> dict[str, SchemeCosts]:
     """Sources by name and their values, so many subscriptions in all, on a random ring; the costs of each scheme.
 
     >>> walk = np.cumsum(np.random.default_rng(1).integers(-3, 4, 200))
@@ -45,7 +52,7 @@ def simulate(
     """
     chosen = _checked(schemes, streams, subscriptions)
     ring = Ring.random(nodes, seed, model.bits)
-    tallies = {name: Tally(np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)) for name in chosen}
+    tallies = {name: SchemeCounts(np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)) for name in chosen}
     for site, values in zip(sites(ring, list(streams), subscriptions, seed, model), streams.values(), strict=True):
         trees: dict[bytes, Delivering] = {}
         for name, tally in tallies.items():
@@ -57,17 +64,19 @@ def simulate(
     return {name: costs(tally) for name, tally in tallies.items()}
 
 
-def sites(ring: Ring, names: Sequence[str], subscriptions: int, seed: int, model: Model = PINNED) -> list[Site]:
+def sites(ring: Ring, names: Sequence[str], subscriptions: int, seed: int, model: Model = PINNED) -> list[SourceSite]:
     """The sources on the ring, subscriptions dealt out evenly; the first ones have what is left over."""
     rng = np.random.default_rng([seed, len(ring)])
     shares = [subscriptions // len(names) + (n < subscriptions % len(names)) for n in range(len(names))]
     return [
-        Site.at(ring, name, int(rng.integers(len(ring))), Demands.random(ring, share, rng, model.largest), model)
+        SourceSite.at(
+            ring, name, int(rng.integers(len(ring))), SourceDemands.random(ring, share, rng, model.largest), model
+        )
         for name, share in zip(names, shares, strict=True)
     ]
 
 
-def add(tally: Tally, site: Site, traffic: Traffic, trees: Delivering, events: int) -> None:
+def add(tally: SchemeCounts, site: SourceSite, traffic: SiteTraffic, trees: Delivering, events: int) -> None:
     """Count a source."""
     hosts = np.concatenate([[site.publisher], site.processors])
     tally.events += events
@@ -154,7 +163,7 @@ def churn(
 class _Play:
     """The state of a run: who is where, what the filters hold, what the subscribers hold."""
 
-    def __init__(self, site: Site, value: int, scheme: str, copies: bool, rng: np.random.Generator) -> None:
+    def __init__(self, site: SourceSite, value: int, scheme: str, copies: bool, rng: np.random.Generator) -> None:
         self.site, self.copies, self.rng = site, copies, rng
         self.stateless = scheme == "SRI"
         self.ring = site.ring
@@ -234,7 +243,7 @@ class _Play:
             self.known &= ~lost
 
 
-def _below(site: Site, scheme: str) -> tuple[NDArray[np.bool_], Numbers]:
+def _below(site: SourceSite, scheme: str) -> tuple[NDArray[np.bool_], Numbers]:
     """Which thresholds hang below which processors, a row a threshold; and where each is kept."""
     traffic = SCHEMES[scheme](site, np.zeros(2, dtype=np.int64))
     found = np.zeros((len(site.thresholds), len(site.processors)), dtype=bool)

@@ -27,8 +27,8 @@ from thinwire_lab.overlay_sim.dissemination.site_traffic import (
     NONE,
     Contacts,
     Scheme,
-    Site,
-    Traffic,
+    SiteTraffic,
+    SourceSite,
     directly,
     grouped,
     joined,
@@ -39,17 +39,17 @@ from thinwire_lab.overlay_sim.dissemination.site_traffic import (
 from thinwire_lab.overlay_sim.filters.published_filters import Cooperative, Decomposed
 
 
-def fired(site: Site, values: Numbers) -> tuple[Numbers, Numbers]:
+def fired(site: SourceSite, values: Numbers) -> tuple[Numbers, Numbers]:
     """Places of events and the thresholds they fire, from the second value on; all are centred at the first."""
     return IntervalIndex(site.thresholds, int(values[0])).offer_many(values[1:])
 
 
-def counts(site: Site, thresholds: Numbers) -> Numbers:
+def counts(site: SourceSite, thresholds: Numbers) -> Numbers:
     """How often each threshold of the source is named."""
     return np.bincount(site.ranks(thresholds), minlength=len(site.thresholds)).astype(np.int64)
 
 
-def cooperative_traffic(site: Site, values: Numbers) -> Traffic:
+def cooperative_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     """Every event goes to the first level; from there to the thresholds whose upper filter passes it, as one multicast
     a first-level node."""
     scheme = Cooperative(site.thresholds, int(values[0]), site.model.step)
@@ -61,7 +61,7 @@ def cooperative_traffic(site: Site, values: Numbers) -> Traffic:
     forwarded = deep[ranks]
     at, ranks = passage.passed_at[forwarded], ranks[forwarded]
     onward = grouped(at * (len(site.processors) + 1) + upper[ranks], upper[ranks] + 1, lower[ranks])
-    return Traffic(
+    return SiteTraffic(
         joined([repeated([(0, upper, len(values) - 1)]), onward]),
         no_replies(site),
         counts(site, passage.thresholds),
@@ -71,7 +71,9 @@ def cooperative_traffic(site: Site, values: Numbers) -> Traffic:
     )
 
 
-def _places(site: Site, first_level: Numbers, firsts: Numbers, deep: NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
+def _places(
+    site: SourceSite, first_level: Numbers, firsts: Numbers, deep: NDArray[np.bool_]
+) -> tuple[Numbers, Numbers]:
     """Where each threshold has its first filter and its last: the first level is dealt out first."""
     dealt = site.dealt(len(first_level) + int(np.count_nonzero(deep)))
     upper = dealt[np.searchsorted(first_level, firsts)]
@@ -80,7 +82,7 @@ def _places(site: Site, first_level: Numbers, firsts: Numbers, deep: NDArray[np.
     return upper, lower
 
 
-def decomposed_traffic(site: Site, values: Numbers) -> Traffic:
+def decomposed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     """A filter that passes a value on sends it to all filters below it; those of one node send together."""
     scheme = Decomposed(site.thresholds, int(values[0]), site.model.base)
     passage = scheme.run(values[1:])
@@ -88,7 +90,7 @@ def decomposed_traffic(site: Site, values: Numbers) -> Traffic:
     firsts = repeated([(0, places[scheme.parents < 0], len(values) - 1)])
     onward = _onward(site, scheme, places, passage.passed_at, np.searchsorted(scheme.names, passage.passed))
     chains = _chains(scheme.parents, places)
-    return Traffic(
+    return SiteTraffic(
         joined([firsts, onward]),
         no_replies(site),
         counts(site, passage.thresholds),
@@ -98,7 +100,7 @@ def decomposed_traffic(site: Site, values: Numbers) -> Traffic:
     )
 
 
-def _onward(site: Site, scheme: Decomposed, places: Numbers, at: Numbers, passed: Numbers) -> Contacts:
+def _onward(site: SourceSite, scheme: Decomposed, places: Numbers, at: Numbers, passed: Numbers) -> Contacts:
     """From each filter that passed a value to all below it."""
     order = np.argsort(scheme.parents, kind="stable")
     below = np.searchsorted(scheme.parents[order], np.arange(len(places) + 1))
@@ -109,7 +111,7 @@ def _onward(site: Site, scheme: Decomposed, places: Numbers, at: Numbers, passed
     return grouped(np.repeat(at, sizes) * (len(site.processors) + 1) + senders, senders, places[children])
 
 
-def _places_decomposed(site: Site, parents: Numbers) -> Numbers:
+def _places_decomposed(site: SourceSite, parents: Numbers) -> Numbers:
     """Filters are dealt out level by level, each level by threshold."""
     levels = np.zeros(len(parents), dtype=np.int64)
     for n, parent in enumerate(parents):
@@ -127,7 +129,7 @@ def _chains(parents: Numbers, places: Numbers) -> list[tuple[int, ...]]:
     return chains
 
 
-def indexed_traffic(site: Site, values: Numbers) -> Traffic:
+def indexed_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     """One multicast an event that fires something.
 
     OnlineGreedy decides by the values alone, so nobody need answer, and processors keep nothing but subscribers.
@@ -135,7 +137,7 @@ def indexed_traffic(site: Site, values: Numbers) -> Traffic:
     events, thresholds = fired(site, values)
     entries = no_replies(site)
     entries[0] = len(site.thresholds)
-    return Traffic(
+    return SiteTraffic(
         grouped(events, np.zeros_like(events), site.places[site.ranks(thresholds)]),
         no_replies(site),
         counts(site, thresholds),
@@ -145,12 +147,12 @@ def indexed_traffic(site: Site, values: Numbers) -> Traffic:
     )
 
 
-def safe_region_traffic(site: Site, values: Numbers) -> Traffic:
+def safe_region_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     """A multicast from each node that is visited to its children that are."""
     events, thresholds = fired(site, values)
     contacts, replies = _visits(site, events, site.places[site.ranks(thresholds)])
     chains = _chains_safe_region(site)
-    return Traffic(
+    return SiteTraffic(
         contacts,
         replies,
         counts(site, thresholds),
@@ -172,7 +174,7 @@ def levels(processors: int, fan_out: int) -> list[int]:
     return sizes
 
 
-def _hosts(site: Site, places: Numbers, size: int) -> tuple[Numbers, Numbers]:
+def _hosts(site: SourceSite, places: Numbers, size: int) -> tuple[Numbers, Numbers]:
     """For the nodes above these places: where they live, and where their parents do."""
     own = places // size * size
     above = levels(len(site.processors), site.model.fan_out)[-1]
@@ -180,7 +182,7 @@ def _hosts(site: Site, places: Numbers, size: int) -> tuple[Numbers, Numbers]:
     return own, parent
 
 
-def _visits(site: Site, events: Numbers, places: Numbers) -> tuple[Contacts, Numbers]:
+def _visits(site: SourceSite, events: Numbers, places: Numbers) -> tuple[Contacts, Numbers]:
     parts, replies = [NONE], no_replies(site)
     width = len(site.processors) + 1
     for size in levels(len(site.processors), site.model.fan_out):
@@ -193,17 +195,17 @@ def _visits(site: Site, events: Numbers, places: Numbers) -> tuple[Contacts, Num
     return joined(parts), replies
 
 
-def _chains_safe_region(site: Site) -> list[tuple[int, ...]]:
+def _chains_safe_region(site: SourceSite) -> list[tuple[int, ...]]:
     """Where the nodes above each threshold live, from the top down."""
     hosts = [own for own, _ in _ways(site, site.places)]
     return [tuple(int(own[n]) for own in reversed(hosts)) for n in range(len(site.places))]
 
 
-def _ways(site: Site, places: Numbers) -> list[tuple[Numbers, Numbers]]:
+def _ways(site: SourceSite, places: Numbers) -> list[tuple[Numbers, Numbers]]:
     return [_hosts(site, places, size) for size in levels(len(site.processors), site.model.fan_out)]
 
 
-def _adverts(site: Site) -> Numbers:
+def _adverts(site: SourceSite) -> Numbers:
     """One for each child, with the parent."""
     entries = no_replies(site)
     for own, parent in _ways(site, np.arange(len(site.processors))):
@@ -212,9 +214,9 @@ def _adverts(site: Site) -> Numbers:
     return entries
 
 
-def single_level_traffic(site: Site, values: Numbers) -> Traffic:
+def single_level_traffic(site: SourceSite, values: Numbers) -> SiteTraffic:
     """One multicast an event, always the same."""
-    return Traffic(
+    return SiteTraffic(
         repeated([(0, np.arange(len(site.processors)), len(values) - 1)]),
         no_replies(site),
         counts(site, fired(site, values)[1]),

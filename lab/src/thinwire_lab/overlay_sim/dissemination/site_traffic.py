@@ -112,7 +112,7 @@ def _spread(
 
 
 @dataclass(frozen=True)
-class Demands:
+class SourceDemands:
     """Subscriptions of one source: the node and the threshold of each."""
 
     nodes: Numbers
@@ -125,13 +125,13 @@ class Demands:
             raise ConfigError("outside its limits", field="threshold", value=int(self.thresholds.min()), lowest=0)
 
     @classmethod
-    def random(cls, ring: Ring, count: int, rng: np.random.Generator, largest: int = PINNED.largest) -> Demands:
+    def random(cls, ring: Ring, count: int, rng: np.random.Generator, largest: int = PINNED.largest) -> SourceDemands:
         """So many subscriptions of any node, with any threshold from 1 to the largest."""
         return cls(rng.integers(0, len(ring), count), rng.integers(1, largest + 1, count))
 
 
 @dataclass(frozen=True)
-class Site:
+class SourceSite:
     """Where everything of a source is.
 
     publisher: a node
@@ -143,11 +143,11 @@ class Site:
     publisher: int
     processors: Numbers
     thresholds: Numbers
-    demands: Demands
+    demands: SourceDemands
     model: Model = PINNED
 
     @classmethod
-    def at(cls, ring: Ring, name: str, publisher: int, demands: Demands, model: Model = PINNED) -> Site:
+    def at(cls, ring: Ring, name: str, publisher: int, demands: SourceDemands, model: Model = PINNED) -> SourceSite:
         """The site of a source of this name."""
         thresholds = np.unique(demands.thresholds)
         count = min(model.processors, len(ring), len(thresholds))
@@ -204,7 +204,7 @@ class Delivering(NamedTuple):
         return np.bincount(self.nodes, weights, nodes).astype(np.int64)
 
 
-def delivering(site: Site, places: Numbers) -> Delivering:
+def delivering(site: SourceSite, places: Numbers) -> Delivering:
     """The trees of a source whose thresholds are kept at these places."""
     demands, thresholds = site.demands, site.thresholds
     hosts = site.processors[places]
@@ -222,7 +222,7 @@ def delivering(site: Site, places: Numbers) -> Delivering:
     )
 
 
-def _tree(site: Site, host: int, subscribers: Numbers) -> Numbers:
+def _tree(site: SourceSite, host: int, subscribers: Numbers) -> Numbers:
     """The nodes on the ways from the host to these subscribers; where they are one tree, each has one message."""
     return np.unique(routes(site.ring, [host], np.unique(subscribers).tolist()).nodes)
 
@@ -231,7 +231,7 @@ Chains = Sequence[tuple[int, ...]]
 """for each threshold the places of some processors"""
 
 
-class Traffic(NamedTuple):
+class SiteTraffic(NamedTuple):
     """Hosts are 0 for the publisher and j + 1 for processor j.
 
     contacts: multicasts between hosts
@@ -254,26 +254,26 @@ class Traffic(NamedTuple):
         """Where each threshold is kept."""
         return np.array([chain[-1] for chain in self.chains], dtype=np.int64)
 
-    def reached(self, site: Site) -> Numbers:
+    def reached(self, site: SourceSite) -> Numbers:
         """Hops of an event from the publisher to the processor of each threshold."""
         ways = ([(0, chain[0]), *((a + 1, b) for a, b in pairwise(chain))] for chain in self.chains)
         return np.array([sum(site.hops[a, b] for a, b in way) for way in ways], dtype=np.int64)
 
 
-Scheme = Callable[[Site, Numbers], Traffic]
+Scheme = Callable[[SourceSite, Numbers], SiteTraffic]
 """from a source and its values to its traffic"""
 
 
-def directly(site: Site) -> Chains:
+def directly(site: SourceSite) -> Chains:
     """Straight from the publisher to every threshold."""
     return [(int(place),) for place in site.places]
 
 
-def no_replies(site: Site) -> Numbers:
+def no_replies(site: SourceSite) -> Numbers:
     """Nobody answers."""
     return np.zeros(len(site.processors) + 1, dtype=np.int64)
 
 
-def kept_by_processors(site: Site, places: Numbers) -> Numbers:
+def kept_by_processors(site: SourceSite, places: Numbers) -> Numbers:
     """One entry for each place that is named."""
     return np.bincount(places + 1, minlength=len(site.processors) + 1).astype(np.int64)

@@ -36,7 +36,7 @@ import numpy.typing as npt
 from thinwire.errors import ConfigError
 from thinwire.filters.composite.condition import Condition, Conjunct, Quantity, Radius
 from thinwire.filters.composite.feed_sequencer import Delivery, Order
-from thinwire.filters.composite.watch_evaluator import Watch
+from thinwire.filters.composite.watch_evaluator import WatchEvaluator
 from thinwire_lab.overlay_sim.filters.filter_kernels import CARRIED_CODE, FIELDS, STATIC, WATCHED_CODE, evaluate
 
 
@@ -61,7 +61,7 @@ SCHEMES = {scheme.name: scheme for scheme in (CHAINING, FANNING, HYBRID, WATCHED
 
 
 @dataclass
-class Traffic:
+class ConjunctionTraffic:
     """What was said.
 
     requests: to other nodes, each with its reply; merged: those left where a node asks another one once a tick
@@ -105,8 +105,8 @@ class Dissemination:
     rates: Mapping[Quantity, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.traffic = Traffic()
-        self._watches = [Watch(condition, self.start) for condition in self.conditions]
+        self.traffic = ConjunctionTraffic()
+        self._watches = [WatchEvaluator(condition, self.start) for condition in self.conditions]
         self._stored = [[self._store(watch, at) for at in watch.condition.conjuncts] for watch in self._watches]
         self._asked: set[tuple[Quantity, Quantity]] = set()
 
@@ -124,9 +124,9 @@ class Dissemination:
         if not true:
             return None
         self._count_shared(watch, stored, true)
-        return watch.tell(true, order)
+        return watch.deliver_conjuncts(true, order)
 
-    def _is_true(self, watch: Watch, stored: _Stored) -> bool:
+    def _is_true(self, watch: WatchEvaluator, stored: _Stored) -> bool:
         if not watch.is_outside(*stored.order[stored.owner]):
             return False
         others = [at for at in range(len(stored.order)) if at != stored.owner]
@@ -146,7 +146,7 @@ class Dissemination:
         if others[chained:]:
             yield others[chained:]
 
-    def _ask(self, watch: Watch, stored: _Stored, round_: Iterable[int]) -> None:
+    def _ask(self, watch: WatchEvaluator, stored: _Stored, round_: Iterable[int]) -> None:
         if self.scheme.carries:
             self.traffic.passes += 1
             return
@@ -163,20 +163,20 @@ class Dissemination:
             stored.owner = to
             self.traffic.moves += not self.scheme.carries
 
-    def _count_shared(self, watch: Watch, stored: Sequence[_Stored], true: Sequence[int]) -> None:
+    def _count_shared(self, watch: WatchEvaluator, stored: Sequence[_Stored], true: Sequence[int]) -> None:
         """One subscription holds one value of a quantity, wherever its conjuncts are."""
         spoken = [place for at in true for place, _ in watch.condition.conjuncts[at]]
         self.traffic.duplicates += len(spoken) - len(set(spoken))
         concerned = {at for place in set(spoken) for at in watch.condition.touching[place]}
         self.traffic.told += len({stored[at].order[stored[at].owner][0] for at in concerned}) - 1
 
-    def _store(self, watch: Watch, conjunct: Conjunct) -> _Stored:
+    def _store(self, watch: WatchEvaluator, conjunct: Conjunct) -> _Stored:
         ranked = sorted(conjunct, key=lambda pair: -self._strength(watch, *pair))
         singly = (self._strength(watch, *pair) > self.scheme.theta for pair in ranked[1:])
         chained = len(ranked) if self.scheme.moves else sum(singly)
         return _Stored(tuple(ranked), chained)
 
-    def _strength(self, watch: Watch, place: int, radius: Radius) -> float:
+    def _strength(self, watch: WatchEvaluator, place: int, radius: Radius) -> float:
         rate = self.rates.get(watch.condition.quantities[place], 1.0)
         return radius.around(self.start.get(watch.condition.quantities[place], 0)) / rate if rate else math.inf
 
@@ -246,7 +246,7 @@ class Conjunctions:
 class ConjunctionCosts:
     """What a scheme costs.
 
-    fired: deliveries; requests, merged, moves, passes: as in `Traffic`
+    fired: deliveries; requests, merged, moves, passes: as in `ConjunctionTraffic`
     route, merged_route: messages that requests and passes took on their way, without replies
     waited: hops from the owner's value to the decision, summed over deliveries; rounds: of questions, likewise
     """

@@ -22,7 +22,7 @@ from operator import index
 from thinwire.errors import ConfigError
 from thinwire.filters.composite.condition import Condition, Quantity, Radius
 from thinwire.filters.composite.feed_sequencer import Delivery, Order
-from thinwire.filters.composite.watch_evaluator import Watch
+from thinwire.filters.composite.watch_evaluator import WatchEvaluator
 from thinwire_lab.overlay_sim.filters.conjunction_costs import ChangeRate
 
 Interval = tuple[int, int]
@@ -96,7 +96,7 @@ class _Registered:
     """A watch of the table. keys: of its conjuncts, in order; watched: the place that each watches now"""
 
     name: Hashable
-    watch: Watch
+    watch: WatchEvaluator
     slots: tuple[int, ...]
     keys: range
     watched: list[int] = field(default_factory=list)
@@ -134,11 +134,11 @@ class WatchTable:
             raise ConfigError("there is a watch of this name: remove it first, or choose another one", name=name)
         slots = tuple(self._slot(quantity) for quantity in condition.quantities)
         keys = [next(self._next_key) for _ in condition.conjuncts]
-        found = _Registered(name, Watch(condition), slots, range(keys[0], keys[-1] + 1), [-1] * len(keys))
+        found = _Registered(name, WatchEvaluator(condition), slots, range(keys[0], keys[-1] + 1), [-1] * len(keys))
         found.watch.share(self._latest, slots)
         self._watches[name] = found
         self._by_key.update(dict.fromkeys(found.keys, found))
-        return self._settle(found, range(len(keys)), order)
+        return self._watch_conjuncts(found, range(len(keys)), order)
 
     def remove(self, name: Hashable) -> None:
         """Forget a watch."""
@@ -160,7 +160,7 @@ class WatchTable:
         told = []
         for first in sorted(left):
             found = self._by_key[first]
-            delivery = self._settle(found, left[first], order)
+            delivery = self._watch_conjuncts(found, left[first], order)
             if delivery is not None:
                 told.append((found.name, delivery))
         return told
@@ -177,7 +177,7 @@ class WatchTable:
         self.looked_at += len(left)
         return left
 
-    def _settle(self, found: _Registered, left: Iterable[int], order: Order) -> Delivery | None:
+    def _watch_conjuncts(self, found: _Registered, left: Iterable[int], order: Order) -> Delivery | None:
         """Find a predicate to watch for each of these conjuncts; those that have none are true."""
         inside = {at: self._strongest(found, at) for at in left}
         true = [at for at, place in inside.items() if place is None]
@@ -186,7 +186,7 @@ class WatchTable:
                 found.watched[at] = place
             elif found.watched[at] < 0:
                 found.watched[at] = found.watch.condition.conjuncts[at][0][0]
-        delivery = found.watch.tell(true, order) if true else None
+        delivery = found.watch.deliver_conjuncts(true, order) if true else None
         for at in sorted({*inside, *self._recentred(found, true)}):
             self._register(found, at)
         return delivery

@@ -6,7 +6,7 @@ event goes only where something fires; whatever is on its way is never assumed t
 >>> tree = Tree([3, 8, 20, 40], value=0, seed=1, fan_out=2)
 >>> for value in (4, 9, 30):
 ...     tree.publish(value)
->>> tree.settle()
+>>> tree.wait_until_idle()
 >>> tree.delivered[3], tree.delivered[8], tree.delivered[40]
 ([(1, 4), (2, 9), (3, 30)], [(2, 9), (3, 30)], [])
 """

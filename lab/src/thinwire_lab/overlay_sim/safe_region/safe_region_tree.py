@@ -154,7 +154,7 @@ class Network:
         self._rng = np.random.default_rng(seed)
         self._newest: defaultdict[tuple[str, str], float] = defaultdict(float)
 
-    def tell(self, name: str, message: Message, sender: str = "") -> None:
+    def deliver(self, name: str, message: Message, sender: str = "") -> None:
         """Hand a message to an actor now, and put its answers on their links."""
         for receiver, answer in self.actors[name].receive(sender, message):
             self._send(name, receiver, answer)
@@ -168,7 +168,7 @@ class Network:
         due = self._world.now + int(self._rng.integers(1, self.longest + 1))
         due = self._newest[sender, receiver] = max(due, self._newest[sender, receiver])
         self.sent[type(message).__name__] += 1
-        self._world.at(due, self.tell, receiver, message, sender)
+        self._world.at(due, self.deliver, receiver, message, sender)
 
 
 @dataclass
@@ -217,7 +217,7 @@ class Node:
         if isinstance(message, Join):
             return [self._forward(self.leads[message.threshold], message)]
         concerned = [name for name, child in self.children.items() if self.concerns(child, message.value)]
-        return [*(self._forward(name, message) for name in concerned), *self._tell()]
+        return [*(self._forward(name, message) for name in concerned), *self._send_updates()]
 
     def concerns(self, child: Child, value: int) -> bool:
         """Could the value make something below this child fire?"""
@@ -228,14 +228,14 @@ class Node:
         if not child.dirty or advert.number < child.forwarded:
             return []
         child.safe, child.dirty = advert.safe, False
-        return self._tell()
+        return self._send_updates()
 
     def _forward(self, name: str, message: Event | Join) -> Sent:
         child = self.children[name]
         child.dirty, child.forwarded = True, message.number
         return name, message
 
-    def _tell(self) -> list[Sent]:
+    def _send_updates(self) -> list[Sent]:
         if self.parent is None or any(child.dirty for child in self.children.values()):
             return []
         return [(self.parent, Advert(self.seen, self.safe))]
@@ -272,19 +272,19 @@ class Tree:
     def publish(self, value: int) -> None:
         """The next value of the source."""
         self.number, self.value = self.number + 1, value
-        self.network.tell(ROOT, Event(self.number, value))
+        self.network.deliver(ROOT, Event(self.number, value))
 
     def join(self, threshold: int) -> None:
         """A newcomer with this threshold."""
         self.number += 1
         self._lead(threshold)
-        self.network.tell(ROOT, Join(self.number, self.value, threshold))
+        self.network.deliver(ROOT, Join(self.number, self.value, threshold))
 
     def leave(self, threshold: int) -> None:
         """Nobody wants this threshold any more."""
-        self.network.tell(ROOT, Leave(threshold))
+        self.network.deliver(ROOT, Leave(threshold))
 
-    def settle(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until nothing is on its way."""
         self.network.run()
 

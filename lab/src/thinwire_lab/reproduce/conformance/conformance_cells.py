@@ -55,7 +55,7 @@ SOURCES = 30
 
 
 @dataclass(frozen=True)
-class Scale:
+class ConformanceScale:
     """How much is computed.
 
     nodes: the largest network; sizes double from 100
@@ -76,7 +76,7 @@ class Scale:
     def sizes(self) -> list[int]:
         """The networks.
 
-        >>> Scale(nodes=700).sizes
+        >>> ConformanceScale(nodes=700).sizes
         [100, 200, 400, 700]
         """
         doubled = [SMALLEST << n for n in range(self.nodes.bit_length()) if SMALLEST << n < self.nodes]
@@ -88,7 +88,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ConformanceFigure:
     """A figure of the thesis, made again.
 
     shape: what the thesis says of it
@@ -104,18 +104,18 @@ class Figure:
     measures: Mapping[str, str]
     series: tuple[str, ...]
     function: Function
-    cells: Callable[[Scale], list[Cell]]
+    cells: Callable[[ConformanceScale], list[Cell]]
 
-    def rows(self, scale: Scale, run: Run) -> list[dict[str, Any]]:
+    def rows(self, scale: ConformanceScale, run: Run) -> list[dict[str, Any]]:
         """The points: parameters of the cell and figures together."""
         grid = self.cells(scale)
         return [{**cell, **found} for cell, found in zip(grid, run(self.function, grid, _weight), strict=True)]
 
 
-def grown(rows: Rows, figure: Figure, measure: str) -> str:
+def grown(rows: Rows, figure: ConformanceFigure, measure: str) -> str:
     """How each curve goes from its first point to its last, in words, the lowest end first.
 
-    >>> figure = Figure("0", "", "", "nodes", {}, ("SF", "MFD"), dict, lambda scale: [])
+    >>> figure = ConformanceFigure("0", "", "", "nodes", {}, ("SF", "MFD"), dict, lambda scale: [])
     >>> points = [(2.0, 1.0), (3.0, 2.0), (3.0, 1.0)]
     >>> grown([{"SF cost": a, "MFD cost": b} for a, b in points], figure, "cost")
     'MFD 1 -> 1 (highest 2), SF 2 -> 3 (x1.50)'

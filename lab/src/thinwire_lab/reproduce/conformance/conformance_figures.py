@@ -18,7 +18,7 @@ from thinwire.errors import ConfigError
 from thinwire_lab.overlay_sim.dissemination import PINNED, SCHEMES
 from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as WAYS
 from thinwire_lab.reproduce.conformance import conformance_cells as cells
-from thinwire_lab.reproduce.conformance.conformance_cells import Figure, Rows, Scale, composite
+from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, composite
 from thinwire_lab.reproduce.figure_plots import save, sheet
 
 NAME = "conformance"
@@ -31,36 +31,36 @@ MODERATE = 0.2
 DIMENSIONS = (2, 3, 4, 5)
 
 
-def chosen(figure: str | None) -> list[Figure]:
+def chosen(figure: str | None) -> list[ConformanceFigure]:
     """One figure, or all of them."""
     if figure is not None and figure not in FIGURES:
         raise ConfigError("no such figure", figure=figure, choose_from=list(FIGURES))
     return list(FIGURES.values()) if figure is None else [FIGURES[figure]]
 
 
-def _thresholds(scale: Scale) -> list[Cell]:
+def _thresholds(scale: ConformanceScale) -> list[Cell]:
     return [{"threshold": c, **scale.common} for c in range(1, PINNED.largest + 1)]
 
 
-def _networks(scale: Scale) -> list[Cell]:
+def _networks(scale: ConformanceScale) -> list[Cell]:
     return [{"nodes": n, "subscriptions": scale.subscriptions, **scale.common} for n in scale.sizes]
 
 
-def _attacked(scale: Scale) -> list[Cell]:
+def _attacked(scale: ConformanceScale) -> list[Cell]:
     fixed = {"nodes": min(400, scale.nodes), "subscriptions": scale.subscriptions, **scale.common}
     return [{"synthetic": share, **fixed} for share in SHARES]
 
 
-def _growing(scale: Scale) -> list[Cell]:
+def _growing(scale: ConformanceScale) -> list[Cell]:
     sizes = [(n, max(round(DENSITY * n), scale.sources)) for n in scale.sizes]
     return [{"nodes": n, "subscriptions": s, "synthetic": MODERATE, **scale.common} for n, s in sizes]
 
 
-def _composite(scale: Scale) -> list[Cell]:
+def _composite(scale: ConformanceScale) -> list[Cell]:
     return [{"dimension": 2, **cell} for cell in _networks(scale)]
 
 
-def _dimensions(scale: Scale) -> list[Cell]:
+def _dimensions(scale: ConformanceScale) -> list[Cell]:
     fixed = {"nodes": min(400, scale.nodes), "subscriptions": scale.subscriptions, **scale.common}
     return [{"dimension": dimension, **fixed} for dimension in DIMENSIONS if dimension <= scale.sources]
 
@@ -74,7 +74,7 @@ _LATENCY = {"latency, hops": "latency"}
 _ALL = tuple(SCHEMES)
 
 _DISSEMINATION = [
-    Figure(
+    ConformanceFigure(
         "4.2",
         "OnlineGreedy to the optimum known afterwards, by threshold",
         "about 1.5 for most thresholds from 1 to 63, average over all stocks",
@@ -84,7 +84,7 @@ _DISSEMINATION = [
         cells.ratio,
         _thresholds,
     ),
-    Figure(
+    ConformanceFigure(
         "4.6",
         "messages to register a subscription, by network size",
         "logarithmic; hardly any difference between the schemes",
@@ -94,7 +94,7 @@ _DISSEMINATION = [
         cells.dissemination,
         _networks,
     ),
-    Figure(
+    ConformanceFigure(
         "4.7",
         "messages an event, by network size",
         "logarithmic; maintenance SF highest, MCF below MFD; delivery SF lowest, MFD highest; in all MCF 70 % below SF "
@@ -105,7 +105,7 @@ _DISSEMINATION = [
         cells.dissemination,
         _networks,
     ),
-    Figure(
+    ConformanceFigure(
         "4.8",
         "hops from publisher to subscriber, by network size",
         "logarithmic; MFD highest, MCF lowest",
@@ -115,7 +115,7 @@ _DISSEMINATION = [
         cells.dissemination,
         _networks,
     ),
-    Figure(
+    ConformanceFigure(
         "4.9",
         "deliveries of thresholds an event, by the share of sources that attack decomposed filters",
         "SF lowest, MCF close to it, MFD drifts away",
@@ -125,7 +125,7 @@ _DISSEMINATION = [
         cells.dissemination,
         _attacked,
     ),
-    Figure(
+    ConformanceFigure(
         "4.10",
         "messages an event, by network size; subscriptions grow with it, a fifth of the sources attack",
         "linear in subscriptions; maintenance SF highest, MCF lowest; delivery MFD highest; in all MFD catches up with "
@@ -136,7 +136,7 @@ _DISSEMINATION = [
         cells.dissemination,
         _growing,
     ),
-    Figure(
+    ConformanceFigure(
         "4.11",
         "hops from publisher to subscriber, by network size; subscriptions grow with it",
         "SF highest from 50,000 subscriptions on, MCF lowest",
@@ -149,7 +149,7 @@ _DISSEMINATION = [
 ]
 
 _COMPOSITE = [
-    Figure(
+    ConformanceFigure(
         "5.7",
         "messages to register a composite subscription, by network size",
         "logarithmic",
@@ -159,7 +159,7 @@ _COMPOSITE = [
         composite,
         _composite,
     ),
-    Figure(
+    ConformanceFigure(
         "5.8",
         "messages of a subscription and minute, by network size; two sources each",
         "maintenance, delivery and both together grow with the logarithm",
@@ -169,7 +169,7 @@ _COMPOSITE = [
         composite,
         _composite,
     ),
-    Figure(
+    ConformanceFigure(
         "5.9",
         "hops from publisher to subscriber, by network size; two sources each",
         "logarithmic",
@@ -179,7 +179,7 @@ _COMPOSITE = [
         composite,
         _composite,
     ),
-    Figure(
+    ConformanceFigure(
         "5.10",
         "messages of a subscription and minute, by the number of its sources",
         "chaining lowest, fanning highest, hybrid close to chaining",
@@ -189,7 +189,7 @@ _COMPOSITE = [
         composite,
         _dimensions,
     ),
-    Figure(
+    ConformanceFigure(
         "5.11",
         "hops from publisher to subscriber, by the number of sources",
         "fanning lowest, chaining highest, hybrid close to fanning",
@@ -201,7 +201,7 @@ _COMPOSITE = [
     ),
 ]
 
-FIGURES: dict[str, Figure] = {figure.number: figure for figure in (*_DISSEMINATION, *_COMPOSITE)}
+FIGURES: dict[str, ConformanceFigure] = {figure.number: figure for figure in (*_DISSEMINATION, *_COMPOSITE)}
 """by number, in the order of the thesis"""
 
 
@@ -209,7 +209,7 @@ COLOURS = {"SF": "#5c6b73", "MFD": "#b08a3e", "MCF": "#a4564f", "SRT": "#4fb0ae"
 OTHERS = ("#1f6f8b", "#5c6b73", "#b08a3e", "#a4564f", "#4fb0ae", "#8a76a8")
 
 
-def draw(figure: Figure, rows: Rows, folder: Path) -> list[Path]:
+def draw(figure: ConformanceFigure, rows: Rows, folder: Path) -> list[Path]:
     """One figure: PNG to look at, SVG to print."""
     panels = len(figure.measures)
     title = fill(f"{figure.what} (figure {figure.number})", 70)
@@ -224,7 +224,7 @@ def draw(figure: Figure, rows: Rows, folder: Path) -> list[Path]:
     return save(sheet_, folder / f"figure-{figure.number}")
 
 
-def _curves(axes: Any, figure: Figure, rows: Rows, measure: str) -> None:
+def _curves(axes: Any, figure: ConformanceFigure, rows: Rows, measure: str) -> None:
     for place, name in enumerate(figure.series):
         points = [(row[figure.axis], row[f"{name} {measure}"]) for row in rows if f"{name} {measure}" in row]
         if points:

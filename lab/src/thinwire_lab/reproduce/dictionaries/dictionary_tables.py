@@ -22,8 +22,8 @@ from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, 
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import STANDS_FOR, TABLE_4_3_1, TABLES_B
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
-    Scale,
     Sheet,
+    ThesisScale,
     best_of,
     best_published,
     configured_rows,
@@ -41,7 +41,7 @@ COLUMNS = (
 )
 
 
-def table_formats(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_formats(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     """Bytes a message, and how many times as large the largest format is as the smallest."""
     there = {stream.name for stream in available(scale.data)}
     rows = "debs" if "debs-pb" in there else "taxi"
@@ -66,7 +66,7 @@ OTHERS = "only the DEBS rows are the data of the thesis; other streams stand bes
 LENGTH = "streams are as long as the recordings are; the thesis has a million messages"
 
 
-def table_4_3_1(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_4_3_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     streams = scale.streams(list(published.TABLE_4_3_1))
     rows = configured_rows(scale, run, streams)
     deflated = _by_stream(policy_rows(scale, run, streams, ["deflate"]))
@@ -83,7 +83,7 @@ def table_4_3_1(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("table 4.3.1: bytes saved by the best fixed configuration", _apart(columns), table, (OTHERS, LENGTH))
 
 
-def table_4_3_2(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_4_3_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     streams = scale.streams(list(published.TABLE_4_3_2))
     fixed = best_of(configured_rows(scale, run, streams))
     rows = best_of(policy_rows(scale, run, streams, ["deflate", "adaptive", "ours"]))
@@ -98,7 +98,7 @@ def table_4_3_2(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("table 4.3.2: bytes saved by Adaptive", _apart(columns), table, (OTHERS, LENGTH))
 
 
-def table_5_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_5_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     streams = scale.streams()
     multipliers = list(published.TABLE_5_2_1)[:: 4 if scale.quick else 1]
     cells = [{"stream": s, "multiplier": m, "data": scale.data} for m in multipliers for s in streams]
@@ -113,7 +113,7 @@ def table_5_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("table 5.2.1: usage by size, mean of all streams", _apart(columns), table)
 
 
-def table_5_4_2(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_5_4_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     about = {"data": scale.data, "messages": scale.most, "tests": 10 if scale.quick else 100}
     cells = [{"stream": stream, **about} for stream in scale.streams()]
     table = []
@@ -126,7 +126,7 @@ def table_5_4_2(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("table 5.4.2: how alike messages are", _apart(columns), table, (OTHERS,))
 
 
-def table_5_4_3(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_5_4_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     streams = scale.streams(list(published.TABLE_5_4_3))
     table = []
     for row in _predicted(scale, run, streams):
@@ -138,7 +138,7 @@ def table_5_4_3(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("table 5.4.3: lives that Predict expected", _apart(columns), table, (OTHERS, LENGTH))
 
 
-def table_6_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_6_2_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     every = 1_000 if scale.quick else 10_000
     cells = [{"stream": s, "data": scale.data, "messages": scale.most, "every": every} for s in scale.streams()]
     table = []
@@ -155,7 +155,7 @@ def table_6_2_1(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("table 6.2.1: one dictionary, never replaced", _apart(columns), table, (OTHERS, LENGTH))
 
 
-def _predicted(scale: Scale, run: Run, streams: Sequence[str]) -> list[Mapping[str, Any]]:
+def _predicted(scale: ThesisScale, run: Run, streams: Sequence[str]) -> list[Mapping[str, Any]]:
     cells = [
         {"stream": s, "policy": "predict", "data": scale.data, "messages": scale.most, "publishers": [1],
          "settings": {"reading": reading}}
@@ -182,15 +182,15 @@ def _apart(columns: Sequence[str]) -> tuple[str, ...]:
 POLICIES = ("deflate", "fixed rate", "single", "adaptive", "predict", "ours", "ours, length known")
 
 
-def table_5_4_4(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_5_4_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return _result_summary(scale, run, "table 5.4.4: bytes saved, everything counted", 1, published.TABLE_5_4_4)
 
 
-def table_5_5_1(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_5_5_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return _result_summary(scale, run, "table 5.5.1: bytes saved with batches of two", 2, published.TABLE_5_5_1)
 
 
-def table_b(number: str, scale: Scale, run: Run, out: Path) -> Sheet:
+def table_b(number: str, scale: ThesisScale, run: Run, out: Path) -> Sheet:
     batch, saved = TABLES_B[number]
     return _result_summary(scale, run, f"table {number}: bytes saved with batches of {batch}", batch, saved)
 
@@ -198,7 +198,9 @@ def table_b(number: str, scale: Scale, run: Run, out: Path) -> Sheet:
 APPENDIX = {number: partial(table_b, number) for number in TABLES_B}
 
 
-def _result_summary(scale: Scale, run: Run, title: str, batch: int, theirs: Mapping[str, Mapping[str, float]]) -> Sheet:
+def _result_summary(
+    scale: ThesisScale, run: Run, title: str, batch: int, theirs: Mapping[str, Mapping[str, float]]
+) -> Sheet:
     streams = scale.streams()
     rows = policy_rows(scale, run, streams, POLICIES, batch)
     shown, best = best_of(rows), best_published(rows)

@@ -34,7 +34,7 @@ from thinwire_lab.reproduce.dictionaries.link_simulation import (
     thesis_cells,
 )
 from thinwire_lab.reproduce.dictionaries.policy_cells import Points, between, equal_at, messages_of, run_cell, shown
-from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale, Sheet, swept
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale, swept
 
 LIKE = ("DEBS json", "DEBS csv", "Gdax json")
 """the streams of the thesis for which one is measured, in full"""
@@ -48,7 +48,7 @@ COUNTED = (
 )
 
 
-def table_linger(scale: Scale, run: Run, out: Path) -> Sheet:
+def table_linger(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     rows: list[tuple[Any, ...]] = []
     notes: list[str] = []
     for stream in _streams(scale):
@@ -62,16 +62,16 @@ def table_linger(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet(title, COLUMNS, rows, (*notes, _thesis(), *COUNTED))
 
 
-def _streams(scale: Scale) -> list[str]:
+def _streams(scale: ThesisScale) -> list[str]:
     wanted = LIKE[:1] if scale.quick else LIKE
     return [stream for like in wanted for stream in scale.streams([like])[:1]]
 
 
-def _length(scale: Scale) -> int:
+def _length(scale: ThesisScale) -> int:
     return min(scale.most, FEW if scale.quick else MESSAGES)
 
 
-def _computed(scale: Scale, run: Run, stream: str) -> tuple[Points, float]:
+def _computed(scale: ThesisScale, run: Run, stream: str) -> tuple[Points, float]:
     """Bytes a message without a broker: of deflate by batch, and of our policy's dictionaries."""
     about = {"stream": stream, "data": scale.data, "messages": _length(scale), "publishers": [1]}
     cells: list[Cell] = [{**about, "policy": "deflate", "batch": batch} for batch in BATCHES]
@@ -84,7 +84,7 @@ def _computed(scale: Scale, run: Run, stream: str) -> tuple[Points, float]:
     return list(zip(map(float, BATCHES), each, strict=False)), each[-1]
 
 
-def _measured(scale: Scale, stream: str, deflated: Points, with_one: float) -> tuple[list[tuple[Any, ...]], str]:
+def _measured(scale: ThesisScale, stream: str, deflated: Points, with_one: float) -> tuple[list[tuple[Any, ...]], str]:
     messages = list(messages_of(stream, scale.data, _length(scale)))
     found = asyncio.run(courses(messages, QUICK_BATCHES if scale.quick else BATCHES))
     rows = [
@@ -116,23 +116,23 @@ SENT, DICTIONARY = 5000, 3078
 """messages of figure 4.3.6, and the bytes of its dictionary: one mean message"""
 
 
-def figure_5_5_3(scale: Scale, run: Run, out: Path) -> Sheet:
+def figure_5_5_3(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return _faster(scale, run, out, "5.5.3", "receiving", ["1mbit"])
 
 
-def figure_5_5_4(scale: Scale, run: Run, out: Path) -> Sheet:
+def figure_5_5_4(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return _faster(scale, run, out, "5.5.4", "receiving", ["4mbit"])
 
 
-def figure_c_1(scale: Scale, run: Run, out: Path) -> Sheet:
+def figure_c_1(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return _faster(scale, run, out, "C.1", "receiving", RATES[4::4] if scale.quick else RATES)
 
 
-def figure_c_2(scale: Scale, run: Run, out: Path) -> Sheet:
+def figure_c_2(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     return _faster(scale, run, out, "C.2", "publishing", RATES[2::4] if scale.quick else RATES)
 
 
-def figure_delays(scale: Scale, run: Run, out: Path) -> Sheet:
+def figure_delays(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     """What the thesis held fixed: bandwidth by delay and jitter, one publisher and one subscriber."""
     rates, delays = (RATES[::4], DELAYS[::2]) if scale.quick else (RATES, DELAYS)
     cells = delay_cells(TWEETS, rates=rates, delays=delays, messages=LINK_FEW)
@@ -148,7 +148,7 @@ def figure_delays(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("figure delays: bandwidth by delay and jitter", columns, table, (WAITING,), pictures)
 
 
-def figure_4_3_5(scale: Scale, run: Run, out: Path) -> Sheet:
+def figure_4_3_5(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     """Latency on a phone whose line is nearly full while messages are plain."""
     cell = _phone(LINK_FEW if scale.quick else LINK_MESSAGES, pace=TWEETS["plain"].mean / (LOADED * 12_500))
     (row,) = run(compare, [cell], _weight)
@@ -160,7 +160,7 @@ def figure_4_3_5(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet("figure 4.3.5: latency on 2G, ms", ("percentile", *ways), table, notes, pictures)
 
 
-def figure_4_3_6(scale: Scale, run: Run, out: Path) -> Sheet:
+def figure_4_3_6(scale: ThesisScale, run: Run, out: Path) -> Sheet:
     """How long a phone takes to get 5,000 messages, and the dictionary before them."""
     sent = LINK_FEW if scale.quick else SENT
     messages, alone = run(compare, [_phone(sent), _phone(1, loads={"plain": [DICTIONARY, 0.0, 0.0]})], _weight)
@@ -175,7 +175,7 @@ def figure_4_3_6(scale: Scale, run: Run, out: Path) -> Sheet:
     return Sheet(f"figure 4.3.6: {sent:,} messages on 2G", ("what", "seconds"), list(times.items()), notes, pictures)
 
 
-def _faster(scale: Scale, run: Run, out: Path, number: str, who: str, rates: Sequence[str]) -> Sheet:
+def _faster(scale: ThesisScale, run: Run, out: Path, number: str, who: str, rates: Sequence[str]) -> Sheet:
     """Publishers by subscribers, one map a bandwidth; the figures of the thesis beside, where they can be read."""
     cells = thesis_cells(
         TWEETS,

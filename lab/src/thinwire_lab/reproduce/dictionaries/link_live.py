@@ -18,7 +18,7 @@ from thinwire.brokers.link_limits import Limits, read_limits
 from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.brokers.proxy import Proxy
 from thinwire.dictionaries import Codec
-from thinwire_lab.reproduce.dictionaries.link_simulation import LOG, Cell, Outcome, subject
+from thinwire_lab.reproduce.dictionaries.link_simulation import LOG, Cell, LinkOutcome, subject
 
 PATIENCE = 120.0
 """seconds for one course"""
@@ -38,11 +38,11 @@ class Notes:
     late: list[float] = field(default_factory=list)
     """how much later than asked for this process was woken, every now and then"""
 
-    def outcome(self, start: float) -> Outcome:
+    def outcome(self, start: float) -> LinkOutcome:
         answers = [self.answered[offset] - begun for offset, begun in self.begun.items()]
         deliveries = [at - self.begun[offset] for came in self.came for offset, at in came.items()]
         finished = [[at - start for at in ends] for ends in (self.published, self.received)]
-        return Outcome.of(finished[0], finished[1], answers, deliveries)
+        return LinkOutcome.of(finished[0], finished[1], answers, deliveries)
 
     @property
     def lateness(self) -> float:
@@ -50,7 +50,7 @@ class Notes:
         return sum(self.late) / max(1, len(self.late))
 
 
-async def course(cell: Cell, codec: Codec, messages: Sequence[bytes], port: int) -> tuple[Outcome, float]:
+async def course(cell: Cell, codec: Codec, messages: Sequence[bytes], port: int) -> tuple[LinkOutcome, float]:
     """Run a cell at the broker on this port; what came of it, and how late this process was woken meanwhile."""
     async with asyncio.timeout(PATIENCE), AsyncExitStack() as opened:
         direct = await _connected(opened, port)
@@ -72,7 +72,7 @@ async def course(cell: Cell, codec: Codec, messages: Sequence[bytes], port: int)
 
 async def calm(
     cell: Cell, codec: Codec, messages: Sequence[bytes], port: int, lateness: float
-) -> tuple[Outcome, float]:
+) -> tuple[LinkOutcome, float]:
     """The same, run again where the machine was busy with other things; the calmest course of at most `ATTEMPTS`."""
     calmest = await course(cell, codec, messages, port)
     for _ in range(ATTEMPTS - 1):
@@ -160,8 +160,8 @@ async def _client(opened: AsyncExitStack, port: int, limits: Limits, seed: int) 
 
 async def _connected(opened: AsyncExitStack, port: int) -> Broker:
     from thinwire.brokers.nats.broker import connect
-    from thinwire.brokers.nats.options import Options
+    from thinwire.brokers.nats.options import NatsOptions
 
-    broker = await connect(f"nats://{LOOPBACK}:{port}", Options(connect_timeout=PATIENCE))
+    broker = await connect(f"nats://{LOOPBACK}:{port}", NatsOptions(connect_timeout=PATIENCE))
     opened.push_async_callback(broker.close)
     return broker

@@ -15,7 +15,7 @@ ahead of what it has acknowledged. Nothing is lost, so in the end everybody has 
 >>> world = Kernel()
 >>> line = Limits.both(Limit(bandwidth=1000, delay=0.05))
 >>> relay = Relay(world)
->>> sender, receiver = Sender(world, relay, line, [100, 100]), Receiver(world, relay, line)
+>>> sender, receiver = LinkSender(world, relay, line, [100, 100]), LinkReceiver(world, relay, line)
 >>> sender.begin()
 >>> _ = world.run()
 >>> round(sender.finished, 6), [round(seconds, 6) for seconds in receiver.latencies]
@@ -123,21 +123,21 @@ class Relay:
 
     def __init__(self, world: Kernel, weights: Weights | None = None) -> None:
         self.world, self.weights = world, weights or Weights()
-        self.receivers: list[Receiver] = []
+        self.receivers: list[LinkReceiver] = []
         self._station = Station()
 
-    def take(self, sender: Sender, size: int, begun: float) -> None:
+    def take(self, sender: LinkSender, size: int, begun: float) -> None:
         """A message has come."""
         writing = size / self.weights.disk if self.weights.disk else 0.0
         self.world.at(self._station.work(self.weights.store + writing, self.world.now), self._pass, sender, size, begun)
 
-    def _pass(self, sender: Sender, size: int, begun: float) -> None:
+    def _pass(self, sender: LinkSender, size: int, begun: float) -> None:
         sender.answer(begun)
         for receiver in self.receivers:
             receiver.offer(size, begun)
 
 
-class Sender:
+class LinkSender:
     """Publishes messages of these sizes, one after the other.
 
     window: messages without an answer; pace: seconds from one message to the next, 0 for as soon as it may
@@ -171,13 +171,13 @@ class Sender:
     def begin(self) -> None:
         """Send the first messages now; the others follow."""
         self._start = self._world.now
-        self._go_on()
+        self._resume()
 
     def answer(self, begun: float) -> None:
         """The relay has stored a message that was begun then, and says so."""
         self._world.at(self._down.send(self._relay.weights.stored, self._world.now), self._answered, begun)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         while self._sent < len(self._sizes) and self._sent - len(self.latencies) < self.window:
             due = self._start + self._sent * self.pace
             if due > self._world.now:
@@ -198,15 +198,15 @@ class Sender:
 
     def _wake(self) -> None:
         self._waits = False
-        self._go_on()
+        self._resume()
 
     def _answered(self, begun: float) -> None:
         self.finished = self._world.now
         self.latencies.append(self.finished - begun)
-        self._go_on()
+        self._resume()
 
 
-class Receiver:
+class LinkReceiver:
     """Gets every message.
 
     window: messages that the relay may send before the first of them is acknowledged

@@ -37,7 +37,7 @@ import numpy as np
 from thinwire.brokers.link_limits import read_limits
 from thinwire.brokers.protocol_overhead import JetStream
 from thinwire_lab.overlay_sim.discrete_events import Kernel
-from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS, Load, Receiver, Relay, Sender, Weights
+from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS, LinkReceiver, LinkSender, Load, Relay, Weights
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LinkOutcome:
     """Seconds.
 
     publishing: until a publisher has all its messages acknowledged; receiving: until a subscriber has all messages;
@@ -93,7 +93,7 @@ class Outcome:
         received: Sequence[float],
         answers: Sequence[float],
         deliveries: Sequence[float],
-    ) -> Outcome:
+    ) -> LinkOutcome:
         """From when each publisher and each subscriber was done, and the latencies of all messages."""
         return cls(float(np.mean(published)), float(np.mean(received)), _two(answers), _two(deliveries))
 
@@ -136,7 +136,7 @@ def subject(publisher: int, lane: int) -> str:
     return f"{LOG}.{publisher}.{lane}"
 
 
-def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None = None, seed: int = 0) -> Outcome:
+def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None = None, seed: int = 0) -> LinkOutcome:
     """What would come of a cell.
 
     store: seconds of the broker for each message; disk: bytes a second that it can store; None for as many as come
@@ -145,17 +145,17 @@ def simulate(cell: Cell, load: Load, *, store: float = 0.0, disk: float | None =
     relay = Relay(world, weights(load, store, disk))
     first = 2 * _SEEDS * seed
     senders = [
-        Sender(world, relay, limits, sizes, window=cell.window, pace=cell.pace, seed=first + place)
+        LinkSender(world, relay, limits, sizes, window=cell.window, pace=cell.pace, seed=first + place)
         for place, sizes in enumerate(cell.dealt(load.sizes))
     ]
     receivers = [
-        Receiver(world, relay, limits, window=cell.ahead, seed=first + _SEEDS + place)
+        LinkReceiver(world, relay, limits, window=cell.ahead, seed=first + _SEEDS + place)
         for place in range(cell.subscribers)
     ]
     for sender in senders:
         sender.begin()
     world.run()
-    return Outcome.of(
+    return LinkOutcome.of(
         [sender.finished for sender in senders],
         [receiver.finished for receiver in receivers],
         [seconds for sender in senders for seconds in sender.latencies],
@@ -224,7 +224,7 @@ def compare(
     }
 
 
-def times_faster(plain: Outcome, packed: Outcome) -> dict[str, float]:
+def times_faster(plain: LinkOutcome, packed: LinkOutcome) -> dict[str, float]:
     """How many times faster everything is, by name."""
     return {
         "publishing": plain.publishing / packed.publishing,

@@ -21,7 +21,7 @@ from thinwire.analysis.analysis_cells import Cell
 from thinwire.dictionaries.byte_account import TOPOLOGIES, Topology
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries.policy_run import TOLD, Settings, run_stream
-from thinwire_lab.streams.named_streams import Stream, generated, streams
+from thinwire_lab.streams.named_streams import NamedStream, generated, streams
 
 Points = Sequence[tuple[float, float]]
 """batch and value, batches rising"""
@@ -64,14 +64,14 @@ def shown(batch: float | None) -> str:
     return "no number" if batch is None else f"{batch:.1f}"
 
 
-def available(data: str | None) -> list[Stream]:
+def available(data: str | None) -> list[NamedStream]:
     """The streams of a folder, then the generated ones; only the latter without a folder."""
     own = streams(Path(data)) if data else []
     names = {stream.name for stream in own}
     return own + [stream for stream in generated() if stream.name not in names]
 
 
-def find(name: str, data: str | None) -> Stream:
+def find(name: str, data: str | None) -> NamedStream:
     """The stream of this name."""
     every = {stream.name: stream for stream in available(data)}
     if name not in every:
@@ -89,7 +89,7 @@ def messages_of(name: str, data: str | None, limit: int | None = None, cycle: bo
     return islice(_cycled(stream), limit) if cycle and limit is not None else stream.messages(limit)
 
 
-def _cycled(stream: Stream) -> Iterator[bytes]:
+def _cycled(stream: NamedStream) -> Iterator[bytes]:
     while True:
         empty = True
         for message in stream.messages():

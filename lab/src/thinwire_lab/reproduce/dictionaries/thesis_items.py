@@ -21,9 +21,9 @@ from thinwire_lab.reproduce.dictionaries import link_figures as links
 from thinwire_lab.reproduce.dictionaries.dictionary_tables import table_formats
 from thinwire_lab.reproduce.dictionaries.link_figures import table_linger
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import TABLES_B
-from thinwire_lab.reproduce.dictionaries.thesis_sheet import Scale, Sheet
+from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, ThesisScale
 
-Maker = Callable[[Scale, Run, Path], Sheet]
+Maker = Callable[[ThesisScale, Run, Path], Sheet]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def chosen(table: str | None = None, figure: str | None = None) -> list[tuple[st
     return [(f"{kind} {number}", _found(kind, number, items)) for kind, number, items in asked if number is not None]
 
 
-def reproduce(name: str, item: Item, scale: Scale, run: Run, out: Path) -> Sheet:
+def reproduce(name: str, item: Item, scale: ThesisScale, run: Run, out: Path) -> Sheet:
     """One sheet; pictures are written to the folder `out`."""
     return item.make(scale, run, out)
 

@@ -124,7 +124,7 @@ QUICK_STREAMS = ("debs-csv", "debs-json", "taxi-csv", "taxi-json")
 
 
 @dataclass(frozen=True)
-class Scale:
+class ThesisScale:
     """How much is measured.
 
     quick: few streams, few messages, few settings: does everything work?
@@ -170,7 +170,7 @@ def swept(function: Callable[..., Mapping[str, Any]], cells: Sequence[Cell], run
 
 
 def policy_rows(
-    scale: Scale, run: Run, streams: Sequence[str], policies: Sequence[str], batch: int = 1
+    scale: ThesisScale, run: Run, streams: Sequence[str], policies: Sequence[str], batch: int = 1
 ) -> list[dict[str, Any]]:
     """The rows of policies on streams, with all their settings."""
     cells = [
@@ -212,7 +212,7 @@ MOST = 20_000
 """messages; the thesis takes at least as many"""
 
 
-def configured_rows(scale: Scale, run: Run, streams: Sequence[str]) -> list[dict[str, Any]]:
+def configured_rows(scale: ThesisScale, run: Run, streams: Sequence[str]) -> list[dict[str, Any]]:
     """Every history and size, replaced every 5500 messages, with one publisher."""
     histories, multipliers = (values[1::4] if scale.quick else values for values in (HISTORIES, MULTIPLIERS))
     cells = [

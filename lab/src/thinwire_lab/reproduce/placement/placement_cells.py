@@ -21,19 +21,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thinwire.analysis.model_training import Sweep, Trained, gathered, here, train_both
+from thinwire.analysis.model_training import Sweep, TrainedModels, gathered, here, train_both
 from thinwire.analysis.placement_files import read_model
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, LatencyModel, Rising, Run, Topic, random_runs
+from thinwire.placement import Host, LatencyModel, Rising, Run, TopicLoad, random_runs
 from thinwire.placement.calibration import calibrated
 from thinwire.placement.column_generation import dive, proved, relax
-from thinwire.placement.feasibility import Judge
+from thinwire.placement.feasibility import HostFeasibility
 from thinwire.placement.heuristics import Shared, first_fit, largest_sets
 from thinwire.placement.latency_model import with_kept
 from thinwire.placement.load_balance import balanced
 from thinwire.placement.model_scores import fitted, outcome, score
 from thinwire.placement.planner import all_split
-from thinwire.placement.published_model import Published
+from thinwire.placement.published_model import PublishedModel
 from thinwire.placement.queue_simulator import logs, random_topics, skewed_topics
 
 COMPANY = (1, 2, 4)
@@ -43,7 +43,7 @@ FRESH = 100
 
 
 def accuracy(
-    both: Trained, together: int, fresh: int, reruns: int, seed: int = 1, sweep: Sweep = here
+    both: TrainedModels, together: int, fresh: int, reruns: int, seed: int = 1, sweep: Sweep = here
 ) -> Mapping[str, Any]:
     """Both models on fresh runs of so many topics, and the ceiling."""
     turns = [gathered(fresh, (together,), seed + FRESH, sweep, turn)[together] for turn in range(reruns + 1)]
@@ -83,7 +83,7 @@ RANGES: dict[str, tuple[float, float, int]] = {"uni": (0.0, 1.0, 6), "full": (0.
 CLASSES = sorted([*RANGES, "skew"])
 
 
-def request(kind: str, n: int, seed: int) -> list[Topic]:
+def request(kind: str, n: int, seed: int) -> list[TopicLoad]:
     """So many topics of a class.
 
     >>> [topic.rate for topic in request("uni", 3, seed=1)] == [topic.rate for topic in request("uni", 3, seed=1)]
@@ -100,7 +100,7 @@ def request(kind: str, n: int, seed: int) -> list[Topic]:
 
 Models = Mapping[str, Any]
 """documents of the models: `ours` and `published`"""
-Solve = Callable[[Judge], tuple[list[Shared], int | None]]
+Solve = Callable[[HostFeasibility], tuple[list[Shared], int | None]]
 TURNS = 3
 """runs of every host after placement"""
 
@@ -129,7 +129,7 @@ def placement(
     solve, model = _solver(solver, k, first, spare), _model(solver, train_runs, kept, models)
     # the publication has no splitting: a topic that cannot keep its promise alone gets a host to itself
     topics = all_split(asked, [Host()], model) if isinstance(model, Rising) else asked
-    judge = Judge(model, Host(), topics)
+    judge = HostFeasibility(model, Host(), topics)
     started = time.process_time()
     try:
         placed, bound = solve(judge)
@@ -140,12 +140,12 @@ def placement(
 
 
 @cache
-def trained(train_runs: int, seed: int = 1) -> Trained:
+def trained(train_runs: int, seed: int = 1) -> TrainedModels:
     """Both models, trained once in this process."""
     return train_both(train_runs, seed)
 
 
-def documents(both: Trained) -> dict[str, Any]:
+def documents(both: TrainedModels) -> dict[str, Any]:
     """Trained models as cells take them."""
     return {"ours": both.ours.to_document(), "published": both.published.to_document()}
 
@@ -164,7 +164,7 @@ def _solver(name: str, k: int, first: int, spare: int) -> Solve:
     return solvers[name]
 
 
-def _solve(judge: Judge, k: int, spare: int) -> tuple[list[Shared], int]:
+def _solve(judge: HostFeasibility, k: int, spare: int) -> tuple[list[Shared], int]:
     relaxed = relax(judge, k)
     bound = proved(judge, k, relaxed)
     placed = balanced(judge, dive(judge, k, relaxed), k, least=bound)
@@ -175,7 +175,7 @@ def _solve(judge: Judge, k: int, spare: int) -> tuple[list[Shared], int]:
 def _model(solver: str, train_runs: int, kept: float, models: Models | None) -> LatencyModel:
     ours = solver.endswith("ours")
     if models:
-        return Rising.from_document(models["ours"]) if ours else Published.from_document(models["published"])
+        return Rising.from_document(models["ours"]) if ours else PublishedModel.from_document(models["published"])
     if ours:
         return _kept(train_runs, kept) if train_runs else read_model(None)
     if not train_runs:
@@ -189,7 +189,7 @@ def _kept(train_runs: int, kept: float) -> Rising:
     return both.ours if kept == both.ours.margin.kept else with_kept(both.ours, both.held, kept)
 
 
-class Scale(NamedTuple):
+class PlacementScale(NamedTuple):
     """How much is simulated.
 
     runs, fresh: runs a size to train with, and to judge by; reruns: of the latter, for the ceiling
@@ -203,7 +203,7 @@ class Scale(NamedTuple):
     sizes: tuple[int, ...] = (10, 20, 30, 40, 50, 60, 70)
 
 
-QUICK = Scale(runs=40, fresh=20, reruns=2, requests=1, sizes=(10, 20))
+QUICK = PlacementScale(runs=40, fresh=20, reruns=2, requests=1, sizes=(10, 20))
 
 
 class Occasion:
@@ -212,11 +212,11 @@ class Occasion:
     data: folder with measured runs (`edge-runs.json`) or those of the authors; None: nothing measured is shown
     """
 
-    def __init__(self, scale: Scale, out: Path, sweep: Sweep = here, data: Path | None = None) -> None:
+    def __init__(self, scale: PlacementScale, out: Path, sweep: Sweep = here, data: Path | None = None) -> None:
         self.scale, self.out, self.sweep, self.data = scale, out, sweep, data
 
     @cached_property
-    def both(self) -> Trained:
+    def both(self) -> TrainedModels:
         """Both models, trained once."""
         return train_both(self.scale.runs, 1, self.sweep)
 

@@ -26,7 +26,7 @@ import numpy as np
 from thinwire.analysis.model_training import SIZES, gathered
 from thinwire.analysis.placement_files import RUNS, read_runs
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, LatencyModel, Run, Topic, fit_rising, simulate
+from thinwire.placement import Host, LatencyModel, Run, TopicLoad, fit_rising, simulate
 from thinwire.placement.calibration import Calibration, Closeness, calibrate
 from thinwire.placement.hosts import columns
 from thinwire.placement.measured_runs import MeasuredRun
@@ -231,7 +231,10 @@ def _scatter(occasion: Occasion) -> Sheet:
         runs = gathered(min(100, occasion.scale.fresh), (k,), 1 + FRESH, occasion.sweep)[k]
         models: dict[str, LatencyModel] = {"published": occasion.both.published, "ours": occasion.both.ours}
         seen = 1000 * np.exp(logs(runs))
-        series = {name: (seen.tolist(), (1000 * np.exp(_told(model, runs))).tolist()) for name, model in models.items()}
+        series = {
+            name: (seen.tolist(), (1000 * np.exp(_predict_latencies(model, runs))).tolist())
+            for name, model in models.items()
+        }
         file, title = occasion.out / f"figure-2-{k}-topics", f"figure 2, simulated: {k} topics on a host"
         drawn += lines(file, title, series, ("seen p90 ms", "predicted p90 ms"), log=True, dots=True)
         rows += [(k, name, *(round(figure, 4) for figure in score(m, runs)[:3])) for name, m in models.items()]
@@ -256,7 +259,7 @@ def _curve(occasion: Occasion, letter: str, k: int) -> Sheet:
     return Sheet(title, names, rows, (), drawn)
 
 
-def _told(model: LatencyModel, runs: Sequence[Run]) -> Any:
+def _predict_latencies(model: LatencyModel, runs: Sequence[Run]) -> Any:
     host = runs[0].host
     return model.logs(*columns([run.topics for run in runs], host), host).ravel()
 
@@ -284,8 +287,8 @@ def sensitivity(occasion: Occasion) -> Iterator[Sheet]:
 def _background(occasion: Occasion) -> Sheet:
     rows = []
     for n in range(9):
-        others = [Topic(f"b{number}", 10, BUSY) for number in range(n)]
-        rows.append((n, {0: 72, 8: 180}.get(n), _whole(_p90([Topic("t", 1, BUSY), *others], occasion))))
+        others = [TopicLoad(f"b{number}", 10, BUSY) for number in range(n)]
+        rows.append((n, {0: 72, 8: 180}.get(n), _whole(_p90([TopicLoad("t", 1, BUSY), *others], occasion))))
     note = "published: 72 to 180 ms with 200 subscribers; simulated without the time that many subscribers take"
     columns = ("background topics", "published p90 ms", "simulated p90 ms")
     return Sheet("figure 1b, simulated: 1 message/s of 50 ms beside topics of 10 messages/s", columns, rows, (note,))
@@ -294,7 +297,7 @@ def _background(occasion: Occasion) -> Sheet:
 def _alone(occasion: Occasion) -> Sheet:
     rows, series = [], {}
     for label, interval, most in zip(LABELS, INTERVALS, SUSTAINED, strict=True):
-        p90 = [1000 * _p90([Topic("t", share * most, interval)], occasion) for share in LOAD_SHARES]
+        p90 = [1000 * _p90([TopicLoad("t", share * most, interval)], occasion) for share in LOAD_SHARES]
         rows.append((1000 * label, most, _sustained(interval, [], occasion), *map(round, p90)))
         series[f"{1000 * label:g} ms"] = ([share * most for share in LOAD_SHARES], p90)
     title = "figure 1c, simulated: p90 over the rate, alone"
@@ -313,17 +316,17 @@ def _company(occasion: Occasion) -> Sheet:
     return Sheet(title, ("background topics", "published rate sustained", "simulated"), rows)
 
 
-def _p90(topics: list[Topic], occasion: Occasion) -> float:
+def _p90(topics: list[TopicLoad], occasion: Occasion) -> float:
     turns = range(occasion.scale.reruns)
     return float(np.median([simulate(topics, Host(), [3, turn])[0].p90 for turn in turns]))
 
 
-def _sustained(interval: float, company: list[Topic], occasion: Occasion) -> int:
+def _sustained(interval: float, company: list[TopicLoad], occasion: Occasion) -> int:
     """The largest whole rate at which the p90 stays below a second, by halving."""
     low, high = 0, int(1.2 / interval)
     while high - low > 1:
         middle = (low + high) // 2
-        held = _p90([Topic("t", middle, interval), *company], occasion) <= 1.0
+        held = _p90([TopicLoad("t", middle, interval), *company], occasion) <= 1.0
         low, high = (middle, high) if held else (low, middle)
     return low
 

@@ -63,16 +63,16 @@ def figure_6_live(events: int, seed: int = 1, progress: Progress = lambda share:
     found = []
     for place, (format_, predictor) in enumerate(WAYS):
 
-        def told(share: float, place: int = place) -> None:
+        def report_share(share: float, place: int = place) -> None:
             progress((place + share) / len(WAYS))
 
-        with _no_word_of_clocks():
-            found.append(asyncio.run(_run(format_, predictor, events, seed, told)))
+        with _ignore_clock_warnings():
+            found.append(asyncio.run(_run(format_, predictor, events, seed, report_share)))
     return found
 
 
 @contextmanager
-def _no_word_of_clocks() -> Iterator[None]:
+def _ignore_clock_warnings() -> Iterator[None]:
     """That the publisher's clock is not the broker's is meant to be so: nobody needs to be warned."""
     told = logging.getLogger("thinwire.client")
     before = told.level

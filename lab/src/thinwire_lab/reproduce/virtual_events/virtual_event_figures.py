@@ -35,13 +35,13 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
-from thinwire.codec import Demand, LinkConfig
+from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.demand import tolerance_of
 from thinwire.demo import building
 from thinwire.errors import BrokenPromise
 from thinwire.schema import Schema
-from thinwire_lab.live.load_chain import Chain, Shape
-from thinwire_lab.live.process_measurement import Sample
+from thinwire_lab.live.load_chain import Chain, ChainShape
+from thinwire_lab.live.process_measurement import ProcessSample
 from thinwire_lab.streams.checked_stream import CheckedLink, seconds_of
 from thinwire_lab.streams.formats import FORMATS
 
@@ -55,7 +55,7 @@ REHEARSAL = 2.0
 """seconds before the first run is looked at: imports, compiled kernels, introductions"""
 CHAIN = "whole chain"
 
-Series = Mapping[str, list[Sample]]
+Series = Mapping[str, list[ProcessSample]]
 Progress = Callable[[float], None]
 
 
@@ -124,7 +124,7 @@ def figure_7(
 
 
 async def _run(kind: str, seconds: float, rate: float) -> Run:
-    shape = Shape(
+    shape = ChainShape(
         kind,
         feed="building",
         publishers=1,
@@ -142,26 +142,26 @@ async def _run(kind: str, seconds: float, rate: float) -> Run:
     return Run(series, stored, outcome.lost)
 
 
-def _whole(series: Series) -> list[Sample]:
+def _whole(series: Series) -> list[ProcessSample]:
     """All processes as one; they are looked at together."""
     together = zip(*series.values(), strict=False)
-    return [Sample(looks[0].at, sum(s.cpu for s in looks), sum(s.memory for s in looks)) for looks in together]
+    return [ProcessSample(looks[0].at, sum(s.cpu for s in looks), sum(s.memory for s in looks)) for looks in together]
 
 
-def _role(series: Series, role: str) -> list[Sample]:
+def _role(series: Series, role: str) -> list[ProcessSample]:
     return _whole(series) if role == CHAIN else series[role]
 
 
-def _seconds(samples: list[Sample]) -> list[tuple[float, float]]:
+def _seconds(samples: list[ProcessSample]) -> list[tuple[float, float]]:
     """Cores and megabytes between each look and the next.
 
-    >>> _seconds([Sample(0.0, 1.0, 10_000_000), Sample(1.0, 1.5, 11_000_000)])
+    >>> _seconds([ProcessSample(0.0, 1.0, 10_000_000), ProcessSample(1.0, 1.5, 11_000_000)])
     [(0.5, 11.0)]
     """
     return [((b.cpu - a.cpu) / max(b.at - a.at, 1e-9), b.memory / 1e6) for a, b in pairwise(samples)]
 
 
-def _mean(samples: list[Sample]) -> tuple[float, float]:
+def _mean(samples: list[ProcessSample]) -> tuple[float, float]:
     """Cores and megabytes over the whole time."""
     elapsed = max(samples[-1].at - samples[0].at, 1e-9)
     return (samples[-1].cpu - samples[0].cpu) / elapsed, fmean(s.memory for s in samples) / 1e6
@@ -239,7 +239,7 @@ def figure_5(events: int, seed: int = 1, progress: Progress = lambda share: None
     for done, event in enumerate(building.events(events, seed)):
         for name, key in _FORMATS.items():
             totals[name] += len(FORMATS[key].encode(event, schema))
-        _tell(progress, done, events)
+        _report_progress(progress, done, events)
     return {name: total / events for name, total in totals.items()}
 
 
@@ -257,7 +257,7 @@ def figure_6(events: int, seed: int = 1, progress: Progress = lambda share: None
             stage.add(*(len(encode(part, schema)) for part in (raw, first, second, virtual)))
         for chain in chains:
             chain.publish(raw)
-        _tell(progress, done, events)
+        _report_progress(progress, done, events)
     return [*stages.values(), *(chain.stages(stages["JSON"]) for chain in chains)]
 
 
@@ -295,8 +295,8 @@ class _Chain:
         self.schema = schema
         self.predictor = predictor
         self._configs = [
-            LinkConfig(demand=Demand(predictor=predictor)),
-            LinkConfig(demand=Demand(predictor=predictor, default_tolerance=CLASS_TOLERANCE)),
+            StreamConfig(demand=Demand(predictor=predictor)),
+            StreamConfig(demand=Demand(predictor=predictor, default_tolerance=CLASS_TOLERANCE)),
         ]
         self._links: list[CheckedLink] = []
         self._seconds = seconds_of(schema)
@@ -318,6 +318,6 @@ class _Chain:
         return Stages(f"thinwire compact, {self.predictor}", plain.events, totals)
 
 
-def _tell(progress: Progress, done: int, total: int) -> None:
+def _report_progress(progress: Progress, done: int, total: int) -> None:
     if not done % 500:
         progress(done / total)

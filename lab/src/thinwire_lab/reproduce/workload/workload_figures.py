@@ -25,10 +25,10 @@ from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests, correlations
 from thinwire_lab.workload.interests.transformations import diffuse, hottest, remove_hot
 from thinwire_lab.workload.random_rows import Floats
-from thinwire_lab.workload.workload_pictures import COLOURS, along_axes, heat_maps, middle_of, region_shares
+from thinwire_lab.workload.workload_pictures import COLOURS, heat_maps, middle_of, plot_axes, region_shares
 
 
-class Shape(NamedTuple):
+class FigureNumbers(NamedTuple):
     """A figure in numbers.
 
     said: what they say, in a line; holds: is it what the paper says?
@@ -83,7 +83,7 @@ SLIP = 0.02
 
 
 @dataclass(frozen=True)
-class Figure:
+class WorkloadFigure:
     """A figure of the paper.
 
     shape: what the text says of it
@@ -91,7 +91,7 @@ class Figure:
 
     what: str
     shape: str
-    show: Callable[[Interests], Shape]
+    show: Callable[[Interests], FigureNumbers]
     smooth: bool = False
 
     def sheet(self, number: int, members: Interests, pictures: list[Path]) -> Sheet:
@@ -102,33 +102,33 @@ class Figure:
         return Sheet(f"figure {number}: {self.what}", found.columns, found.rows, notes, pictures)
 
 
-def _interests(members: Interests) -> Shape:
+def _interests(members: Interests) -> FigureNumbers:
     language = members.axes[-1]
     middle, many = middle_of(members, language), effective(members)
     columns = ("region", "share of subscribers", "interests, effective number", f"middle along {language.name}s")
     rows = list(zip(members.regions, members.mix.tolist(), many.tolist(), middle.tolist(), strict=True))
     known = {region: place for place, region in enumerate(members.regions)}
     if not {"Asia", "US", "Europe"} <= set(known):
-        return Shape(columns, rows, "other regions than the paper's", False)
+        return FigureNumbers(columns, rows, "other regions than the paper's", False)
     asia, us, europe = (known[name] for name in ("Asia", "US", "Europe"))
     said = f"US has {many[us]:,.0f} interests in effect, Asia {many[asia]:,.0f}, Europe {many[europe]:,.0f}"
     holds = bool(many[us] < min(many[asia], many[europe]) and middle[asia] < middle[europe])
-    return Shape(
+    return FigureNumbers(
         columns, rows, f"{said}; Asia's middle is left of Europe's: {bool(middle[asia] < middle[europe])}", holds
     )
 
 
-def _axes(members: Interests) -> Shape:
+def _axes(members: Interests) -> FigureNumbers:
     told = correlations(members)
     rows = [(axis.name, told[axis.name], spread_of(members, axis), *majorities(members, axis)) for axis in members.axes]
     columns = ("axis", "bits about the region", "region shares, standard deviation",
                *(f"mostly {region}" for region in members.regions))  # fmt: skip
     topic, language = (axis.name for axis in members.axes[:2])
     said = f"a {language} tells {told[language]:.3f} bits about the region, a {topic} {told[topic]:.3f}"
-    return Shape(columns, rows, said, told[language] > 5 * told[topic])
+    return FigureNumbers(columns, rows, said, told[language] > 5 * told[topic])
 
 
-def _popularity(members: Interests) -> Shape:
+def _popularity(members: Interests) -> FigureNumbers:
     popularity = members.popularity
     shares = np.sort(popularity.ravel())[::-1] / popularity.sum()
     ends = np.cumsum(shares)
@@ -143,55 +143,57 @@ def _popularity(members: Interests) -> Shape:
     half = int(np.searchsorted(ends, 0.5)) + 1
     said = f"{', '.join(f'{share:.1%}' for share in shares[:HOT])} for the first three; {half:,} interests hold half"
     skewed = half <= 0.1 * np.count_nonzero(shares)
-    return Shape(
+    return FigureNumbers(
         ("rank", "interest", "share of all members"), rows, said, bool(skewed and (shares[:HOT] >= 0.05).all())
     )
 
 
-def _removal(members: Interests) -> Shape:
+def _removal(members: Interests) -> FigureNumbers:
     there = int(np.count_nonzero(members.popularity))
     rows = [(top, *removal(members, top)) for top in REMOVED if top < there]
     columns = ("most popular removed", "members left, millions", *members.regions)
     if "Europe" not in members.regions:
-        return Shape(columns, rows, "other regions than the paper's", False)
+        return FigureNumbers(columns, rows, "other regions than the paper's", False)
     europe = [row[2 + members.regions.index("Europe")] for row in rows]
     fall = max(0.0, *(before - after for before, after in pairwise(europe)))
     said = f"Europe's share goes from {europe[0]:.1%} to {europe[-1]:.1%} and never falls by more than {fall:.1%}"
-    return Shape(columns, rows, said, europe[-1] > europe[0] and fall <= SLIP)
+    return FigureNumbers(columns, rows, said, europe[-1] > europe[0] and fall <= SLIP)
 
 
-def _smoothed(members: Interests) -> Shape:
+def _smoothed(members: Interests) -> FigureNumbers:
     found = _interests(members)
     top = members.popularity.max() / members.popularity.sum()
     return found._replace(said=f"p = {P}: {found.said}; the first interest holds {top:.1%}")
 
 
 FIGURES = {
-    1: Figure(
+    1: WorkloadFigure(
         "interests in the event space, by region",
         "Europeans and Asians subscribe to many interests, US subscribers to fewer; many of the Asians' lie at the "
         "left of the map, most of the Europeans' in the middle",
         _interests,
     ),
-    2: Figure(
+    2: WorkloadFigure(
         "regions of subscribers along languages and topics",
         "for a cluster of languages most subscribers are Asians, for another Europeans; along topics the regions are "
         "distributed alike",
         _axes,
     ),
-    3: Figure(
+    3: WorkloadFigure(
         "popularity of base interests",
         "heavily skewed: (business services, English), (small business, English) and (consulting, English) contain at "
         "least 5 % of the members each",
         _popularity,
     ),
-    4: Figure(
+    4: WorkloadFigure(
         "regions as the most popular interests are removed",
         "the share of Europeans rises gradually",
         _removal,
     ),
-    5: Figure("interests after diffusion", "smoother, with the same differences between regions", _smoothed, True),
-    6: Figure("regions along languages and topics after diffusion", "as before it, smoother", _axes, True),
+    5: WorkloadFigure(
+        "interests after diffusion", "smoother, with the same differences between regions", _smoothed, True
+    ),
+    6: WorkloadFigure("regions along languages and topics after diffusion", "as before it, smoother", _axes, True),
 }
 
 
@@ -211,7 +213,7 @@ def draw(number: int, members: Interests, folder: Path) -> list[Path]:
     if number == 1:
         return heat_maps(members, f"Interests by region {title}", stem)
     if number == 2:
-        return along_axes(members, f"Regions of subscribers {title}", stem)
+        return plot_axes(members, f"Regions of subscribers {title}", stem)
     if number == 3:
         return popularity(members, f"Popularity of base interests {title}", stem)
     if number == 4:
@@ -219,7 +221,7 @@ def draw(number: int, members: Interests, folder: Path) -> list[Path]:
     smooth = diffuse(members, P)
     if number == 5:
         return heat_maps(smooth, f"Interests by region, diffused with p = {P} {title}", stem)
-    return along_axes(smooth, f"Regions of subscribers, diffused with p = {P} {title}", stem)
+    return plot_axes(smooth, f"Regions of subscribers, diffused with p = {P} {title}", stem)
 
 
 def popularity(members: Interests, title: str, stem: Path) -> list[Path]:

@@ -7,10 +7,10 @@ from thinwire.lazy import contents
 if TYPE_CHECKING:
     from thinwire_lab.workload.assignment.assignment_costs import (
         QUANTILES,
+        AssignmentCosts,
+        AssignmentPopulation,
         Burden,
-        Costs,
-        Demands,
-        Population,
+        GroupDemands,
         burden,
         costs,
         demands,
@@ -29,7 +29,8 @@ else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "assignment_costs": "Burden Costs Demands Population QUANTILES burden costs demands names_of nearest",
+            "assignment_costs": "AssignmentCosts AssignmentPopulation Burden GroupDemands QUANTILES "
+            "burden costs demands names_of nearest",
             "broker_assignment": "LIMITS Policy by_interest by_place jointly policies",
         },
     )
@@ -37,11 +38,11 @@ else:
 __all__ = [
     "LIMITS",
     "QUANTILES",
+    "AssignmentCosts",
+    "AssignmentPopulation",
     "Burden",
-    "Costs",
-    "Demands",
+    "GroupDemands",
     "Policy",
-    "Population",
     "burden",
     "by_interest",
     "by_place",

@@ -60,7 +60,7 @@ class Deliveries(NamedTuple):
         return begin, end
 
 
-class Population(NamedTuple):
+class AssignmentPopulation(NamedTuple):
     """Subscriptions, brokers, and a sample of the events that both wait for.
 
     low, high: corners of the rectangles, a row a subscription
@@ -79,7 +79,7 @@ class Population(NamedTuple):
         _check(self.low, self.high, self.places, self.brokers, self.events)
 
 
-class Demands(NamedTuple):
+class GroupDemands(NamedTuple):
     """Groups of subscriptions, and what can be offered to them.
 
     weight: how many subscriptions there are in each group
@@ -121,7 +121,7 @@ def names_of(low: Floats, high: Floats, home: Rows) -> NDArray[np.void]:
     return np.ascontiguousarray(both).view(np.dtype((np.void, both.itemsize * both.shape[1]))).ravel()
 
 
-def demands(population: Population) -> tuple[Demands, Rows]:
+def demands(population: AssignmentPopulation) -> tuple[GroupDemands, Rows]:
     """The groups of a population, and of each subscription its group."""
     given = population
     given.check()
@@ -131,7 +131,7 @@ def demands(population: Population) -> tuple[Demands, Rows]:
     centres = np.stack([np.bincount(of, lane) for lane in given.places.T], axis=1) / weight[:, None]
     distance = np.bincount(of, way) / weight
     groups = (given.low[first], given.high[first], weight, home[first], distance, centres)
-    return Demands(*groups, given.brokers, given.events), of
+    return GroupDemands(*groups, given.brokers, given.events), of
 
 
 def _check(low: Floats, high: Floats, places: Floats, brokers: Floats, events: Floats) -> None:
@@ -145,7 +145,7 @@ def _check(low: Floats, high: Floats, places: Floats, brokers: Floats, events: F
 QUANTILES = (0.5, 0.9, 0.99)
 
 
-class Costs(NamedTuple):
+class AssignmentCosts(NamedTuple):
     """Costs of an assignment.
 
     delivered: deliveries to brokers for each event published, by their super-interests: the box of all rectangles
@@ -163,19 +163,19 @@ class Costs(NamedTuple):
 
 
 class Burden(NamedTuple):
-    """What brokers bear, in the words of `Costs`."""
+    """What brokers bear, in the words of `AssignmentCosts`."""
 
     delivered: float
     wasted: float
     heaviest: float
 
-    def costs(self, latency: Floats) -> Costs:
+    def costs(self, latency: Floats) -> AssignmentCosts:
         """All costs, with the quantiles of the latency."""
         p50, p90, p99 = map(float, latency)
-        return Costs(self.delivered, self.wasted, p50, p90, p99, self.heaviest)
+        return AssignmentCosts(self.delivered, self.wasted, p50, p90, p99, self.heaviest)
 
 
-def burden(groups: Demands, chosen: Rows) -> Burden:
+def burden(groups: GroupDemands, chosen: Rows) -> Burden:
     """What brokers bear when each group goes to the broker chosen for it."""
     brokers, events = len(groups.brokers), len(groups.events)
     sets = Deliveries.of(groups.events)
@@ -187,7 +187,7 @@ def burden(groups: Demands, chosen: Rows) -> Burden:
     return Burden(delivered, delivered - useful, float(loads.max() / loads.mean()))
 
 
-def costs(population: Population, groups: Demands, of: Rows, chosen: Rows) -> Costs:
+def costs(population: AssignmentPopulation, groups: GroupDemands, of: Rows, chosen: Rows) -> AssignmentCosts:
     """The costs of giving each group to the broker chosen for it; latency is that of every single subscriber."""
     latency = np.linalg.norm(population.places - population.brokers[chosen[of]], axis=1)
     return burden(groups, chosen).costs(np.quantile(latency, QUANTILES))

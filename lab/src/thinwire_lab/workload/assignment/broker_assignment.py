@@ -19,7 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from thinwire.errors import ConfigError
-from thinwire_lab.workload.assignment.assignment_costs import Deliveries, Demands, Places, burden, nowhere
+from thinwire_lab.workload.assignment.assignment_costs import Deliveries, GroupDemands, Places, burden, nowhere
 from thinwire_lab.workload.assignment.assignment_kernels import exchange, give, travel
 from thinwire_lab.workload.random_rows import Floats, Rows
 
@@ -29,17 +29,17 @@ PRICE = 1e-6
 """share of all events that a millisecond is worth"""
 
 
-def by_place(groups: Demands) -> Rows:
+def by_place(groups: GroupDemands) -> Rows:
     """The nearest broker of every group."""
     return groups.nearest
 
 
-def by_interest(groups: Demands, *, full: float = FULL) -> Rows:
+def by_interest(groups: GroupDemands, *, full: float = FULL) -> Rows:
     """For every group the broker whose super-interest grows least, wherever it is."""
     return _Giving(groups, full).give(np.full(len(groups.weight), np.inf), 0.0)
 
 
-def jointly(groups: Demands, limit: float, *, price: float = PRICE, full: float = FULL) -> Rows:
+def jointly(groups: GroupDemands, limit: float, *, price: float = PRICE, full: float = FULL) -> Rows:
     """For every group the broker whose super-interest grows least among those within the limit.
 
     limit: milliseconds that a group accepts, infinity for no limit; one whose nearest broker is further goes there
@@ -58,7 +58,7 @@ def jointly(groups: Demands, limit: float, *, price: float = PRICE, full: float 
     return min(ways, key=lambda chosen: burden(groups, chosen).wasted)
 
 
-def _seated(groups: Demands, chosen: Rows) -> Rows:
+def _seated(groups: GroupDemands, chosen: Rows) -> Rows:
     """The same companies of groups, each with the broker that all of them together have the least way to."""
     count = len(groups.brokers)
     total, seat = np.zeros((count, count)), np.arange(count)
@@ -70,7 +70,7 @@ def _seated(groups: Demands, chosen: Rows) -> Rows:
 class _Giving:
     """Gives all groups to brokers, broad interests first: a narrow one then finds a super-interest that holds it."""
 
-    def __init__(self, groups: Demands, full: float) -> None:
+    def __init__(self, groups: GroupDemands, full: float) -> None:
         if not full >= 1.0:
             raise ConfigError("a broker takes at least the mean load", full=full, lowest=1)
         groups.check()
@@ -125,7 +125,7 @@ class Policy:
             return self.kind
         return f"joint, {self.limit:g}x" if isfinite(self.limit) else "joint, no limit"
 
-    def choose(self, groups: Demands) -> Rows:
+    def choose(self, groups: GroupDemands) -> Rows:
         """The broker of every group."""
         if self.kind == "proximity":
             return by_place(groups)

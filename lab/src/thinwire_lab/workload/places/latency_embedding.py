@@ -52,7 +52,7 @@ def embed(matrix: NDArray[Any], dimensions: int = 5) -> Floats:
     points = classical(full, dimensions)
     for number, step in enumerate(np.geomspace(*STEPS, PASSES) * full.mean()):
         order = np.argsort(uniforms(0, f"pass {number}", np.arange(len(full))))
-        settle(points, latencies, order, step)
+        relax_pairs(points, latencies, order, step)
     return np.asarray(points - points.mean(axis=0))
 
 
@@ -98,7 +98,7 @@ def measured(table: pa.Table, dimensions: int = DIMENSIONS, of: str = "latencies
 
 
 @compiled
-def settle(points: Any, latencies: Any, order: Any, step: float) -> None:
+def relax_pairs(points: Any, latencies: Any, order: Any, step: float) -> None:
     """Moves both points of every pair by half of what is wrong, and by a step at most.
 
     Pairs whose numbers have one sum, taken around, share no point: the order is one of sums.

@@ -139,7 +139,7 @@ class Audience:
         >>> Audience("market", 3, asked={"tolerance": {"close": 0.5}, "where": "close > 10"}).label
         'tolerance close=0.5, where close > 10'
         """
-        said = [f"{name} {_said(value)}" for name, value in sorted(self.asked.items())]
+        said = [f"{name} {_format_value(value)}" for name, value in sorted(self.asked.items())]
         return ", ".join([*said, *(["interests"] if self.interests else [])]) or "everything"
 
 
@@ -158,9 +158,9 @@ class Scenario:
     settle: float = 1.0
 
 
-def _said(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return " ".join(f"{name}={_said(one)}" for name, one in value.items())
+        return " ".join(f"{name}={_format_value(one)}" for name, one in value.items())
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

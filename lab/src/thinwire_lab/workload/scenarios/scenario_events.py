@@ -18,7 +18,7 @@ from thinwire.schema import Property, Schema
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.random_rows import Floats, Rows, normals, uniforms
-from thinwire_lab.workload.recipe import EventSource, Plan, Recipe
+from thinwire_lab.workload.recipe import EventSource, Recipe, WorkloadPlan
 from thinwire_lab.workload.samples import market
 from thinwire_lab.workload.scenarios.scenario import TopicScene
 
@@ -50,7 +50,7 @@ def events_of(
 ) -> Iterator[dict[str, Any]]:
     """The events that a publisher has due at these instants."""
     if scene.source == "workload":
-        return Population(scene, duration, seed, publisher).events(instants)
+        return ScenarioPopulation(scene, duration, seed, publisher).events(instants)
     made: Iterator[dict[str, Any]] = _SAMPLES[scene.source].events(
         len(instants), seed, scene.sources, first=publisher * scene.sources
     )
@@ -64,7 +64,7 @@ def shape_at(scene: TopicScene, instant: float, duration: float) -> int:
 
 def interests_of(count: int, seed: int) -> list[str]:
     """The interests of so many subscribers of the generated workload, as predicates."""
-    plan = Plan(builtin(), Recipe(subscriptions=count, events=0, brokers=1, seed=seed))
+    plan = WorkloadPlan(builtin(), Recipe(subscriptions=count, events=0, brokers=1, seed=seed))
     table = plan.subscriptions(np.arange(count, dtype=np.int64))
     names = [axis.name for axis in plan.axes]
     ends = [table.column(f"{name}_{end}").to_pylist() for name in names for end in ("low", "high")]
@@ -72,7 +72,7 @@ def interests_of(count: int, seed: int) -> list[str]:
     return [sides.format(*corner) for corner in zip(*ends, strict=True)]
 
 
-class Population:
+class ScenarioPopulation:
     """The events of one publisher of the generated workload."""
 
     def __init__(self, scene: TopicScene, duration: float, seed: int, publisher: int) -> None:

@@ -24,10 +24,10 @@ from contextlib import AsyncExitStack, aclosing
 from itertools import islice
 from typing import Any
 
-from thinwire.client import Bus, TopicPublisher
-from thinwire.codec import Missed
+from thinwire.client import Bus, Publisher
+from thinwire.codec import EventsMissed
 from thinwire.errors import ScenarioError
-from thinwire.ledger import Histogram, Row, Tally
+from thinwire.ledger import Histogram, Row, RowTally
 from thinwire.schema import Event, flatten
 from thinwire.schema.event import Identity
 from thinwire_lab.workload.random_rows import Floats
@@ -80,9 +80,9 @@ class Emission:
         self._due = due
         self._said = said
         self._events: Iterator[dict[str, Any]] = events_of(scene, due, scenario.duration, scenario.seed, number)
-        self._tally = Tally(scenario.name, scene.name, self.name, role="publisher")
+        self._tally = RowTally(scenario.name, scene.name, self.name, role="publisher")
         self._shape, self._schema = 1, schema_of(scene)
-        self._out: TopicPublisher | None = None
+        self._out: Publisher | None = None
 
     async def open(self) -> None:
         """Be known to everybody, before anything is due."""
@@ -144,7 +144,7 @@ class Emission:
         flat = flatten(event, self._schema) if self._schema.nested else event
         return tuple(flat[p.name] for p in self._schema.dimensions)
 
-    def _count(self, out: TopicPublisher) -> None:
+    def _count(self, out: Publisher) -> None:
         counts, link = out.counts, out.link
         self._tally.count(
             events=counts.events,
@@ -172,7 +172,7 @@ class Listener:
         self.heard = 0.0
         self._said = said
         self._subscription = bus.subscribe(audience.topic, **asked)
-        self._tally = Tally(scenario.name, audience.topic, f"s{number}", audience.label, role="subscriber")
+        self._tally = RowTally(scenario.name, audience.topic, f"s{number}", audience.label, role="subscriber")
 
     async def open(self) -> None:
         """Ask, and hear where everything stands, before anything is due."""
@@ -204,7 +204,7 @@ class Listener:
             key_bytes=sum(count.key_bytes for count in counts),
             control_bytes=sum(count.control_bytes for count in counts),
             dictionary_bytes=self._subscription.dictionary_bytes,
-            told_missing=sum(isinstance(notice, Missed) for notice in self._subscription.notices),
+            told_missing=sum(isinstance(notice, EventsMissed) for notice in self._subscription.notices),
         )
         return self._tally.row()
 
@@ -295,7 +295,7 @@ async def _run(
     loop = asyncio.get_running_loop()
     hearing = [asyncio.create_task(listener.run(start), name="scenario subscriber") for listener in listeners]
     sending = [asyncio.create_task(emission.run(start), name="scenario publisher") for emission in emissions]
-    telling = asyncio.create_task(_tell(scenario, start, progress))
+    telling = asyncio.create_task(_report_progress(scenario, start, progress))
     try:
         await _all(sending, hearing)
         ended = loop.time()
@@ -326,7 +326,7 @@ def _is_quiet(listeners: list[Listener], ended: float, settle: float) -> bool:
     return asyncio.get_running_loop().time() - newest >= settle
 
 
-async def _tell(scenario: Scenario, start: float, progress: Callable[[float], None]) -> None:
+async def _report_progress(scenario: Scenario, start: float, progress: Callable[[float], None]) -> None:
     loop = asyncio.get_running_loop()
     while True:
         progress(min(1.0, max(0.0, (loop.time() - start) / scenario.duration)))
@@ -336,7 +336,7 @@ async def _tell(scenario: Scenario, start: float, progress: Callable[[float], No
 def _outcome(
     scenario: Scenario, seconds: float, emissions: list[Emission], listeners: Listeners, cpu: float
 ) -> ScenarioOutcome:
-    whole = Tally(scenario.name, role="run")
+    whole = RowTally(scenario.name, role="run")
     whole.cpu("run", cpu)
     sent = {one.name: [e for e in emissions if e.scene.name == one.name] for one in scenario.topics}
     published = {name: [emission.row() for emission in several] for name, several in sent.items()}

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from thinwire.errors import ConfigError
 from thinwire.spark.action_progress import Progress, watched
-from thinwire_lab.workload.assignment import QUANTILES, Costs, Demands, Policy, burden, names_of, nearest
+from thinwire_lab.workload.assignment import QUANTILES, AssignmentCosts, GroupDemands, Policy, burden, names_of, nearest
 from thinwire_lab.workload.random_rows import Floats, Rows
 from thinwire_lab.workload.spark.workload_folder import read_manifest
 
@@ -48,7 +48,7 @@ class Assigned(NamedTuple):
     """What policies have chosen: the broker of every group, a row a policy."""
 
     policies: list[Policy]
-    groups: Demands
+    groups: GroupDemands
     chosen: Rows
 
 
@@ -59,7 +59,7 @@ def assign(
     *,
     sample: int = SAMPLE,
     progress: Progress | None = None,
-) -> tuple[Assigned, list[Costs]]:
+) -> tuple[Assigned, list[AssignmentCosts]]:
     """Assign the subscribers of a finished workload by each of these policies; the costs are in their order."""
     columns = Columns.of(read_manifest(folder))
     rows = spark.read.parquet(str((folder / "subscriptions").resolve()))
@@ -85,7 +85,7 @@ def assignments(rows: DataFrame, columns: Columns, assigned: Assigned) -> DataFr
     return kept.mapInArrow(run, ", ".join(["id long", *(f"`{name}` int" for name in names)]))
 
 
-def _grouped(spark: SparkSession, folder: Path, rows: DataFrame, columns: Columns, sample: int) -> Demands:
+def _grouped(spark: SparkSession, folder: Path, rows: DataFrame, columns: Columns, sample: int) -> GroupDemands:
     """The groups of all subscriptions, in an order that does not depend on partitions."""
     brokers = _points(spark, folder / "brokers", columns.at)
     events = _points(spark, folder / "events", columns.event, sample)
@@ -102,7 +102,7 @@ def _grouped(spark: SparkSession, folder: Path, rows: DataFrame, columns: Column
     home = table["home"].to_numpy()
     order = np.argsort(names_of(low, high, home))
     weight, distance = (table[name].to_numpy().astype(np.float64)[order] for name in ("weight", "distance"))
-    found = Demands(low[order], high[order], weight, home[order], distance, at[order], brokers, events)
+    found = GroupDemands(low[order], high[order], weight, home[order], distance, at[order], brokers, events)
     found.check()
     return found
 
@@ -127,7 +127,7 @@ def _homes(rows: DataFrame, columns: Columns, brokers: Floats) -> DataFrame:
     return rows.select(*kept).mapInArrow(run, schema)
 
 
-def _chosen(spark: SparkSession, groups: Demands, wanted: Sequence[Policy]) -> Rows:
+def _chosen(spark: SparkSession, groups: GroupDemands, wanted: Sequence[Policy]) -> Rows:
     """The broker of every group, a row a policy; a task a policy."""
     policies = list(wanted)
 

@@ -53,7 +53,7 @@ SMALLEST, LARGEST = -60, 2.0**60
 def grid_join(events: DataFrame, distinct: DataFrame, axes: Sequence[str]) -> DataFrame:
     """All pairs of an event and a distinct rectangle that holds it."""
     distinct = distinct.cache()
-    sizes = Sizes.of(distinct, axes)
+    sizes = GridSizes.of(distinct, axes)
     there = _touched(distinct, axes, sizes)
     here = _placed(events, axes, sizes)
     keys = [*(f"{axis}_grid" for axis in axes), *(f"{axis}_cell" for axis in axes)]
@@ -84,7 +84,7 @@ def grouped(exponents: Sequence[int], counts: Sequence[int]) -> dict[int, int]:
     return found
 
 
-class Sizes(NamedTuple):
+class GridSizes(NamedTuple):
     """Of each axis the grid of every power of two that sides have, the combinations of grids that are used, and how
     many rectangles there are."""
 
@@ -93,7 +93,7 @@ class Sizes(NamedTuple):
     rectangles: int
 
     @classmethod
-    def of(cls, distinct: DataFrame, axes: Sequence[str]) -> Sizes:
+    def of(cls, distinct: DataFrame, axes: Sequence[str]) -> GridSizes:
         """The grids that these rectangles need."""
         rows = distinct.groupBy(*(_exponent(axis).alias(axis) for axis in axes)).count().collect()
         if any(row[axis] is None for row in rows for axis in axes):
@@ -118,7 +118,7 @@ def _exponent(axis: str) -> Column:
     return F.when(side <= F.lit(LARGEST), power)
 
 
-def _touched(distinct: DataFrame, axes: Sequence[str], sizes: Sizes) -> DataFrame:
+def _touched(distinct: DataFrame, axes: Sequence[str], sizes: GridSizes) -> DataFrame:
     """A row for every cell that a rectangle touches in its grid."""
     for axis, table in zip(axes, sizes.grid_of, strict=True):
         found = F.create_map(*(F.lit(number) for pair in table.items() for number in pair)) if table else F.lit(0)
@@ -130,7 +130,7 @@ def _touched(distinct: DataFrame, axes: Sequence[str], sizes: Sizes) -> DataFram
     return distinct
 
 
-def _placed(events: DataFrame, axes: Sequence[str], sizes: Sizes) -> DataFrame:
+def _placed(events: DataFrame, axes: Sequence[str], sizes: GridSizes) -> DataFrame:
     """A row for every grid that an event has a cell in."""
     grids = F.array(*(F.struct(*(F.lit(g).alias(f"{a}_grid") for a, g in _pairs(axes, used))) for used in sizes.used))
     rows = events.select(F.col("id").alias("event"), *(F.col(f"{axis}_at") for axis in axes))
@@ -150,7 +150,7 @@ def _cell(value: Column, grid: Column) -> Column:
 
 
 def _crowded(
-    events: DataFrame, distinct: DataFrame, axes: Sequence[str], sizes: Sizes, keys: list[str]
+    events: DataFrame, distinct: DataFrame, axes: Sequence[str], sizes: GridSizes, keys: list[str]
 ) -> DataFrame | None:
     """Cells with too many comparisons for one task, and how many copies of their rectangles to make.
 

@@ -31,7 +31,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from thinwire.errors import ConfigError, JobFailed, ThinwireError
 from thinwire.spark.action_progress import Progress, watched
-from thinwire_lab.workload.recipe import Plan, Recipe
+from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 from thinwire_lab.workload.summary import Summary
 
 UNFINISHED = ".unfinished"
@@ -67,17 +67,17 @@ BLOCKS_A_PARTITION = 8
 MAX_PARTITIONS = 10_000
 
 
-def subscriptions(spark: SparkSession, plan: Plan, *, partitions: int | None = None) -> DataFrame:
+def subscriptions(spark: SparkSession, plan: WorkloadPlan, *, partitions: int | None = None) -> DataFrame:
     """All subscriptions of a plan; their order is that of their ids within a partition."""
     return _drawn(spark, plan.subscriptions, plan.subscription_schema, plan.recipe.subscriptions, partitions)
 
 
-def events(spark: SparkSession, plan: Plan, *, partitions: int | None = None) -> DataFrame:
+def events(spark: SparkSession, plan: WorkloadPlan, *, partitions: int | None = None) -> DataFrame:
     """All events of a plan."""
     return _drawn(spark, plan.events, plan.event_schema, plan.recipe.events, partitions)
 
 
-def brokers(spark: SparkSession, plan: Plan) -> DataFrame:
+def brokers(spark: SparkSession, plan: WorkloadPlan) -> DataFrame:
     """All brokers of a plan: a number, a region and a place each."""
     found = plan.brokers.table()
     return spark.createDataFrame(found.add_column(0, "id", pa.array(np.arange(found.num_rows))))
@@ -139,7 +139,7 @@ def generate(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Write a workload and return its manifest; the folder must not be there yet."""
-    plan = Plan(summary, recipe)
+    plan = WorkloadPlan(summary, recipe)
     told = _manifest(plan)
     with new_folder(out) as folder, translated(out):
         _write_tables(spark, plan, folder, partitions, progress)
@@ -172,7 +172,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _write_tables(
-    spark: SparkSession, plan: Plan, folder: Path, partitions: int | None, progress: Progress | None
+    spark: SparkSession, plan: WorkloadPlan, folder: Path, partitions: int | None, progress: Progress | None
 ) -> None:
     frames = {
         "subscriptions": subscriptions(spark, plan, partitions=partitions),
@@ -190,7 +190,7 @@ def _write(frame: DataFrame, place: Path) -> None:
     frame.write.parquet(str(place.resolve()))
 
 
-def _manifest(plan: Plan) -> dict[str, Any]:
+def _manifest(plan: WorkloadPlan) -> dict[str, Any]:
     return {
         "version": VERSION,
         "recipe": asdict(plan.recipe),

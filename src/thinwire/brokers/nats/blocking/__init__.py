@@ -15,7 +15,7 @@ from dataclasses import fields
 from typing import Any
 
 from thinwire.brokers.nats.blocking.nats_log_source import NatsSource
-from thinwire.brokers.nats.options import Options, Tls, read_servers
+from thinwire.brokers.nats.options import NatsOptions, Tls, read_servers
 from thinwire.errors import ConfigError
 
 __all__ = ["NatsSource", "open_source"]
@@ -28,7 +28,7 @@ def open_source(url: str | Sequence[str], **options: Any) -> NatsSource:
     """Connect to a NATS server with JetStream, or to one of several, to read its logs.
 
     url: as for `thinwire.brokers.nats.connect`
-    options: the fields of `Options` and `Tls` by their names, as values or as text
+    options: the fields of `NatsOptions` and `Tls` by their names, as values or as text
 
     >>> open_source("nats://localhost:4222", pasword="enchantress")
     Traceback (most recent call last):
@@ -40,8 +40,8 @@ def open_source(url: str | Sequence[str], **options: Any) -> NatsSource:
     return source
 
 
-def _options(given: dict[str, Any]) -> Options:
-    known = {item.name for item in fields(Options)}
+def _options(given: dict[str, Any]) -> NatsOptions:
+    known = {item.name for item in fields(NatsOptions)}
     for name in given:
         if name not in known and name not in _TLS:
             raise ConfigError("no such option of a connection", option=name, known=sorted(known.union(_TLS)))
@@ -51,7 +51,7 @@ def _options(given: dict[str, Any]) -> Options:
     tls = {name: value for name, value in given.items() if name in _TLS}
     if tls:
         settings["tls"] = Tls(**tls)
-    return Options(**settings)
+    return NatsOptions(**settings)
 
 
 def _seconds(name: str, value: Any) -> float:

@@ -41,7 +41,7 @@ def _number(data: Any, begin: int, end: int) -> int:
 
 
 @njit(nogil=True)
-def _words_of(data: Any, at: int, end: int, places: Any) -> tuple[int, int]:
+def _split_line(data: Any, at: int, end: int, places: Any) -> tuple[int, int]:
     """Where the words of a line begin (the place after the last too), how many, and the line's end; -1 if incomplete.
 
     A line has at most as many words as there are places; words past them are not counted."""
@@ -125,7 +125,7 @@ def scan(data: Any, at: int, end: int, sid: int, table: Any, names: Any, slots: 
         headed = data[at] == _H
         if not headed and data[at] != _M:
             return count, at, ODD, known
-        words, stop = _words_of(data, at, end, places)
+        words, stop = _split_line(data, at, end, places)
         if words < 0:
             return count, at, MORE, known
         if words != (6 if headed else 5) or _number(data, places[2], places[3] - 1) != sid:

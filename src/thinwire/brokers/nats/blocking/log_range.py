@@ -30,9 +30,9 @@ from thinwire.brokers.nats.blocking.delivery_scanner import (
     scan,
 )
 from thinwire.brokers.nats.blocking.session import Session, now
-from thinwire.brokers.nats.blocking.socket_connection import MOST, Cut, Garbled, Message, Wire, parse
+from thinwire.brokers.nats.blocking.socket_connection import MOST, ConnectionLost, Garbled, NatsMessage, Wire, parse
 from thinwire.brokers.nats.connection import letters
-from thinwire.brokers.nats.jetstream_api import Refused, connection_error, fields_of, status_of
+from thinwire.brokers.nats.jetstream_api import JetStreamRefusal, connection_error, fields_of, status_of
 from thinwire.brokers.nats.streams import NANOSECONDS, Store
 from thinwire.brokers.protocol import Block
 from thinwire.errors import BrokerRefused, UnknownLog
@@ -140,7 +140,7 @@ _ORDERLY = ("completed", "maxbytes")
 """how the server words it that a question has got what it asked for"""
 
 
-class Stretch:
+class LogRange:
     """The messages of a log from an offset to another, both included, as far as there are any."""
 
     def __init__(self, session: Session, log: str, first: int, last: int, subjects: Sequence[str]) -> None:
@@ -163,7 +163,7 @@ class Stretch:
             try:
                 self._make_consumer()
                 yield from self._deliveries()
-            except (Cut, Garbled):
+            except (ConnectionLost, Garbled):
                 self._session.hang_up()
                 self._forget_consumer()
                 self._still_time()
@@ -190,9 +190,9 @@ class Stretch:
             self._take_in()
             if self._gathering.full and (block := self._gathering.take()):
                 yield block
-                self._hear()  # however long the caller took
+                self._on_data()  # however long the caller took
 
-    def _hear(self) -> None:
+    def _on_data(self) -> None:
         """Something came: patience begins anew."""
         self._heard = time.monotonic()
         self._until, self._quiet = self._session.deadline(), QUIET
@@ -207,7 +207,7 @@ class Stretch:
         try:
             verb = f"CONSUMER.CREATE.{self.log}.{self._name}"
             made = now(self._session.api(verb, body, deadline=self._until))
-        except Refused as refused:
+        except JetStreamRefusal as refused:
             raise refused.translated(log=self.log) from None
         self.whole = not int(made.get("num_pending", 1))
         self._inbox = f"{self._session.prefix}.{self._name}"
@@ -261,7 +261,7 @@ class Stretch:
         """Silence: the server is slow, or something was lost, or the connection only looks alive."""
         if not wire.receive(min(self._heard + self._quiet, self._until) - time.monotonic()):
             self._quiet *= 2
-            raise Cut
+            raise ConnectionLost
 
     def _accept(self, piece: Piece) -> None:
         """Take in what is in order and within the stretch."""
@@ -273,11 +273,11 @@ class Stretch:
         if within:
             self._gathering.add(first_of(block, within), piece.size)
             self._next = int(block.offsets[within - 1]) + 1
-            self._hear()
+            self._on_data()
         if within < in_order or self._next > self._last or (in_order == count and not piece.pending):
             self.whole = True
         elif in_order < count:
-            raise Cut
+            raise ConnectionLost
         self._number += count
 
     def _take_odd(self, wire: Wire) -> None:
@@ -286,16 +286,16 @@ class Stretch:
             self._wait(wire)
             return
         command, wire.begin = found
-        if not isinstance(command, Message):
+        if not isinstance(command, NatsMessage):
             self._session.take_line(command)
         elif command.subject.startswith(self._inbox.encode() + b"."):
             self._take_status(command)
 
-    def _take_status(self, message: Message) -> None:
+    def _take_status(self, message: NatsMessage) -> None:
         """The end of a question, with what it did not get."""
         status, text = status_of(message.headers), (message.headers or b"").decode("utf-8", "replace")
         if status == _NOBODY or (status == _OVER and not any(word in text.lower() for word in _ORDERLY)):
-            raise Cut  # the consumer is gone, or about to go
+            raise ConnectionLost  # the consumer is gone, or about to go
         if status not in (_NONE, _TIMEOUT, _OVER):
             raise BrokerRefused(text.strip(), log=self.log)
         fields = fields_of(message.headers)
@@ -312,7 +312,7 @@ class Stretch:
     def _leave(self) -> None:
         """The server would forget the consumer by itself, in a while."""
         if self._sid:
-            with suppress(Cut):
+            with suppress(ConnectionLost):
                 self._session.unsubscribe(self._sid)
                 verb = f"$JS.API.CONSUMER.DELETE.{self.log}.{self._name}"
                 self._session.post(verb, b"", f"{self._session.prefix}.0")

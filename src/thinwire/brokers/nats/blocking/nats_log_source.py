@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
-from thinwire.brokers.nats.blocking.log_range import Stretch
+from thinwire.brokers.nats.blocking.log_range import LogRange
 from thinwire.brokers.nats.blocking.session import Session, now
 from thinwire.brokers.nats.bucket import GONE
 from thinwire.brokers.nats.jetstream_api import OPERATION
-from thinwire.brokers.nats.options import Options
+from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.nats.streams import Store
 from thinwire.brokers.protocol import Block, Span, Stored
 from thinwire.brokers.subjects import check_pattern, check_subject
@@ -20,7 +20,7 @@ from thinwire.errors import UnknownLog
 class NatsSource:
     """Made by `open_source`. Stretches that are read at the same time have a connection each."""
 
-    def __init__(self, servers: list[str], options: Options) -> None:
+    def __init__(self, servers: list[str], options: NatsOptions) -> None:
         self._servers, self._options = servers, options
         self._session = Session(servers, options)
         self._store = Store(self._session)
@@ -68,7 +68,7 @@ class NatsSource:
         for pattern in subjects:
             check_pattern(pattern)
         session = self._take_session()
-        stretch = Stretch(session, log, first, last, subjects)
+        stretch = LogRange(session, log, first, last, subjects)
         try:
             yield from stretch.blocks()
         finally:

@@ -15,21 +15,21 @@ from typing import Any, TypeVar
 
 from nats import errors
 
-from thinwire.brokers.nats.blocking.socket_connection import Cut, Garbled, Message, Wire, parse
+from thinwire.brokers.nats.blocking.socket_connection import ConnectionLost, Garbled, NatsMessage, Wire, parse
 from thinwire.brokers.nats.connection import HANG_UPS, letters
 from thinwire.brokers.nats.jetstream_api import (
     ATTEMPT,
     NO_RESPONDERS,
     PAUSE,
     Answer,
-    Asking,
+    JetStreamCaller,
     NobodyThere,
     Unanswered,
     connection_error,
     is_refusal,
     status_of,
 )
-from thinwire.brokers.nats.options import Options
+from thinwire.brokers.nats.options import NatsOptions
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ThinwireError, TransportClosed
 
 T = TypeVar("T")
@@ -52,10 +52,10 @@ def now(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("it waits for an event loop")
 
 
-class Session(Asking):
+class Session(JetStreamCaller):
     """One client's connection to one of several servers."""
 
-    def __init__(self, servers: list[str], options: Options) -> None:
+    def __init__(self, servers: list[str], options: NatsOptions) -> None:
         self.servers, self.options, self.url = servers, options, ",".join(servers)
         self.prefix = f"{options.inbox}.{letters(8)}"
         """how the subjects begin that answers come to"""
@@ -111,7 +111,7 @@ class Session(Asking):
         elif line.startswith(b"-ERR"):
             self._complain(line[4:].decode("utf-8", "replace").strip().strip("'").lower())
         elif not line.startswith((b"PONG", b"INFO", b"+OK")):
-            raise Cut
+            raise ConnectionLost
 
     def deadline(self, timeout: float | None = None) -> float:
         return time.monotonic() + (self.options.timeout if timeout is None else timeout)
@@ -151,30 +151,30 @@ class Session(Asking):
                 message = self._message(until)
                 if message.subject == inbox.encode():
                     answers.append(Answer(message.payload, message.headers))
-        except (Cut, Garbled):
+        except (ConnectionLost, Garbled):
             self.hang_up()
             raise Unanswered from None
         return answers
 
-    def _message(self, until: float) -> Message:
+    def _message(self, until: float) -> NatsMessage:
         """The next message, of whatever question."""
         wire = self._wire
         if wire is None:
-            raise Cut
+            raise ConnectionLost
         while True:
             found = parse(wire.data, wire.begin, wire.end)
             if found is None:
                 if not wire.receive(until - time.monotonic()):
-                    raise Cut
+                    raise ConnectionLost
                 continue
             command, wire.begin = found
-            if isinstance(command, Message):
+            if isinstance(command, NatsMessage):
                 return command
             self.take_line(command)
 
     def _write(self, command: bytes) -> None:
         if self._wire is None:
-            raise Cut
+            raise ConnectionLost
         self._wire.send(command)
 
     def _complain(self, text: str) -> None:
@@ -196,7 +196,7 @@ class Session(Asking):
             try:
                 wire = _reach(server, self.options, deadline)
                 wire.send(b"SUB %b.* %d\r\n" % (self.prefix.encode(), _ANSWERS))
-            except (OSError, errors.Error, Cut) as error:
+            except (OSError, errors.Error, ConnectionLost) as error:
                 reason = error
                 if is_refusal(error):
                     break
@@ -206,7 +206,7 @@ class Session(Asking):
         raise connection_error(reason, self.url)
 
 
-def _reach(server: str, options: Options, deadline: float) -> Wire:
+def _reach(server: str, options: NatsOptions, deadline: float) -> Wire:
     """A server that refuses says so and hangs up, and the second may overtake the first: that is tried again."""
     for _ in range(HANG_UPS):
         with suppress(ConnectionResetError, BrokenPipeError):

@@ -4,7 +4,7 @@ What a NATS server sends, one command at a time: for answers, and for whatever e
 
 >>> data = bytearray(b"MSG in.1 7 3\\r\\nabc\\r\\nPING\\r\\n")
 >>> parse(data, 0, len(data))
-(Message(subject=b'in.1', reply=b'', headers=None, payload=b'abc'), 19)
+(NatsMessage(subject=b'in.1', reply=b'', headers=None, payload=b'abc'), 19)
 >>> parse(data, 19, len(data))
 (b'PING', 25)
 >>> parse(data, 0, 16) is None
@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 from nats import errors
 
 from thinwire.brokers.nats.client import MAX_LINE, NoTls
-from thinwire.brokers.nats.options import Options, Tls
+from thinwire.brokers.nats.options import NatsOptions, Tls
 from thinwire.errors import ConfigError, MissingExtra
 
 _JWT, _SEED = b"BEGIN NATS USER JWT", b"BEGIN USER NKEY SEED"
@@ -46,7 +46,7 @@ def read_info(line: bytes) -> dict[str, Any]:
     return info
 
 
-def connect_command(info: dict[str, Any], options: Options) -> bytes:
+def connect_command(info: dict[str, Any], options: NatsOptions) -> bytes:
     """The line by which the server knows this client."""
     told = {
         "verbose": False,
@@ -63,7 +63,7 @@ def connect_command(info: dict[str, Any], options: Options) -> bytes:
     return b"CONNECT %b\r\n" % json.dumps(told, separators=(",", ":")).encode()
 
 
-def _identity(nonce: str, options: Options) -> dict[str, str]:
+def _identity(nonce: str, options: NatsOptions) -> dict[str, str]:
     """By the first of the ways that is given."""
     if options.token is not None:
         return {"auth_token": options.token}
@@ -80,7 +80,7 @@ def _identity(nonce: str, options: Options) -> dict[str, str]:
         raise ConfigError("the credentials or nkey file cannot be used", kind=type(error).__name__) from None
 
 
-def _signed(nonce: str, options: Options) -> dict[str, str]:
+def _signed(nonce: str, options: NatsOptions) -> dict[str, str]:
     import nkeys  # type: ignore[import-untyped]
 
     if options.credentials is not None:
@@ -109,14 +109,14 @@ class Garbled(Exception):
     """This is no NATS server, or no longer one."""
 
 
-class Message(NamedTuple):
+class NatsMessage(NamedTuple):
     subject: bytes
     reply: bytes
     headers: bytes | None
     payload: bytes
 
 
-def parse(data: bytearray, begin: int, end: int) -> tuple[Message | bytes, int] | None:
+def parse(data: bytearray, begin: int, end: int) -> tuple[NatsMessage | bytes, int] | None:
     """The command that begins here and where the next one does; a line where it is no message, None if incomplete."""
     stop = data.find(b"\r\n", begin, end)
     if stop < 0:
@@ -132,7 +132,7 @@ def parse(data: bytearray, begin: int, end: int) -> tuple[Message | bytes, int] 
         raise Garbled from None
 
 
-def _message(data: bytearray, line: bytes, begin: int, end: int) -> tuple[Message, int] | None:
+def _message(data: bytearray, line: bytes, begin: int, end: int) -> tuple[NatsMessage, int] | None:
     words = line.split()
     after = begin + int(words[-1])
     if after + 2 > end:
@@ -141,7 +141,7 @@ def _message(data: bytearray, line: bytes, begin: int, end: int) -> tuple[Messag
     block = int(words[-2]) if headed else 0
     reply = words[3] if len(words) == (6 if headed else 5) else b""
     headers = bytes(data[begin : begin + block]) if headed else None
-    return Message(words[1], reply, headers, bytes(data[begin + block : after])), after + 2
+    return NatsMessage(words[1], reply, headers, bytes(data[begin + block : after])), after + 2
 
 
 ROOM = 1 << 20
@@ -150,14 +150,14 @@ MOST = 1 << 27
 """bytes that ever wait: NATS has no message as large as this"""
 
 
-class Cut(Exception):
+class ConnectionLost(Exception):
     """The connection is no more."""
 
 
 class Wire:
     """A connection as long as it lasts: it does not come back by itself, another one is made."""
 
-    def __init__(self, server: str, options: Options, deadline: float) -> None:
+    def __init__(self, server: str, options: NatsOptions, deadline: float) -> None:
         self.data = bytearray(ROOM)
         self.begin = self.end = 0
         """where in `data` the bytes stand that nobody has taken yet"""
@@ -177,7 +177,7 @@ class Wire:
         try:
             self._socket.sendall(command)
         except OSError:
-            raise Cut from None
+            raise ConnectionLost from None
 
     def receive(self, patience: float) -> bool:
         """Let more bytes in; False when none came within so many seconds."""
@@ -188,9 +188,9 @@ class Wire:
         except TimeoutError:
             return False
         except OSError:
-            raise Cut from None
+            raise ConnectionLost from None
         if not count:
-            raise Cut
+            raise ConnectionLost
         self.end += count
         return True
 
@@ -208,11 +208,11 @@ class Wire:
             self.data[:waiting] = self.data[self.begin : self.end]
             self.begin, self.end = 0, waiting
         elif len(self.data) >= MOST:
-            raise Cut
+            raise ConnectionLost
         else:
             self.data = self.data + bytes(len(self.data))  # never more than has arrived already
 
-    def _introduce(self, host: str, options: Options) -> dict[str, Any]:
+    def _introduce(self, host: str, options: NatsOptions) -> dict[str, Any]:
         info = read_info(self._line())
         if options.tls is not None or info.get("tls_required"):
             self._encrypt(info, host, options)
@@ -224,7 +224,7 @@ class Wire:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return info
 
-    def _encrypt(self, info: dict[str, Any], host: str, options: Options) -> None:
+    def _encrypt(self, info: dict[str, Any], host: str, options: NatsOptions) -> None:
         """Credentials never go in the clear to a server that was to speak TLS."""
         if not info.get("tls_required") and not info.get("tls_available"):
             raise NoTls
