@@ -20,7 +20,7 @@ demo: $(READY) ## the whole system on this machine
 	@tools/java.sh hint
 	$(BIN)/thinwire demo $(ARGS)
 
-test: $(READY) ## lint, types, room contract, then every test and every documented example
+test: $(READY) ## lint, types, layer contract, then every test and every documented example
 	@tools/java.sh hint
 	@PYTHONPATH=. $(BIN)/python tests/kernels.py & compiling=$$!; PYTHONPATH=. $(BIN)/python tests/java_classes.py & keeping=$$!; \
 	    $(MAKE) --no-print-directory lint && { wait $$keeping; wait $$compiling; }
@@ -29,7 +29,7 @@ test: $(READY) ## lint, types, room contract, then every test and every document
 bench: $(READY) ## bytes and time, ours beside the usual; AREA=wire or live, ARGS='...' is passed on
 	$(BIN)/thinwire bench $(AREA) $(ARGS)
 
-lint: $(READY) ## style, formatting, types and the room contract
+lint: $(READY) ## style, formatting, types and the layer contract
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -40,8 +40,9 @@ format: $(READY) ## let ruff repair what it can
 	$(BIN)/ruff format .
 
 lock: ## resolve requirements.lock again; ARGS=--upgrade for newer versions
-	tools/uv.sh pip compile pyproject.toml --extra evaluation --extra nats --extra spark --group dev --universal --python-version 3.11 \
-	    --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet $(ARGS) -o requirements.lock
+	tools/uv.sh pip compile tools/requirements.in --group dev --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-package thinwire --no-emit-package thinwire-lab --no-emit-index-url --no-emit-find-links --no-header \
+	    --quiet $(ARGS) -o requirements.lock
 
 java: ## install Java 17 for Spark where the system allows it, else say how
 	tools/java.sh install

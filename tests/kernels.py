@@ -5,10 +5,10 @@ import numpy as np
 
 from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
-from thinwire.codec.table_reader import TableReader
+from thinwire.codec.table_decoder import TableDecoder
 from thinwire.demo.demo_scenario import rehearse
 from thinwire.filters import IntervalIndex
-from thinwire.services.translator.hold_group import warm_up_holding
+from thinwire.services.translator.hold_group import warm_up_hold_group
 from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
 
 assert conftest.ROOT
@@ -20,10 +20,10 @@ def compile_all() -> None:
     publisher = StreamEncoder(schema, name="p1")
     messages = publisher.start(0.0) + publish_batch(publisher, sensor_batch(600, sources=3), 0.0).frames
     numbers = range(1, 1 + len(messages))
-    TableReader(StreamDecoder([schema], publisher="p1"), schema).take(
+    TableDecoder(StreamDecoder([schema], publisher="p1"), schema).decode(
         messages, offsets=numbers, times=[0.0] * len(messages)
     )
-    warm_up_holding()
+    warm_up_hold_group()
     IntervalIndex([1], value=0).offer_many(np.array([0, 2]))
 
 

@@ -1,4 +1,4 @@
-"""The usual grid join beside our matching, by hand: `python benchmarks/grid_join.py [quick]`."""
+"""The usual grid join beside our matching, by hand: `python lab/benchmarks/grid_join.py [quick]`."""
 
 import sys
 

@@ -1,6 +1,6 @@
 """What a careful team would do: all JSON events of 50 ms in one message of the broker's log, acknowledged.
 
-    python benchmarks/json_batches.py [RATE [SECONDS]]
+    python lab/benchmarks/json_batches.py [RATE [SECONDS]]
 
 Four publishers, twenty subscribers, a broker, two cores. The code is `JsonBatches` in
 `thinwire_lab.live.json_stack`, where `thinwire bench live` finds it too.

@@ -1,4 +1,4 @@
-"""Metric scaling beside our embedding, by hand: `python benchmarks/metric_mds.py [FOLDER OF RECORDINGS]`."""
+"""Metric scaling beside our embedding, by hand: `python lab/benchmarks/metric_mds.py [FOLDER OF RECORDINGS]`."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,6 @@
 """What reading a recording costs, and what packing its payloads would save and cost.
 
-    python benchmarks/recordings.py [EVENTS]
+    python lab/benchmarks/recordings.py [EVENTS]
 
 Bias: frames of a generated building of twenty plants, in this process, from a file that was just written and is in the
 system's memory: what is compared is work of the processor, not a disk. Times are processor time; only their ratios mean

@@ -1,6 +1,6 @@
 """Which store for the registry's graph? pyoxigraph against rdflib, on the registry's own triples.
 
-    python benchmarks/stores.py [--topics 1000] [--properties 10]
+    python lab/benchmarks/stores.py [--topics 1000] [--properties 10]
 
 Both hold one named graph a document, as `thinwire.services.registry.rdf_projection` does, and are given
 terms that are already made, so that nobody's parser is measured. The queries name what is rare first, which helps a
@@ -23,8 +23,9 @@ import pyoxigraph
 from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
 from thinwire.services.registry.rdf_projection import QUERY_PREFIXES, iri, triples_of
-from thinwire.topics.topic_documents import Document, SubscriptionDocument, TopicDocument
-from thinwire.topics.topic_settings import ConfigDocument, schema_key
+from thinwire.topics.names import schema_key
+from thinwire.topics.topic_documents import RegistryDocument, SubscriptionDocument, TopicDocument
+from thinwire.topics.topic_settings import ConfigDocument
 
 UNITS = ("qudt:DEG_C", "qudt:W", "qudt:PERCENT", "qudt:PA", None)
 CHANGED = 20
@@ -107,7 +108,7 @@ class Rdflib:
         return self.rdf.Literal(term.value, datatype=self.rdf.URIRef(term.datatype.value))
 
 
-def documents(topics: int, properties: int) -> Iterator[Document | Schema]:
+def documents(topics: int, properties: int) -> Iterator[RegistryDocument | Schema]:
     """A registry of so many topics: a schema, its settings, its configuration and one subscription each."""
     for number in range(topics):
         measured = [
@@ -122,7 +123,7 @@ def documents(topics: int, properties: int) -> Iterator[Document | Schema]:
         yield SubscriptionDocument(schema.name, "hvac", {"p0": (number % 10) / 10 + 0.05})
 
 
-def changes(topics: int) -> Iterator[Document]:
+def changes(topics: int) -> Iterator[RegistryDocument]:
     """New configurations of some topics."""
     for number in range(min(topics, CHANGED)):
         yield ConfigDocument(f"plant.line{number}", 2, True, Demand({"p0": 0.25, "p1": 1}))

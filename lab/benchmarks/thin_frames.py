@@ -1,6 +1,6 @@
 """Ours on the same stream, with the same publishers, subscribers and broker as the JSON references beside this file.
 
-python benchmarks/thin_frames.py [RATE [SECONDS]]
+python lab/benchmarks/thin_frames.py [RATE [SECONDS]]
 """
 
 from thinwire_lab.live.saturation_rate import main

@@ -1,32 +1,42 @@
-"""One tree of errors.
+"""Error classes.
 
-Every error says whose fault it is (`LocalFault`: what this process was given; `PeerFault`: what came over the wire),
-keeps the facts as fields, and says in `advice` what to do next. `retriable` is a fact of the class: would the same
-call succeed later without anybody changing anything?
+`LocalFault`: the input or the state of this process is wrong. `PeerFault`: received data is wrong. Facts are fields and
+part of the message, `advice` is the next step, and `retriable` is true if the same call can succeed later unchanged.
 
 >>> error = UnknownDictionary(slot=7, newest=9)
 >>> str(error)
-'unknown dictionary: slot=7, newest=9. Ask the dictionary cache, then wait for a key frame.'
+'unknown dictionary: slot=7, newest=9. Fetch it from the dictionary store, or wait for a key frame.'
 >>> error.retriable, error.slot
 (True, 7)
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, Self
 
 
 class ThinwireError(Exception):
-    """The root. Facts given by keyword become fields and part of the message."""
+    """Base class of all errors.
+
+    summary: first part of the message; the class name in words by default
+    advice: the next step; an instance may replace the one of its class
+    """
 
     summary: ClassVar[str] = "thinwire error"
-    advice: ClassVar[str] = ""
+    advice: str = ""
     retriable: ClassVar[bool] = False
 
-    def __init__(self, detail: str = "", **facts: Any) -> None:
+    def __init_subclass__(cls) -> None:
+        if "summary" not in vars(cls):
+            cls.summary = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
+
+    def __init__(self, detail: str = "", *, advice: Any = None, **facts: Any) -> None:
         self.detail = detail
         self.facts = facts
-        super().__init__(self._sentence())
+        if advice is not None:
+            self.advice = advice
+        super().__init__(self._message())
 
     def __getattr__(self, name: str) -> Any:
         facts = self.__dict__.get("facts", {})
@@ -35,90 +45,76 @@ class ThinwireError(Exception):
         raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.detail, self.facts)
+        return _rebuild, (type(self), self.detail, self._arguments())
 
-    def _sentence(self) -> str:
-        facts = ", ".join(f"{name}={_short(value, _LIMITS.get(name, 80))}" for name, value in self.facts.items())
+    def _arguments(self) -> dict[str, Any]:
+        return self.facts | {name: self.__dict__[name] for name in ("advice",) if name in self.__dict__}
+
+    def _message(self) -> str:
+        facts = ", ".join(f"{name}={_shorten(value, _LENGTHS.get(name, 80))}" for name, value in self.facts.items())
         head = ": ".join(part for part in (self.summary, self.detail, facts) if part)
         return f"{head}. {self.advice}" if self.advice else head
 
 
-def _rebuild(kind: type[ThinwireError], detail: str, facts: dict[str, Any]) -> ThinwireError:
-    return kind(detail, **facts)
+def _rebuild(kind: type[ThinwireError], detail: str, arguments: dict[str, Any]) -> ThinwireError:
+    return kind(detail, **arguments)
 
 
-_LIMITS = {"choose_from": 400}
-"""characters of a fact that are shown, where it is not 80"""
+_LENGTHS = {"choose_from": 400}
+"""characters of a fact in the message, where it is not 80"""
 
 
-def _short(value: Any, limit: int) -> str:
-    """The middle is left out: a path ends with what says most."""
+def _shorten(value: Any, limit: int) -> str:
+    """Omit the middle: the end of a path is its most specific part."""
     text, half = repr(value), (limit - 3) // 2
     return text if len(text) <= limit else f"{text[:half]}...{text[-half:]}"
 
 
 class LocalFault(ThinwireError):
-    """What this process was asked to do cannot be done."""
-
-    summary = "local fault"
+    """The input or the state of this process is wrong."""
 
 
 class PeerFault(ThinwireError):
-    """What came over the wire cannot be right."""
-
-    summary = "peer fault"
+    """Received data is wrong."""
 
 
 class SchemaError(LocalFault):
-    """A schema, or the document or class it was read from, contradicts itself."""
+    """A schema, or the document or class that defines it, is inconsistent."""
 
     summary = "bad schema"
 
 
 class DemandError(LocalFault):
-    """A tolerance or another demand that the schema cannot honour."""
+    """A tolerance or another part of a demand does not fit the schema or the data."""
 
     summary = "bad demand"
 
 
 class ConfigError(LocalFault):
-    """A setting outside its limits."""
+    """A setting is outside its limits."""
 
     summary = "bad setting"
 
 
-class UnknownPredictor(ConfigError):
-    summary = "unknown predictor"
-    advice = "Choose one that `thinwire.codec.predictors.names()` lists, or 'auto'."
+class LimitExceeded(LocalFault):
+    """A topic or a broker has reached a limit, for example of demand classes or watches."""
 
 
 class MissingExtra(LocalFault):
-    """Something optional was asked for and is not installed."""
+    """An optional dependency is not installed."""
 
-    summary = "missing extra"
     advice = "Install it: pip install 'thinwire[EXTRA]' with the name of the extra."
 
 
-class FullEventsOnly(LocalFault):
-    """A partial event, or one with nulls, was given to a format that has no way to leave a property out."""
-
-    summary = "format takes full events only"
-    advice = "Choose a format whose `supports_partial` is true."
-
-
 class EventRejected(LocalFault):
-    """An event that does not fit its schema; the stream goes on without it."""
-
-    summary = "event rejected"
+    """An event does not fit its schema. The stream continues without it."""
 
 
 class UnknownProperty(EventRejected):
-    summary = "unknown property"
     advice = "Add it to the schema (a new version), or leave it out of the event."
 
 
 class MissingProperty(EventRejected):
-    summary = "missing property"
     advice = "Dimensions and the timestamp identify an event and must be present."
 
 
@@ -138,116 +134,108 @@ class TooLarge(EventRejected):
 
 class LateEvent(EventRejected):
     summary = "timestamp goes backwards"
-    advice = "Set late_policy='accept' to let late events through."
+    advice = "Set late_policy='accept' to accept late events."
 
 
 class TooManySources(EventRejected):
-    summary = "too many sources on one link"
+    summary = "too many sources in one stream"
     advice = "Raise max_sources, or check that a measurement was not declared a dimension."
 
 
 class CorruptFrame(PeerFault):
-    """Bytes that are not a frame, or not the frame that was sent."""
+    """Bytes are not a frame, or not the frame that was sent."""
 
-    summary = "corrupt frame"
     advice = "Wait for the next key frame."
     retriable = True
 
 
 class CorruptCheckpoint(PeerFault):
-    """Bytes that are not a checkpoint of a link, or not the one that was written."""
+    """Bytes are not a checkpoint or snapshot, or not the one that was written."""
 
-    summary = "corrupt checkpoint"
     advice = "Start from key frames instead."
 
 
 class CorruptRecording(PeerFault):
-    """Bytes of a recording that are not those that were written."""
+    """Bytes of a recording are not those that were written."""
 
-    summary = "corrupt recording"
-    advice = "Copy or record it again; an .idx file may be deleted, it is made anew from its segment."
+    advice = "Copy or record it again. An .idx file may be deleted; it is rebuilt from its segment."
 
 
 class UnsupportedVersion(PeerFault):
     summary = "unsupported wire version"
-    advice = "Upgrade the older side: a reader reads the versions it was built with."
+    advice = "Upgrade the older side: a reader supports the versions that it was built with."
 
 
 class UnknownSchema(PeerFault):
-    summary = "unknown schema"
-    advice = "Ask the registry for the schema with this fingerprint."
+    advice = "Fetch the schema with this fingerprint from the registry."
     retriable = True
 
 
+class UnknownPredictor(PeerFault):
+    advice = "Register it with `thinwire.codec.predictors.register` in this process, as its publisher does."
+
+
 class UnknownDictionary(PeerFault):
-    summary = "unknown dictionary"
-    advice = "Ask the dictionary cache, then wait for a key frame."
+    advice = "Fetch it from the dictionary store, or wait for a key frame."
     retriable = True
 
 
 class CorruptDictionary(PeerFault):
-    """Bytes that are not a dictionary, or not the one that was asked for."""
+    """Bytes are not a dictionary, or not the requested one."""
 
-    summary = "corrupt dictionary"
-    advice = "Ask the store for it again; until then messages travel without it."
+    advice = "Fetch it from the dictionary store again; until then messages are sent without it."
+
+
+class UnknownFacts(PeerFault):
+    """An event refers to static properties that this reader does not have."""
+
+    advice = "Read the facts under this key from their bucket, then join the event again."
+    retriable = True
 
 
 class LedgerError(LocalFault):
-    """A file that is not a ledger, or a row that is not one of ours."""
+    """A file is not a ledger, or a row is not one of its rows."""
 
     summary = "bad ledger"
 
 
 class MissingData(LocalFault):
-    """A recording to measure on is not there."""
+    """A recording, a table or another input does not exist."""
 
-    summary = "recording not found"
-    advice = "Name the folder that holds the recordings with --data."
-
-
-class NoRecording(LocalFault):
-    summary = "no recording there"
-    advice = "Name the folder that `thinwire record TOPIC --to FOLDER` wrote."
+    summary = "data not found"
 
 
-class BrokenPromise(LocalFault):
-    """A value arrived further from the truth than its bound, or an event not at all."""
+class GuaranteeViolated(LocalFault):
+    """A value was delivered outside its bound, or an event was not delivered."""
 
-    summary = "broken promise"
     advice = "This is a defect: please report it with the command that shows it."
 
 
 class TransportError(LocalFault):
-    """A transport cannot carry what it was given, or not now."""
+    """A broker connection cannot carry out an operation."""
 
     summary = "bad message"
 
 
 class BadSubject(TransportError):
-    summary = "bad subject"
-    advice = "Subjects are words joined by dots; in a pattern '*' stands for one word and '>' for all that follow."
+    advice = "Subjects are tokens joined by dots; in a pattern '*' matches one token and '>' all that follow."
 
 
 class PayloadTooLarge(TransportError):
-    summary = "payload above the limit of the transport"
-    advice = "Put fewer frames into one message, or raise the broker's limit."
+    summary = "payload above the limit of the broker"
+    advice = "Put fewer frames into one message, or raise the limit of the broker."
 
 
 class Backpressure(TransportError):
-    """A subscriber does not keep up and must not lose anything."""
+    """A consumer is slow and its messages must not be dropped."""
 
-    summary = "an inbox is full"
-    advice = "Let the subscriber receive, then publish again; or subscribe with policy='drop'."
+    summary = "the queue of a consumer is full"
+    advice = "Let the consumer receive, then publish again; or subscribe with policy='drop'."
     retriable = True
 
 
-class NoLongerRetained(TransportError):
-    summary = "the log no longer reaches back that far"
-    advice = "Start at the first retained message, from a key frame."
-
-
 class TransportClosed(TransportError):
-    summary = "the transport is closed"
+    summary = "the connection is closed"
     advice = "Connect again."
 
 
@@ -258,10 +246,10 @@ class BrokerUnavailable(TransportError):
 
 
 class BrokerRefused(TransportError):
-    """The broker answered, and said no: credentials, permissions, limits, a full disk."""
+    """The broker rejected an operation: credentials, permissions, limits, a full disk."""
 
     summary = "the broker refused"
-    advice = "Check the credentials, permissions and limits of this connection with the broker's administrator."
+    advice = "Check the credentials, permissions and limits of this connection with the administrator of the broker."
 
 
 class BadUrl(LocalFault):
@@ -270,128 +258,129 @@ class BadUrl(LocalFault):
 
 
 class Conflict(TransportError):
-    """Somebody else wrote in between."""
+    """A bucket entry or a log changed since it was read."""
 
-    summary = "somebody else wrote first"
-    advice = "Read again, decide again, write again."
+    summary = "concurrent write"
+    advice = "Read again, then write with the new revision."
     retriable = True
 
 
 class UnknownLog(TransportError):
-    summary = "there is no such log"
     advice = "Register the topic, or check its name with `thinwire registry list`."
 
 
-class NobodyAnswers(TransportError):
-    summary = "nobody answers"
-    advice = "Start the service (`thinwire up`), or go on without it."
-    retriable = True
+class ServiceUnavailable(TransportError):
+    """No service subscribes to the subject of a request, or none replied in time."""
 
-
-class UnknownTopic(LocalFault):
-    summary = "unknown topic"
-    advice = "Register its schema first (`bus.register(schema)`), or give it: schema=..."
-
-
-class IdentityTaken(LocalFault):
-    """Another publisher speaks under the same name on the same topic."""
-
-    summary = "the name of this publisher is taken"
-    advice = "Give every publisher of a topic a name of its own (name=...), or stop the other one."
-
-
-class DurableTaken(LocalFault):
-    """Another subscriber reads on under the same durable name."""
-
-    summary = "the durable name is taken"
-    advice = "Give every subscriber a durable name of its own, or stop the other one."
-
-
-class RegistryError(LocalFault):
-    """A document the registry cannot take."""
-
-    summary = "the registry refuses"
-
-
-class UnknownFacts(PeerFault):
-    """An event refers to facts that this reader has not been told."""
-
-    summary = "unknown facts"
-    advice = "Read the facts under this key from their bucket, then join the event again."
+    advice = "Start the service (`thinwire up`), or continue without it."
     retriable = True
 
 
 class Superseded(TransportError):
-    """Somebody else has taken over what this translator was doing."""
+    """A former lease holder was fenced: another service instance holds the lease."""
 
     summary = "another translator has taken over"
-    advice = "Look at the lease again: it says who translates the topic now."
+    advice = "Read the lease again: it names the current holder."
     retriable = True
 
 
-class TooManyClasses(LocalFault):
-    """A topic has as many classes of subscriptions as a translator takes."""
+class DataLoss(TransportError):
+    """Requested events are no longer in the log, or cannot be read."""
 
-    summary = "too many classes of subscriptions on one topic"
-    advice = "Round tolerances to fewer levels, use emit='changes', or read the log."
+    summary = "events are missing"
+    advice = "Set the option failOnDataLoss to false to continue without them; every loss is then counted and logged."
+
+
+class UnknownTopic(LocalFault):
+    advice = "Register its schema first (`bus.register(schema)`), or give it: schema=..."
+
+
+class NameInUse(LocalFault):
+    """Another publisher of the topic has the same name, or another subscriber the same durable name."""
+
+    summary = "the name is in use"
+    advice = "Use a different name, or stop the other process."
+
+
+class RegistryError(LocalFault):
+    """The registry does not accept a document."""
+
+    summary = "the registry refuses"
 
 
 class SparkUnavailable(LocalFault):
-    """What Spark needs is missing on this machine, or too old."""
+    """A requirement of Spark is missing on this machine, or too old."""
 
     summary = "Spark cannot run here"
-    advice = "`thinwire doctor` looks at everything it needs."
-
-
-class DataLoss(TransportError):
-    """Events that were asked for are not in the log any more, or cannot be read."""
-
-    summary = "events are missing"
-    advice = "Set the option failOnDataLoss to false to go on without them; every loss is then counted and logged."
+    advice = "`thinwire doctor` checks all requirements."
 
 
 class SchemaChanged(LocalFault):
-    """A topic has a newer schema than the one that a running query was made for."""
+    """A topic has a newer schema than the running query."""
 
     summary = "the schema has changed"
-    advice = "Start the query again: it goes on where it stopped, with the new columns."
+    advice = "Restart the query: it resumes where it stopped, with the new columns."
     retriable = True
 
 
 class TableMismatch(LocalFault):
-    """A table that is there already cannot take what is to be written; nothing was."""
+    """An existing table does not fit the data. Nothing was written."""
 
     summary = "the table does not match"
 
 
 class JobFailed(LocalFault):
-    """A job on Spark ended before its work was done."""
+    """A Spark job ended before its work was done."""
 
     summary = "the Spark job failed"
 
 
-class CoarserThanAsked(DemandError):
-    """The log does not keep values as closely as they were asked for."""
-
-    summary = "the log is coarser than asked"
-    advice = "Ask for a larger tolerance, or begin behind this offset."
-
-
 class PlanError(LocalFault):
-    """A plan that cannot be followed."""
+    """A topic plan is invalid."""
 
     summary = "bad plan"
-    advice = "Correct the field, or let `thinwire analyze` write the plan anew."
+    advice = "Correct the field, or create a new plan with `thinwire analyze`."
 
 
-SHOWN_WINDOW = 100
-"""characters of a line of an expression that are shown around a place"""
+class WatchFailed(PeerFault):
+    """No service evaluates a watch, or it cannot be evaluated any more."""
+
+    summary = "the watch is not evaluated"
+
+
+class CorruptWatchLog(PeerFault):
+    """A message of the log of a watch is invalid, or does not follow the previous one."""
+
+    advice = "Restart the watch: its subscriber receives the current values."
+
+
+class LatencyLimitUnreachable(LocalFault):
+    """A topic exceeds its latency limit even on a host of its own."""
+
+    summary = "the topic cannot meet its latency limit on any host"
+    advice = "Split its rate into `parts` topics; if parts is None, raise the limit or add a faster host."
+
+
+class NotEnoughHosts(LocalFault):
+    advice = "Add hosts, allow more topics on one (-k), or raise latency limits."
+
+
+class FunctionUnusable(LocalFault):
+    """A processing function cannot be loaded."""
+
+    summary = "the processing function cannot be loaded"
+    advice = "Check that `module:function` can be imported on the host (--path DIR adds a folder), then apply again."
+    retriable = True
+
+
+MAX_EXCERPT = 100
+"""characters of a line of an expression that a message shows"""
 
 
 class ExpressionError(LocalFault):
-    """An expression (of a watch, of a `where`) that cannot be read, or that does not fit the topics it speaks of.
+    """A watch expression or a `where` predicate has a syntax error, or does not fit the schemas of its topics.
 
-    shown: the line of the expression with a caret below the place; it ends the message
+    shown: the line of the expression with a caret below the error; the last part of the message
     """
 
     summary = "bad expression"
@@ -401,104 +390,42 @@ class ExpressionError(LocalFault):
         super().__init__(detail, **facts)
 
     @classmethod
-    def at(cls, text: str, place: int, detail: str, **facts: Any) -> Self:
-        """An error about one place of an expression."""
-        line = text.count("\n", 0, place) + 1
-        column = place - text.rfind("\n", 0, place)
-        return cls(detail, shown=drawing(text, place), line=line, column=column, **facts)
+    def at(cls, text: str, offset: int, detail: str, **facts: Any) -> Self:
+        """Create an error at an offset of an expression."""
+        line = text.count("\n", 0, offset) + 1
+        column = offset - text.rfind("\n", 0, offset)
+        return cls(detail, shown=excerpt(text, offset), line=line, column=column, **facts)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.detail, {"shown": self.shown, **self.facts})
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"shown": self.shown}
 
-    def _sentence(self) -> str:
-        said = super()._sentence()
-        return f"{said}\n{self.shown}" if self.shown else said
+    def _message(self) -> str:
+        message = super()._message()
+        return f"{message}\n{self.shown}" if self.shown else message
 
 
 class ExpressionTooLarge(ExpressionError):
-    """An expression with more terms, alternatives or parentheses than an evaluator takes."""
+    """An expression has more terms, alternatives or parentheses than the limit."""
 
     summary = "expression above the limit"
     advice = "Split it into several."
 
 
-def drawing(text: str, place: int) -> str:
-    """The line of a place with a caret below it; of a long line what is around the place.
+class UnknownName(ExpressionError):
+    """A topic, property, dimension or source of an expression does not exist."""
 
-    >>> print(drawing("a.x +- none", 7))
+
+def excerpt(text: str, offset: int) -> str:
+    """Return the line at an offset with a caret below it; long lines are cut around the offset.
+
+    >>> print(excerpt("a.x +- none", 7))
         a.x +- none
                ^
     """
-    start = text.rfind("\n", 0, place) + 1
+    start = text.rfind("\n", 0, offset) + 1
     line = text[start:].partition("\n")[0].replace("\t", " ")
-    column = place - start
-    left = max(0, column - SHOWN_WINDOW // 2)
-    shown = line[left : left + SHOWN_WINDOW]
-    before, after = "..." * (left > 0), "..." * (left + SHOWN_WINDOW < len(line))
+    column = offset - start
+    left = max(0, column - MAX_EXCERPT // 2)
+    shown = line[left : left + MAX_EXCERPT]
+    before, after = "..." * (left > 0), "..." * (left + MAX_EXCERPT < len(line))
     return f"    {before}{shown}{after}\n    {' ' * (len(before) + column - left)}^"
-
-
-class BadThreshold(ExpressionError):
-    """A threshold that no value could be measured against."""
-
-    summary = "bad threshold"
-
-
-class UnknownName(ExpressionError):
-    """A topic, property, dimension or source that is not there."""
-
-    summary = "unknown name"
-
-
-class TooManyWatches(LocalFault):
-    """A broker has as many different watches as its evaluators take."""
-
-    summary = "too many watches"
-    advice = "Share one: equal expressions with equal options are one watch. Or forget durable ones (`forget_watch`)."
-
-
-class WatchFailed(PeerFault):
-    """A watch that nobody evaluates, or can evaluate any more."""
-
-    summary = "the watch is not evaluated"
-
-
-class CorruptWatchLog(PeerFault):
-    """A message of a watch's output log that does not follow from those before it, or is none."""
-
-    summary = "watch log cannot be right"
-    advice = "Start the watch anew: its subscriber is told where everything stands."
-
-
-class SummaryError(LocalFault):
-    """A table of a workload's summary that contradicts itself or another one."""
-
-    summary = "bad summary"
-    advice = "Correct the table; rows are counted from 1, without the header."
-
-
-class ScenarioError(LocalFault):
-    """A scenario that cannot be run."""
-
-    summary = "bad scenario"
-    advice = "Correct the field; docs/scenarios.md explains every one."
-
-
-class PromiseOutOfReach(LocalFault):
-    """A topic that is late even with a host to itself."""
-
-    summary = "this topic cannot keep its promise alone"
-    advice = "Split its rate into so many parts; where parts is None, promise more time or add a faster host."
-
-
-class NotEnoughHosts(LocalFault):
-    summary = "not enough hosts"
-    advice = "Add hosts, allow more topics on one (-k), or promise more time."
-
-
-class FunctionUnusable(LocalFault):
-    """A processing function that cannot be loaded."""
-
-    summary = "this processing function cannot be used"
-    advice = "Check that `module:function` can be imported on the host (--path DIR adds a folder), then apply again."
-    retriable = True

@@ -1,4 +1,4 @@
-"""What several of these tests need to have at hand."""
+"""Fixtures of the broker tests."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a certificate for the name `broker`, signed by itself."""
+    """A folder with a self-signed certificate for the name `broker`."""
     if shutil.which("openssl") is None:
         pytest.skip("needs the program openssl to make a certificate")
     folder = tmp_path_factory.mktemp("certificate")

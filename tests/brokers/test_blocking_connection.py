@@ -1,4 +1,4 @@
-"""Who may read the logs of a NATS server without an event loop, and what a refusal says and does not say."""
+"""Connecting to a NATS server without an event loop: credentials, TLS, errors without secrets."""
 
 import socket
 import threading
@@ -26,14 +26,14 @@ def _logs(url: str, **options: Any) -> list[str]:
 def _refused(url: str, **options: Any) -> ThinwireError:
     with pytest.raises(ThinwireError) as refused:
         _logs(url, **options)
-    told = f"{refused.value!s} {refused.value!r} {refused.value.__cause__!r} {refused.value.facts!r}"
-    assert SECRET not in told
-    assert IN_URL not in told
+    shown = f"{refused.value!s} {refused.value!r} {refused.value.__cause__!r} {refused.value.facts!r}"
+    assert SECRET not in shown
+    assert IN_URL not in shown
     return refused.value
 
 
-def test_nobody_there_is_said_at_once_with_the_address() -> None:
-    with socket.socket() as taken:  # bound and not listening: nobody else can listen there
+def test_connection_refused_fails_at_once_with_the_address() -> None:
+    with socket.socket() as taken:  # bound and not listening, so that no other process listens there
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         error = _refused(f"nats://me:{IN_URL}@127.0.0.1:{port}", connect_timeout=60)
@@ -41,26 +41,26 @@ def test_nobody_there_is_said_at_once_with_the_address() -> None:
     assert f"127.0.0.1:{port}" in str(error)
 
 
-def test_somebody_who_never_answers_is_not_waited_for_longer_than_asked() -> None:
+def test_silent_server_fails_after_the_connect_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         error = _refused(f"nats://127.0.0.1:{silent.getsockname()[1]}", connect_timeout="0.2")
     assert isinstance(error, BrokerUnavailable)
 
 
-@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n", b"INFO nothing\r\n", b"INFO []\r\n"])
-def test_something_else_listens_there(said: bytes) -> None:
-    with _Stranger(said) as stranger:
-        error = _refused(f"nats://127.0.0.1:{stranger.port}", connect_timeout=2)
+@pytest.mark.parametrize("response", [b"HTTP/1.1 400 Bad Request\r\n", b"INFO nothing\r\n", b"INFO []\r\n"])
+def test_server_of_another_protocol(response: bytes) -> None:
+    with _FakeServer(response) as fake:
+        error = _refused(f"nats://127.0.0.1:{fake.port}", connect_timeout=2)
     assert isinstance(error, BrokerUnavailable)
-    assert "something else" in str(error)
+    assert "not a NATS server" in str(error)
 
 
-def test_the_first_server_that_is_there_is_taken() -> None:
+def test_first_reachable_server_is_used() -> None:
     with EmbeddedServer() as server:
         assert _logs(f"nats://127.0.0.1:1,{server.url}") == []
 
 
-def test_a_token() -> None:
+def test_token() -> None:
     with EmbeddedServer(lines=[f'authorization {{ token: "{SECRET}" }}']) as server:
         assert _logs(server.url, token=SECRET) == []
         assert _logs(server.url.replace("//", f"//{IN_URL}@")) == []
@@ -70,7 +70,7 @@ def test_a_token() -> None:
             assert "credentials" in str(error)
 
 
-def test_a_user_and_what_it_may_do() -> None:
+def test_user_and_permissions() -> None:
     publish = '["$JS.API.INFO", "$JS.API.STREAM.NAMES"]'
     user = f'{{user: ada, password: "{SECRET}", permissions: {{publish: {publish}, subscribe: ["_INBOX.>"]}}}}'
     with EmbeddedServer(lines=[f"authorization {{ users: [{user}] }}"]) as server:
@@ -84,7 +84,7 @@ def test_a_user_and_what_it_may_do() -> None:
             assert source.logs() == []
 
 
-def test_a_key_file(tmp_path: Path) -> None:
+def test_nkey_file(tmp_path: Path) -> None:
     nkeys = pytest.importorskip("nkeys")
     seed = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER)
     public = nkeys.from_seed(bytearray(seed)).public_key.decode()
@@ -96,7 +96,7 @@ def test_a_key_file(tmp_path: Path) -> None:
         assert isinstance(_refused(server.url, nkey=str(tmp_path / "bad.nk")), ConfigError)
 
 
-def test_a_server_without_jetstream_is_refused_with_the_remedy() -> None:
+def test_server_without_jetstream_is_refused_with_advice() -> None:
     with EmbeddedServer(jetstream=False) as server:
         error = _refused(server.url)
     assert isinstance(error, BrokerRefused)
@@ -114,7 +114,7 @@ def test_tls(certificate: Path) -> None:
             assert "certificate" in str(error)
 
 
-def test_a_client_certificate(certificate: Path) -> None:
+def test_client_certificate(certificate: Path) -> None:
     pem, key = str(certificate / "cert.pem"), str(certificate / "key.pem")
     files = f'cert_file: "{pem}", key_file: "{key}", ca_file: "{pem}"'
     with EmbeddedServer(lines=[f"tls {{ {files}, verify: true }}"]) as server:
@@ -123,12 +123,12 @@ def test_a_client_certificate(certificate: Path) -> None:
         assert isinstance(error, (BrokerRefused, BrokerUnavailable))
 
 
-def test_credentials_never_go_to_a_server_without_tls_that_was_to_have_it() -> None:
+def test_credentials_are_not_sent_without_requested_tls() -> None:
     info = b'INFO {"server_id":"x","version":"2.15.0","max_payload":1000,"headers":true}\r\n'
-    with _Stranger(info) as stranger:
-        error = _refused(f"tls://me:{IN_URL}@127.0.0.1:{stranger.port}", connect_timeout=2)
+    with _FakeServer(info) as fake:
+        error = _refused(f"tls://me:{IN_URL}@127.0.0.1:{fake.port}", connect_timeout=2)
         assert "offers no TLS" in str(error)
-    assert stranger.heard == b""
+    assert fake.received == b""
 
 
 def test_options_and_addresses_are_checked() -> None:
@@ -143,22 +143,22 @@ def test_options_and_addresses_are_checked() -> None:
             open_source(url)
 
 
-class _Stranger:
-    """Somebody who says something to whoever comes, and listens to what they say."""
+class _FakeServer:
+    """A server that sends fixed bytes and records what it receives."""
 
-    def __init__(self, says: bytes) -> None:
-        self._says, self.heard = says, b""
+    def __init__(self, response: bytes) -> None:
+        self._response, self.received = response, b""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._meet)
+        self._thread = threading.Thread(target=self._serve)
 
-    def _meet(self) -> None:
+    def _serve(self) -> None:
         client, _ = self._listener.accept()
         with client:
-            client.sendall(self._says)
-            self.heard = client.recv(1000)
+            client.sendall(self._response)
+            self.received = client.recv(1000)
 
-    def __enter__(self) -> "_Stranger":
+    def __enter__(self) -> "_FakeServer":
         self._thread.start()
         return self
 

@@ -1,4 +1,4 @@
-"""What a server sends comes out the same however it arrives: by the compiled kernel, and one by one."""
+"""The compiled scanner finds deliveries in a receive buffer and leaves all other commands."""
 
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("nats")
-
-from thinwire.brokers.nats.blocking.delivery_scanner import FULL, MORE, ODD
-from thinwire.brokers.nats.blocking.log_range import Scanner
-from thinwire.brokers.nats.blocking.socket_connection import Garbled, NatsMessage, parse
+from thinwire.brokers.nats.blocking.delivery_scanner import FULL, MORE, OTHER, DeliveryReader
 
 SID = 7
 
@@ -48,7 +44,7 @@ deliveries = st.lists(
 )
 
 
-def _wire(data: bytes) -> Any:
+def _buffer(data: bytes) -> Any:
     return SimpleNamespace(data=bytearray(data), begin=0, end=len(data))
 
 
@@ -56,21 +52,21 @@ def _wire(data: bytes) -> Any:
 @given(deliveries, st.integers(0, 5000))
 def test_deliveries_are_found_wherever_the_bytes_end(found: list[Delivery], end: int) -> None:
     data = b"".join(item.command(number, 9) for number, item in enumerate(found, 1))
-    wire = _wire(b"PING" + data)
-    wire.begin, wire.end = 4, 4 + min(end, len(data))
-    scanner = Scanner()
-    pieces = []
-    for stop in (wire.end, len(wire.data)):
-        wire.end = stop
-        piece, why = scanner.take(wire, SID)
+    buffer = _buffer(b"PING" + data)
+    buffer.begin, buffer.end = 4, 4 + min(end, len(data))
+    reader = DeliveryReader()
+    deliveriess = []
+    for stop in (buffer.end, len(buffer.data)):
+        buffer.end = stop
+        deliveries, why = reader.take(buffer, SID)
         assert why == MORE
-        if piece is not None:
-            pieces.append(piece)
-    assert wire.begin == wire.end
-    assert [n for piece in pieces for n in piece.numbers.tolist()] == list(range(1, len(found) + 1))
+        if deliveries is not None:
+            deliveriess.append(deliveries)
+    assert buffer.begin == buffer.end
+    assert [n for deliveries in deliveriess for n in deliveries.numbers.tolist()] == list(range(1, len(found) + 1))
     rows = [
         row
-        for block in (piece.block for piece in pieces)
+        for block in (deliveries.block for deliveries in deliveriess)
         for row in zip(block.subjects, block.offsets.tolist(), block.times.tolist(), block.payloads, strict=True)
     ]
     assert rows == [(item.subject, item.offset, item.nanoseconds // 1000 / 1e6, item.payload) for item in found]
@@ -94,43 +90,18 @@ GOOD = Delivery("tw.a", 5, 10**18, b"abc").command(1, 0)
         GOOD.replace(b"tw.a", b"tw.a b c d e f g"),
     ],
 )
-def test_whatever_is_no_delivery_is_left_alone(command: bytes) -> None:
-    wire = _wire(GOOD + command + GOOD)
-    piece, why = Scanner().take(wire, SID)
-    assert piece is not None
-    assert (len(piece.numbers), why, wire.begin) == (1, ODD, len(GOOD))
+def test_other_commands_are_not_consumed(command: bytes) -> None:
+    buffer = _buffer(GOOD + command + GOOD)
+    deliveries, why = DeliveryReader().take(buffer, SID)
+    assert deliveries is not None
+    assert (len(deliveries.numbers), why, buffer.begin) == (1, OTHER, len(GOOD))
 
 
-def test_columns_that_are_full_are_filled_again() -> None:
-    wire = _wire(GOOD * 10_000)
-    scanner = Scanner()
-    first, why = scanner.take(wire, SID)
-    second, then = scanner.take(wire, SID)
+def test_a_full_table_is_reused() -> None:
+    buffer = _buffer(GOOD * 10_000)
+    reader = DeliveryReader()
+    first, why = reader.take(buffer, SID)
+    second, then = reader.take(buffer, SID)
     assert first is not None
     assert second is not None
     assert (why, then, len(first.numbers) + len(second.numbers)) == (FULL, MORE, 10_000)
-
-
-COMMANDS: dict[bytes, NatsMessage | bytes] = {
-    b"PING\r\n": b"PING",
-    b"MSG a 1 2\r\nhi\r\n": NatsMessage(b"a", b"", None, b"hi"),
-    b"MSG a 1 reply 0\r\n\r\n": NatsMessage(b"a", b"reply", None, b""),
-    b"HMSG a 1 12 14\r\nNATS/1.0\r\n\r\nhi\r\n": NatsMessage(b"a", b"", b"NATS/1.0\r\n\r\n", b"hi"),
-}
-
-
-@given(st.lists(st.sampled_from(sorted(COMMANDS))))
-def test_one_by_one(commands: list[bytes]) -> None:
-    data = bytearray(b"".join(commands))
-    at = 0
-    for command in commands:
-        after = at + len(command)
-        assert all(parse(data, at, end) is None for end in range(at, after))
-        assert parse(data, at, len(data)) == (COMMANDS[command], after)
-        at = after
-
-
-@pytest.mark.parametrize("garbage", [b"MSG a\r\n", b"MSG a 1 x\r\n", b"HMSG a 1 x 3\r\nabc\r\n", b"x" * (1 << 21)])
-def test_garbage(garbage: bytes) -> None:
-    with pytest.raises(Garbled):
-        parse(bytearray(garbage), 0, len(garbage))

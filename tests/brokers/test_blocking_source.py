@@ -1,4 +1,4 @@
-"""Reading stretches of a log without an event loop: what comes is what the broker of an event loop hands out."""
+"""Reading ranges of a log without an event loop gives the same result as the asyncio broker."""
 
 import asyncio
 import os
@@ -10,8 +10,7 @@ import pytest
 pytest.importorskip("nats")
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.brokers.nats.blocking import log_range as stretches_module
-from thinwire.brokers.nats.blocking import open_source
+from thinwire.brokers.nats.blocking import log_range, open_source
 from thinwire.brokers.nats.blocking.nats_log_source import NatsSource
 from thinwire.brokers.nats.broker import NatsBroker, connect
 from thinwire.brokers.protocol import Retention, Stored
@@ -41,7 +40,7 @@ async def _fresh(broker: NatsBroker, retention: Retention | None = None) -> None
 
 
 def _fill(server: EmbeddedServer, payloads: Sequence[bytes], retention: Retention | None = None) -> None:
-    """A new log with these messages, from three publishers in turn."""
+    """Create a log with these messages, from three publishers in turn."""
 
     async def fill() -> None:
         async with asyncio.timeout(60), await connect(server.url) as broker:
@@ -57,7 +56,7 @@ def _delete(server: EmbeddedServer, *offsets: int) -> None:
         async with asyncio.timeout(30), await connect(server.url) as broker:
             for offset in offsets:
                 connection = broker._connection
-                await connection.api(f"STREAM.MSG.DELETE.{LOG}", {"seq": offset}, deadline=connection.deadline())
+                await connection.call_api(f"STREAM.MSG.DELETE.{LOG}", {"seq": offset}, deadline=connection.deadline())
 
     asyncio.run(delete())
 
@@ -71,7 +70,7 @@ def _delete_log(server: EmbeddedServer) -> None:
 
 
 def _awaited(server: EmbeddedServer, count: int, first: int = 1, subjects: Sequence[str] = ()) -> list[Stored]:
-    """The same, as the broker of an event loop hands it out."""
+    """The same, read with the asyncio broker."""
 
     async def read() -> list[Stored]:
         found = []
@@ -92,7 +91,7 @@ def _all(source: NatsSource, first: int = 1, last: int = EVERYTHING, subjects: S
     return [message for block in source.read(LOG, first, last, subjects=subjects) for message in block]
 
 
-def test_the_contents_are_those_of_the_other_door(server: EmbeddedServer, source: NatsSource) -> None:
+def test_content_equals_that_of_the_asyncio_reader(server: EmbeddedServer, source: NatsSource) -> None:
     _fill(server, [os.urandom(number * 7 % 500) for number in range(400)] + [b"", b"\r\n", b"MSG a 1 2\r\n\r\n"])
     wanted = _awaited(server, 403)
     assert _all(source) == wanted
@@ -102,11 +101,11 @@ def test_the_contents_are_those_of_the_other_door(server: EmbeddedServer, source
     assert _all(source, 5, 4) == _all(source, 404) == []
     some = ["tw.log.rooms.p1.d", "tw.log.rooms.p2.*"]
     assert _all(source, 10, 300, some) == [m for m in _awaited(server, 200, 10, some) if m.offset <= 300]
-    assert _all(source, subjects=["tw.log.rooms.nobody.d"]) == []
+    assert _all(source, subjects=["tw.log.rooms.unused.d"]) == []
     assert _all(source, 1, 2, ["tw.log.rooms.p2.d"]) == []
 
 
-def test_columns_say_the_same_as_messages(server: EmbeddedServer, source: NatsSource) -> None:
+def test_blocks_equal_messages(server: EmbeddedServer, source: NatsSource) -> None:
     _fill(server, [b"%d" % number for number in range(50)])
     blocks = list(source.read_blocks(LOG, 3, 40))
     columns = [
@@ -127,7 +126,7 @@ def test_messages_with_headers(server: EmbeddedServer, source: NatsSource) -> No
     assert _all(source) == _awaited(server, 20)
 
 
-def test_questions_are_answered_as_by_the_other_door(server: EmbeddedServer, source: NatsSource) -> None:
+def test_queries_equal_those_of_the_asyncio_broker(server: EmbeddedServer, source: NatsSource) -> None:
     _fill(server, [b"%d" % number for number in range(30)])
     times = [message.time for message in _all(source)]
 
@@ -135,7 +134,7 @@ def test_questions_are_answered_as_by_the_other_door(server: EmbeddedServer, sou
         async with asyncio.timeout(30), await connect(server.url) as broker:
             assert source.logs() == await broker.logs()
             assert source.span(LOG) == await broker.span(LOG)
-            for pattern in (">", "tw.log.rooms.p1.d", "tw.log.*.p2.*", "nobody"):
+            for pattern in (">", "tw.log.rooms.p1.d", "tw.log.*.p2.*", "unused"):
                 assert source.subjects(LOG, pattern) == await broker.subjects(LOG, pattern)
                 for up_to in (None, 0, 1, 17, 99):
                     assert source.last(LOG, pattern, up_to=up_to) == await broker.last(LOG, pattern, up_to=up_to)
@@ -145,7 +144,7 @@ def test_questions_are_answered_as_by_the_other_door(server: EmbeddedServer, sou
     asyncio.run(compare())
 
 
-def test_what_is_no_longer_kept_is_a_jump(server: EmbeddedServer, source: NatsSource) -> None:
+def test_removed_messages_are_a_gap(server: EmbeddedServer, source: NatsSource) -> None:
     _fill(server, [b"%d" % number for number in range(120)], Retention(messages=50))
     assert [message.offset for message in _all(source, 1, 80)] == list(range(71, 81))
     assert _all(source, 1, 70) == []
@@ -155,7 +154,7 @@ def test_what_is_no_longer_kept_is_a_jump(server: EmbeddedServer, source: NatsSo
     assert [message.offset for message in _all(source, 74, 77)] == [74, 77]
 
 
-def test_an_empty_log_and_none(server: EmbeddedServer, source: NatsSource) -> None:
+def test_empty_and_missing_log(server: EmbeddedServer, source: NatsSource) -> None:
     _fill(server, [])
     assert _all(source) == []
     assert source.span(LOG).last == 0
@@ -176,7 +175,7 @@ def _all_of(source: NatsSource, log: str) -> list[list[Stored]]:
     return list(source.read(log, 1, EVERYTHING))
 
 
-def test_large_messages_and_small_ones() -> None:
+def test_large_and_small_messages() -> None:
     with EmbeddedServer(max_payload=8 << 20) as large:
         payloads = [os.urandom(size) for size in (10, 7 << 20, 0, 3 << 20, 3 << 20, 1 << 20, 5, 6 << 20)]
         _fill(large, payloads)
@@ -200,17 +199,17 @@ def test_thousands_of_subjects(server: EmbeddedServer, source: NatsSource) -> No
     assert sorted(message.subject for message in _all(source, subjects=wanted)) == sorted(wanted)
 
 
-def test_more_than_is_asked_for_at_once(
+def test_range_larger_than_one_request(
     server: EmbeddedServer, source: NatsSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _fill(server, [b"%d" % number for number in range(500)])
-    monkeypatch.setattr(stretches_module, "AHEAD", 16)
+    monkeypatch.setattr(log_range, "MAX_REQUESTED", 16)
     wanted = _awaited(server, 500)
     assert _all(source) == wanted
     assert _all(source, 5, 333, ["tw.log.rooms.p0.d"]) == [m for m in wanted[4:333] if m.subject.endswith("p0.d")]
 
 
-def test_stretches_side_by_side_and_given_up(server: EmbeddedServer, source: NatsSource) -> None:
+def test_concurrent_and_abandoned_ranges(server: EmbeddedServer, source: NatsSource) -> None:
     payload = bytes(20_000)
     _fill(server, [payload] * 300)
     one, other = source.read(LOG, 1, EVERYTHING), source.read(LOG, 1, 200)
@@ -224,8 +223,8 @@ def test_stretches_side_by_side_and_given_up(server: EmbeddedServer, source: Nat
     assert len(second) + sum(map(len, other)) == 200
 
 
-def test_a_reader_that_takes_its_time() -> None:
-    """A server in a hurry cuts a connection that takes nothing in; whether it does or not, the rest comes."""
+def test_slow_caller() -> None:
+    """A server may close the connection of a slow receiver; in both cases the rest is read."""
     with EmbeddedServer(max_payload=8 << 20, lines=['write_deadline: "100ms"']) as impatient:
         _fill(impatient, [os.urandom(5 << 20) for _ in range(8)])
         with open_source(impatient.url, timeout=20) as source:
@@ -236,7 +235,7 @@ def test_a_reader_that_takes_its_time() -> None:
             assert offsets == list(range(1, 9))
 
 
-def test_a_server_that_dies_in_between(tmp_path: os.PathLike[str]) -> None:
+def test_server_killed_while_reading(tmp_path: os.PathLike[str]) -> None:
     with EmbeddedServer(tmp_path) as mortal:
         _fill(mortal, [b"%d" % number + bytes(20_000) for number in range(600)])
         with open_source(mortal.url, timeout=30) as source:
@@ -254,7 +253,7 @@ def test_a_server_that_dies_in_between(tmp_path: os.PathLike[str]) -> None:
             assert source.span(LOG).last == 600
 
 
-def test_a_server_that_stays_away() -> None:
+def test_server_that_does_not_return() -> None:
     with EmbeddedServer() as mortal:
         _fill(mortal, [bytes(20_000)] * 600)
         with open_source(mortal.url, timeout=0.5) as source:
@@ -267,7 +266,7 @@ def test_a_server_that_stays_away() -> None:
                 source.span(LOG)
 
 
-def test_a_line_that_is_cut_again_and_again(server: EmbeddedServer) -> None:
+def test_connection_cut_repeatedly(server: EmbeddedServer) -> None:
     _fill(server, [b"%d" % number + bytes(9_000) for number in range(900)])
 
     async def scenario() -> list[Stored]:
@@ -290,7 +289,7 @@ def _read_through(port: int) -> list[Stored]:
         return _all(source)
 
 
-def test_a_log_that_goes_in_between(server: EmbeddedServer, source: NatsSource) -> None:
+def test_log_deleted_while_reading(server: EmbeddedServer, source: NatsSource) -> None:
     payloads = [bytes(20_000)] * 600
     for after in (lambda: _delete_log(server), lambda: _fill(server, payloads)):
         _fill(server, payloads)
@@ -301,7 +300,7 @@ def test_a_log_that_goes_in_between(server: EmbeddedServer, source: NatsSource) 
             list(reading)
 
 
-def test_a_closed_source(server: EmbeddedServer) -> None:
+def test_closed_source(server: EmbeddedServer) -> None:
     _fill(server, [bytes(20_000)] * 600)
     source = open_source(server.url)
     reading = source.read(LOG, 1, EVERYTHING)

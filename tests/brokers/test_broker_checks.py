@@ -1,4 +1,4 @@
-"""Every broker keeps the promises of `thinwire.brokers.protocol`, faults included."""
+"""Every broker implements `thinwire.brokers.protocol`, also under faults."""
 
 import asyncio
 import re
@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from thinwire.testing.broker_checks import CHECKS, run
-from thinwire.testing.broker_checks.check_site import LocalSite
+from broker_checks import CHECKS, run
+from broker_checks.check_site import LocalSite
 
 ROOT = Path(__file__).parents[2]
 each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -31,12 +30,12 @@ def test_local(check):
 
 @each_check
 def test_nats(check, nats_server):
-    from thinwire.testing.broker_checks.nats_site import NatsSite
+    from broker_checks.nats_site import NatsSite
 
     asyncio.run(run(check, NatsSite(nats_server)))
 
 
-def test_the_page_names_checks_and_tests_that_exist():
+def test_page_names_existing_checks_and_tests():
     page = (ROOT / "docs" / "delivery.md").read_text()
     tests = "".join(path.read_text() for path in (ROOT / "tests").glob("*/test_*.py"))
     checks = {check.__name__ for check in CHECKS}

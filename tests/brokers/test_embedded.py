@@ -1,4 +1,4 @@
-"""The embedded server is a real one: private, clean when it stops, gone when its parent is."""
+"""The embedded server: locked directory, clean stop, end with its parent."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ def _alive(pid: int) -> bool:
     return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def test_it_listens_while_it_runs_and_leaves_nothing_behind() -> None:
+def test_start_and_stop_leave_nothing_behind() -> None:
     with EmbeddedServer(monitor=0) as server:
         directory = server.directory
         assert _listens(server.port)
@@ -43,7 +43,7 @@ def test_it_listens_while_it_runs_and_leaves_nothing_behind() -> None:
     assert not server.running
 
 
-def test_a_killed_server_comes_back_on_its_port_with_its_directory() -> None:
+def test_killed_server_restarts_with_port_and_directory() -> None:
     async def scenario() -> None:
         async with EmbeddedServer() as server:
             port, directory, pid = server.port, server.directory, server.pid
@@ -60,7 +60,7 @@ def test_a_killed_server_comes_back_on_its_port_with_its_directory() -> None:
     asyncio.run(scenario())
 
 
-def test_a_given_directory_is_kept_and_belongs_to_one_server(tmp_path: Path) -> None:
+def test_given_directory_is_retained_and_locked(tmp_path: Path) -> None:
     with EmbeddedServer(tmp_path / "store") as server:
         with pytest.raises(BrokerRefused, match="another embedded server") as refused, EmbeddedServer(server.directory):
             pass
@@ -71,14 +71,14 @@ def test_a_given_directory_is_kept_and_belongs_to_one_server(tmp_path: Path) -> 
         pass
 
 
-def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_unusable_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be used") as error:
         EmbeddedServer(tmp_path / "file" / "store").start_now()
     assert error.value.directory == str(tmp_path / "file" / "store")
 
 
-def test_a_taken_port_is_an_error_that_says_so() -> None:
+def test_port_in_use_is_reported() -> None:
     with EmbeddedServer() as server:
         second = EmbeddedServer(port=server.port)
         with pytest.raises(BrokerUnavailable, match="The port is taken"):
@@ -86,7 +86,7 @@ def test_a_taken_port_is_an_error_that_says_so() -> None:
         assert not second.running
 
 
-def test_a_wrong_configuration_shows_what_the_server_says() -> None:
+def test_invalid_configuration_shows_the_server_log() -> None:
     with pytest.raises(BrokerUnavailable, match="nonsense"), EmbeddedServer(lines=["nonsense here"]):
         pass
 
@@ -102,7 +102,7 @@ def test_settings_reach_the_server() -> None:
         EmbeddedServer(sync="sometimes")  # type: ignore[arg-type]
 
 
-def test_a_missing_program_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_program_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert Path(find_binary()).exists()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
@@ -122,7 +122,7 @@ time.sleep(60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent is gone")
-def test_it_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def test_server_ends_with_a_killed_parent(tmp_path: Path) -> None:
     script = _PARENT.replace("DIRECTORY", repr(str(tmp_path / "store")))
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

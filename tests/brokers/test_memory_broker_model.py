@@ -1,7 +1,8 @@
-"""The broker in memory against the simplest thing that could be right: a list, and a dictionary."""
+"""The memory broker compared with a list and a dictionary."""
 
 import asyncio
 
+from broker_checks.log_checks import PATTERNS, WORDS, compare_history
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,6 @@ from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span
 from thinwire.brokers.subjects import matches
 from thinwire.clock import VirtualClock
 from thinwire.errors import Conflict
-from thinwire.testing.broker_checks.log_checks import PATTERNS, WORDS, compare_history
 
 limits = st.one_of(st.none(), st.integers(1, 12))
 writes = st.lists(
@@ -20,7 +20,7 @@ writes = st.lists(
 
 
 @given(writes, limits, limits, st.one_of(st.none(), st.integers(1, 60)), st.integers(-1, 35), st.floats(-1, 60))
-def test_a_log_is_a_list(script, messages, seconds, size, place, time):
+def test_log_equals_a_list(script, messages, seconds, size, place, time):
     clock = VirtualClock()
     log = MessageLog("log", [">"], Retention(seconds, size, messages), clock)
     kept = []
@@ -34,7 +34,7 @@ def test_a_log_is_a_list(script, messages, seconds, size, place, time):
     while size and weight(kept) > size:
         del kept[0]
     last = len(script)
-    assert log.span() == Span(kept[0].offset if kept else last + 1, last, len(kept), weight(kept))
+    assert log.span() == Span(kept[0].offset if kept else last + 1, last, len(kept), weight(kept), log.log_id)
     assert log.offset_at(time) == next((one.offset for one in kept if one.time >= time), last + 1)
     for pattern in PATTERNS:
         fitting = [one for one in kept if matches(pattern, one.subject)]
@@ -52,12 +52,12 @@ def weight(messages):
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), limits)
 @settings(max_examples=25)
-def test_the_whole_broker_is_a_list(script, kept):
-    async def story():
+def test_broker_equals_a_list(script, kept):
+    async def scenario():
         async with LocalBroker(LocalServer()) as broker:
             await compare_history(broker, script, kept)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 changes = st.lists(
@@ -71,7 +71,7 @@ changes = st.lists(
 
 
 @given(changes, st.integers(0, 25))
-def test_a_bucket_is_a_dictionary(script, seen):
+def test_bucket_equals_a_dictionary(script, seen):
     documents, entries, revision = Documents("bucket"), {}, 0
     for key, value, insisted in script:
         last = entries.get(key, BucketEntry(key, None, NOTHING))

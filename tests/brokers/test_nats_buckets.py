@@ -1,4 +1,4 @@
-"""Documents and words on a real NATS server."""
+"""Documents and unstored messages on a NATS server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -10,7 +10,7 @@ pytest.importorskip("nats")
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import NatsBroker, connect
 from thinwire.brokers.protocol import NOTHING, BucketEntry
-from thinwire.errors import BadSubject, Conflict, NobodyAnswers
+from thinwire.errors import BadSubject, Conflict, ServiceUnavailable
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def server() -> Iterator[EmbeddedServer]:
 
 
 def _run(server: EmbeddedServer, scenario: Callable[[NatsBroker], Awaitable[None]]) -> None:
-    """With empty buckets, in bounded time, without a task left behind."""
+    """Run a scenario with empty buckets, in bounded time, and check that no task is left."""
 
     async def bounded() -> None:
         async with asyncio.timeout(30), await connect(server.url) as broker:
@@ -31,7 +31,7 @@ def _run(server: EmbeddedServer, scenario: Callable[[NatsBroker], Awaitable[None
     asyncio.run(bounded())
 
 
-def test_a_document_is_written_read_and_deleted(server: EmbeddedServer) -> None:
+def test_document_is_written_read_and_deleted(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         docs = await broker.bucket("docs")
         assert await docs.get("topic.rooms") is None
@@ -49,7 +49,7 @@ def test_a_document_is_written_read_and_deleted(server: EmbeddedServer) -> None:
     _run(server, scenario)
 
 
-def test_a_write_may_insist_on_the_revision_it_has_seen(server: EmbeddedServer) -> None:
+def test_write_with_expected_revision(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         docs = await broker.bucket("docs")
         first = await docs.put("a", b"1", revision=NOTHING)
@@ -70,7 +70,7 @@ def test_a_write_may_insist_on_the_revision_it_has_seen(server: EmbeddedServer) 
     _run(server, scenario)
 
 
-def test_of_two_that_write_at_once_one_wins(server: EmbeddedServer) -> None:
+def test_one_of_two_concurrent_writes_succeeds(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         docs = await broker.bucket("docs")
         revision = await docs.put("a", b"0")
@@ -81,7 +81,7 @@ def test_of_two_that_write_at_once_one_wins(server: EmbeddedServer) -> None:
     _run(server, scenario)
 
 
-def test_entries_are_those_that_match_in_the_order_of_their_revisions(server: EmbeddedServer) -> None:
+def test_entries_match_and_are_ordered_by_revision(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         docs = await broker.bucket("docs")
         for number in range(300):
@@ -97,7 +97,7 @@ def test_entries_are_those_that_match_in_the_order_of_their_revisions(server: Em
     _run(server, scenario)
 
 
-def test_a_watch_tells_what_is_there_then_what_changes(server: EmbeddedServer) -> None:
+def test_watch_yields_documents_then_changes(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         docs = await broker.bucket("docs")
         await docs.put("a.1", b"one")
@@ -125,7 +125,7 @@ def test_a_watch_tells_what_is_there_then_what_changes(server: EmbeddedServer) -
     _run(server, scenario)
 
 
-def test_a_bucket_is_one_that_other_clients_know(server: EmbeddedServer) -> None:
+def test_bucket_is_compatible_with_other_clients(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         import nats
 
@@ -143,12 +143,12 @@ def test_a_bucket_is_one_that_other_clients_know(server: EmbeddedServer) -> None
     _run(server, scenario)
 
 
-def test_a_request_is_answered_by_who_listens(server: EmbeddedServer) -> None:
+def test_request_is_answered_by_a_listener(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
-        heard: list[tuple[str, bytes]] = []
+        received: list[tuple[str, bytes]] = []
 
         async def answer(subject: str, payload: bytes) -> bytes | None:
-            heard.append((subject, payload))
+            received.append((subject, payload))
             if payload == b"broken":
                 raise ValueError("a handler that fails")
             return None if payload == b"silent" else payload.upper()
@@ -158,14 +158,14 @@ def test_a_request_is_answered_by_who_listens(server: EmbeddedServer) -> None:
             assert await other.request("tw.ask.rooms", b"hello") == b"HELLO"
             await other.send("tw.ask.rooms", b"silent")
             for question in (b"silent", b"broken"):
-                with pytest.raises(NobodyAnswers, match="in time"):
+                with pytest.raises(ServiceUnavailable, match="in time"):
                     await other.request("tw.ask.rooms", question, timeout=0.1)
             assert await other.request("tw.ask.rooms", b"still there") == b"STILL THERE"
-            assert [payload for _, payload in heard] == [b"hello", b"silent", b"silent", b"broken", b"still there"]
-            with pytest.raises(NobodyAnswers, match="nobody listens"):
-                await other.request("tw.nobody", b"", timeout=60)
+            assert [payload for _, payload in received] == [b"hello", b"silent", b"silent", b"broken", b"still there"]
+            with pytest.raises(ServiceUnavailable, match="no client is subscribed"):
+                await other.request("tw.unused", b"", timeout=60)
             await listener.close()
-            with pytest.raises(NobodyAnswers, match="nobody listens"):
+            with pytest.raises(ServiceUnavailable, match="no client is subscribed"):
                 await other.request("tw.ask.rooms", b"", timeout=60)
 
     _run(server, scenario)

@@ -1,4 +1,4 @@
-"""Who may connect to a NATS server, how, and what a refusal says and does not say."""
+"""Connecting to a NATS server: credentials, TLS, errors without secrets."""
 
 import asyncio
 import logging
@@ -32,13 +32,13 @@ def _refused(url: str | Sequence[str], options: NatsOptions | None = None) -> Th
 
     with pytest.raises(ThinwireError) as refused:
         asyncio.run(attempt())
-    told = f"{refused.value!s} {refused.value!r} {refused.value.__cause__!r} {refused.value.facts!r}"
-    assert SECRET not in told
-    assert IN_URL not in told
+    shown = f"{refused.value!s} {refused.value!r} {refused.value.__cause__!r} {refused.value.facts!r}"
+    assert SECRET not in shown
+    assert IN_URL not in shown
     return refused.value
 
 
-def test_what_a_server_tells_about_itself() -> None:
+def test_description_of_the_server() -> None:
     async def scenario(url: str) -> None:
         async with await connect(url, NatsOptions(name="someone")) as broker:
             facts = await broker.describe()
@@ -52,8 +52,8 @@ def test_what_a_server_tells_about_itself() -> None:
         asyncio.run(scenario(server.url))
 
 
-def test_nobody_there_is_said_at_once_with_the_address() -> None:
-    with socket.socket() as taken:  # bound and not listening: nobody else can listen there
+def test_connection_refused_fails_at_once_with_the_address() -> None:
+    with socket.socket() as taken:  # bound and not listening, so that no other process listens there
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         error = _refused(f"nats://me:{IN_URL}@127.0.0.1:{port}", NatsOptions(connect_timeout=60))
@@ -61,13 +61,13 @@ def test_nobody_there_is_said_at_once_with_the_address() -> None:
     assert f"127.0.0.1:{port}" in str(error)
 
 
-def test_somebody_who_never_answers_is_not_waited_for_longer_than_asked() -> None:
+def test_silent_server_fails_after_the_connect_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         error = _refused(f"nats://127.0.0.1:{silent.getsockname()[1]}", NatsOptions(connect_timeout=0.2))
     assert isinstance(error, BrokerUnavailable)
 
 
-def test_the_first_server_that_is_there_is_taken() -> None:
+def test_first_reachable_server_is_used() -> None:
     with EmbeddedServer() as server:
         assert asyncio.run(_version(["nats://127.0.0.1:1", server.url]))
         assert asyncio.run(_version(f"nats://127.0.0.1:1,{server.url}"))
@@ -77,17 +77,17 @@ def test_the_first_server_that_is_there_is_taken() -> None:
     "url",
     ["localhost:4222", "http://localhost", "nats://", "nats://host:port", "nats://host:99999", "nats://host/path", ""],
 )
-def test_what_is_no_address(url: str) -> None:
+def test_invalid_addresses(url: str) -> None:
     assert isinstance(_refused(url), BadUrl)
 
 
-def test_a_bad_address_does_not_show_its_password() -> None:
+def test_invalid_address_does_not_show_its_password() -> None:
     assert isinstance(_refused(f"nats://me:{SECRET}@host:port"), BadUrl)
     assert isinstance(_refused([f"mats://me:{IN_URL}@host:1"]), BadUrl)
     assert isinstance(_refused([]), BadUrl)
 
 
-def test_a_token(caplog: pytest.LogCaptureFixture) -> None:
+def test_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with EmbeddedServer(lines=[f'authorization {{ token: "{SECRET}" }}']) as server:
         assert asyncio.run(_version(server.url, NatsOptions(token=SECRET)))
@@ -104,7 +104,7 @@ def test_a_token(caplog: pytest.LogCaptureFixture) -> None:
     assert IN_URL not in caplog.text
 
 
-def test_a_user_and_what_it_may_do() -> None:
+def test_user_and_permissions() -> None:
     publish = '["tw.open", "$JS.API.>", "_INBOX.>"]'
     user = f'{{user: ada, password: "{SECRET}", permissions: {{publish: {publish}, subscribe: ["_INBOX.>"]}}}}'
 
@@ -121,7 +121,7 @@ def test_a_user_and_what_it_may_do() -> None:
         assert isinstance(_refused(server.url, NatsOptions(user="ada", password="wrong")), BrokerRefused)
 
 
-def test_a_key_file(tmp_path: Path) -> None:
+def test_nkey_file(tmp_path: Path) -> None:
     nkeys = pytest.importorskip("nkeys")
     seed = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER)
     public = nkeys.from_seed(bytearray(seed)).public_key.decode()
@@ -134,7 +134,7 @@ def test_a_key_file(tmp_path: Path) -> None:
         assert isinstance(_refused(server.url, NatsOptions(nkey=tmp_path / "bad.nk")), ConfigError)
 
 
-def test_a_server_without_jetstream_is_refused_with_the_remedy() -> None:
+def test_server_without_jetstream_is_refused_with_advice() -> None:
     with EmbeddedServer(jetstream=False) as server:
         error = _refused(server.url)
     assert isinstance(error, BrokerRefused)
@@ -154,7 +154,7 @@ def test_tls(certificate: Path) -> None:
         assert "certificate" in str(misnamed)
 
 
-def test_a_client_certificate(certificate: Path) -> None:
+def test_client_certificate(certificate: Path) -> None:
     files = f'cert_file: "{certificate}/cert.pem", key_file: "{certificate}/key.pem", ca_file: "{certificate}/cert.pem"'
     with EmbeddedServer(lines=[f"tls {{ {files}, verify: true }}"]) as server:
         pem = certificate / "cert.pem"
@@ -164,7 +164,7 @@ def test_a_client_certificate(certificate: Path) -> None:
         assert isinstance(error, (BrokerRefused, BrokerUnavailable))
 
 
-def test_credentials_never_go_to_a_server_without_tls_that_was_to_have_it() -> None:
+def test_credentials_are_not_sent_without_requested_tls() -> None:
     received = b""
 
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

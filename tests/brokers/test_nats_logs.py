@@ -1,4 +1,4 @@
-"""Logs on a real NATS server."""
+"""Logs on a NATS server."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ def server() -> Iterator[EmbeddedServer]:
 
 
 def _run(server: EmbeddedServer, scenario: Callable[[NatsBroker], Awaitable[None]]) -> None:
-    """On an empty log, in bounded time, without a task left behind."""
+    """Run a scenario with an empty log, in bounded time, and check that no task is left."""
 
     async def bounded() -> None:
         async with asyncio.timeout(30), await connect(server.url) as broker:
@@ -50,7 +50,7 @@ async def _fill(broker: NatsBroker, count: int, more: bytes = b"") -> None:
         assert await broker.append(LOG, DATA, b"%d" % number + more) == number
 
 
-def test_what_is_appended_is_read_in_order(server: EmbeddedServer) -> None:
+def test_messages_are_read_in_order(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         assert (await broker.span(LOG))[:4] == (1, 0, 0, 0)
         now = await broker.read(LOG)
@@ -69,12 +69,12 @@ def test_what_is_appended_is_read_in_order(server: EmbeddedServer) -> None:
         assert LOG in await broker.logs()
         await broker.delete_log(LOG)
         await broker.open_log(LOG, SUBJECTS)
-        assert (await broker.span(LOG)).made != span.made != ""
+        assert (await broker.span(LOG)).log_id != span.log_id != ""
 
     _run(server, scenario)
 
 
-def test_a_reader_of_some_subjects_gets_those(server: EmbeddedServer) -> None:
+def test_reader_of_some_subjects(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         for number in range(6):
             await broker.append(LOG, KEY if number % 3 == 0 else DATA, b"%d" % number)
@@ -92,7 +92,7 @@ def test_a_reader_of_some_subjects_gets_those(server: EmbeddedServer) -> None:
     _run(server, scenario)
 
 
-def test_a_slow_reader_is_sent_no_more_than_the_limit(server: EmbeddedServer) -> None:
+def test_slow_reader_receives_no_more_than_the_limit(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await _fill(broker, 100)
         reader = await broker.read(LOG, first=1, limit=8)
@@ -112,7 +112,7 @@ def test_a_slow_reader_is_sent_no_more_than_the_limit(server: EmbeddedServer) ->
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 64])
-def test_a_reader_that_keeps_up_never_stalls(server: EmbeddedServer, limit: int) -> None:
+def test_fast_reader_never_stalls(server: EmbeddedServer, limit: int) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await asyncio.gather(*(broker.append(LOG, f"tw.log.rooms.p{source}.d", b"x") for source in range(150)))
         reader = await broker.read(LOG, first=1, limit=limit)
@@ -125,7 +125,7 @@ def test_a_reader_that_keeps_up_never_stalls(server: EmbeddedServer, limit: int)
     _run(server, scenario)
 
 
-def test_after_insists_on_what_was_last(server: EmbeddedServer) -> None:
+def test_append_with_expected_offset(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         mine = "tw.log.rooms.p1.*"
         assert await broker.append(LOG, KEY, b"key", after=NOTHING, within=mine) == 1
@@ -141,7 +141,7 @@ def test_after_insists_on_what_was_last(server: EmbeddedServer) -> None:
     _run(server, scenario)
 
 
-def test_the_newest_message_up_to_an_offset(server: EmbeddedServer) -> None:
+def test_newest_message_up_to_an_offset(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         for number in range(1, 10):
             await broker.append(LOG, KEY if number in (2, 6) else DATA, b"%d" % number)
@@ -166,7 +166,7 @@ def test_the_newest_message_up_to_an_offset(server: EmbeddedServer) -> None:
     _run(server, scenario)
 
 
-def test_an_offset_is_found_by_time(server: EmbeddedServer) -> None:
+def test_offset_at_a_time(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await _fill(broker, 5)
         reader = await broker.read(LOG, first=1)
@@ -183,7 +183,7 @@ def test_an_offset_is_found_by_time(server: EmbeddedServer) -> None:
     _run(server, scenario)
 
 
-def test_a_log_keeps_what_its_retention_says_and_stays(server: EmbeddedServer) -> None:
+def test_log_retention_and_reopening(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await broker.delete_log(LOG)
         await broker.open_log(LOG, SUBJECTS, Retention(messages=3))
@@ -205,7 +205,7 @@ def test_a_log_keeps_what_its_retention_says_and_stays(server: EmbeddedServer) -
     _run(server, scenario)
 
 
-def test_a_log_that_is_not_there_is_an_error_everywhere(server: EmbeddedServer) -> None:
+def test_missing_log_is_an_error_in_every_call(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         for call in (
             broker.span("tw_none"),
@@ -228,7 +228,7 @@ def test_a_log_that_is_not_there_is_an_error_everywhere(server: EmbeddedServer) 
     _run(server, scenario)
 
 
-def test_a_payload_above_the_limit_is_refused_and_the_connection_stays(server: EmbeddedServer) -> None:
+def test_payload_above_the_limit_keeps_the_connection(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         limit = broker.capabilities.max_payload
         assert 15_000 < limit < 20_000, "the server's limit, less room for headers"
@@ -242,7 +242,7 @@ def test_a_payload_above_the_limit_is_refused_and_the_connection_stays(server: E
     _run(server, scenario)
 
 
-def test_a_broker_without_room_says_so() -> None:
+def test_full_storage_is_reported() -> None:
     async def scenario(server: EmbeddedServer) -> None:
         async with asyncio.timeout(30), await connect(server.url) as broker:
             await broker.open_log(LOG, SUBJECTS, Retention(size=None))
@@ -255,7 +255,7 @@ def test_a_broker_without_room_says_so() -> None:
         asyncio.run(scenario(small))
 
 
-def test_closing_ends_who_waits(server: EmbeddedServer) -> None:
+def test_close_fails_pending_calls(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         reader = await broker.read(LOG)
         waiting = asyncio.create_task(reader.next())
@@ -271,7 +271,7 @@ def test_closing_ends_who_waits(server: EmbeddedServer) -> None:
     _run(server, scenario)
 
 
-def test_a_reader_of_a_log_that_is_made_again_says_so(server: EmbeddedServer) -> None:
+def test_reader_of_a_recreated_log_fails(server: EmbeddedServer) -> None:
     async def scenario(broker: NatsBroker) -> None:
         await _fill(broker, 3)
         reader = await broker.read(LOG, first=1)
@@ -279,8 +279,8 @@ def test_a_reader_of_a_log_that_is_made_again_says_so(server: EmbeddedServer) ->
             await reader.next(5)
         await broker.delete_log(LOG)
         await broker.open_log(LOG, SUBJECTS)
-        reader._renew()  # as it does when heartbeats are missing
-        with pytest.raises(UnknownLog, match="made again"):
+        reader._replace_consumer()  # as it does when heartbeats are missing
+        with pytest.raises(UnknownLog, match="created again"):
             await reader.next(20)
 
     _run(server, scenario)

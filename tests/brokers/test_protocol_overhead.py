@@ -1,4 +1,4 @@
-"""The stand-in for a broker's own bytes, against what a real server and client wrote on their sockets."""
+"""Computed bytes of the NATS protocol compared with those of a server and a client."""
 
 import pytest
 from hypothesis import given
@@ -27,13 +27,13 @@ WITH_HEADERS = (
 @pytest.mark.parametrize(
     ("sequence", "headers", "transcript"), [(1, {}, PLAIN), (2, {"tw": "1", "Other": "abc"}, WITH_HEADERS)]
 )
-def test_the_formula_is_what_was_seen(sequence, headers, transcript):
+def test_formula_equals_measured_bytes(sequence, headers, transcript):
     traffic = JetStream("rooms", "hvac", sequence).traffic("building.rooms", 12, headers)
     assert traffic == tuple(map(len, transcript))
 
 
 @given(st.integers(0, 5000), st.integers(0, 50))
-def test_every_subscriber_costs_the_same(payload, subscribers):
+def test_cost_is_linear_in_subscribers(payload, subscribers):
     none, one, many = (link_bytes("a.b", payload, subscribers=count) for count in (0, 1, subscribers))
     assert many - none == subscribers * (one - none)
     assert none > payload

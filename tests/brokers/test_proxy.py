@@ -1,4 +1,4 @@
-"""The proxy carries every byte in order, counts it, and breaks when told to."""
+"""The proxy forwards and counts all bytes in order, and interrupts connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
+from delayed_proxy import DelayedProxy
 
-from thinwire.brokers.link_limits import Limit, Limits
 from thinwire.brokers.proxy import Proxy
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Echo(asyncio.Protocol):
-    """A server that says everything again; `deaf` ones never read."""
+    """A server that returns all bytes; with `deaf` it never reads."""
 
     def __init__(self, ends: list[asyncio.Transport], deaf: bool) -> None:
         self.ends, self.deaf = ends, deaf
@@ -42,9 +42,10 @@ async def _server(deaf: bool = False) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def _wire(delay: float = 0.0, deaf: bool = False) -> AsyncIterator[Proxy]:
-    limits = Limits.both(Limit(delay=delay))
-    async with _server(deaf) as port, Proxy("127.0.0.1", port, limits=limits) as wire:
-        yield wire
+    async with _server(deaf) as port:
+        proxy = DelayedProxy("127.0.0.1", port, delay=delay) if delay else Proxy("127.0.0.1", port)
+        async with proxy as wire:
+            yield wire
 
 
 async def _client(wire: Proxy) -> Streams:
@@ -84,7 +85,7 @@ def test_bytes_arrive_in_order_and_are_counted(delay: float) -> None:
     _run(scenario)
 
 
-def test_a_cut_ends_connections_and_refuses_new_ones_until_restored() -> None:
+def test_cut_ends_connections_and_refuses_new_ones_until_restored() -> None:
     async def scenario() -> None:
         async with _wire() as wire:
             reader, writer = await _client(wire)
@@ -125,7 +126,7 @@ def test_paused_bytes_wait_and_arrive() -> None:
     _run(scenario)
 
 
-def test_a_reader_that_does_not_read_stops_the_sender() -> None:
+def test_blocked_receiver_stops_the_sender() -> None:
     async def scenario() -> None:
         async with _wire(deaf=True) as wire:
             _, writer = await _client(wire)
@@ -137,7 +138,7 @@ def test_a_reader_that_does_not_read_stops_the_sender() -> None:
     _run(scenario)
 
 
-def test_a_server_that_is_gone_ends_the_connection() -> None:
+def test_unreachable_server_ends_the_connection() -> None:
     async def scenario() -> None:
         async with _wire() as wire:
             wire.target_port = 1

@@ -1,4 +1,4 @@
-"""Recordings: what was written is read, questions get the answers a plain list gives, and no damage goes unseen."""
+"""Recordings: content, queries compared with a list, and detection of damage."""
 
 import shutil
 
@@ -13,7 +13,7 @@ from thinwire.brokers.subjects import matches
 from thinwire.errors import (
     ConfigError,
     CorruptRecording,
-    NoRecording,
+    MissingData,
     PayloadTooLarge,
     ThinwireError,
     TransportError,
@@ -28,7 +28,7 @@ PATTERNS = [">", "tw.log.rooms.*.k", "tw.log.rooms.p1.*", "tw.log.rooms.p2.k", "
 
 @st.composite
 def logs(draw):
-    """Messages of a log: offsets jump here and there, times may step back."""
+    """Messages of a log with gaps in the offsets and times that decrease at some messages."""
     jumps = draw(st.lists(st.sampled_from([1, 1, 1, 5]), max_size=40))
     offset, messages = draw(st.integers(0, 10)), []
     for jump in jumps:
@@ -57,7 +57,7 @@ def messages():
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(messages=logs(), block=st.integers(1, 200), segment=st.integers(1, 600), cut=st.integers(0, 40))
-def test_a_recording_answers_as_a_list_would(tmp_path_factory, messages, block, segment, cut):
+def test_recording_equals_a_list(tmp_path_factory, messages, block, segment, cut):
     path = tmp_path_factory.mktemp("recording")
     before = 0
     for part in (messages[:cut], messages[cut:]):
@@ -68,22 +68,24 @@ def test_a_recording_answers_as_a_list_would(tmp_path_factory, messages, block, 
             before = out.last(LOG)
     assert everything(path) == messages
     with open_recording(path) as recording:
-        check_answers(recording, messages)
+        check_requests(recording, messages)
 
 
-def check_answers(recording, messages):
+def check_requests(recording, messages):
     offsets = [stored.offset for stored in messages]
     span = recording.span(LOG)
     assert span[:3] == ((offsets[0], offsets[-1], len(offsets)) if offsets else Span(1, 0, 0, 0)[:3])
     for pattern in PATTERNS:
-        told = [stored for stored in messages if matches(pattern, stored.subject)]
-        assert recording.last(LOG, pattern) == (told[-1] if told else None)
-        assert recording.subjects(LOG, pattern) == {s.subject: [t.subject for t in told].count(s.subject) for s in told}
+        matching = [stored for stored in messages if matches(pattern, stored.subject)]
+        assert recording.last(LOG, pattern) == (matching[-1] if matching else None)
+        assert recording.subjects(LOG, pattern) == {
+            s.subject: [t.subject for t in matching].count(s.subject) for s in matching
+        }
         for place in range(0, span.last + 3, 3):
-            before = [stored for stored in told if stored.offset <= place]
+            before = [stored for stored in matching if stored.offset <= place]
             assert recording.last(LOG, pattern, up_to=place) == (before[-1] if before else None)
             found = [s for part in recording.read(LOG, place, place + 7, subjects=[pattern, "tw.x"]) for s in part]
-            assert found == [stored for stored in told if place <= stored.offset <= place + 7]
+            assert found == [stored for stored in matching if place <= stored.offset <= place + 7]
     for time in {stored.time + step for stored in messages for step in (-0.5, 0, 0.5)} | {0.0, 1e12}:
         later = [stored.offset for stored in messages if stored.time >= time]
         assert recording.offset_at(LOG, time) == (later[0] if later else span.last + 1)
@@ -92,7 +94,7 @@ def check_answers(recording, messages):
     assert recording.times(LOG) == ((messages[0].time, messages[-1].time) if messages else None)
 
 
-def test_columns_are_the_messages(tmp_path, messages):
+def test_blocks_contain_the_messages(tmp_path, messages):
     write(tmp_path, messages, block=40)
     with open_recording(tmp_path) as recording:
         blocks = list(recording.read_blocks(LOG, 3, 28, subjects=["tw.log.rooms.p1.*"]))
@@ -103,7 +105,7 @@ def test_columns_are_the_messages(tmp_path, messages):
     assert {(block.offsets.dtype.str, block.times.dtype.str) for block in blocks} == {("<i8", "<f8")}
 
 
-def test_documents_are_kept_once_and_the_newest_counts(tmp_path):
+def test_documents_are_stored_once_and_the_newest_is_read(tmp_path):
     for value in (b"{}", b"{}", b"{1}"):
         with RecordingWriter(tmp_path, sync="never") as out:
             out.put_document("tw_registry", "topic.rooms", value)
@@ -117,8 +119,8 @@ def test_documents_are_kept_once_and_the_newest_counts(tmp_path):
     assert len(list((tmp_path / "buckets" / "tw_registry").glob("*.seg"))) == 2
 
 
-def test_a_writer_that_was_killed_loses_what_was_not_flushed(tmp_path, messages):
-    """The last block is cut off at every byte; then the recording goes on behind what is left."""
+def test_killed_writer_loses_only_unflushed_messages(tmp_path, messages):
+    """The last block is truncated at every byte; then a new writer continues after the complete blocks."""
     whole = tmp_path / "whole"
     out = RecordingWriter(whole, sync="never")
     for stored in messages[:20]:
@@ -136,7 +138,7 @@ def test_a_writer_that_was_killed_loses_what_was_not_flushed(tmp_path, messages)
         file.write_bytes(data[:length])
         assert everything(copy) == messages[:20]
         with open_recording(copy) as recording:
-            assert recording.cuts(LOG) == ([] if length == begin else [(file, begin, length - begin)])
+            assert recording.truncated_tails(LOG) == ([] if length == begin else [(file, begin, length - begin)])
         with RecordingWriter(copy, sync="never") as again:
             assert again.last(LOG) == 20
             for stored in messages[20:]:
@@ -148,7 +150,7 @@ def test_a_writer_that_was_killed_loses_what_was_not_flushed(tmp_path, messages)
 
 
 @pytest.mark.parametrize("length", range(8))
-def test_a_segment_that_was_only_begun_is_begun_again(tmp_path, messages, length):
+def test_segment_without_a_block_is_replaced(tmp_path, messages, length):
     write(tmp_path, messages[:1])
     [file] = (tmp_path / "logs" / LOG).glob("*.seg")
     file.with_suffix(".idx").unlink()
@@ -158,7 +160,7 @@ def test_a_segment_that_was_only_begun_is_begun_again(tmp_path, messages, length
     assert everything(tmp_path) == messages
 
 
-def test_every_flipped_byte_is_found_and_named(tmp_path, messages):
+def test_every_flipped_byte_is_detected(tmp_path, messages):
     write(tmp_path, messages[:9], block=10)
     files = sorted((tmp_path / "logs" / LOG).iterdir())
     assert {file.suffix for file in files} == {".seg", ".idx"}
@@ -175,7 +177,7 @@ def test_every_flipped_byte_is_found_and_named(tmp_path, messages):
     assert everything(tmp_path) == messages[:9]
 
 
-def test_a_file_without_its_index_is_checked_as_well(tmp_path, messages):
+def test_segment_without_an_index_is_checked(tmp_path, messages):
     write(tmp_path, messages[:9], block=10)
     [file] = (tmp_path / "logs" / LOG).glob("*.seg")
     file.with_suffix(".idx").unlink()
@@ -187,12 +189,12 @@ def test_a_file_without_its_index_is_checked_as_well(tmp_path, messages):
             everything(tmp_path)
 
 
-def test_what_is_gone_from_a_finished_segment_is_missed(tmp_path, messages):
+def test_truncated_finished_segment_is_detected(tmp_path, messages):
     write(tmp_path, messages)
     [file] = (tmp_path / "logs" / LOG).glob("*.seg")
     data = file.read_bytes()
     file.write_bytes(data[:-1])
-    with pytest.raises(CorruptRecording, match="ends too early"):
+    with pytest.raises(CorruptRecording, match="unexpected end of file"):
         everything(tmp_path)
     file.unlink()
     with pytest.raises(CorruptRecording, match="segment of this index is missing"):
@@ -201,7 +203,7 @@ def test_what_is_gone_from_a_finished_segment_is_missed(tmp_path, messages):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(garbage=st.binary(max_size=200), suffix=st.sampled_from([".idx", ".seg"]))
-def test_garbage_gives_the_one_error(tmp_path_factory, garbage, suffix):
+def test_garbage_raises_corrupt_recording(tmp_path_factory, garbage, suffix):
     path = tmp_path_factory.mktemp("garbage")
     write(path, [Stored(1, "a.b", b"x", 1.0)])
     [file] = (path / "logs" / LOG).glob("*.seg")
@@ -210,14 +212,14 @@ def test_garbage_gives_the_one_error(tmp_path_factory, garbage, suffix):
         everything(path)
 
 
-def test_one_writes_at_a_time(tmp_path):
+def test_one_writer_at_a_time(tmp_path):
     with RecordingWriter(tmp_path), pytest.raises(ConfigError, match="another process"):
         RecordingWriter(tmp_path)
     RecordingWriter(tmp_path).close()
 
 
-def test_half_a_block_is_never_written_behind(tmp_path, messages):
-    """A disk that is full: what was flushed before stays readable, and another writer goes on."""
+def test_nothing_follows_an_incomplete_block(tmp_path, messages):
+    """On a full disk flushed messages remain readable, and a new writer continues."""
 
     class Full:
         def __init__(self, file):
@@ -254,7 +256,7 @@ def test_half_a_block_is_never_written_behind(tmp_path, messages):
     ],
     ids=["order", "subject", "size"],
 )
-def test_what_cannot_be_a_message_is_refused(tmp_path, stored, error):
+def test_invalid_messages_are_refused(tmp_path, stored, error):
     with RecordingWriter(tmp_path, sync="never") as out:
         out.append(LOG, Stored(5, "a.b", b"", 1.0))
         with pytest.raises(error):
@@ -262,11 +264,11 @@ def test_what_cannot_be_a_message_is_refused(tmp_path, stored, error):
     assert [found.offset for found in everything(tmp_path)] == [5]
 
 
-def test_a_folder_that_is_no_recording_is_refused(tmp_path):
-    with pytest.raises(NoRecording):
+def test_other_folders_are_refused(tmp_path):
+    with pytest.raises(MissingData):
         open_recording(tmp_path)
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="something else in this folder"):
+    with pytest.raises(ConfigError, match="not empty"):
         RecordingWriter(tmp_path)
     marker = tmp_path / "recording.json"
     marker.write_text('{"kind": "thinwire recording", "version": 2}')
@@ -283,10 +285,10 @@ def test_settings_outside_their_limits_are_refused(tmp_path, options):
         RecordingWriter(tmp_path, **options)
 
 
-def test_names_lead_nowhere_else(tmp_path):
+def test_names_cannot_leave_the_folder(tmp_path):
     write(tmp_path, [])
     with open_recording(tmp_path) as recording:
-        with pytest.raises(UnknownLog, match="was not recorded"):
+        with pytest.raises(UnknownLog, match="not recorded"):
             recording.span("tw_log_halls")
         for name in ("../x", "", "a/b", "."):
             with pytest.raises(ThinwireError):
@@ -294,7 +296,7 @@ def test_names_lead_nowhere_else(tmp_path):
 
 
 @pytest.mark.parametrize("sync", ["block", "never", "segment"])
-def test_the_disk_may_be_waited_for(tmp_path, messages, sync):
+def test_sync_modes(tmp_path, messages, sync):
     with RecordingWriter(tmp_path, block=50, segment=200, sync=sync) as out:
         for stored in messages:
             out.append(LOG, stored)

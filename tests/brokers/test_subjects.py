@@ -1,4 +1,4 @@
-"""Subjects and patterns: against a matcher that is too simple to be wrong."""
+"""Subjects and patterns compared with a brute-force matcher."""
 
 import re
 
@@ -35,7 +35,7 @@ def test_matching_agrees_with_brute_force(pattern, subject):
 
 
 @given(subjects)
-def test_a_subject_is_a_pattern_for_itself_alone(subject):
+def test_subject_matches_only_itself(subject):
     check_subject(subject)
     assert is_literal(subject)
     assert matches(subject, subject)
@@ -44,19 +44,19 @@ def test_a_subject_is_a_pattern_for_itself_alone(subject):
 
 
 @pytest.mark.parametrize("text", ["", ".", "a..b", ".a", "a.", "a b", "a\tb", "a\r\nPUB", "a\x00", "a" * 1025])
-def test_what_is_neither_is_refused(text):
+def test_invalid_subjects_and_patterns(text):
     for check in (check_subject, check_pattern):
-        with pytest.raises(BadSubject, match="Subjects are words joined by dots"):
+        with pytest.raises(BadSubject, match="Subjects are tokens joined by dots"):
             check(text)
 
 
 @pytest.mark.parametrize("text", ["*", ">", "a.*", "a.>"])
-def test_wildcards_are_not_for_publishing(text):
+def test_wildcards_in_a_subject_are_refused(text):
     check_pattern(text)
     with pytest.raises(BadSubject, match="wildcards"):
         check_subject(text)
 
 
-def test_the_rest_is_at_the_end():
+def test_rest_wildcard_is_last():
     with pytest.raises(BadSubject, match="at the end"):
         check_pattern("a.>.b")

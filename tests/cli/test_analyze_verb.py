@@ -12,11 +12,11 @@ from thinwire.testing.sensor_stream import sensor_batch
 from thinwire.topics.topic_plan import load_plan
 
 BROKEN = [
-    ([], "name files"),
+    ([], "give files"),
     (["none.jsonl"], "no such file"),
-    (["{file}", "--subscribe", "rooms"], "name files"),
-    (["{file}", "--linger", "soon"], "joined by commas"),
-    (["{file}", "--levels", "-1"], "zero or more"),
+    (["{file}", "--subscribe", "rooms"], "give files"),
+    (["{file}", "--linger", "soon"], "separated by commas"),
+    (["{file}", "--levels", "-1"], "at least zero"),
     (["{file}", "--packing", "none,zip"], "none, deflate or dictionary"),
     (["{file}", "--levels", "150"], "share of the range"),
     (["{file}", "--tolerance", "t"], "NAME=VALUE"),
@@ -24,14 +24,14 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("args", "complaint"), BROKEN, ids=range(len(BROKEN)))
-def test_what_cannot_be_right_is_said_before_spark_starts(tmp_path, capsys, args, complaint):
+@pytest.mark.parametrize(("args", "message"), BROKEN, ids=range(len(BROKEN)))
+def test_invalid_options_are_reported_before_spark_starts(tmp_path, capsys, args, message):
     file = tmp_path / "rooms.jsonl"
     file.write_text('{"time": 1, "t": 2}\n')
     assert main(["analyze", *(arg.format(file=file) for arg in args)]) == 2
-    told = capsys.readouterr()
-    assert complaint in told.err
-    assert not told.out
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert not captured.out
 
 
 @pytest.mark.slow

@@ -35,4 +35,4 @@ def test_a_bad_plan_is_refused_before_anything_starts(tmp_path, capsys):
         assert main([*verb, "--plan", str(plan)]) == 2
         assert ".linger" in capsys.readouterr().err
     assert main(["pub", ROOMS.name, "--plan", str(plan), "--infer"]) == 2
-    assert "leave out --schema and --infer" in capsys.readouterr().err
+    assert "omit --schema and --infer" in capsys.readouterr().err

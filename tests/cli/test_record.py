@@ -83,7 +83,7 @@ def test_a_recording_goes_on_where_it_ended(broker, tmp_path, capsys):
     for _ in range(2):
         publish(broker, tmp_path, topic, 12)
         _, said = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
-    assert "goes on after offset" in said
+    assert "continues after offset" in said
     assert in_files(tmp_path / "rec", log_of(topic)) == at_broker(broker, log_of(topic))
     again, _ = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic)
     assert (again["messages"], again["behind"]) == (0, 0)
@@ -158,7 +158,7 @@ def test_another_log_of_the_same_name_is_not_appended(broker, tmp_path, capsys):
     for payload, count in ((b"one", 2), (b"two", 9)):
         asyncio.run(begin(payload, count))
         _, said = record(capsys, broker, tmp_path / "rec", "--until-caught-up", topic=topic, code=2)
-        assert "begun anew" in said
+        assert "created again" in said
     assert len(in_files(tmp_path / "rec", log_of(topic))) == 4
 
 
@@ -167,7 +167,7 @@ def test_checkpoints_come_along_where_wanted(filled, tmp_path, capsys):
         from thinwire.topics.checkpoint_store import CheckpointStore
 
         async with connect(filled) as bus:
-            store = CheckpointStore(await bus.broker.bucket(CHECKPOINTS), piece=10)
+            store = CheckpointStore(await bus.broker.bucket(CHECKPOINTS), piece_size=10)
             await store.put(TOPIC, 3, {"log.p1": b"state of a link, in pieces"}, epoch=1)
 
     asyncio.run(put())
@@ -189,7 +189,7 @@ def test_info_tells_what_is_there_and_finds_damage(filled, tmp_path, capsys):
     assert main(["record", "--info", str(path), "--check"]) == 0
     said = capsys.readouterr().out
     assert TOPIC in said
-    assert "are as they were written" in said
+    assert "were read and verified" in said
     assert main(["record", "--info", str(path), "--json"]) == 0
     [about] = json.loads(capsys.readouterr().out)["logs"]
     there = at_broker(filled)
@@ -213,7 +213,7 @@ def test_info_tells_what_is_there_and_finds_damage(filled, tmp_path, capsys):
         ((TOPIC, "--info", "{new}"), "--info reads a recording"),
         (("--info", "{new}"), "no recording there"),
         ((TOPIC, "--to", "{new}", "--from", "yesterday"), "start is latest, earliest"),
-        ((TOPIC, "--to", "{taken}"), "something else in this folder"),
+        ((TOPIC, "--to", "{taken}"), "not empty"),
     ],
 )
 def test_bad_requests_are_refused(filled, tmp_path, args, complaint, capsys):

@@ -35,7 +35,7 @@ def test_a_table_of_dictionaries_without_spark(capsys, tmp_path, monkeypatch):
     said = capsys.readouterr()
     sheet = json.loads(said.out)["table 5.4.2"]
     assert sheet["rows"]
-    assert "in one process" in said.err
+    assert "in this process" in said.err
     assert "Compression in Publish/Subscribe Systems" in said.err
 
 
@@ -53,7 +53,7 @@ def test_a_table_of_dictionaries_on_spark(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["table 5.4.2"]["rows"]
-    assert "in one process" not in done.stderr
+    assert "in this process" not in done.stderr
 
 
 def figure(number, capsys, tmp_path, *args):

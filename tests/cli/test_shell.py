@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.cli.main import Verb, installed_verbs, main
+from thinwire.cli.main import Command, installed_commands, main
 
-FAKE_VERBS = '''
+FAKE_COMMANDS = '''
 from pathlib import Path
 
 import typer
@@ -64,24 +64,24 @@ def misspelt() -> None:
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
     """Run a line against verbs that live in a module nobody has imported yet."""
-    (tmp_path / "fakeverbs.py").write_text(FAKE_VERBS)
+    (tmp_path / "fakecommands.py").write_text(FAKE_COMMANDS)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "fakeverbs", raising=False)
+    monkeypatch.delitem(sys.modules, "fakecommands", raising=False)
     names = ("many", "local", "peer", "interrupted", "bug", "reading", "plotting", "misspelt")
-    verbs = {name: Verb("fakeverbs", name, f"Help of {name}.") for name in names}
-    return lambda line: main(line.split(), verbs=verbs)
+    commands = {name: Command("fakecommands", name, f"Help of {name}.") for name in names}
+    return lambda line: main(line.split(), commands=commands)
 
 
 def test_help_lists_every_verb_and_imports_none(shell, tmp_path, capsys):
     assert shell("--help") == 0
     assert "Help of plotting." in capsys.readouterr().out
-    assert not (tmp_path / "fakeverbs.imported").exists()
+    assert not (tmp_path / "fakecommands.imported").exists()
 
 
 def test_the_table_is_complete():
     live = {"up", "pub", "sub", "watch", "record", "registry", "dict", "doctor"}
-    spark = {"ingest", "replay", "analyze", "deliver", "sweep", "workload"}
-    assert set(installed_verbs()) == live | spark | {
+    spark = {"ingest", "replay", "analyze", "deliver", "sweep", "train-edge", "place-model", "workload"}
+    assert set(installed_commands()) == live | spark | {
         "demo",
         "edge",
         "place",

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
+from thinwire.cli.audit_report import AuditReport
 from thinwire.cli.main import main
-from thinwire.cli.sub_report import Promises
 from thinwire.codec import Audit
 
 TOPIC = "audit.rooms"
@@ -48,7 +48,7 @@ def sub(capsys, url, *args, code=0):
 def test_a_table_beside_the_events(filled, capsys):
     said = sub(capsys, filled, "--audit")
     assert len(said.out.splitlines()) == 80
-    assert "promises and facts" in said.err
+    assert "bounds and measured errors" in said.err
     assert " t " in said.err
 
 
@@ -67,17 +67,17 @@ def test_json_is_for_audits(filled, capsys):
 
 
 def test_a_broken_promise_counts_and_no_promise_cannot_be_broken():
-    promises = Promises()
-    promises.note(Audit("p1", ("T1",), 1, {"t": 0.4, "u": 9.0}, {"t": 0.5, "u": None}, {}))
-    assert not promises.broken
-    promises.note(Audit("p1", ("T1",), 2, {"t": math.inf, "u": 0.0}, {"t": 0.5, "u": 1.0}, {}))
-    assert promises.broken
-    t, u = promises.rows({"t": 0.5, "u": 1.0})
+    report = AuditReport()
+    report.add(Audit("p1", ("T1",), 1, {"t": 0.4, "u": 9.0}, {"t": 0.5, "u": None}, {}))
+    assert not report.broken
+    report.add(Audit("p1", ("T1",), 2, {"t": math.inf, "u": 0.0}, {"t": 0.5, "u": 1.0}, {}))
+    assert report.broken
+    t, u = report.rows({"t": 0.5, "u": 1.0})
     assert (t.audits, t.broken, t.largest) == (2, 1, math.inf)
     assert (u.bound, u.broken) == (None, 0)
-    assert promises.rows({"u": 1.0}) == [u]
+    assert report.rows({"u": 1.0}) == [u]
 
 
 def test_no_audits_say_how_to_get_them(capsys):
-    Promises().show("rooms", "log", {}, json=False)
+    AuditReport().show("rooms", "log", {}, json=False)
     assert "audit_every" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 from verb_processes import PATIENCE, start
 
 from thinwire.cli.main import main
-from thinwire.cli.sub_report import describe_notice
+from thinwire.cli.notice_text import describe_notice
 from thinwire.client import BoundExceeded, ClockSkew, MessageUnreadable
 from thinwire.codec import EventsMissed, Watermark
 
@@ -80,8 +80,8 @@ def test_ctrl_c_and_a_reader_that_leaves_lose_nothing(filled, capsys):
         (("--start", "soon"), "start is latest, earliest"),
         (("--start", "2024-05-01T10:00:00"), "time zone"),
         (("--tolerance", "x=1"), "property='x'"),
-        (("--properties", "x"), "properties names a property"),
-        (("--sources", "floor=up"), "whole number"),
+        (("--properties", "x"), "no such property"),
+        (("--sources", "floor=up"), "an integer"),
         (("--sources", "t=1"), "sources are chosen by dimensions"),
         (("--emit", "some"), "--emit"),
         (("--durable", "a.b"), "durable"),
@@ -94,7 +94,7 @@ def test_bad_requests_are_refused(filled, args, complaint, capsys):
 
 def test_an_unknown_topic_says_what_to_do(url, capsys):
     assert main(["sub", "sub.nothing", "--to", url]) == 2
-    assert "`thinwire pub TOPIC --infer` registers one" in capsys.readouterr().err
+    assert "register one with `thinwire pub TOPIC --infer`" in capsys.readouterr().err
 
 
 def test_notices_are_sentences():
@@ -103,5 +103,5 @@ def test_notices_are_sentences():
     )
     assert "is +7.0 s off" in describe_notice(ClockSkew("p1", 7.0))
     assert "message 12" in describe_notice(MessageUnreadable("p1", 12, "too short"))
-    assert "nobody promises" in describe_notice(BoundExceeded("p1", "t", None, 0.5))
+    assert "no bound" in describe_notice(BoundExceeded("p1", "t", None, 0.5))
     assert describe_notice(Watermark("p1", 3.0)) == ""

@@ -21,7 +21,7 @@ def test_ctrl_c_stops_it_and_leaves_no_process(up, tmp_path, capsys):
     assert line["pid"] == process.pid
     assert Path(line["dir"]) == tmp_path / "data"
     assert main(["up", "--port", "0", "--dir", line["dir"]]) == 2
-    assert "another embedded server works in this directory" in capsys.readouterr().err
+    assert "another embedded server uses this directory" in capsys.readouterr().err
     started = children(process)
     assert any("nats-server" in child.name() for child in started)
     process.send_signal(signal.SIGINT)
@@ -47,7 +47,7 @@ def test_a_broker_that_dies_is_not_kept_secret(up):
     broker.kill()
     said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    assert "the broker ended by itself" in said[1]
+    assert "the broker has exited" in said[1]
 
 
 def test_services_run_beside_a_broker_together_or_alone(up):
@@ -56,8 +56,8 @@ def test_services_run_beside_a_broker_together_or_alone(up):
         ((), "registry, translator, dictionaries and watches run"),
         (("--only", "translator"), "the translator runs"),
         (("--only", "registry"), "the registry runs"),
-        (("--only", "dictionaries"), "the dictionary service runs"),
-        (("--only", "watches"), "the watch service runs"),
+        (("--only", "dictionaries"), "the dictionary trainer runs"),
+        (("--only", "watches"), "the watcher runs"),
     ):
         with running("up", "--to", line["url"], *only, "--json") as (process, said):
             assert said["url"] == line["url"]
@@ -84,9 +84,9 @@ def test_a_port_in_use_is_named_with_the_way_out(capsys):
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (("--to", "memory://here"), "name a broker that runs"),
-        (("--to", "nats://127.0.0.1:1"), "nobody listens there"),
-        (("--to", "nats://127.0.0.1:1", "--dir", "here"), "leave out --dir"),
+        (("--to", "memory://here"), "give the URL of a running broker"),
+        (("--to", "nats://127.0.0.1:1"), "connection refused"),
+        (("--to", "nats://127.0.0.1:1", "--dir", "here"), "omit --dir"),
         (("--port", "70000"), "--port"),
         (("--only", "dashboard"), "--only"),
     ],

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from client_sites import take
+from client_setup import take
 
 import thinwire as tw
 from thinwire.clock import WallClock
@@ -120,6 +120,14 @@ async def read_until(events: tw.Subscription, condition: Callable[[], object], t
                 seen += await take(events, 1, timeout=0.05)
             except TimeoutError:
                 continue
+    return seen
+
+
+async def wait_for_channels(*subscriptions: tw.Subscription) -> list[Event]:
+    """Read until each subscription reads its channel, which a translator may open later; return the events read."""
+    seen: list[Event] = []
+    for events in subscriptions:
+        seen += await read_until(events, lambda events=events: events.feed == "channel")  # type: ignore[misc]
     return seen
 
 

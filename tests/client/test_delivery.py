@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from client_sites import KINDS, bus_on, reading, rooms, run, site, take
+from client_setup import KINDS, bus_on, reading, rooms, run, site, take
 
 import thinwire as tw
-from thinwire.errors import DurableTaken, EventRejected, IdentityTaken, UnknownTopic
+from thinwire.errors import EventRejected, NameInUse, UnknownTopic
 from thinwire.topics.names import DEAD_LOG, log_of
 
 
@@ -142,7 +142,7 @@ def test_a_reader_that_crashed_gets_again_what_it_had_not_acknowledged(url: str)
                 seen = {event.identity for event in first + again}
                 assert again[0]["n"] <= first[-1]["n"], "the last event was not acknowledged"
                 assert len(seen) == 20
-                with pytest.raises(DurableTaken):
+                with pytest.raises(NameInUse):
                     await crashed.close()
 
     run(story)
@@ -161,7 +161,7 @@ def test_two_readers_of_one_durable_name(url: str) -> None:
                 await out.flush()
                 await take(older, 1)
                 async with bus.subscribe(schema.name, durable="hvac", ack_every=0):
-                    with pytest.raises(DurableTaken):
+                    with pytest.raises(NameInUse):
                         await take(older, 1)
                 older._cursor_store = None  # it has nothing more to say
 
@@ -178,7 +178,7 @@ def test_a_publisher_that_comes_back_is_another_life_and_knows_what_it_told(url:
                     await out.publish(reading(0))
                     await out.publish(reading(1))
                 async with bus.publisher(schema.name, name="p1", recover=True) as out:
-                    assert {source: event["n"] for source, event in out.told.items()} == {("11.1",): 1}
+                    assert {source: event["n"] for source, event in out.last_events.items()} == {("11.1",): 1}
                     await out.publish(reading(2))
                     await out.flush()
                     seen = await take(events, 3)
@@ -206,7 +206,7 @@ def test_recovery_looks_past_other_publishers_and_lives_that_told_nothing(url: s
                 async with bus.publisher(schema.name, name="p1"):
                     pass
             async with bus.publisher(schema.name, name="p1", recover=True) as out:
-                told = {source: event["n"] for source, event in out.told.items()}
+                told = {source: event["n"] for source, event in out.last_events.items()}
         assert told == {("11.1",): 4, ("11.2",): 7}
 
     run(story)
@@ -218,7 +218,7 @@ def test_a_name_belongs_to_one_publisher(url: str) -> None:
         async with bus_on(url) as bus:
             await bus.register(schema, retain=True)
             async with bus.publisher(schema.name, name="p1") as out:
-                with pytest.raises(IdentityTaken, match="p1"):
+                with pytest.raises(NameInUse, match="p1"):
                     await bus.publisher(schema.name, name="p1").open()
                 await out.publish(reading(0))
                 await out.flush()
@@ -235,14 +235,14 @@ def test_a_publisher_that_slept_through_its_successor_is_refused(url: str) -> No
             await asleep.open()
             await asleep.publish(reading(0))
             await asleep.flush()
-            for listener in asleep._listeners:  # it does not hear the claim
+            for listener in asleep.session.listeners:  # it does not receive the claim
                 await listener.close()
             await asyncio.sleep(1.1)
             async with bus.publisher(schema.name, name="p1") as awake:
                 await awake.publish(reading(1))
                 await awake.flush()
                 await asleep.publish(reading(2))
-                with pytest.raises(IdentityTaken, match="p1"):
+                with pytest.raises(NameInUse, match="p1"):
                     await asleep.flush()
             async with bus.subscribe(schema.name, start="earliest") as events:
                 assert [event["n"] for event in await take(events, 2)] == [0, 1]
@@ -308,12 +308,12 @@ def test_a_stricter_subscriber_is_served_without_a_gap(url: str) -> None:
                 bus.publisher(schema.name, name="p1") as out,
                 bus.subscribe(schema.name, tolerance={"t": 1.0}) as coarse,
             ):
-                await _until(lambda: out.link.config.demand.tolerance.get("t") == 1)
+                await _until(lambda: out.encoder.config.demand.tolerance.get("t") == 1)
                 for n in range(20):
                     await out.publish(reading(n, t=20 + 0.3 * n))
                 await out.flush()
                 async with bus.subscribe(schema.name, tolerance={"t": 0.1}) as strict:
-                    await _until(lambda: out.link.config.demand.tolerance.get("t") == 0.1)
+                    await _until(lambda: out.encoder.config.demand.tolerance.get("t") == 0.1)
                     for n in range(20, 40):
                         await out.publish(reading(n, t=20 + 0.3 * n))
                     await out.flush()

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from client_sites import rooms
+from client_setup import rooms
 from hypothesis import given
 from hypothesis import strategies as st
 
 import thinwire as tw
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Stored
-from thinwire.client.cursor import ChannelPlace, Cursor, CursorKeeper
-from thinwire.client.delivery_dedup import DeliveryDedup, Last, reconcile_feeds
+from thinwire.client.cursor import ChannelCursor, Cursor, CursorStore
+from thinwire.client.feed_switch import compare_feeds
 from thinwire.codec import EventsMissed, StreamEncoder
 from thinwire.errors import RegistryError
 from thinwire.schema import Event
 from thinwire.services.translator.translation import Translation
+from thinwire.topics.channel_decoder import ChannelDecoder
+from thinwire.topics.delivery_dedup import DeliveryDedup, EventNumber
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
-from thinwire.topics.log_position import ChannelPosition
+from thinwire.topics.log_decoder import LogDecoder
 from thinwire.topics.names import CURSORS
+from thinwire.topics.position import Position
 from thinwire.wire import join
 
 
@@ -31,9 +33,9 @@ def event(ordinal: int, life: int = 1, source: str = "T1") -> Event:
 
 @given(st.integers(1, 3), st.integers(1, 9), st.lists(st.tuples(st.integers(1, 3), st.integers(1, 12)), unique=True))
 def test_only_what_lies_above_the_floor_passes(life: int, ordinal: int, coming: list[tuple[int, int]]) -> None:
-    floor = DeliveryDedup({"p1": {("T1",): Last(life, ordinal)}})
+    dedup = DeliveryDedup({"p1": {("T1",): EventNumber(life, ordinal)}})
     events = [event(number, born) for born, number in sorted(coming)]
-    kept, missed = floor.above("p1", 1, events)
+    kept, missed = dedup.drop_delivered("p1", 1, events)
     above = [each for each in events if (each.incarnation, each.ordinal) > (life, ordinal)]
     assert kept == above
     jumps = above and above[0].incarnation == life and above[0].ordinal > ordinal + 1
@@ -41,17 +43,17 @@ def test_only_what_lies_above_the_floor_passes(life: int, ordinal: int, coming: 
     assert missed == (
         [EventsMissed("p1", ("T1",), ordinal + 1, above[0].ordinal - 1, "gap")] if jumps and not level else []
     )
-    assert bool(floor) == (not above and not level)
-    before = floor.before(1)
-    assert before.told == {"p1": {("T1",): Last(life, ordinal)}}
+    assert bool(dedup) == (not above and not level)
+    before = dedup.before_message(1)
+    assert before.delivered == {"p1": {("T1",): EventNumber(life, ordinal)}}
 
 
 def test_a_position_drops_messages_and_then_the_first_events_of_the_next() -> None:
-    floor = DeliveryDedup(positions={"p1": ChannelPosition(10, 2)})
-    assert floor.above("p1", 9, [event(1)]) == ([], [])
-    assert floor.above("p2", 9, [event(1)]) == ([event(1)], [])
-    assert [each.ordinal for each in floor.above("p1", 12, [event(2), event(3), event(4)])[0]] == [4]
-    assert not floor
+    dedup = DeliveryDedup(positions={"p1": Position(10, 2)})
+    assert dedup.drop_delivered("p1", 9, [event(1)]) == ([], [])
+    assert dedup.drop_delivered("p2", 9, [event(1)]) == ([event(1)], [])
+    assert [each.ordinal for each in dedup.drop_delivered("p1", 12, [event(2), event(3), event(4)])[0]] == [4]
+    assert not dedup
 
 
 def test_the_old_links_hand_out_what_was_silent_and_not_what_was_handed_out() -> None:
@@ -65,15 +67,13 @@ def test_the_old_links_hand_out_what_was_silent_and_not_what_was_handed_out() ->
     for log_decoder, messages in ((old, (key, first)), (new, (key, first, rest))):
         for message in messages:
             log_decoder.receive(message, 0.0)
-    assert reconcile_feeds(new, old, DeliveryDedup()).floor.told == {
-        "p1": {("a",): Last(old.links["p1"].incarnation or 0, 6)}
-    }
+    assert compare_feeds(new, old).dedup.delivered == {"p1": {("a",): EventNumber(old.links["p1"].incarnation or 0, 6)}}
     stands = max(each.ordinal for each in old.links["p1"].present())
-    pending = DeliveryDedup({"p1": {("a",): Last(old.links["p1"].incarnation or 0, stands + 1)}})
-    meeting = reconcile_feeds(old, new, pending)
-    assert [each.ordinal for _, events in meeting.rest for each in events] == list(range(stands + 2, 7))
-    assert not meeting.missed
-    assert not meeting.floor
+    old.dedup = DeliveryDedup({"p1": {("a",): EventNumber(old.links["p1"].incarnation or 0, stands + 1)}})
+    handover = compare_feeds(old, new)
+    assert [each.ordinal for _, events in handover.pending for each in events] == list(range(stands + 2, 7))
+    assert not handover.missed
+    assert not handover.dedup
 
 
 def test_a_channel_that_begins_anew_is_noticed_before_it_is_read() -> None:
@@ -86,7 +86,7 @@ def test_a_channel_that_begins_anew_is_noticed_before_it_is_read() -> None:
     def messages() -> list[Stored]:
         return [
             Stored(offset, f"tw.chan.x.{asked.id}.p1.{'k' if one.key else 'd'}", one.payload, 0.0)
-            for offset, one in enumerate(translation.take(65_536), (log_decoder.offset or 0) + 1)
+            for offset, one in enumerate(translation.take_messages(65_536), (log_decoder.offset or 0) + 1)
         ]
 
     translation.open(asked)
@@ -94,19 +94,19 @@ def test_a_channel_that_begins_anew_is_noticed_before_it_is_read() -> None:
     frames = teller.publish({"time": 0, "room": "a", "t": 20.0, "n": 0}, 0)
     translation.receive(Stored(2, "tw.log.x.p1.d", join(frames), 0.0))
     for message in messages():
-        assert not log_decoder.leaps(message)
+        assert not log_decoder.is_restarted_by(message)
         log_decoder.receive(message, 0.0)
     translation.close(asked.id)
     frames = teller.publish({"time": 1000, "room": "a", "t": 25.0, "n": 1}, 0)
     translation.receive(Stored(3, "tw.log.x.p1.d", join(frames), 0.0))
     translation.open(asked)
-    assert [log_decoder.leaps(message) for message in messages()] == [True]
+    assert [log_decoder.is_restarted_by(message) for message in messages()] == [True]
 
 
 CURSORS_KEPT = [
     Cursor(7, 3),
-    Cursor(7, 0, None, {"p1": {("a", 1): Last(2, 9)}}),
-    Cursor(5, 0, ChannelPlace("00ff", 4, 90, 2, 6, {"p1": ChannelPosition(5, 1)}), {"p1": {("a",): Last(1, 2)}}),
+    Cursor(7, 0, None, {"p1": {("a", 1): EventNumber(2, 9)}}),
+    Cursor(5, 0, ChannelCursor("00ff", 4, 90, 2, 6, {"p1": Position(5, 1)}), {"p1": {("a",): EventNumber(1, 2)}}),
 ]
 
 
@@ -114,10 +114,10 @@ CURSORS_KEPT = [
 def test_a_cursor_is_what_was_kept(cursor: Cursor) -> None:
     async def story() -> None:
         async with LocalBroker(LocalServer()) as broker:
-            keeper, found = await CursorKeeper.open(broker, "rooms", "hvac", every=1)
+            store, found = await CursorStore.open(broker, "rooms", "hvac", every=1)
             assert found is None
-            await keeper.keep(cursor, 0.0)
-            assert (await CursorKeeper.open(broker, "rooms", "hvac", every=1))[1] == cursor
+            await store.save(cursor, 0.0)
+            assert (await CursorStore.open(broker, "rooms", "hvac", every=1))[1] == cursor
 
     asyncio.run(story())
 
@@ -137,7 +137,7 @@ def test_what_is_no_cursor_is_refused(value: bytes) -> None:
     async def story() -> None:
         async with LocalBroker(LocalServer()) as broker:
             await (await broker.bucket(CURSORS)).put("rooms.hvac", value)
-            with pytest.raises(RegistryError, match="not a cursor"):
-                await CursorKeeper.open(broker, "rooms", "hvac", every=1)
+            with pytest.raises(RegistryError, match=r"tw_cursors/rooms.hvac"):
+                await CursorStore.open(broker, "rooms", "hvac", every=1)
 
     asyncio.run(story())

@@ -6,7 +6,7 @@ import asyncio
 from itertools import count
 
 import pytest
-from client_sites import run, take
+from client_setup import run, take
 
 import thinwire as tw
 from thinwire.codec import EventsMissed
@@ -101,7 +101,7 @@ def test_a_lying_store_is_found_out() -> None:
                 await publish(out, range(2, 4))
                 out.drop(7)
                 assert (await take(events, 1))[0]["n"] == 3
-                assert "not the one that was asked for" in reasons(events)
+                assert "not the requested one" in reasons(events)
 
     run(story)
 

@@ -1,4 +1,4 @@
-"""Dictionaries in the running system: found by the service or by a publisher, used while they last, in nobody's way."""
+"""Dictionaries in the running system: trained by the service, used by publishers until they expire."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 
 import pytest
-from client_sites import KINDS, run, site, take
+from client_setup import KINDS, run, take
 
 import thinwire as tw
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import BrokerUnavailable
 from thinwire.schema import opaque
 from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference, in_use_key
-from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.names import DICTIONARIES, dictionary_subject
 
@@ -80,22 +79,15 @@ def url_of(name: str) -> str:
     return f"memory://{name}"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_services_a_publisher_trains_for_itself(kind: str) -> None:
-    with site(kind) as url:
+def test_without_a_registry_a_publisher_uses_no_dictionaries() -> None:
+    async def story() -> None:
+        name = topic()
+        async with tw.connect(url_of(name), services=False) as bus, bus.publisher(name, dictionaries=True) as out:
+            await say(out, range(200))
+            assert out.session.dictionaries.follower is None
+            assert not await (await bus.broker.bucket(DICTIONARIES)).entries()
 
-        async def story() -> None:
-            name = topic()
-            async with tw.connect(url, services=False) as bus, bus.publisher(name, dictionaries=True) as out:
-                before = await say(out, range(200))
-                await until(lambda: out.dictionary)
-                assert await say(out, range(200, 400)) < before / 2
-                kept = await DictionaryMetadata(await bus.broker.bucket(DICTIONARIES), name).kept()
-                assert out.dictionary in [said.name for said in kept.dictionaries], "else nobody could delete it"
-                async with bus.subscribe(name, start="earliest") as events:
-                    assert [event["payload"] for event in await take(events, 400)] == [note(n) for n in range(400)]
-
-        run(story)
+    run(story)
 
 
 def test_a_topic_without_them_has_none() -> None:
@@ -103,7 +95,7 @@ def test_a_topic_without_them_has_none() -> None:
         name = topic()
         async with tw.connect(url_of(name)) as bus, bus.publisher(name) as out:
             await say(out, range(200))
-            assert out._packing is None
+            assert out.session.dictionaries.follower is None
             assert not await (await bus.broker.bucket(DICTIONARIES)).entries()
 
     run(story)
@@ -117,9 +109,9 @@ def test_the_owner_may_change_his_mind() -> None:
             async with bus.publisher(name) as out, bus.publisher(name, name="never", dictionaries=False) as never:
                 await say(out, range(100))
                 await until(lambda: out.dictionary)
-                assert never._packing is None
+                assert never.session.dictionaries.follower is None
                 await bus.register(opaque(name), retain=True)
-                await until(lambda: out._packing is None)
+                await until(lambda: out.session.dictionaries.follower is None)
                 plain = await say(never, range(20))
                 assert await say(out, range(20)) == plain
                 await bus.register(opaque(name), retain=True, dictionaries=True)
@@ -152,14 +144,19 @@ def test_new_ones_take_new_slots_and_old_ones_are_dropped(monkeypatch: pytest.Mo
                 for n in range(4):
                     await spread(bus, name, shared(n), version=n + 1)
                     await until(lambda n=n: out.dictionary == shared(n).hash)  # type: ignore[misc]
-                    assert out._packing is not None
-                    assert out._packing[0].slots.slot == n + 1
+                    assert out.session.dictionaries.follower is not None
+                    assert out.session.dictionaries.follower.slots.slot == n + 1
                     assert await say(out, range(10)) < 10 * 40
                 await spread(bus, name, shared(9), version=2)  # one that was on its way for long
                 await spread(bus, name, shared(3), version=5, expires=FAR + 9)
-                await until(lambda: out._packing is not None and out._packing[0].slots.expires == FAR + 9)
-                assert out._packing is not None
-                assert out._packing[0].slots.slot == 4, "prolonged where it is"
+                await until(
+                    lambda: (
+                        out.session.dictionaries.follower is not None
+                        and out.session.dictionaries.follower.slots.expires == FAR + 9
+                    )
+                )
+                assert out.session.dictionaries.follower is not None
+                assert out.session.dictionaries.follower.slots.slot == 4, "prolonged where it is"
                 await spread(bus, name, shared(3), version=6, expires=0)
                 await until(lambda: not out.dictionary)
                 await say(out, range(10))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.client.subscription_filter import Changes
+from thinwire.client.change_filter import ChangeFilter
 from thinwire.schema import Event, Property, Schema
 
 ROOMS = Schema(
@@ -25,8 +25,8 @@ def seen(room: str, t: float | None, on: bool = True, x: float = 0.0, bound: flo
     return Event({"room": room, "t": t, "on": on, "x": x}, bound={"t": bound}, source=(room,), ordinal=1)
 
 
-def admits(changes: Changes, event: Event) -> bool:
-    return bool(changes.admitted([event]))
+def admits(changes: ChangeFilter, event: Event) -> bool:
+    return bool(changes.select([event]))
 
 
 @given(
@@ -38,7 +38,7 @@ def test_what_was_delivered_last_stays_within_the_tolerance(
     walk: list[tuple[str, int]], tolerance: int, bound: int
 ) -> None:
     """Every value may be `bound` off; the filter leaves room for that, and passes nothing that would not have to."""
-    changes = Changes(ROOMS, {"t": tolerance / 10})
+    changes = ChangeFilter(ROOMS, {"t": tolerance / 10})
     room_left = max(tolerance - bound, 0)
     last: dict[str, int] = {}
     for room, ticks in walk:
@@ -50,7 +50,7 @@ def test_what_was_delivered_last_stays_within_the_tolerance(
 
 
 def test_what_has_no_distance_passes_when_it_differs() -> None:
-    changes = Changes(ROOMS, {"t": 5, "on": 0, "x": 0.5})
+    changes = ChangeFilter(ROOMS, {"t": 5, "on": 0, "x": 0.5})
     story = [
         (seen("a", 20.0), True),
         (seen("a", 21.0), False),
@@ -66,13 +66,13 @@ def test_what_has_no_distance_passes_when_it_differs() -> None:
 
 
 def test_properties_that_were_not_asked_for_do_not_count() -> None:
-    changes = Changes(ROOMS, {"on": 0})
+    changes = ChangeFilter(ROOMS, {"on": 0})
     assert admits(changes, seen("a", 20.0))
     assert not admits(changes, seen("a", 90.0))
 
 
 def test_publishers_do_not_share_their_sources() -> None:
-    changes = Changes(ROOMS, {"t": 0})
+    changes = ChangeFilter(ROOMS, {"t": 0})
     one = Event({"room": "a", "t": 1.0, "on": True, "x": 0.0}, bound={}, source=("a",), ordinal=1, publisher="p1")
     two = Event({"room": "a", "t": 1.0, "on": True, "x": 0.0}, bound={}, source=("a",), ordinal=1, publisher="p2")
     assert admits(changes, one)

@@ -8,7 +8,7 @@ import random
 from importlib.util import find_spec
 
 import pytest
-from client_sites import bus_on, reading, rooms, run, take
+from client_setup import bus_on, reading, rooms, run, take
 
 import thinwire as tw
 from thinwire.errors import BrokerRefused, BrokerUnavailable, PayloadTooLarge
@@ -172,7 +172,7 @@ def test_data_flows_while_the_registry_is_down() -> None:
                 await out.flush()
                 assert (await take(events, 1))[0]["n"] == 0
                 async with bus_on(server.url), asyncio.timeout(30):  # the registry comes back and sees to the demand
-                    while out.link.config.demand.tolerance.get("t") != 0.5:
+                    while out.encoder.config.demand.tolerance.get("t") != 0.5:
                         await asyncio.sleep(0.05)
                 await out.publish(reading(1, t=21.0))
                 await out.flush()
@@ -215,7 +215,7 @@ def test_a_publisher_earlier_than_the_registry_does_as_the_settings_say() -> Non
         async with EmbeddedServer() as server, bus_on(server.url, registry=False) as bus:
             await bus.register(schema, retain=True, tolerance={"t": 0.5}, audit_every=4)
             async with bus.publisher(schema.name, name="p1") as out:
-                config = out.link.config
+                config = out.encoder.config
         assert (config.audit_every, config.demand.tolerance["t"]) == (4, 0.5)
         assert config.demand.tolerance.get("n", config.demand.default_tolerance) == 0
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from client_sites import bus_on, run, take
+from client_setup import bus_on, run, take
 
 import thinwire as tw
 from thinwire.client.event_rejection import SizeLimit
-from thinwire.client.notices import OutageMonitor
+from thinwire.client.subscription_monitor import OutageMonitor
 from thinwire.errors import BrokerRefused, PayloadTooLarge
 from thinwire.topics.names import FACTS
 
@@ -57,7 +57,7 @@ def test_a_broker_that_is_away_is_told_after_a_while_and_again() -> None:
     told: list[tw.BrokerUnreachable] = []
     absence = OutageMonitor("nats://a:4222", told.append)  # type: ignore[arg-type]
     for second in range(100):
-        absence.note(connected=second in (0, 50), now=1000.0 + second)
+        absence.update(connected=second in (0, 50), now=1000.0 + second)
     assert [notice.seconds for notice in told] == [5.0, 35.0, 5.0, 35.0]
 
 

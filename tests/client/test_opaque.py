@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from client_sites import KINDS, bus_on, rooms, run, site, take
+from client_setup import KINDS, bus_on, rooms, run, site, take
 
 import thinwire as tw
 from thinwire.codec import EventsMissed

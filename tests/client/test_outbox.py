@@ -9,9 +9,9 @@ import pytest
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Broker
-from thinwire.client import outbox as sending
 from thinwire.client.outbox import Outbox
-from thinwire.errors import IdentityTaken
+from thinwire.errors import NameInUse
+from thinwire.topics import fenced_writer
 from thinwire.topics.names import log_of, publisher_subjects
 
 TOPIC, NAME = "rooms", "p1"
@@ -42,7 +42,7 @@ def outbox(broker: Any, last: int) -> Outbox:
 
 
 def test_one_that_slept_between_deciding_and_sending_says_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "FENCE_AFTER", 60.0)
+    monkeypatch.setattr(fenced_writer, "FENCE_INTERVAL", 60.0)
 
     async def story() -> None:
         server = LocalServer()
@@ -63,7 +63,7 @@ def test_one_that_slept_between_deciding_and_sending_says_no_more(monkeypatch: p
         await awake.drained()
         slept = 100.0
         first.gate.set()
-        with pytest.raises(IdentityTaken, match=NAME):
+        with pytest.raises(NameInUse, match=NAME):
             await asleep.drained()
         asleep.put(FRAMES[3:])
         assert (await second.span(log_of(TOPIC))).messages == 3

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 
 import pytest
-from client_sites import bus_on, reading, rooms, run, take
+from client_setup import bus_on, reading, rooms, run, take
 
 import thinwire as tw
 from thinwire.clock import VirtualClock
@@ -76,7 +76,7 @@ def test_exact_overrules_every_tolerance() -> None:
                 bus.subscribe(schema.name, default_tolerance=5, exact=["t"]) as events,
             ):
                 async with asyncio.timeout(30):
-                    while out.link.config.demand.tolerance.get("t", 0) or not out.wanted:
+                    while out.encoder.config.demand.tolerance.get("t", 0) or not out.wanted:
                         await asyncio.sleep(0.01)
                 for n in range(10):
                     await out.publish(reading(n, t=20 + n / 10))
@@ -215,7 +215,7 @@ def test_a_clock_that_is_off_is_told() -> None:
     ("asked", "names"),
     [
         ({"tolerance": {"nonsense": 1}}, "nonsense"),
-        ({"tolerance": {"t": -1}}, "negative"),
+        ({"tolerance": {"t": -1}}, "zero or more"),
         ({"properties": ["nonsense"]}, "nonsense"),
         ({"sources": {"t": 1}}, "dimensions"),
         ({"exact": ["nonsense"]}, "nonsense"),

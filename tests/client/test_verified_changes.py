@@ -5,24 +5,28 @@ from __future__ import annotations
 import random
 from collections.abc import Coroutine, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.brokers.protocol import Stored
-from thinwire.client import subscription_filter as lasts
-from thinwire.client.delivery_dedup import DeliveryDedup
-from thinwire.client.event_pipeline import EventPipeline
-from thinwire.client.subscription_request import SubscriptionRequest, asked
-from thinwire.codec import Demand, StreamConfig, StreamEncoder
+from thinwire.client import change_filter
+from thinwire.client.change_baseline import ChangeBaseline
+from thinwire.client.event_shaper import EventShaper
+from thinwire.client.feed import Feed
+from thinwire.client.feed_switch import compare_feeds
+from thinwire.client.subscription_request import SubscriptionRequest, make_request
+from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import LogDecoder
-from thinwire.topics.topic import TopicMetadata
+from thinwire.topics.log_selection import LogSelection
+from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.wire import join
 
+T = TypeVar("T")
 ROOMS = Schema(
     "rooms",
     [
@@ -46,71 +50,94 @@ CHOICES: tuple[dict[str, Any], ...] = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def soon() -> Iterator[None]:
-    """What is vouched for waits to be entered at once, and is entered after a few events."""
+def defer_early() -> Iterator[None]:
+    """Values of verified changes are deferred from the second message on, and stored after a few events."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("READY", 2), ("FEW", 20), ("OFTEN", 1)):
-            patch.setattr(lasts, name, value)
+        for name, value in (("DEFER_AFTER", 2), ("MAX_DEFERRED", 20), ("DEFERRED_PER_SOURCE", 1)):
+            patch.setattr(change_filter, name, value)
         yield
 
 
-def at_once(coroutine: Coroutine[Any, Any, list[Event]]) -> list[Event]:
-    """What a coroutine comes to that never has to wait."""
+def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that never waits."""
     with pytest.raises(StopIteration) as end:
         coroutine.send(None)
-    found: list[Event] = end.value.value
-    return found
+    result: T = end.value.value
+    return result
 
 
 def wanted(**choice: Any) -> SubscriptionRequest:
     everything = {"properties": None, "sources": None, "exact": False, "tolerance": None}
-    return asked(emit="changes", **{**everything, **choice})
+    return make_request(emit="changes", **{**everything, **choice})
 
 
 class Reader:
-    """The receiving side of a subscription; compares: its links are never asked which events show a change."""
+    """The receiving side of a subscription; compares: its decoders never verify changes."""
 
-    def __init__(self, what: SubscriptionRequest, *, compares: bool) -> None:
+    def __init__(self, request: SubscriptionRequest, *, compares: bool) -> None:
         self._compares = compares
-        self._topic = TopicMetadata(None, None, ROOMS)  # type: ignore[arg-type]  # nobody has to be asked
-        demand = DemandClass(dict(what.tolerance), what.default_tolerance, what.exact, what.properties, {}, "changes")
-        self.intake = EventPipeline(
-            self._topic, what, demand, None, lambda notice: None, self._log_decoder(), DeliveryDedup()
+        self._topic = TopicMetadata(None, None, ROOMS)  # type: ignore[arg-type]  # no request is made
+        demand = DemandClass(
+            dict(request.tolerance), request.default_tolerance, request.exact, request.properties, {}, "changes"
         )
-        self._attached()
+        self._shaper = EventShaper(self._topic, request, demand, None, lambda notice: None)
+        self._baseline = ChangeBaseline(has_predicate=False)
+        self.feed = self._new_feed()
+        self._attach()
         self.seen: list[tuple[Any, ...]] = []
         self.changed_events = 0
 
     def take(self, stored: Stored) -> None:
-        self._note(at_once(self.intake.take(stored, 0.0)))
-        self.changed_events += self.intake.log_decoder.changed_events is not None
+        log_decoder = self.feed.log_decoder
+        events = [delivery for delivery in log_decoder.receive(stored, 0.0) if isinstance(delivery, Event)]
+        decoder = log_decoder.decoder_of(stored)
+        self.feed.offset = stored.offset
+        self._note(at_once(self._shaper.shape(decoder, events, 0, log_decoder.changed_events)))
+        if self._baseline.is_changed_by(self.feed, decoder, stored.offset):
+            self._compare_state(decoder)
+        self.changed_events += log_decoder.changed_events is not None
 
-    def go_over(self, log: list[Stored], back: int) -> None:
-        """Go on with other links, which were read up to a place so many messages back, and read on from there."""
-        log_decoder = self._log_decoder()
-        place = max(0, len(log) - back)
-        for stored in log[:place]:
-            log_decoder.receive(stored, 0.0)
-        self.intake.switch_decoder(log_decoder)
-        self._attached()
-        self.intake.settled = False
-        self._note(at_once(self.intake.take_pending()))
-        for stored in log[place:]:
+    def switch_feed(self, log: list[Stored], back: int) -> None:
+        """Continue with other decoders, which have read the log except for its last `back` messages."""
+        feed = self._new_feed()
+        end = max(0, len(log) - back)
+        for stored in log[:end]:
+            feed.log_decoder.receive(stored, 0.0)
+        handover = compare_feeds(self.feed.log_decoder, feed.log_decoder)
+        feed.log_decoder.dedup = handover.dedup if handover.dedup else None
+        self.feed = feed
+        self._attach()
+        self._baseline.start_switch(feed, self._target)
+        for decoder, events in handover.pending:
+            self._note(at_once(self._shaper.shape(decoder, events)))
+        for stored in log[end:]:
             self.take(stored)
-        self.intake.finish_switch()
-        self._note(at_once(self.intake.take_pending()))
+        at_once(self._baseline.poll(0.0))
+        assert self._baseline.finish_switch()
+        for decoder in feed.log_decoder.links.values():
+            self._compare_state(decoder)
 
-    def _log_decoder(self) -> LogDecoder:
-        return LogDecoder(self._topic.lookup, only_changes=True)
+    async def _target(self) -> int:
+        return 0
 
-    def _attached(self) -> None:
-        if self._compares:
-            self.intake.log_decoder.counted = lambda link: ()
+    def _compare_state(self, decoder: StreamDecoder) -> None:
+        events, repeated = at_once(self._shaper.shape_state(decoder, decoder.present(), 0, exactly=False))
+        self._note(events)
+        if repeated:
+            self.feed.log_decoder.include_suppressed(decoder.publisher, repeated)
+
+    def _new_feed(self) -> Feed:
+        log_decoder = LogDecoder(self._topic.lookup, only_changes=True)
+        return Feed(None, LogSelection("rooms"), log_decoder)  # type: ignore[arg-type]
+
+    def _attach(self) -> None:
+        if not self._compares:
+            self.feed.log_decoder.changed_properties = self._shaper.changed_properties
 
     def _note(self, events: list[Event]) -> None:
         self.seen += [(event.identity, repr(dict(event)), event.bound, event.virtual) for event in events]
         for event in events:
-            event.clear()  # whoever gets an event may do with it what he likes
+            event.clear()  # a subscriber may change the events that it receives
 
 
 class World:
@@ -159,7 +186,7 @@ class World:
         else:
             back = self.chance.choice([0, 1, 3])
             for reader in self.readers:
-                reader.go_over(self.received, back)
+                reader.switch_feed(self.received, back)
 
     def event(self) -> dict[str, Any]:
         pick, rarely = self.chance.choice, self.chance.random() < 0.03
@@ -215,7 +242,7 @@ def test_a_calm_stream_is_vouched_for_and_what_shows_no_change_is_left_out() -> 
     passed = [line.publish(n=k // 4, x=float(k + 1)) for k in range(40)]
     assert passed == [k % 4 == 0 and k > 0 for k in range(40)]
     assert line.reader.changed_events == 39  # of the first one it is not known yet
-    assert line.reader.intake.log_decoder.links["p3"].counts.events == 2 + 9
+    assert line.reader.feed.log_decoder.links["p3"].counts.events == 2 + 9
 
 
 def test_a_text_that_changes_after_much_was_vouched_for_passes() -> None:

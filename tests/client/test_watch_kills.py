@@ -13,12 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from client_sites import KINDS, run, site
-from watch_sites import Market, collect, stocks, system
+from client_setup import KINDS, run, site
+from watch_setup import Market, collect, stocks, system
 
 import thinwire as tw
 from thinwire.topics.names import data_subject, log_of, watch_log_of
-from thinwire.topics.watches import watched_topic as vanishing
+from thinwire.topics.watches import watched_topic
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 CHANCE = (20.0, 20.5, 21.2, 19.0, 23.0)
@@ -87,8 +87,8 @@ def test_a_watch_that_nobody_follows_ends_and_asks_for_nothing() -> None:
 
 
 def test_publishers_that_leave_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vanishing, "LOOK", 0.1)
-    monkeypatch.setattr(vanishing, "LEAVING", 0.3)
+    monkeypatch.setattr(watched_topic, "CHECK_INTERVAL", 0.1)
+    monkeypatch.setattr(watched_topic, "UNREGISTERED_DELAY", 0.3)
 
     async def story() -> None:
         market = Market([stocks(), stocks()])

@@ -1,19 +1,22 @@
-"""`bus.watch`: several topics and publishers, evaluated beside the broker or here, the same notifications."""
+"""`bus.watch`: conditions over several topics and publishers."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from itertools import count
 from time import time
 from typing import Any
 
 import pytest
-from client_sites import run
+from client_setup import run
 
 import thinwire as tw
-from thinwire.client.served_watch import WatchAsking
+from thinwire.client.local_services import run_watches
+from thinwire.client.watch_registration import WatchRegistration
+from thinwire.errors import ServiceUnavailable
 from thinwire.topics.names import WATCHES
 from thinwire.topics.watches.watch_documents import MAX_WATCHES, WatchDocument, WatchOptions, watch_key
 
@@ -51,7 +54,6 @@ def test_two_sources_move_together_or_one_alone() -> None:
             await bus.register(schema)
             expression = f"({topic}[AAPL].price +- 0.5 and {topic}[MSFT].price +- 1) or {topic}[VIX].price +- 2"
             async with bus.watch(expression, max_delay=0.1) as hits, bus.publisher(topic, name="feed") as out:
-                assert hits.evaluated == "service"
                 for event in (
                     quote(0, "AAPL", 100.0),
                     quote(1, "MSFT", 50.0),
@@ -75,41 +77,33 @@ def test_two_sources_move_together_or_one_alone() -> None:
     run(story)
 
 
-def test_without_services_the_client_evaluates_it_itself() -> None:
+def test_a_watch_needs_the_watch_service() -> None:
     async def story() -> None:
         schema = stocks()
         topic = schema.name
-        async with (
-            tw.connect(f"memory://{topic}", services=False) as bus,
-            bus.watch(f"{topic}[A].price +- 1", max_delay=0.1, schemas=[schema]) as hits,
-            bus.publisher(topic, schema=schema) as out,
-        ):
-            assert hits.evaluated == "here"
-            assert [type(notice) for notice in hits.notices] == [tw.NoTranslator]
-            for second, price in enumerate((10.0, 10.5, 11.0, 11.01, 9.0)):
-                await out.publish(quote(second, "A", price))
-            await out.flush()
-            assert [hit[f"{topic}[A].price"] for hit in await take(hits, 3)] == [10.0, 11.01, 9.0]
-            with pytest.raises(tw.ThinwireError, match="registered"):
-                await bus.watch(f"{topic}[A].price +- 1", durable="d", schemas=[schema]).open()
+        async with tw.connect(f"memory://{topic}", services=False) as bus:
+            await bus.register(schema)
+            for durable in (None, "desk"):
+                with pytest.raises(ServiceUnavailable, match="watch service"):
+                    await bus.watch(f"{topic}[A].price +- 1", durable=durable).open()
 
     run(story)
 
 
-def test_values_that_are_not_exact_are_told_and_passed_over() -> None:
+def test_inexact_values_are_reported_and_not_evaluated() -> None:
     async def story() -> None:
         schema = stocks()
         topic = schema.name
-        async with (
-            tw.connect(f"memory://{topic}", services=False) as bus,
-            bus.watch(f"{topic}[A].price +- 1 or {topic}[A].volume +- 1", max_delay=0.1, schemas=[schema]) as hits,
-            bus.publisher(topic, schema=schema, tolerance={"price": 0.5}) as out,
-        ):
-            await out.publish({**quote(0, "A", 10.0), "volume": 100})
-            await out.flush()
-            [hit] = await take(hits, 1)
-            assert hit == {f"{topic}[A].volume": 100}
-            assert tw.BoundExceeded(out.name, "price", 0.5, 0.0) in hits.notices
+        async with tw.connect(f"memory://{topic}", services=False) as bus, AsyncExitStack() as stack:
+            await run_watches(bus.broker, bus.clock, stack)  # without a registry, the publisher's own tolerance applies
+            await bus.register(schema, retain=True)
+            watch = bus.watch(f"{topic}[A].price +- 1 or {topic}[A].volume +- 1", max_delay=0.1)
+            async with watch as hits, bus.publisher(topic, tolerance={"price": 0.5}) as out:
+                await out.publish({**quote(0, "A", 10.0), "volume": 100})
+                await out.flush()
+                [hit] = await take(hits, 1)
+                assert hit == {f"{topic}[A].volume": 100}
+                assert tw.BoundExceeded(out.name, "price", 0.5, 0.0) in hits.notices
 
     run(story)
 
@@ -238,10 +232,10 @@ def test_there_are_so_many_watches_and_no_more() -> None:
             for number in range(MAX_WATCHES):
                 await bucket.put(watch_key(f"{number:016x}"), b"{}")
             document = WatchDocument.of("a", "0" * 16, WatchOptions())
-            asking = WatchAsking(bus.broker, bus.clock, document, "one-more", durable=False)
+            registration = WatchRegistration(bus.broker, bus.clock, document, "one-more", durable=False)
             with pytest.raises(tw.ThinwireError, match=f"limit={MAX_WATCHES}"):
-                await asking.ask()
-            await asking.end()
+                await registration.open()
+            await registration.close()
             assert await bucket.entries("watcher.>") == []
 
     run(story)

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from channel_sites import Truth, no_loss, read_until, system, until
-from client_sites import KINDS, reading, rooms, run, site, take
+from channel_setup import Truth, no_loss, read_until, system, until
+from client_setup import KINDS, reading, rooms, run, site, take
 
 import thinwire as tw
 from thinwire.errors import ConfigError, DemandError, ExpressionError, ExpressionTooLarge
@@ -67,7 +67,7 @@ def test_on_the_log_and_on_a_channel_exactly_what_matches_comes(url: str) -> Non
                 bus.subscribe(schema.name, tolerance={"t": 0.5}),
                 bus.subscribe(schema.name, where=WARM, properties=["t"]) as chosen,
             ):
-                await until(lambda: out.wanted and out.link.config.demand.tolerance.get("t", 0) == 0)
+                await until(lambda: out.wanted and out.encoder.config.demand.tolerance.get("t", 0) == 0)
                 await read_until(chosen, lambda: chosen.feed == "channel")
                 await truth.publish(out, 100)
                 seen = await all_of(chosen, truth, WARM)

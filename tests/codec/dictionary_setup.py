@@ -1,4 +1,4 @@
-"""A publisher and its reader with a store between them: what tests of dictionaries on links share."""
+"""Encoder, decoder and dictionary store for tests of packed frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DICTIONARIES = [
 
 
 def line(n: int) -> str:
-    """A line of a log; every one is another."""
+    """Return a log line; all lines differ."""
     return f'{n} "GET /images/logo.png?{n * 7919 % 1000} HTTP/1.1" 200 Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101'
 
 
@@ -31,9 +31,9 @@ def entry(n: int, host: str = "a") -> dict[str, Any]:
 
 
 class Reader:
-    """A subscriber that asks a store for what it does not know.
+    """Decoder that fetches missing dictionaries from a store.
 
-    store: what can be had; asked: the hashes it asked for; refused: those it did not get
+    store: the available dictionaries; asked: requested hashes; refused: hashes that were not available
     """
 
     def __init__(self, store: dict[bytes, Dictionary], schema: Schema = LOGS) -> None:
@@ -49,7 +49,7 @@ class Reader:
         return StreamDecoder([self.schema], publisher="p", compiled=False, dictionaries=self._known.get)
 
     def hand(self, message: bytes, position: int | None = None) -> list[Delivery]:
-        """What a message brings, whatever has to be asked for."""
+        """Return the deliveries of a message after fetching what it needs."""
         while True:
             try:
                 found = self.subscriber.receive(message, now=0.0, position=position)
@@ -64,7 +64,7 @@ class Reader:
         found = self.store.get(bytes.fromhex(unknown.hash))
         if found is None:
             self.refused.append(unknown.hash)
-            self.subscriber.give_up()
+            self.subscriber.skip_pending_frame()
         else:
             self._known[found.hash] = found
 

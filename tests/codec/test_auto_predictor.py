@@ -1,17 +1,17 @@
-"""`auto`: nearly as small as the best fixed predictor, in step on both sides, in bounded memory."""
+"""`auto`: nearly as small as the best fixed predictor, equal at both ends, in bounded memory."""
 
 import math
 
 import numpy as np
 import pytest
+from loopback import Loop
 
 from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.codec.predictor_trials import POOL
 from thinwire.codec.predictors import names
-from thinwire.codec.predictors.predictor import SEASONAL
+from thinwire.codec.predictors.arithmetic import SEASONAL
 from thinwire.codec.source_table import MODE, TRIAL
 from thinwire.schema import Property, Schema
-from thinwire.testing.loopback import Loop
 from thinwire.wire import FrameKind, Switch, read
 
 EVENTS = 3_000
@@ -44,14 +44,14 @@ def size(stream, predictor, tolerance):
 
 @pytest.mark.parametrize("tolerance", [0, 0.5])
 @pytest.mark.parametrize("name", STREAMS)
-def test_auto_is_nearly_as_small_as_the_best(name, tolerance):
+def test_auto_is_nearly_as_small_as_the_best_predictor(name, tolerance):
     fixed = {predictor: size(STREAMS[name], predictor, tolerance) for predictor in names()}
-    # the cost of finding out: some 150 events under the first guess, and the switches themselves
+    # the cost of selection: about 150 events under the first predictor, and the switch frames
     assert size(STREAMS[name], "auto", tolerance) <= 1.05 * min(fixed.values()) + 600, fixed
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
-def test_switches_travel_and_both_sides_agree(compiled):
+def test_predictor_switches_are_sent_and_both_ends_agree(compiled):
     loop = Loop(TENTHS, compiled=compiled)
     stream = np.concatenate([STREAMS["season"][:600], STREAMS["ramp"][:2_000]])
     events = [{"id": "a", "x": float(value) / 10} for value in np.round(stream)]
@@ -62,22 +62,22 @@ def test_switches_travel_and_both_sides_agree(compiled):
     assert loop.differences() == []
 
 
-def test_a_new_source_starts_with_what_an_old_one_found_best():
+def test_a_new_source_starts_with_the_predictor_selected_last():
     loop = Loop(TENTHS)
     loop.run([{"id": "old", "x": k * 0.3} for k in range(400)])
     loop.run([{"id": "new", "x": k * 0.3} for k in range(3)])
-    columns = loop.publisher.encoder.reducer.columns
-    modes = [columns.table[columns.place(row, 0) + MODE] for row in range(2)]
+    table = loop.publisher.frame_encoder.reducer.table
+    modes = [table.cells[table.slot_start(row, 0) + MODE] for row in range(2)]
     assert modes[0] == modes[1] != 0
 
 
-def test_trials_take_a_bounded_number_of_blocks():
+def test_the_number_of_concurrent_trials_is_bounded():
     publisher = StreamEncoder(TENTHS, compiled=False)
     for n in range(5):
         for source in range(POOL + 200):
             publisher.publish({"id": str(source), "x": float(n)}, 0)
-    reducer = publisher.encoder.reducer
-    table = reducer.columns.view().reshape(reducer.columns.rows, -1)
+    reducer = publisher.frame_encoder.reducer
+    table = reducer.table.view().reshape(reducer.table.rows, -1)
     on_trial = table[:, TRIAL]
     assert np.count_nonzero(on_trial) == POOL
     assert len(set(on_trial[on_trial > 0].tolist())) == POOL

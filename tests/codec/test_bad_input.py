@@ -1,9 +1,10 @@
-"""Bad input: each has a named error that says which field, which limit and what next; the stream goes on unharmed."""
+"""Bad input gives an error that names the field, the limit and the next step; the stream continues."""
 
 import math
 from datetime import datetime
 
 import pytest
+from loopback import Loop
 
 from thinwire.codec import Demand, StreamConfig, StreamEncoder, resolve
 from thinwire.errors import (
@@ -15,12 +16,10 @@ from thinwire.errors import (
     NotFinite,
     TooLarge,
     TooManySources,
-    UnknownPredictor,
     UnknownProperty,
     WrongType,
 )
 from thinwire.schema import Property, Schema
-from thinwire.testing.loopback import Loop
 
 ROOMS = Schema(
     "rooms",
@@ -122,7 +121,9 @@ def cases():
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("form", ["compact", "json"])
 @pytest.mark.parametrize(("schema", "good", "wrong", "error", "words"), list(cases()))
-def test_a_bad_event_is_named_and_the_stream_goes_on(schema, good, wrong, error, words, form, compiled):
+def test_a_bad_event_is_rejected_with_its_field_and_the_stream_continues(
+    schema, good, wrong, error, words, form, compiled
+):
     config = StreamConfig(format=form)
     loop, untouched = (Loop(schema, config, compiled=compiled) for _ in range(2))
     for each in (loop, untouched):
@@ -144,7 +145,7 @@ def test_a_bad_event_is_named_and_the_stream_goes_on(schema, good, wrong, error,
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("nonsense", [None, 7, [1, 2], "event"], ids=repr)
-def test_what_is_no_event_is_refused(nonsense, compiled):
+def test_values_that_are_not_events_are_rejected(nonsense, compiled):
     publisher = StreamEncoder(ROOMS, compiled=compiled)
     for _ in range(2):
         with pytest.raises(WrongType, match="an event is a mapping"):
@@ -153,7 +154,7 @@ def test_what_is_no_event_is_refused(nonsense, compiled):
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
-def test_a_stranger_cannot_stand_in_for_a_confidential_property(compiled):
+def test_an_unknown_property_in_place_of_a_confidential_one_is_rejected(compiled):
     schema = Schema(
         "s",
         [Property("id", "string", "dimension"), Property("n", "integer"), Property("k", "integer", confidential=True)],
@@ -165,7 +166,7 @@ def test_a_stranger_cannot_stand_in_for_a_confidential_property(compiled):
         publisher.publish({"id": "a", "n": 3, "stranger": 3}, 0)
 
 
-def test_late_events_are_refused_where_the_policy_says_so():
+def test_late_events_are_rejected_under_the_reject_policy():
     config = StreamConfig(late_policy="reject")
     loop, untouched = Loop(ROOMS, config), Loop(ROOMS, config)
     first, second, late = ({**GOOD, "time": f"2024-05-01T00:00:0{s}Z"} for s in (1, 3, 2))
@@ -187,7 +188,7 @@ def test_late_events_are_refused_where_the_policy_says_so():
     ]
 
 
-def test_a_time_that_cannot_be_read_does_not_stop_the_clock():
+def test_an_unreadable_timestamp_does_not_affect_the_latest_time():
     loop = Loop(ROOMS, StreamConfig(late_policy="reject", demand=Demand(min_interval=2)))
     odd = {**GOOD, "time": "May the first"}
     events = [odd, *({**GOOD, "time": f"2024-05-01T00:00:{s:02}Z", "n": s} for s in range(8)), odd]
@@ -202,7 +203,7 @@ def test_a_time_that_cannot_be_read_does_not_stop_the_clock():
     ]
 
 
-def test_too_many_sources():
+def test_sources_above_the_limit_are_rejected():
     loop, untouched = (Loop(ROOMS, StreamConfig(max_sources=2)) for _ in range(2))
     good = [{**GOOD, "sensor": f"T{k}"} for k in range(2)]
     loop.run(good)
@@ -215,36 +216,36 @@ def test_too_many_sources():
 
 
 DEMANDS = [
-    ({"tolerance": {"humidity": 1}}, DemandError, ["'humidity'", "does not travel", "choose_from="]),
-    ({"tolerance": {"sensor": 1}}, DemandError, ["'sensor'", "does not travel"]),
-    ({"tolerance": {"t": -0.5}}, DemandError, ["'t'", "cannot be negative", "0 means exact"]),
-    ({"tolerance": {"n": "5%"}}, DemandError, ["'n'", "declared range", "give minimum and maximum"]),
+    ({"tolerance": {"humidity": 1}}, DemandError, ["'humidity'", "is not sent", "choose_from="]),
+    ({"tolerance": {"sensor": 1}}, DemandError, ["'sensor'", "is not sent"]),
+    ({"tolerance": {"t": -0.5}}, DemandError, ["'t'", "zero or more"]),
+    ({"tolerance": {"n": "5%"}}, DemandError, ["'n'", "declared range", "set minimum and maximum"]),
     ({"tolerance": {"t": "much"}}, DemandError, ["'t'", "a number or a percentage"]),
     ({"tolerance": {"t": "1e999999999"}}, DemandError, ["'t'", "a number or a percentage"]),
     ({"tolerance": {"t": "1/0"}}, DemandError, ["'t'", "a number or a percentage"]),
     ({"tolerance": {"t": math.nan}}, DemandError, ["'t'", "a number or a percentage"]),
-    ({"tolerance": {"note": 1}}, DemandError, ["'note'", "kind string has no tolerance", "ask for 0"]),
+    ({"tolerance": {"note": 1}}, DemandError, ["'note'", "kind string has no tolerance", "use 0"]),
     ({"tolerance": {"on": 1}}, DemandError, ["'on'", "kind boolean has no tolerance"]),
     ({"tolerance": {"mode": 1}}, DemandError, ["'mode'", "kind enum has no tolerance"]),
-    ({"tolerance": {"status": 1}}, DemandError, ["'status'", "a status always travels", "ask for 0"]),
-    ({"predictor": "oracle"}, UnknownPredictor, ["'oracle'", "known=", "names()"]),
-    ({"predictor": "oracle", "mode": "hold"}, UnknownPredictor, ["'oracle'"]),
-    ({"predictor": {"t": "oracle"}}, UnknownPredictor, ["'oracle'"]),
+    ({"tolerance": {"status": 1}}, DemandError, ["'status'", "a status is always sent exactly", "use 0"]),
+    ({"predictor": "oracle"}, ConfigError, ["'oracle'", "known=", "names()"]),
+    ({"predictor": "oracle", "mode": "hold"}, ConfigError, ["'oracle'"]),
+    ({"predictor": {"t": "oracle"}}, ConfigError, ["'oracle'"]),
     ({"predictor": {"x": "linear"}}, DemandError, ["'x'", "never predicted"]),
     ({"predictor": {"t": "seasonal"}}, ConfigError, ["'t'", "period"]),
-    ({"predictor": {"humidity": "last"}}, DemandError, ["'humidity'", "does not travel"]),
+    ({"predictor": {"humidity": "last"}}, DemandError, ["'humidity'", "is not sent"]),
 ]
 
 
-@pytest.mark.parametrize(("asked", "error", "words"), DEMANDS, ids=lambda case: str(case)[:50])
-def test_a_bad_demand_is_named_and_changes_nothing(asked, error, words):
+@pytest.mark.parametrize(("requested", "error", "words"), DEMANDS, ids=lambda case: str(case)[:50])
+def test_a_bad_demand_is_rejected_with_its_property(requested, error, words):
     with pytest.raises(error) as caught:
-        resolve(ROOMS, Demand(**asked))
+        resolve(ROOMS, Demand(**requested))
     assert [word for word in words if word not in str(caught.value)] == []
     publisher = StreamEncoder(ROOMS, compiled=False)
     publisher.publish(GOOD, 0)
     with pytest.raises(error):
-        publisher.reconfigure(StreamConfig(version=2, demand=Demand(**asked)), 1)
+        publisher.reconfigure(StreamConfig(version=2, demand=Demand(**requested)), 1)
     assert publisher.config.version == 1
     assert publisher.publish(GOOD, 1) == []
 
@@ -267,23 +268,23 @@ def test_a_bad_demand_is_named_and_changes_nothing(asked, error, words):
         (lambda: StreamConfig(max_sources=0), ConfigError, ["max_sources", "1000000", "value=0"]),
     ],
 )
-def test_a_bad_setting_names_itself(make, error, words):
+def test_a_bad_setting_is_rejected_with_its_name(make, error, words):
     with pytest.raises(error) as caught:
         make()
     assert [word for word in words if word not in str(caught.value)] == []
 
 
-def test_min_interval_needs_a_time():
+def test_min_interval_needs_a_timestamp():
     schema = Schema("s", [Property("n", "integer")])
     with pytest.raises(DemandError, match="min_interval needs a timestamp"):
         resolve(schema, Demand(min_interval=1))
 
 
-def test_a_season_of_positions_is_refused():
+def test_a_seasonal_predictor_for_positions_is_rejected():
     schema = Schema("s", [Property("at", "geo", period=4)])
     with pytest.raises(DemandError, match=r"a position has no season.*'at'"):
         resolve(schema, Demand(predictor={"at": "seasonal"}))
 
 
-def test_every_refusal_is_of_one_family():
+def test_all_rejections_share_a_base_class():
     assert all(issubclass(error, EventRejected) for *_, error, _ in (*BAD_ROOMS, *BAD_RICH))

@@ -1,4 +1,4 @@
-"""A batch gives the frames that its rows would have given one by one, whatever the rows are."""
+"""A batch gives the frames that publishing its rows one at a time gives."""
 
 import pyarrow as pa
 import pytest
@@ -44,7 +44,7 @@ DEMANDS = [
     Demand(mode="hold", tolerance={"level": 1, "count": 2}, changes=True),
 ]
 
-# Absent, off the grid, out of range, not finite and unwritable values are all in the bag.
+# includes absent, off-grid, out-of-range, infinite and unwritable values
 levels = st.sampled_from([1.0, 1.1, 1.2, 3.4, None, 0.05, 77.0, float("nan")])
 events = st.fixed_dictionaries(
     {
@@ -65,7 +65,7 @@ def timed(rows: list[dict], jitter: list[int]) -> list[dict]:
     return [{"time": stamp, **row} for stamp, row in zip(stamps, rows, strict=True)]
 
 
-def one_by_one(publisher: StreamEncoder, rows: list[dict]) -> tuple[list[bytes], list[int]]:
+def publish_rows(publisher: StreamEncoder, rows: list[dict]) -> tuple[list[bytes], list[int]]:
     frames, refused = [], []
     for number, row in enumerate(rows):
         try:
@@ -78,11 +78,11 @@ def one_by_one(publisher: StreamEncoder, rows: list[dict]) -> tuple[list[bytes],
 @pytest.mark.parametrize("demand", DEMANDS, ids=lambda d: str(d.predictor) + d.mode)
 @given(rows=st.lists(st.tuples(events, jitters), min_size=1, max_size=60))
 @settings(max_examples=40)
-def test_a_batch_is_its_rows(demand, rows):
+def test_a_batch_gives_the_frames_of_its_rows(demand, rows):
     rows = timed([row for row, _ in rows], [late for _, late in rows])
     singly, batched = (StreamEncoder(SCHEMA, StreamConfig(demand=demand)) for _ in range(2))
     assert singly.start(0.0) == batched.start(0.0)
-    frames, refused = one_by_one(singly, rows)
+    frames, refused = publish_rows(singly, rows)
     half = len(rows) // 2
     table = pa.RecordBatch.from_pylist(rows, schema=TYPES)
     first, second = (publish_batch(batched, part, 1.0) for part in (table.slice(0, half), table.slice(half)))
@@ -93,7 +93,7 @@ def test_a_batch_is_its_rows(demand, rows):
 
 
 @pytest.mark.parametrize("tolerance", [0, 1.0])
-def test_the_building_in_batches(tolerance):
+def test_building_events_in_batches_give_the_frames_of_their_rows(tolerance):
     config = StreamConfig(demand=Demand(default_tolerance=tolerance))
     singly, batched = StreamEncoder(building.schema(), config), StreamEncoder(building.schema(), config)
     frames = singly.start(0.0)
@@ -105,7 +105,7 @@ def test_the_building_in_batches(tolerance):
     assert told == frames
 
 
-def test_a_column_of_another_type_is_refused_row_by_row():
+def test_rows_of_a_column_with_another_type_are_rejected():
     publisher = StreamEncoder(SCHEMA, StreamConfig(demand=DEMANDS[0]))
     publisher.start(0.0)
     row = {"site": "a", "unit": 1, "level": "warm", "count": 1, "raw": 0.5, "on": True, "state": "idle"}
@@ -115,7 +115,7 @@ def test_a_column_of_another_type_is_refused_row_by_row():
     assert [(number, problem.property) for number, problem in done.rejected] == [(0, "level"), (1, "level")]
 
 
-def test_audited_and_spelled_out_batches_take_the_long_way():
+def test_batches_with_audits_or_json_are_published_row_by_row():
     for config in (StreamConfig(demand=DEMANDS[0], audit_every=2), StreamConfig(demand=DEMANDS[0], format="json")):
         singly, batched = StreamEncoder(building.schema(), config), StreamEncoder(building.schema(), config)
         frames = [frame for event in building.events(50) for frame in singly.publish(event, 1.0)]

@@ -1,18 +1,18 @@
-"""Changes only: headers never make an event travel, and travel exactly with one that does."""
+"""`changes`: headers never trigger a frame, and are sent exactly with one."""
 
 import pyarrow as pa
 import pytest
+from event_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_promise import EXAMPLES, LOOSE, SCHEMAS, WAYS, described, distance, is_the_reference
+from loopback import Loop
+from reference_stream import tolerance_of
+from test_guarantee import EXAMPLES, LOOSE, SCHEMAS, WAYS, check_reference, described, distance
 
 from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.errors import DemandError
 from thinwire.schema import Event, Property, Role, Schema, flatten
-from thinwire.testing.loopback import Loop
-from thinwire.testing.reference import tolerance_of
-from thinwire.testing.strategies import histories
 from thinwire.wire import Request
 from thinwire.wire.control_frames import MAX_SKIP
 
@@ -50,7 +50,7 @@ def test_changes_need_mode_hold():
 
 
 @BOTH
-def test_headers_wait_for_something_else(compiled):
+def test_headers_alone_trigger_no_frame(compiled):
     loop = Loop(ROOMS, StreamConfig(demand=HALF), compiled=compiled)
     told = [
         bool(loop.publish(event))
@@ -79,7 +79,7 @@ FIRING = [{"t": 20.6}, {"t": 50.1}, {"t": 20.04}, {"x": 1.5}, {"fan": True}, {"n
 
 @BOTH
 @pytest.mark.parametrize("change", [*FIRING, *({name: None} for name in ("t", "x", "fan", "note", "state"))], ids=str)
-def test_whatever_is_no_header_fires(change, compiled):
+def test_every_other_property_triggers_a_frame(change, compiled):
     loop = Loop(ROOMS, StreamConfig(demand=HALF), compiled=compiled)
     events = [calm(0), calm(3), calm(5, batch="z", quality=1, **change), calm(8, **change), calm(9)]
     told = [bool(loop.publish(event)) for event in events]
@@ -90,7 +90,7 @@ def test_whatever_is_no_header_fires(change, compiled):
 
 
 @BOTH
-def test_a_silence_never_grows_beyond_its_limit(compiled):
+def test_the_number_of_suppressed_events_is_limited(compiled):
     schema = Schema("s", [Property("time", "timestamp", "header"), Property("n", "integer")])
     config = StreamConfig(demand=Demand(mode="hold", changes=True), max_silence=1e9)
     loop = Loop(schema, config, compiled=(compiled, True))
@@ -104,7 +104,7 @@ def test_a_silence_never_grows_beyond_its_limit(compiled):
 @pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_what_arrives_is_what_the_reference_says(tolerance, name, data):
+def test_decoded_events_equal_the_reference_model(tolerance, name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
     asked = only_changes(schema, tolerance)
@@ -112,14 +112,14 @@ def test_what_arrives_is_what_the_reference_says(tolerance, name, data):
     for event in events:
         loop.publish(event)
     assert loop.differences() == []
-    is_the_reference(schema, asked, events, loop)
+    check_reference(schema, asked, events, loop)
     assert len(loop.events) == len(events)
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
+def test_compiled_and_scalar_code_give_the_same_frames_and_events(name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema, max_size=40))
     config = StreamConfig(demand=only_changes(schema, data.draw(st.booleans())), audit_every=7)
@@ -135,11 +135,11 @@ def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
 @pytest.mark.parametrize("form", ["compact", "json"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_the_last_event_told_is_near_at_every_moment_and_its_headers_are_exact(form, name, data):
+def test_the_last_sent_event_is_within_tolerance_and_its_headers_are_exact(form, name, data):
     schema = SCHEMAS[name]
     asked = only_changes(schema, True)
     writer = StreamEncoder(schema, StreamConfig(demand=asked, format=form))
-    reader = StreamDecoder([schema], passed_over=False)
+    reader = StreamDecoder([schema], include_suppressed=False)
     last = {}
     for frame in writer.start(0):
         reader.receive(frame, now=0)
@@ -163,7 +163,7 @@ def test_the_last_event_told_is_near_at_every_moment_and_its_headers_are_exact(f
                 assert off <= (float(tolerance_of(p, asked)) + idle) * (1 + 1e-9), p.name
 
 
-def test_who_joins_late_is_promised_nothing_of_headers_in_silence():
+def test_headers_of_suppressed_events_have_no_bound_for_a_late_decoder():
     writer = StreamEncoder(ROOMS, StreamConfig(demand=HALF))
     writer.start(0)
     writer.publish(calm(0), 0)
@@ -174,8 +174,8 @@ def test_who_joins_late_is_promised_nothing_of_headers_in_silence():
 
 
 @pytest.mark.parametrize("left_out", ["batch", "quality"])
-def test_a_batch_is_its_rows(left_out):
-    """Also where a header is a text, which the state keeps although rows have others."""
+def test_a_batch_gives_the_frames_of_its_rows(left_out):
+    """Also with a text header, which the state keeps although rows have others."""
     schema = Schema("rooms", [p for p in ROOMS if p.name != left_out])
     told = [calm(k, batch=f"b{k // 3}", t=20.0 + (k * 7 % 12) / 10, x=float(k // 40)) for k in range(400)]
     events = [{name: value for name, value in event.items() if name != left_out} for event in told]
@@ -187,7 +187,7 @@ def test_a_batch_is_its_rows(left_out):
     assert len(frames) < 300
 
 
-def test_thinned_and_changes_only():
+def test_min_interval_and_changes_together():
     demand = Demand(mode="hold", tolerance={"t": 0.5}, changes=True, min_interval=10_000)
     loop = Loop(ROOMS, StreamConfig(demand=demand))
     seen = loop.run([calm(0), calm(12), calm(24, t=21.0), calm(29, t=22.0), calm(40, t=22.0)])
@@ -196,7 +196,7 @@ def test_thinned_and_changes_only():
 
 
 @BOTH
-def test_a_measured_time_is_held_although_time_goes_on(compiled):
+def test_a_measured_timestamp_is_held_under_changes(compiled):
     schema = Schema("s", [Property("time", "timestamp", "header"), Property("seen", "timestamp")])
     loop = Loop(
         schema, StreamConfig(demand=Demand(mode="hold", tolerance={"seen": 25}, changes=True)), compiled=compiled

@@ -1,15 +1,15 @@
-"""A link over a link: what a decoder hands out is encoded again for a class of subscribers, and bounds add up."""
+"""A stream over a stream: decoded events are encoded again for a demand class, and bounds add up."""
 
 import pytest
+from event_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_promise import PLAIN, RICH, distance
+from reference_stream import tolerance_of
+from test_guarantee import PLAIN, RICH, distance
 
 from thinwire.codec import Audit, Demand, EventsMissed, StreamConfig, StreamDecoder, StreamEncoder, Watermark, resolve
 from thinwire.errors import DemandError, TooManySources
 from thinwire.schema import Event, Property, Role, Schema, flatten
-from thinwire.testing.reference import tolerance_of
-from thinwire.testing.strategies import histories
 
 P = {
     "plain": {"temperature": 0.2, "count": 1, "thirds": 1, "tons": 5, "level": 0.1},
@@ -24,7 +24,7 @@ EXAMPLES = 25
 
 
 class Chain:
-    """A publisher, its log's decoder, class links as they are wanted, and a subscriber of each."""
+    """A publisher, the decoder of its log, channel encoders, and a decoder of each."""
 
     def __init__(self, schema, demand, **config):
         self.publisher = StreamEncoder(schema, StreamConfig(demand=demand, **config), name="p", incarnation=3)
@@ -35,7 +35,7 @@ class Chain:
 
     @property
     def rules(self):
-        return self.decoder.decoder_state.expander.rules
+        return self.decoder.decoder_state.rules
 
     def open(self, schema, demand, *, chosen=None, compiled=True, sequence=5 << 32):
         link = StreamEncoder(
@@ -48,7 +48,7 @@ class Chain:
             validated=True,
             compiled=compiled,
         )
-        link.adopt(self.decoder.decoder_state.expander, chosen)
+        link.adopt(self.decoder.decoder_state, chosen)
         reader = StreamDecoder([schema], publisher="p", compiled=compiled)
         served = Served(link, reader, chosen or (lambda source: True))
         self.classes.append(served)
@@ -64,9 +64,9 @@ class Chain:
 
     def pass_on(self, frames):
         for frame in frames:
-            for thing in self.decoder.receive(frame, now=self.now):
+            for item in self.decoder.receive(frame, now=self.now):
                 for served in self.classes:
-                    served.encode(thing, self.now)
+                    served.encode(item, self.now)
 
 
 class Served:
@@ -78,13 +78,13 @@ class Served:
     def events(self):
         return [item for item in self.deliveries if isinstance(item, Event)]
 
-    def encode(self, thing, now):
-        if isinstance(thing, Event) and self.chosen(thing.source):
-            self.take(self.link.publish(thing, now))
-        elif isinstance(thing, Watermark):
-            self.take(self.link.heartbeat(now, thing.time))
-        elif isinstance(thing, Audit):
-            self.take(self.link.audit(thing.source, thing.exacts))
+    def encode(self, item, now):
+        if isinstance(item, Event) and self.chosen(item.source):
+            self.take(self.link.publish(item, now))
+        elif isinstance(item, Watermark):
+            self.take(self.link.heartbeat(now, item.time))
+        elif isinstance(item, Audit):
+            self.take(self.link.audit(item.source, item.exacts))
 
     def take(self, frames):
         self.frames += frames
@@ -92,7 +92,7 @@ class Served:
             self.deliveries += self.reader.receive(frame, now=0.0)
 
 
-def truths(schema, events):
+def true_values(schema, events):
     found = {}
     for event in events:
         flat = flatten(event, schema)
@@ -104,7 +104,7 @@ def project(schema, left_out):
     return Schema(schema.name, [p for p in schema if p.name not in left_out])
 
 
-def keeps_its_promise(schema, demands, event, truth):
+def check_bounds(schema, demands, event, truth):
     seen = flatten(event, schema)
     for p in schema.wire:
         bound = event.bound[p.name]
@@ -116,8 +116,8 @@ def keeps_its_promise(schema, demands, event, truth):
         assert off <= bound * (1 + 1e-9), (p.name, seen[p.name], truth.get(p.name))
 
 
-def nothing_lost_or_doubled(served, happened, adopted):
-    """Every event of every source, from the one that was taken over on; told in order."""
+def check_order(served, happened, adopted):
+    """Check that every event of every source after the adopted one is delivered in order."""
     heard = {}
     for event in served.events:
         assert event.identity[:2] == ("p", 3)
@@ -131,7 +131,7 @@ def nothing_lost_or_doubled(served, happened, adopted):
 @pytest.mark.parametrize("name", ["plain", "rich"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_a_class_link_promises_both_tolerances_and_loses_nothing(name, mode, data):
+def test_a_channel_keeps_the_sum_of_tolerances_and_loses_nothing(name, mode, data):
     schema = SCHEMAS[name]
     first = Demand(
         tolerance=P[name] if data.draw(st.booleans(), "p") else {},
@@ -144,7 +144,7 @@ def test_a_class_link_promises_both_tolerances_and_loses_nothing(name, mode, dat
     asked = {key: value for key, value in C[name].items() if key not in left_out}
     second = Demand(tolerance=asked, mode="predict" if mode == "predict" else "hold", changes=mode == "changes")
     events = data.draw(histories(schema, max_size=40))
-    happened = truths(schema, events)
+    happened = true_values(schema, events)
     wanted = data.draw(st.sets(st.sampled_from(list(happened)), min_size=1), "sources")
     chosen = data.draw(st.sampled_from([None, wanted.__contains__]))
     moment = data.draw(st.integers(0, len(events)), "moment")
@@ -161,19 +161,19 @@ def test_a_class_link_promises_both_tolerances_and_loses_nothing(name, mode, dat
 
     assert fast.frames == plain.frames
     assert [dict(event) for event in fast.events] == [dict(event) for event in plain.events]
-    nothing_lost_or_doubled(fast, happened, adopted)
+    check_order(fast, happened, adopted)
     for event in fast.events:
-        keeps_its_promise(projected, (first, second), event, happened[event.source][event.ordinal - 1])
+        check_bounds(projected, (first, second), event, happened[event.source][event.ordinal - 1])
     for audit in (item for item in fast.deliveries if isinstance(item, Audit)):
         for key, off in audit.errors.items():
             bound = audit.bound[key]
             assert bound is None or off <= bound * (1 + 1e-9)
     if mode == "changes":
-        holds_near_what_was_told(projected, (first, second), fast.events, happened, adopted)
+        check_last_sent(projected, (first, second), fast.events, happened, adopted)
 
 
-def holds_near_what_was_told(schema, demands, events, happened, adopted):
-    """Who shows the last event that was told is within the tolerance at every event, and its headers are exact."""
+def check_last_sent(schema, demands, events, happened, adopted):
+    """Check that the last sent event is within the tolerance at every event, and that its headers are exact."""
     told = {(event.source, event.ordinal): flatten(event, schema) for event in events if not event.virtual}
     for source in {event.source for event in events}:
         last = None
@@ -207,7 +207,7 @@ def room(k, **more):
     return {"time": 1000 * k, "id": "a", "t": 20.0, "x": 1.0, "on": True, "note": "", **more}
 
 
-def test_bounds_are_the_sum_to_the_last_digit():
+def test_bounds_are_the_exact_sum():
     for p, c, total in ((0.1, 0.2, 0.3), (0.3, 0.4, 0.7), (0.7, 0.1, 0.8), (0, 0.5, 0.5), (0.5, 0, 0.5)):
         chain = Chain(ROOMS, Demand(default_tolerance=p))
         served = chain.open(ROOMS, Demand(default_tolerance=c))
@@ -216,7 +216,7 @@ def test_bounds_are_the_sum_to_the_last_digit():
         assert event.bound == {"time": 0, "t": total, "x": total, "on": 0, "note": 0}
 
 
-def test_a_source_begins_with_the_number_its_event_has():
+def test_a_source_starts_with_the_ordinal_of_its_first_event():
     link = StreamEncoder(ROOMS, name="p", incarnation=3, validated=True, compiled=False)
     reader = StreamDecoder([ROOMS], publisher="p")
     frames = link.start(0)
@@ -228,14 +228,14 @@ def test_a_source_begins_with_the_number_its_event_has():
     assert [event.identity for event in seen] == [("p", 3, ("a",), 41), ("p", 3, ("a",), 42)]
 
 
-def test_sequences_begin_where_they_are_told_to_and_grow():
+def test_sequences_start_at_the_given_number():
     chain = Chain(ROOMS, Demand())
     served = chain.open(ROOMS, Demand(), sequence=7 << 32)
     chain.publish(room(1))
     assert served.reader.decoder_state.sequence == served.link.sequence == (7 << 32) + len(served.frames)
 
 
-def test_a_trusting_publisher_beats_only_when_told_and_with_the_watermark_it_is_given():
+def test_a_validated_encoder_sends_heartbeats_only_on_request():
     chain = Chain(ROOMS, Demand(), max_silence=1e9)
     served = chain.open(ROOMS, Demand())
     served.take(served.link.reconfigure(StreamConfig(version=2), 500.0, over=chain.rules))
@@ -246,7 +246,7 @@ def test_a_trusting_publisher_beats_only_when_told_and_with_the_watermark_it_is_
     assert marks == [0.0, 1.0, 12.345]
 
 
-def test_audits_are_passed_on_and_measure_both_links():
+def test_forwarded_audits_measure_the_error_of_both_streams():
     chain = Chain(ROOMS, Demand(tolerance={"t": 0.5}, predictor="last"), audit_every=1)
     served = chain.open(project(ROOMS, {"x"}), Demand(tolerance={"t": 0.3}, predictor="last"))
     for k, t in enumerate((20.0, 20.4, 20.8, 20.7), start=1):
@@ -260,7 +260,7 @@ def test_audits_are_passed_on_and_measure_both_links():
     assert served.link.audit(("nobody",), {}) == []
 
 
-def test_what_is_off_already_is_outside_only_where_the_truth_was():
+def test_decoded_values_are_flagged_only_if_the_true_value_is_out_of_range():
     chain = Chain(ROOMS, Demand(tolerance={"t": 0.5}, predictor="last"), max_silence=1e9)
     served = chain.open(ROOMS, Demand(tolerance={"t": 0.3}, mode="hold", changes=True))
     for k, t in enumerate((20.0, 49.9, 49.8, 50.2, 50.0, 49.9, 50.0), start=1):
@@ -273,7 +273,7 @@ def test_what_is_off_already_is_outside_only_where_the_truth_was():
     assert sum(not event.virtual for event in served.events) == 3
 
 
-def test_a_class_link_goes_over_to_other_shares_without_a_gap():
+def test_a_channel_is_reconfigured_without_a_gap():
     chain = Chain(ROOMS, Demand(tolerance={"t": 0.5}))
     served = chain.open(ROOMS, Demand(tolerance={"t": 0.5}))
     for k in range(1, 40):
@@ -292,20 +292,20 @@ def test_a_class_link_goes_over_to_other_shares_without_a_gap():
         assert abs(event["t"] - (20 + (event.ordinal * 7 % 11) / 10)) <= 1.0 + 1e-9
 
 
-def test_adopting_takes_no_more_than_a_link_may_have():
+def test_adopting_respects_the_source_limit():
     chain = Chain(ROOMS, Demand())
     for name in "abc":
         chain.publish(room(1, id=name))
     link = StreamEncoder(ROOMS, StreamConfig(max_sources=2), over=chain.rules, validated=True)
     with pytest.raises(TooManySources):
-        link.adopt(chain.decoder.decoder_state.expander)
-    link.adopt(chain.decoder.decoder_state.expander, lambda source: source != ("b",))
-    assert link.encoder.reducer.keys == [("a",), ("c",)]
-    with pytest.raises(ValueError, match="sources of its own"):
-        link.adopt(chain.decoder.decoder_state.expander)
+        link.adopt(chain.decoder.decoder_state)
+    link.adopt(chain.decoder.decoder_state, lambda source: source != ("b",))
+    assert link.frame_encoder.reducer.keys == [("a",), ("c",)]
+    with pytest.raises(ValueError, match="already has sources"):
+        link.adopt(chain.decoder.decoder_state)
 
 
-def test_an_adopted_source_that_is_only_near_stays_so():
+def test_an_adopted_approximated_source_stays_approximated():
     chain = Chain(ROOMS, Demand())
     chain.publish(room(1, t=20.04))
     served = chain.open(ROOMS, Demand())
@@ -315,14 +315,14 @@ def test_an_adopted_source_that_is_only_near_stays_so():
     assert served.events[-1].bound["t"] == 0
 
 
-def test_nothing_is_promised_over_events_that_were_thinned_out():
+def test_rules_over_thinned_out_events_are_rejected():
     for demand in (Demand(min_interval=5), Demand(mode="hold", changes=True)):
         with pytest.raises(DemandError, match="thinned"):
             resolve(ROOMS, Demand(), over=resolve(ROOMS, demand))
 
 
 @pytest.mark.parametrize("told", [[1, [2.5, None]], 3, "3", None, {"k": []}, b"\x00"])
-def test_an_audit_takes_opaque_values_for_what_they_are(told):
+def test_an_audit_compares_opaque_values(told):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("o", "opaque")])
     chain = Chain(schema, Demand(), audit_every=1)
     served = chain.open(schema, Demand())

@@ -1,11 +1,11 @@
-"""Why compiled frames are not packed: numbers have nothing to share, and what has goes the way that packs."""
+"""Compiled frames are not packed: numbers share nothing, and texts are encoded by scalar code, which packs."""
 
 import random
 
 import pytest
 
 from thinwire.codec import Demand, StreamConfig, StreamEncoder
-from thinwire.codec.frame_encoder import WORTH_TRYING
+from thinwire.codec.dictionary_bindings import MIN_PACKED_BYTES
 from thinwire.dictionaries import choose
 from thinwire.schema import Property, Schema
 from thinwire.wire import read
@@ -18,7 +18,7 @@ def readings():
     return feed_schema(), LoadSource(0, 1, 1000, 0).due(2_000_000), Demand(dict.fromkeys(READINGS, 0.5))
 
 
-def many_that_all_move():
+def moving_readings():
     names, chance = [f"v{k}" for k in range(24)], random.Random(1)
     schema = Schema(
         "wide", [Property("machine", "string", "dimension"), *(Property(n, "number", step="0.01") for n in names)]
@@ -51,8 +51,8 @@ def requests():
     return schema, events, Demand({"load": 0.5})
 
 
-def said(stream, *, compiled, dictionary=None):
-    """The frames of the first third of the events, and those of the others, with a dictionary from there on."""
+def encoded_parts(stream, *, compiled, dictionary=None):
+    """Return the frames of the first third of the events, and those of the others, with a dictionary from there on."""
     schema, events, demand = stream
     publisher = StreamEncoder(schema, StreamConfig(1, demand), compiled=compiled)
     publisher.await_dictionaries()
@@ -65,25 +65,25 @@ def said(stream, *, compiled, dictionary=None):
 
 
 def saved(stream, *, compiled):
-    """The share of the bytes that a dictionary within the usual budget saves, trained on the first third."""
-    first, plain = said(stream, compiled=False)
-    long = [body for body in (read(frame).body for frame in first) if len(body) >= WORTH_TRYING]
+    """Return the share of bytes that a dictionary of the usual size saves, trained on the first third."""
+    first, plain = encoded_parts(stream, compiled=False)
+    long = [body for body in (read(frame).body for frame in first) if len(body) >= MIN_PACKED_BYTES]
     dictionary = choose(long, sizes=SIZES)
     if dictionary is None:
         return None
-    _, packed = said(stream, compiled=compiled, dictionary=dictionary)
+    _, packed = encoded_parts(stream, compiled=compiled, dictionary=dictionary)
     assert len(packed) == len(plain)
     return 1 - sum(map(len, packed)) / sum(map(len, plain))
 
 
-def test_of_a_few_readings_no_dictionary_can_be_made():
+def test_few_readings_give_no_dictionary():
     assert saved(readings(), compiled=False) is None
 
 
-def test_of_many_readings_none_is_worth_its_time():
-    assert saved(many_that_all_move(), compiled=False) == pytest.approx(0, abs=0.02)
+def test_a_dictionary_of_readings_saves_nothing():
+    assert saved(moving_readings(), compiled=False) == pytest.approx(0, abs=0.02)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_texts_are_packed_either_way(compiled):
+def test_texts_are_packed_with_and_without_kernels(compiled):
     assert saved(requests(), compiled=compiled) > 0.4

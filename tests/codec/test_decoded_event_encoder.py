@@ -1,17 +1,17 @@
-"""Events of a decoder, told together: bit for bit what telling them one by one gives."""
+"""Events of a decoder encoded in batches give the same bytes as one at a time."""
 
 import random
 
 import pytest
+from event_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_class_links import SCHEMAS, C, Chain, P
+from test_class_streams import SCHEMAS, C, Chain, P
 
 from thinwire.codec import Demand, StreamConfig, StreamEncoder
 from thinwire.codec.decoded_event_encoder import encode_decoded_events
 from thinwire.errors import TooManySources
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies import histories
 
 EXAMPLES = 25
 WAYS = {
@@ -22,8 +22,8 @@ WAYS = {
 }
 
 
-def told(schema, events, demand):
-    """What a decoder hands out of a history, and the decoder."""
+def decoded(schema, events, demand):
+    """Return the decoded events of a history, and the decoder."""
     chain = Chain(schema, demand)
     found = []
     for event in events:
@@ -33,19 +33,19 @@ def told(schema, events, demand):
     return found, chain.decoder
 
 
-def over(decoder, schema, demand, **config):
-    """A link that tells the events of a decoder from the first one on."""
-    rules = decoder.decoder_state.expander.rules
+def encoder_over(decoder, schema, demand, **config):
+    """Return an encoder for the events of a decoder."""
+    rules = decoder.decoder_state.rules
     return StreamEncoder(
         schema, StreamConfig(demand=demand, **config), name="p", incarnation=3, over=rules, validated=True
     )
 
 
-def one_by_one(link, events, now):
+def sequential(link, events, now):
     return [(number, frame) for number, event in enumerate(events) for frame in link.publish(event, now)]
 
 
-def together(link, events, now):
+def batched(link, events, now):
     return [
         pair
         for some in encode_decoded_events(link, events, now)
@@ -57,17 +57,17 @@ def together(link, events, now):
 @pytest.mark.parametrize("way", sorted(WAYS))
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(data=st.data())
-def test_together_is_one_by_one(kind, way, data):
+def test_batched_and_sequential_encoding_give_the_same_frames(kind, way, data):
     schema = SCHEMAS[kind]
     history = data.draw(histories(schema, max_size=40))
-    events, decoder = told(schema, history, Demand(P[kind]))
+    events, decoder = decoded(schema, history, Demand(P[kind]))
     demand = Demand(C[kind], **WAYS[way])
     config = {"key_frame_interval": data.draw(st.sampled_from([3.0, 3600.0]))}
-    alone, many = (over(decoder, schema, demand, **config) for _ in range(2))
+    alone, many = (encoder_over(decoder, schema, demand, **config) for _ in range(2))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=4)))
     for now, (first, last) in enumerate(zip([0, *cuts], [*cuts, len(events)], strict=True), start=1):
         message = events[first:last]
-        assert together(many, message, float(now)) == one_by_one(alone, message, float(now))
+        assert batched(many, message, float(now)) == sequential(alone, message, float(now))
     assert many.counts == alone.counts
     assert (many.sequence, many.suppressed_events) == (alone.sequence, alone.suppressed_events)
     assert many.heartbeat(99.0) == alone.heartbeat(99.0)
@@ -85,7 +85,7 @@ QUICK = Schema(
 
 
 def readings(count, seed=3):
-    """Readings that wander; now and then one is odd, missing, in another mode, or of a sensor that is new."""
+    """Return readings that vary; some are irregular, missing, in another mode, or of a new sensor."""
     dice, heat = random.Random(seed), 20.0
     for number in range(count):
         heat = round(heat + dice.choice((-0.4, -0.1, 0.0, 0.1, 0.5)), 1)
@@ -99,17 +99,17 @@ def readings(count, seed=3):
 
 
 @pytest.mark.parametrize("way", sorted(WAYS))
-def test_more_events_than_are_packed_together(way):
-    events, decoder = told(QUICK, readings(1500), Demand())
+def test_more_events_than_fit_one_packed_batch(way):
+    events, decoder = decoded(QUICK, readings(1500), Demand())
     demand = Demand({"heat": 0.5, "count": 2}, **WAYS[way])
-    alone, many = (over(decoder, QUICK, demand) for _ in range(2))
-    assert many.encoder.fast is not None
-    assert together(many, events, 1.0) == one_by_one(alone, events, 1.0)
+    alone, many = (encoder_over(decoder, QUICK, demand) for _ in range(2))
+    assert many.frame_encoder.compiled is not None
+    assert batched(many, events, 1.0) == sequential(alone, events, 1.0)
     assert many.counts == alone.counts
     assert many.counts.events == len(events)
 
 
-def until_refused(pieces):
+def until_rejected(pieces):
     found = []
     try:
         for frames in pieces:
@@ -119,11 +119,11 @@ def until_refused(pieces):
     pytest.fail("nothing was refused")
 
 
-def test_a_refused_event_leaves_what_came_before():
-    events, decoder = told(QUICK, readings(400), Demand())
-    alone, many = (over(decoder, QUICK, Demand({"heat": 0.5}), max_sources=3) for _ in range(2))
-    found = until_refused(some.frames for some in encode_decoded_events(many, events, 1.0))
-    expected = until_refused(alone.publish(event, 1.0) for event in events)
+def test_a_rejected_event_keeps_the_frames_before_it():
+    events, decoder = decoded(QUICK, readings(400), Demand())
+    alone, many = (encoder_over(decoder, QUICK, Demand({"heat": 0.5}), max_sources=3) for _ in range(2))
+    found = until_rejected(some.frames for some in encode_decoded_events(many, events, 1.0))
+    expected = until_rejected(alone.publish(event, 1.0) for event in events)
     assert found == expected
     assert many.counts == alone.counts
     assert 300 < many.counts.events < 400

@@ -1,6 +1,6 @@
-"""Whatever happens to dictionaries and messages: what is delivered is what was published, or the reader is told."""
+"""With any dictionaries and losses, delivered events equal published events, or the loss is reported."""
 
-from dictionary_sites import DICTIONARIES, Reader, entry, publisher
+from dictionary_setup import DICTIONARIES, Reader, entry, publisher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ STEPS = st.one_of(
 
 
 class Story:
-    """A publisher, a store that has some dictionaries, and a reader that sees most messages."""
+    """A publisher, a store with some dictionaries, and a decoder that receives most messages."""
 
     def __init__(self, form):
         self.form = form
@@ -36,7 +36,7 @@ class Story:
         self.restart()
 
     def restart(self):
-        self.frames = []  # what was not sent is gone with the one who had it
+        self.frames = []  # frames that were not sent are lost with the publisher
         self.incarnation += 1
         self.counts = {}
         self.publisher = publisher(incarnation=self.incarnation, format=self.form)
@@ -45,7 +45,7 @@ class Story:
     def publish(self, count, host):
         for _ in range(count):
             self.number += 1
-            event = entry(self.number // 2, host)  # every other one says nothing new
+            event = entry(self.number // 2, host)  # every other event repeats the previous one
             ordinal = self.counts[host] = self.counts.get(host, 0) + 1
             self.truth[self.incarnation, (host,), ordinal] = event
             self.frames += self.publisher.publish(event, self.now)
@@ -77,11 +77,11 @@ class Story:
                 reader.hand(message)
 
     def checkpoint(self):
-        """Another reader goes on from the state of the first one."""
+        """Restore another decoder from the state of the first one."""
         if self.reader.subscriber.state is State.READY:
-            kept = checkpoints.of_subscriber(self.reader.subscriber)
+            kept = checkpoints.snapshot_decoder(self.reader.subscriber)
             self.reader.subscriber = self.reader.fresh()
-            checkpoints.into_subscriber(self.reader.subscriber, kept)
+            checkpoints.restore_decoder(self.reader.subscriber, kept)
 
     def join(self):
         self.send()
@@ -117,7 +117,7 @@ def check(story, reader):
 
 @given(st.lists(STEPS, max_size=40), st.sampled_from(["compact", "json"]))
 @settings(max_examples=60, deadline=None)
-def test_what_is_delivered_was_published(steps, form):
+def test_delivered_events_equal_published_events(steps, form):
     story = Story(form)
     for step, *given_ in steps:
         getattr(story, "store_" if step == "store" else step)(*given_)

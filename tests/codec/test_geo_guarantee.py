@@ -1,15 +1,15 @@
-"""Positions: the integer metric never says nearer than it is, also at the poles and across the date line."""
+"""Positions: the integer distance is never below the true one, also at the poles and across the date line."""
 
 import math
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from loopback import Loop
 
 from thinwire.codec import Demand, StreamConfig
 from thinwire.codec import geo_distance as geo
 from thinwire.schema import Property, Schema
-from thinwire.testing.loopback import Loop
 
 TRACKS = Schema("tracks", [Property("ship", "string", "dimension"), Property("at", "geo")])
 A, F = 6_378_137.0, 1 / 298.257223563
@@ -54,7 +54,7 @@ def metres(one, two):
     return B * a * (sigma - bend)
 
 
-def test_the_yardstick_itself_is_right():
+def test_the_reference_distance_is_correct():
     assert metres([50.0, 8.0], [51.0, 8.0]) == pytest.approx(111_240, abs=5)
     assert metres([0.0, 179.5], [0.0, -179.5]) == pytest.approx(111_319.5, abs=1)
 
@@ -63,7 +63,7 @@ def test_the_yardstick_itself_is_right():
 @given(st.tuples(latitudes, longitudes), st.integers(-3_000_000, 3_000_000), st.integers(-30_000_000, 30_000_000))
 @example((600_000_000, 0), 5_000_000, 10_000_000)
 @example((5, 0), 10, 10_000_000)
-def test_what_is_found_within_is_within(place, north, east):
+def test_positions_within_the_tolerance_are_within_the_true_distance(place, north, east):
     latitude, longitude = place
     other = geo.on_globe(latitude - north, longitude - east)
     apart = geo.distance(latitude - other[0], geo.wrap(longitude - other[1]), latitude)
@@ -80,7 +80,7 @@ def test_what_is_found_within_is_within(place, north, east):
     st.lists(st.tuples(st.integers(-2000, 2000), st.integers(-2000, 2000)), max_size=10),
     tolerances,
 )
-def test_a_position_is_never_further_off_than_asked(mode, predictor, jumps, drift, tolerance):
+def test_a_position_is_never_farther_than_the_tolerance(mode, predictor, jumps, drift, tolerance):
     demand = Demand(tolerance={"at": tolerance}, mode=mode, predictor=predictor)
     loop = Loop(TRACKS, StreamConfig(demand=demand), compiled=False)
     places = []
@@ -99,13 +99,13 @@ def test_a_position_is_never_further_off_than_asked(mode, predictor, jumps, drif
     assert loop.differences() == []
 
 
-def test_the_last_degree_east_comes_back_as_it_was_sent():
+def test_longitude_180_is_restored_exactly():
     loop = Loop(TRACKS, compiled=False)
     places = [[0.0, 180.0], [0.0, 180.0], [0.0, -180.0], [90.0, 180.0], [-90.0, 0.0]]
     assert [event["at"] for event in loop.run([{"ship": "a", "at": place} for place in places])] == places
 
 
-def test_silence_within_a_circle_of_the_tolerance():
+def test_positions_within_the_tolerance_are_suppressed():
     loop = Loop(TRACKS, StreamConfig(demand=Demand(tolerance={"at": 100}, predictor="last")), compiled=False)
     loop.publish({"ship": "a", "at": [49.0, 8.0]})
     assert loop.publish({"ship": "a", "at": [49.0008, 8.0]}) == []

@@ -1,23 +1,23 @@
-"""The promise: for every property and event, |virtual - actual| <= bound <= tolerance; tolerance 0 means equal.
+"""The guarantee: for every property and event, |virtual - actual| <= bound <= tolerance; tolerance 0 means equal.
 
-Behaviours that every predictor shares are written once here, and every predictor enrols.
+The checks are written once and run for every predictor.
 """
 
 import math
 from fractions import Fraction
 
 import pytest
+from event_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback import Loop
+from reference_stream import ReferenceStream, tolerance_of
 
 from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.predictors import names
 from thinwire.schema import Kind, Property, Schema
 from thinwire.schema.event import flatten
 from thinwire.schema.timestamps import ticks_per_second, to_ticks
-from thinwire.testing.loopback import Loop
-from thinwire.testing.reference import ReferenceStream, tolerance_of
-from thinwire.testing.strategies import histories
 
 PLAIN = Schema(
     "plain",
@@ -69,7 +69,7 @@ def demand(schema, tolerance, mode="predict", predictor="last"):
 
 
 def distance(p, seen, actual):
-    """How far a value is off, in the unit its tolerance is stated in."""
+    """Return the error of a value in the unit of its tolerance."""
     if seen is None or actual is None or p.kind in (Kind.BOOLEAN, Kind.ENUM, Kind.STRING, Kind.OPAQUE):
         return 0 if seen == actual else math.inf
     if p.kind is Kind.ARRAY:
@@ -87,19 +87,19 @@ def exactly(number):
     return Fraction(str(number)) if isinstance(number, float) and abs(number) < 2**40 else Fraction(number)
 
 
-def keeps_its_promise(schema, asked, event, actual):
+def check_bounds(schema, requested, event, actual):
     seen, actual = flatten(event, schema), flatten(actual, schema)
     for p in schema.wire:
         off, bound = distance(p, seen[p.name], actual.get(p.name)), event.bound[p.name]
-        idle = p.idle_band if p.idle_band and p.name not in asked.tolerance else 0
-        assert bound <= float(tolerance_of(p, asked)) + idle
+        idle = p.idle_band if p.idle_band and p.name not in requested.tolerance else 0
+        assert bound <= float(tolerance_of(p, requested)) + idle
         assert off <= bound * (1 + 1e-9), (p.name, seen[p.name], actual.get(p.name))
         if not bound:
             assert seen[p.name] == actual.get(p.name)
 
 
 def follow(schema, config, events, compiled):
-    """Publish events; check the promise, the order and both replicas; what was delivered."""
+    """Publish events; check the guarantee, the order and both states. Return the deliveries."""
     loop = Loop(schema, config, compiled=compiled)
     for event in events:
         loop.publish(event)
@@ -112,13 +112,13 @@ def follow(schema, config, events, compiled):
     for event in loop.events:
         heard[event.source] += 1
         assert event.ordinal == heard[event.source]
-        keeps_its_promise(schema, config.demand, event, truth[event.source][event.ordinal - 1])
+        check_bounds(schema, config.demand, event, truth[event.source][event.ordinal - 1])
     assert heard == {source: len(happened) for source, happened in truth.items()}
     return loop
 
 
-def is_the_reference(schema, asked, events, loop):
-    reference = ReferenceStream(schema, asked)
+def check_reference(schema, requested, events, loop):
+    reference = ReferenceStream(schema, requested)
     expected = {}
     for event in events:
         flat = flatten(event, schema)
@@ -136,23 +136,23 @@ def is_the_reference(schema, asked, events, loop):
 @pytest.mark.parametrize("predictor", FIXED)
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_each_predictor_keeps_replicas_in_step_and_its_bound(predictor, tolerance, name, data):
+def test_each_predictor_keeps_both_ends_equal_and_within_the_bound(predictor, tolerance, name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
-    asked = demand(schema, tolerance, predictor=predictor)
-    loop = follow(schema, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
-    is_the_reference(schema, asked, events, loop)
+    requested = demand(schema, tolerance, predictor=predictor)
+    loop = follow(schema, StreamConfig(demand=requested), events, data.draw(st.sampled_from(WAYS)))
+    check_reference(schema, requested, events, loop)
 
 
 @pytest.mark.parametrize("tolerance", [0, 1], ids=["exact", "loose"])
 @settings(max_examples=2 * EXAMPLES)
 @given(data=st.data())
-def test_the_seasonal_predictor_too(tolerance, data):
+def test_the_seasonal_predictor_keeps_both_ends_equal_and_within_the_bound(tolerance, data):
     events = data.draw(histories(PLAIN, max_size=30))
     numbers = ("temperature", "count", "power", "thirds", "tons")
-    asked = demand(PLAIN, tolerance, predictor=dict.fromkeys(numbers, "seasonal"))
-    loop = follow(PLAIN, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
-    is_the_reference(PLAIN, asked, events, loop)
+    requested = demand(PLAIN, tolerance, predictor=dict.fromkeys(numbers, "seasonal"))
+    loop = follow(PLAIN, StreamConfig(demand=requested), events, data.draw(st.sampled_from(WAYS)))
+    check_reference(PLAIN, requested, events, loop)
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
@@ -162,15 +162,15 @@ def test_the_seasonal_predictor_too(tolerance, data):
 def test_hold_carries_exact_source_values(tolerance, name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
-    asked = demand(schema, tolerance, mode="hold")
-    loop = follow(schema, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
-    is_the_reference(schema, asked, events, loop)
+    requested = demand(schema, tolerance, mode="hold")
+    loop = follow(schema, StreamConfig(demand=requested), events, data.draw(st.sampled_from(WAYS)))
+    check_reference(schema, requested, events, loop)
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_auto_keeps_its_promise(name, data):
+def test_auto_keeps_the_bound(name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema, sources=2, max_size=40))
     config = StreamConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"))
@@ -180,7 +180,7 @@ def test_auto_keeps_its_promise(name, data):
 @pytest.mark.parametrize("name", ["plain", "rich"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
+def test_compiled_and_scalar_code_give_the_same_frames_and_events(name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema, max_size=40))
     config = StreamConfig(demand=demand(schema, data.draw(st.booleans()), predictor="auto"), audit_every=7)
@@ -195,11 +195,13 @@ def test_compiled_or_not_the_frames_and_events_are_the_same(name, data):
 @pytest.mark.parametrize("name", ["plain", "rich"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_json_brings_the_same_events_as_compact(name, data):
+def test_json_and_compact_give_the_same_events(name, data):
     schema = SCHEMAS[name]
     events = data.draw(histories(schema))
-    asked = demand(schema, data.draw(st.booleans()), predictor=data.draw(st.sampled_from(["last", "linear", "trend"])))
-    loops = [Loop(schema, StreamConfig(demand=asked, format=form), compiled=False) for form in ("compact", "json")]
+    requested = demand(
+        schema, data.draw(st.booleans()), predictor=data.draw(st.sampled_from(["last", "linear", "trend"]))
+    )
+    loops = [Loop(schema, StreamConfig(demand=requested, format=form), compiled=False) for form in ("compact", "json")]
     for loop in loops:
         loop.run(events)
         assert loop.differences() == []
@@ -212,27 +214,27 @@ def test_json_brings_the_same_events_as_compact(name, data):
 @pytest.mark.parametrize("form", [None, "epoch", "datetime", "iso:T0", "iso: 6", "iso:T3Z", "iso:T9+00:00"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
-def test_timestamps_of_every_form_going_any_way(form, data):
+def test_timestamps_of_every_form_keep_the_bound(form, data):
     schema = Schema(
         "stamps", [Property("time", "timestamp", "header", form=form), Property("id", "string", "dimension")]
     )
-    asked = Demand(tolerance={"time": data.draw(st.sampled_from([0, 0.25, 3]))}, predictor="last")
+    requested = Demand(tolerance={"time": data.draw(st.sampled_from([0, 0.25, 3]))}, predictor="last")
     events = data.draw(histories(schema))
-    loop = follow(schema, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
-    is_the_reference(schema, asked, events, loop)
+    loop = follow(schema, StreamConfig(demand=requested), events, data.draw(st.sampled_from(WAYS)))
+    check_reference(schema, requested, events, loop)
 
 
 @pytest.mark.slow
 @settings(max_examples=400)
 @given(data=st.data())
-def test_any_stream_under_any_rule(data):
+def test_any_stream_keeps_the_bound_under_any_demand(data):
     schema = SCHEMAS[data.draw(st.sampled_from(["plain", "rich"]))]
     mode, predictor = data.draw(st.sampled_from(["predict", "hold"])), data.draw(st.sampled_from([*FIXED, "auto"]))
-    asked = demand(schema, data.draw(st.booleans()), mode, predictor)
+    requested = demand(schema, data.draw(st.booleans()), mode, predictor)
     events = data.draw(histories(schema, max_size=80))
-    loop = follow(schema, StreamConfig(demand=asked), events, data.draw(st.sampled_from(WAYS)))
+    loop = follow(schema, StreamConfig(demand=requested), events, data.draw(st.sampled_from(WAYS)))
     if predictor != "auto" or mode == "hold":
-        is_the_reference(schema, asked, events, loop)
+        check_reference(schema, requested, events, loop)
 
 
 def described(item):

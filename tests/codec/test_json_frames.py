@@ -1,17 +1,14 @@
-"""Frames of JSON have a short way: whatever comes, it ends where a closer look at every frame ends."""
+"""The fast path for JSON frames gives the same state and deliveries as decoding each frame on its own."""
 
 import json
 from unittest.mock import patch
 
-from dictionary_sites import DICTIONARIES, publisher
+from dictionary_setup import DICTIONARIES, publisher
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, StreamDecoder, resolve
-from thinwire.codec import frame_handlers as reading
-from thinwire.codec import frame_handlers as spelled
-from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec import value_decoder as values
+from thinwire.codec import Demand, StreamDecoder, resolve, stream_decoder, value_decoder
+from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.codec.source_table import SourceTable
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptFrame, PeerFault
@@ -47,7 +44,7 @@ anything = (
     numbers | st.none() | st.booleans() | st.text(max_size=3) | st.just([52.5, 13.4]) | st.just({"$bytes": "AA=="})
 )
 bodies = st.builds(
-    lambda source, skip, told: json.dumps({"@": [source, skip], **told}).encode(),
+    lambda source, skip, written: json.dumps({"@": [source, skip], **written}).encode(),
     st.integers(0, 2),
     st.sampled_from([0, 0, 1, 3, 2**40]),
     st.dictionaries(
@@ -69,7 +66,7 @@ steps = st.one_of(
 
 
 class Site:
-    """A publisher of JSON, and two that read it: one as it is, and one that looks at every frame closely."""
+    """A JSON publisher and two decoders: one with the fast path, one without."""
 
     def __init__(self, predictor, wide=False):
         demand = Demand(default_tolerance=0, predictor=predictor)
@@ -89,16 +86,16 @@ class Site:
         self.frames += self.publisher.publish(reading | said, 0.0)
 
     def body(self, body):
-        self.frames.append(self.publisher.encoder.frame(FrameKind.JSON, body))
+        self.frames.append(self.publisher.frame_encoder.frame(FrameKind.JSON, body))
 
     def payload(self, body):
-        self.frames.append(self.publisher.encoder.frame(FrameKind.PAYLOAD, body))
+        self.frames.append(self.publisher.frame_encoder.frame(FrameKind.PAYLOAD, body))
 
     def use(self, dictionary, slot):
         self.frames += self.publisher.use(dictionary, slot)
 
     def unbound(self):
-        self.publisher.encoder.packer.use(WORDS, 9)
+        self.publisher.frame_encoder.packer.use(WORDS, 9)
 
     def round(self):
         self.frames += self.publisher.start(0.0)
@@ -111,7 +108,7 @@ class Site:
         self.frames += self.frames[-2:]
 
     def spoil(self, at, by):
-        """A message with a byte that is another one: a digit another digit, which only the check tells, or any."""
+        """Change one byte of a message: a digit to another digit, which only the check reveals, or any byte."""
         self.event(at % 400, "a")
         message = bytearray(join(self.frames))
         digits = [place for place, byte in enumerate(message) if byte in b"0123456789"]
@@ -125,32 +122,32 @@ class Site:
     def hand(self, message):
         self.frames = []
         short, long = self.readers
-        found = taken(short, message)
+        found = received(short, message)
         with (
-            patch.object(spelled, "take_json_frames", lambda *given: None),
-            patch.object(values, "_of_number", the_long_way),
+            patch.object(stream_decoder, "handle_json_frames", lambda *given: None),
+            patch.object(value_decoder, "_number_setter", general_setter),
         ):
-            assert taken(long, message) == found
-        assert seen(long) == seen(short)
+            assert received(long, message) == found
+        assert state_of(long) == state_of(short)
 
 
-def the_long_way(columns, rule, take_any):
-    return take_any
+def general_setter(table, rule, set_any):
+    return set_any
 
 
-def taken(reader, message):
+def received(reader, message):
     try:
         return [(repr(thing), repr(getattr(thing, "_about", ""))) for thing in reader.receive(message, now=0.0)]
     except PeerFault as fault:
         return repr(fault)
 
 
-def seen(reader):
+def state_of(reader):
     decoder_state = reader.decoder_state
     if decoder_state is None:
         return reader.state, reader.counts
     known = [(event.ordinal, repr(event)) for event in reader.present()]
-    return reader.state, reader.counts, known, list(decoder_state.link.cells), decoder_state.recent.hashes()
+    return reader.state, reader.counts, known, list(decoder_state.stream.cells), decoder_state.sequencer.dedup.hashes()
 
 
 @given(st.lists(steps, max_size=30), st.sampled_from(["last", "linear", "trend"]), st.booleans())
@@ -162,9 +159,9 @@ def seen(reader):
 )
 @example([("spoil", 30, 1), ("round",), ("use", WORDS, 1), ("spoil", 31, 1), ("spoil", 32, 1)], "last", False)
 @settings(max_examples=60, deadline=None)
-def test_both_ways_end_in_the_same_place(story, predictor, wide):
+def test_the_fast_and_the_general_path_give_the_same_state(steps, predictor, wide):
     site = Site(predictor, wide)
-    for step, *given_ in story:
+    for step, *given_ in steps:
         getattr(site, step)(*given_)
     site.send()
 
@@ -172,29 +169,29 @@ def test_both_ways_end_in_the_same_place(story, predictor, wide):
 @given(st.lists(st.tuples(st.sampled_from(range(len(READINGS.wire))), numbers), max_size=8), st.booleans())
 @example([(1, 200.1), (1, 20.05), (2, 2**53 + 1), (2, 2.0**60), (3, 0.9), (3, 3), (4, 2**62), (2, 1e300)], True)
 @settings(max_examples=100, deadline=None)
-def test_a_number_settles_in_either_way(told, moving):
+def test_fast_and_general_setters_store_the_same_value(written, moving):
     rules = resolve(READINGS, Demand(predictor="linear" if moving else "last"))
     found = []
-    for way in (values._of_number, the_long_way):
-        columns = SourceTable(rules)
-        columns.add()
-        with patch.object(values, "_of_number", way):
-            takers = [values.taker(columns, rule, index) for index, rule in enumerate(rules.rules)]
-        answers = [settled(columns, takers[index], value) for index, value in told]
-        found.append((answers, snapshots.take(columns, 0), columns.near))
+    for way in (value_decoder._number_setter, general_setter):
+        table = SourceTable(rules)
+        table.add()
+        with patch.object(value_decoder, "_number_setter", way):
+            setters = [value_decoder.value_setter(table, rule, index) for index, rule in enumerate(rules.rules)]
+        answers = [stored(table, setters[index], value) for index, value in written]
+        found.append((answers, snapshot_row(table, 0), table.approximate))
     assert found[0] == found[1]
 
 
-def settled(columns, take, value):
+def stored(table, set_value, value):
     try:
-        answer = take(0, value)
+        answer = set_value(0, value)
     except CorruptFrame as problem:
         return str(problem)
-    columns.advance(0)
+    table.advance(0)
     return answer, type(answer)
 
 
-def test_packed_or_not_the_short_way_is_taken():
+def test_packed_and_plain_json_frames_use_the_fast_path():
     site = Site("last")
     for n in range(1, 4):
         site.event(n, "a")
@@ -202,7 +199,7 @@ def test_packed_or_not_the_short_way_is_taken():
     for n in range(4, 8):
         site.event(n, "a")
     assert {read(frame).slot for frame in site.frames if read(frame).kind == FrameKind.JSON} == {None, 1}
-    with patch.object(reading, "take_frame", wraps=reading.take_frame) as closely:
+    with patch.object(stream_decoder, "handle_frame", wraps=stream_decoder.handle_frame) as closely:
         found = site.readers[0].receive(join(site.frames), now=0.0)
     assert FrameKind.JSON not in [call.args[1].kind for call in closely.call_args_list]
     assert [event["t"] for event in found if isinstance(event, Event)] == [n / 10 for n in range(1, 8)]

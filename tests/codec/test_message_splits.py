@@ -1,18 +1,18 @@
-"""Frames arrive in messages: however they are cut into messages, the same is delivered and counted."""
+"""Any split of frames into messages gives the same deliveries and counts."""
 
 import pytest
+from event_strategies import histories, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
-from thinwire.codec.compiled_decoder import FastDecoder
-from thinwire.codec.decoder_state import RECENT, FrameDedup
+from thinwire.codec.compiled_decoder import CompiledDecoder
+from thinwire.codec.frame_sequencer import DEDUP_FRAMES, FrameDedup
 from thinwire.errors import PeerFault, UnknownSchema
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies import histories, small
 from thinwire.testing.worlds.world_observer import chain_after
 from thinwire.wire import FrameKind, Request, join, read, split
-from thinwire.wire.frame import room_for
+from thinwire.wire.frame import size_in_batch
 from thinwire.wire.stream_state import CHAIN
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
@@ -33,15 +33,15 @@ SCHEMA = Schema(
 )
 
 
-def told(reader, messages):
-    """What messages bring, as plain values; errors are part of it."""
+def delivered(reader, messages):
+    """Return the deliveries of messages as plain values, including errors."""
     found = []
     for message in messages:
         try:
             found += reader.receive(message, now=0.0)
         except PeerFault as problem:
             found.append(type(problem))
-    found += reader.lose("end")
+    found += reader.mark_lost("end")
     return [plain(item) for item in found]
 
 
@@ -53,12 +53,12 @@ def plain(item):
 
 
 def history(max_size):
-    """Events that are mostly ordinary, or anything."""
+    """Events that are mostly regular, or anything."""
     return histories(SCHEMA, small, max_size=max_size) | histories(SCHEMA, max_size=max_size)
 
 
 def frames_of(data, max_size=60):
-    """The frames of a publisher that switches, beats, audits, introduces and answers requests in between."""
+    """Return the frames of a publisher with switches, heartbeats, audits, introductions and requests."""
     predictor = data.draw(st.sampled_from(["last", "linear", "trend", "auto"]))
     demand = Demand(default_tolerance=data.draw(st.sampled_from([0, 3, 40])), predictor=predictor)
     config = StreamConfig(demand=demand, audit_every=data.draw(st.sampled_from([0, 9])), max_silence=7)
@@ -73,7 +73,7 @@ def frames_of(data, max_size=60):
 
 
 def cut(data, frames):
-    """The frames in messages of any number of them."""
+    """Split frames into messages of any size."""
     messages, at = [], 0
     while at < len(frames):
         size = data.draw(st.integers(1, 25))
@@ -83,7 +83,7 @@ def cut(data, frames):
 
 
 def spoil(data, frames):
-    """A few frames lost, doubled or altered, some of those so that they meet the check all the same."""
+    """Drop, repeat or alter some frames; some altered frames have a valid check."""
     places = st.integers(0, len(frames) - 1)
     faults = data.draw(st.dictionaries(places, st.sampled_from(["lost", "twice", "altered", "mended"]), max_size=4))
     out, chain = [], 0
@@ -92,7 +92,7 @@ def spoil(data, frames):
         spoilt = altered(data, frame, chain, mended=fault == "mended") if fault in ("altered", "mended") else frame
         chain = chain_after(frame, chain)
         out += [spoilt] * {"lost": 0, "twice": 2}.get(fault, 1)
-    # a frame altered into a batch would be taken apart alone and refused among others
+    # a frame altered into a batch would be split alone and rejected among others
     return [frame for frame in out if frame[0] & 0x0F != FrameKind.BATCH]
 
 
@@ -100,27 +100,28 @@ def altered(data, frame, chain, *, mended):
     spoilt = bytearray(frame)
     first = read(frame).header_size if mended else 0
     if first == len(spoilt) or (mended and read(frame).kind == FrameKind.KEY):
-        return frame  # nothing to alter; or a version that no reader knows, which ends its message with an error
+        return frame  # nothing to alter, or an unknown version, which ends its message with an error
     spoilt[data.draw(st.integers(first, len(frame) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     if mended:
         spoilt[first - 1] = chain_after(bytes(spoilt), chain) & 0xFF
     return bytes(spoilt)
 
 
-@pytest.mark.parametrize("passed_over", [True, False], ids=["all", "told"])
+@pytest.mark.parametrize("include_suppressed", [True, False], ids=["all", "delivered"])
 @pytest.mark.parametrize("spoilt", [False, True], ids=["whole", "spoilt"])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_any_cut_into_messages_brings_the_same(spoilt, passed_over, data):
+def test_any_split_into_messages_gives_the_same_deliveries(spoilt, include_suppressed, data):
     frames = frames_of(data)
     if spoilt:
         frames = spoil(data, frames)
     messages = cut(data, frames)
     ways = [(True, messages), (True, frames), (False, frames), (False, messages)]
     readers = [
-        StreamDecoder([SCHEMA], publisher="p", compiled=compiled, passed_over=passed_over) for compiled, _ in ways
+        StreamDecoder([SCHEMA], publisher="p", compiled=compiled, include_suppressed=include_suppressed)
+        for compiled, _ in ways
     ]
-    first, *others = [told(reader, parts) for reader, (_, parts) in zip(readers, ways, strict=True)]
+    first, *others = [delivered(reader, parts) for reader, (_, parts) in zip(readers, ways, strict=True)]
     for other, reader in zip(others, readers[1:], strict=True):
         assert other == first
         assert reader.counts == readers[0].counts
@@ -131,7 +132,7 @@ def test_any_cut_into_messages_brings_the_same(spoilt, passed_over, data):
 @WAYS
 @settings(max_examples=30)
 @given(data=st.data())
-def test_a_batch_that_cannot_be_taken_apart_brings_nothing(compiled, data):
+def test_a_batch_that_cannot_be_split_gives_no_events(compiled, data):
     frames = frames_of(data, max_size=20)
     whole = join(frames[1:]) if len(frames) > 2 else join([*frames[1:], *frames[1:]])
     spoilt = data.draw(
@@ -152,7 +153,7 @@ def test_a_batch_that_cannot_be_taken_apart_brings_nothing(compiled, data):
 
 
 @WAYS
-def test_an_error_in_the_middle_of_a_message_keeps_what_came_before(compiled):
+def test_an_error_within_a_message_keeps_the_deliveries_before_it(compiled):
     rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("n", "integer")])
     newer = Schema("rooms", [*rooms.properties, Property("on", "boolean")], version=2)
     old = StreamEncoder(rooms, StreamConfig(demand=Demand(predictor="last")), name="p", compiled=False)
@@ -181,7 +182,7 @@ NUMBERS = Schema(
 QUIET = StreamConfig(demand=Demand(predictor="last"), max_silence=1e9)
 
 
-def test_ordinary_frames_are_taken_in_runs_between_the_others(monkeypatch):
+def test_data_frames_between_others_are_decoded_in_runs(monkeypatch):
     writer = StreamEncoder(NUMBERS, QUIET, compiled=False)
     reader = StreamDecoder([NUMBERS])
     values = [*range(20), None, *range(20, 30)]
@@ -189,22 +190,22 @@ def test_ordinary_frames_are_taken_in_runs_between_the_others(monkeypatch):
     for n in values:
         frames += writer.publish({"id": "a", "n": n, "m": 1, "x": 0.5}, 0)
     runs = []
-    take = FastDecoder.take
+    take = CompiledDecoder.decode
 
     def watched(self, *arguments, **wanted):
         runs.append(take(self, *arguments, **wanted))
         return runs[-1]
 
-    monkeypatch.setattr(FastDecoder, "take", watched)
+    monkeypatch.setattr(CompiledDecoder, "decode", watched)
     reader.receive(join(frames), now=0)
-    # what is not taken in a run: key frame, introduction, heartbeat, the absent value and the one after it
+    # not decoded in a run: key frame, introduction, heartbeat, the absent value and the one after it
     assert [taken for _, taken, _ in runs] == [19, 9]
     assert runs[-1][0] == len(join(frames))
     assert reader.counts.events == len(values)
 
 
 @pytest.mark.parametrize("absent", [None, 2.0**57], ids=["absent", "huge"])
-def test_events_with_absent_and_huge_values_between_others(absent):
+def test_absent_and_very_large_values_between_others(absent):
     schema = Schema(
         "s", [Property("id", "string", "dimension"), Property("n", "number", step="0.1"), *NUMBERS.properties[2:]]
     )
@@ -217,8 +218,8 @@ def test_events_with_absent_and_huge_values_between_others(absent):
 
 
 @WAYS
-def test_a_frame_that_makes_no_sense_after_silence_changes_nothing_but_what_was_silent(compiled):
-    """It tells a change of a value that is absent; events passed over before it are as good as ever."""
+def test_an_invalid_frame_keeps_the_suppressed_events_before_it(compiled):
+    """The frame toggles an absent value; the suppressed events before it are valid."""
     readers = [StreamDecoder([NUMBERS], compiled=compiled) for _ in range(2)]
     writer, liar = (StreamEncoder(NUMBERS, QUIET, compiled=False) for _ in range(2))
     first = {"id": "a", "n": 1, "m": None, "x": 0.5}
@@ -228,20 +229,20 @@ def test_a_frame_that_makes_no_sense_after_silence_changes_nothing_but_what_was_
     for _ in range(3):
         assert writer.publish(first, 0) == liar.publish({**first, "m": 7}, 0) == []
     (lie,) = liar.publish({**first, "n": 2, "m": 8}, 0)
-    chain = writer.encoder.link.cells[CHAIN]
+    chain = writer.frame_encoder.stream.cells[CHAIN]
     lie = lie[:2] + bytes((chain_after(lie, chain) & 0xFF,)) + lie[3:]
     for reader in readers:
         reader.receive(join(frames), now=0)
-    together = readers[0].receive(join([lie, lie]), now=0)
+    batched = readers[0].receive(join([lie, lie]), now=0)
     alone = readers[1].receive(lie, now=0)
-    assert [plain(item) for item in together] == [plain(item) for item in alone]
+    assert [plain(item) for item in batched] == [plain(item) for item in alone]
     assert [item.ordinal for item in alone[:-1]] == [2, 3, 4]
     assert alone[-1] == EventsMissed("", None, None, None, "corrupt")
 
 
 @WAYS
 @pytest.mark.parametrize("size", [1, 7, 300, 3000])
-def test_long_messages_and_long_silences(compiled, size):
+def test_long_messages_and_long_suppressed_runs(compiled, size):
     schema = Schema("s", [Property("id", "integer", "dimension"), Property("n", "integer"), Property("m", "integer")])
     writer = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=False)
     reader = StreamDecoder([schema], compiled=compiled)
@@ -266,7 +267,7 @@ def test_long_messages_and_long_silences(compiled, size):
 
 @WAYS
 @pytest.mark.parametrize("size", [1, 40, 400])
-def test_a_frame_of_an_old_message_that_comes_again_is_a_duplicate(compiled, size):
+def test_a_repeated_frame_is_a_duplicate(compiled, size):
     schema = Schema("s", [Property("n", "integer")])
     writer = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=False)
     reader = StreamDecoder([schema], compiled=compiled)
@@ -275,38 +276,40 @@ def test_a_frame_of_an_old_message_that_comes_again_is_a_duplicate(compiled, siz
         frames += writer.publish({"n": n * n}, 0)
     for at in range(0, len(frames), size):
         reader.receive(join(frames[at : at + size]), now=0)
-    assert reader.receive(join(frames[-RECENT:]), now=0) == []
-    assert reader.counts.duplicates == RECENT
-    assert reader.receive(frames[-RECENT - 1], now=0) == [EventsMissed("", None, None, None, "gap")]
+    assert reader.receive(join(frames[-DEDUP_FRAMES:]), now=0) == []
+    assert reader.counts.duplicates == DEDUP_FRAMES
+    assert reader.receive(frames[-DEDUP_FRAMES - 1], now=0) == [EventsMissed("", None, None, None, "gap")]
 
 
-def test_recent_frames_are_known_however_they_came():
+def test_recent_frames_are_recognised_single_or_batched():
     frames = [bytes((1, k & 255, k >> 8)) for k in range(1000)]
-    singly, together = FrameDedup(), FrameDedup()
+    single, batched = FrameDedup(), FrameDedup()
     for k, frame in enumerate(frames):
-        singly.add(k, frame)
+        single.add(k, frame)
     for at in range(0, 1000, 300):
-        together.add(at, join(frames[at : at + 300]), len(frames[at : at + 300]))
-    for recent in (singly, together):
-        assert [k for k, frame in enumerate(frames) if recent.holds(k, frame)] == list(range(1000 - RECENT, 1000))
-    singly.add(1000, b"\x01" * 2_000_000)
-    assert singly.holds(1000, b"\x01" * 2_000_000)
-    singly.clear()
-    assert not singly.holds(999, frames[-1])
+        batched.add(at, join(frames[at : at + 300]), len(frames[at : at + 300]))
+    for recent in (single, batched):
+        assert [k for k, frame in enumerate(frames) if recent.contains(k, frame)] == list(
+            range(1000 - DEDUP_FRAMES, 1000)
+        )
+    single.add(1000, b"\x01" * 2_000_000)
+    assert single.contains(1000, b"\x01" * 2_000_000)
+    single.clear()
+    assert not single.contains(999, frames[-1])
 
 
 @given(st.lists(st.integers(1, 40_000), min_size=2, max_size=5))
-def test_what_a_frame_takes_in_a_batch(sizes):
+def test_the_size_of_a_frame_in_a_batch(sizes):
     frames = [b"\x01" * size for size in sizes]
     message = join(frames)
     assert split(message) == frames
-    assert len(message) == 1 + sum(room_for(frame) for frame in frames)
+    assert len(message) == 1 + sum(size_in_batch(frame) for frame in frames)
 
 
 @WAYS
 @settings(max_examples=20)
 @given(data=st.data())
-def test_a_look_at_what_comes_next_changes_nothing(compiled, data):
+def test_peek_changes_no_state(compiled, data):
     predictor = data.draw(st.sampled_from(["last", "linear", "trend", {"temperature": "seasonal"}]))
     demand = Demand(default_tolerance=2, predictor=predictor)
     writer = StreamEncoder(SCHEMA, StreamConfig(demand=demand, max_silence=1e9), name="p", compiled=False)
@@ -316,22 +319,22 @@ def test_a_look_at_what_comes_next_changes_nothing(compiled, data):
     ahead = []
     for frames in [writer.start(0), *(writer.publish(event, 0) for event in events), writer.heartbeat(1)]:
         message = [join(frames)] if frames else []
-        seen = told_by(looking, message)
+        seen = sent_events(looking, message)
         ahead = looking.peek()
-        assert [plain(item) for item in seen] == [plain(item) for item in told_by(not_looking, message)]
+        assert [plain(item) for item in seen] == [plain(item) for item in sent_events(not_looking, message)]
     assert all(event.provisional and event.virtual and set(event.bound.values()) == {None} for event in ahead)
     for event in ahead:
         (row,) = (row for row in range(len(ahead)) if looking.decoder_state.expander.keys[row] == event.source)
-        (came,) = not_looking.decoder_state.pass_over(row, 1)
+        (came,) = not_looking.decoder_state.expand_suppressed(row, 1)
         assert (dict(came), came.identity) == (dict(event), event.identity)
 
 
-def told_by(reader, messages):
+def sent_events(reader, messages):
     return [item for message in messages for item in reader.receive(message, now=0)]
 
 
 @WAYS
-def test_a_publisher_knows_whether_it_has_something_left_to_tell(compiled):
+def test_has_unsent_suppressed(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
     writer = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=compiled)
     writer.start(0)

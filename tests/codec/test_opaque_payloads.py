@@ -1,9 +1,9 @@
-"""Events that are nothing but bytes."""
+"""Payload events: opaque bytes on a topic without a schema."""
 
 import os
 
 import pytest
-from dictionary_sites import DICTIONARIES, Reader, publisher
+from dictionary_setup import DICTIONARIES, Reader, publisher
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +28,7 @@ def payloads(reader):
 
 @given(st.lists(st.binary(max_size=300), max_size=12), st.lists(st.integers(0, 11), max_size=3))
 @settings(max_examples=50, deadline=None)
-def test_all_come_in_order_as_they_were(sent, switches):
+def test_payloads_are_delivered_unchanged_in_order(sent, switches):
     out, reader = site()
     frames = out.start(0.0)
     for number, payload in enumerate(sent):
@@ -52,7 +52,7 @@ def test_a_payload_costs_three_bytes_and_a_slot():
     assert (packed.kind, packed.slot, packed.header_size) == (FrameKind.PAYLOAD, 1, 4)
 
 
-def test_a_lost_payload_is_named_and_no_other_takes_its_place():
+def test_a_lost_payload_is_reported_by_its_ordinal():
     out, reader = site()
     reader.hand(join(out.start(0.0) + out.send(b"one", 0.0)))
     out.send(b"lost", 0.0)
@@ -63,7 +63,7 @@ def test_a_lost_payload_is_named_and_no_other_takes_its_place():
     assert reader.subscriber.counts.missed == 2
 
 
-def test_who_begins_later_begins_with_the_next_payload():
+def test_a_late_decoder_starts_with_the_next_payload():
     out, reader = site()
     for n in range(5):
         out.send(b"%d" % n, 0.0)
@@ -75,12 +75,12 @@ def test_who_begins_later_begins_with_the_next_payload():
     assert reader.events[0].ordinal == 6
 
 
-def test_a_checkpoint_goes_on_behind_the_last_payload():
+def test_a_snapshot_continues_after_the_last_payload():
     out, reader = site()
     reader.hand(join(out.start(0.0) + out.send(b"one", 0.0)))
-    for kept in (checkpoints.of_subscriber(reader.subscriber), checkpoints.of_publisher(out)):
+    for kept in (checkpoints.snapshot_decoder(reader.subscriber), checkpoints.snapshot_encoder(out)):
         later = Reader(STORE, RAW)
-        checkpoints.into_subscriber(later.subscriber, kept)
+        checkpoints.restore_decoder(later.subscriber, kept)
     later.hand(join(out.send(b"two", 0.0)))
     assert [(event["payload"], event.ordinal) for event in later.events] == [(b"two", 2)]
 
@@ -94,7 +94,7 @@ def test_key_frames_and_heartbeats_change_nothing():
     assert any(isinstance(thing, Watermark) for thing in reader.out)
 
 
-def test_ordinary_events_of_the_same_schema_may_stand_between():
+def test_regular_events_between_payloads():
     out, reader = site()
     frames = out.start(0.0) + out.send(b"one", 0.0)
     for value in ({"a": 1}, {"a": 1}, {"a": 2}):
@@ -105,7 +105,7 @@ def test_ordinary_events_of_the_same_schema_may_stand_between():
     assert [event.ordinal for event in reader.events] == [1, 2, 3, 4, 5, 6]
 
 
-def test_limits_are_named():
+def test_errors_name_the_limits():
     out, _ = site()
     out.start(0.0)
     assert len(out.send(os.urandom(MAX_PAYLOAD), 0.0)[0]) == MAX_PAYLOAD + 3
@@ -113,23 +113,23 @@ def test_limits_are_named():
         out.send(bytes(MAX_PAYLOAD + 1), 0.0)
 
 
-def test_a_topic_with_a_schema_takes_no_bytes():
+def test_a_topic_with_a_schema_rejects_payloads():
     out = publisher()
     with pytest.raises(WrongType, match="schema"):
         out.send(b"bytes", 0.0)
     reader = Reader(STORE)
     reader.hand(join(out.start(0.0)))
-    reader.hand(out.encoder.frame(FrameKind.PAYLOAD, b"bytes"))
+    reader.hand(out.frame_encoder.frame(FrameKind.PAYLOAD, b"bytes"))
     assert [thing.reason for thing in reader.out] == ["corrupt"]
 
 
-def test_payloads_are_never_passed_over_in_silence():
+def test_payloads_are_never_suppressed():
     from thinwire.wire import Heartbeat, SuppressedRun
 
     out, reader = site()
     reader.hand(join(out.start(0.0) + out.send(b"one", 0.0)))
     body = Heartbeat(out.sequence, 0, (SuppressedRun(0, 1, 3),)).encode()
-    reader.hand(out.encoder.frame(FrameKind.HEARTBEAT, body))
+    reader.hand(out.frame_encoder.frame(FrameKind.HEARTBEAT, body))
     assert [thing.reason for thing in reader.out if isinstance(thing, EventsMissed)] == ["corrupt"]
     with pytest.raises(CorruptFrame):
-        reader.subscriber.decoder_state.pass_over(0, 1)
+        reader.subscriber.decoder_state.expand_suppressed(0, 1)

@@ -1,11 +1,11 @@
-"""Frames packed with dictionaries: how they are bound, chosen and read."""
+"""Frames packed with dictionaries: binding, selection and decoding."""
 
 import pytest
-from dictionary_sites import DICTIONARIES, LOGS, Reader, entry, publisher
+from dictionary_setup import DICTIONARIES, LOGS, Reader, entry, publisher
 
 from thinwire.codec import EventsMissed, State
 from thinwire.codec import stream_snapshot as checkpoints
-from thinwire.codec.frame_encoder import Packer
+from thinwire.codec.dictionary_bindings import Packer
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, CorruptFrame, UnknownDictionary
 from thinwire.schema import Property, Schema
@@ -24,7 +24,7 @@ def slots(frames):
 
 @pytest.mark.parametrize("form", ["compact", "json"])
 @pytest.mark.parametrize("number", range(len(DICTIONARIES)))
-def test_packed_events_come_back_as_they_were(form, number):
+def test_packed_events_are_restored(form, number):
     out, reader = publisher(format=form), Reader(STORE)
     for frame in out.start(0.0) + out.publish(entry(0), 0.0):
         reader.hand(frame)
@@ -50,7 +50,7 @@ def test_no_packed_frame_is_larger_than_the_plain_one():
         assert len(other) <= len(one)
 
 
-def test_what_must_be_read_first_is_never_packed_with_a_dictionary():
+def test_key_frames_and_bindings_are_never_packed_with_a_dictionary():
     out = publisher()
     out.start(0.0)
     for n in range(50):
@@ -61,7 +61,7 @@ def test_what_must_be_read_first_is_never_packed_with_a_dictionary():
     assert slots(round_) == [0, None]
 
 
-def test_bindings_in_force_stand_behind_every_key_frame():
+def test_key_frames_are_followed_by_the_active_bindings():
     out = publisher()
     out.use(DICTIONARIES[0], 1)
     out.use(DICTIONARIES[1], 2, expires=10)
@@ -73,7 +73,7 @@ def test_bindings_in_force_stand_behind_every_key_frame():
     assert [binding.slot for binding in later] == [1]
 
 
-def test_the_farthest_expiry_is_used_and_none_after_it():
+def test_the_dictionary_with_the_latest_expiry_is_used_until_then():
     out = publisher()
     out.start(0.0)
     out.publish(entry(0), 0.0)
@@ -87,7 +87,7 @@ def test_the_farthest_expiry_is_used_and_none_after_it():
     assert slots(out.publish(entry(5), 10.0)) == [None], "a clock that goes back brings nothing back"
 
 
-def test_a_slot_used_again_replays_right():
+def test_a_reused_slot_is_decoded_with_the_binding_at_its_position():
     out, reader = publisher(), Reader(STORE)
     frames = out.start(0.0)
     for n in range(6):
@@ -99,7 +99,7 @@ def test_a_slot_used_again_replays_right():
     assert [dict(e) for e in reader.events] == [dict(e) for e in late.events] == [entry(n) for n in range(6)]
 
 
-def test_a_message_goes_on_where_it_stopped():
+def test_a_message_resumes_at_the_frame_that_waited():
     out, reader = publisher(), Reader(STORE)
     reader.hand(join(out.start(0.0) + out.publish(entry(0), 0.0)), position=1)
     frames = [frame for n in range(1, 300) for frame in out.publish(entry(n), 0.0)]
@@ -111,7 +111,7 @@ def test_a_message_goes_on_where_it_stopped():
     assert not any(isinstance(thing, EventsMissed) for thing in reader.out)
 
 
-def test_a_dictionary_that_cannot_be_had_is_named_and_the_stream_goes_on():
+def test_a_missing_dictionary_is_named_and_the_stream_continues():
     out, reader = publisher(), Reader({})
     frames = out.start(0.0) + out.publish(entry(0), 0.0) + out.use(DICTIONARIES[0], 9) + out.publish(entry(1), 0.0)
     reader.hand(join(frames + out.start(1.0)))
@@ -124,7 +124,7 @@ def test_a_dictionary_that_cannot_be_had_is_named_and_the_stream_goes_on():
     assert reader.events[-1]["n"] == 2
 
 
-def test_who_goes_on_with_another_message_has_lost_the_one_that_waits():
+def test_another_message_drops_the_pending_one():
     out, reader = publisher(), Reader({})
     reader.hand(join(out.start(0.0) + out.publish(entry(0), 0.0)))
     with pytest.raises(UnknownDictionary) as caught:
@@ -137,16 +137,16 @@ def test_who_goes_on_with_another_message_has_lost_the_one_that_waits():
     assert reader.subscriber.poll(0.0), "a key frame is asked for"
 
 
-def test_a_slot_that_nothing_is_bound_to_is_refused():
+def test_an_unbound_slot_is_rejected():
     out, reader = publisher(), Reader(STORE)
     reader.hand(join(out.start(0.0) + out.publish(entry(0), 0.0)))
-    out.encoder.packer.use(DICTIONARIES[0], 3)
+    out.frame_encoder.packer.use(DICTIONARIES[0], 3)
     with pytest.raises(UnknownDictionary, match="not bound"):
         reader.subscriber.receive(out.publish(entry(1), 0.0)[0], now=0.0)
     assert reader.subscriber.state is State.WAITING
 
 
-def test_a_lying_lookup_is_not_believed():
+def test_a_dictionary_with_another_hash_is_rejected():
     out = publisher()
     reader = Reader({DICTIONARIES[0].hash: DICTIONARIES[1]})
     reader._known[DICTIONARIES[0].hash] = DICTIONARIES[1]
@@ -156,25 +156,25 @@ def test_a_lying_lookup_is_not_believed():
     assert reader.refused
 
 
-def test_a_checkpoint_keeps_what_slots_name():
+def test_a_snapshot_contains_the_bindings():
     out, reader = publisher(), Reader(STORE)
     reader.hand(join(out.start(0.0) + out.publish(entry(0), 0.0) + out.use(DICTIONARIES[0], 1)))
-    for kept in (checkpoints.of_subscriber(reader.subscriber), checkpoints.of_publisher(out)):
+    for kept in (checkpoints.snapshot_decoder(reader.subscriber), checkpoints.snapshot_encoder(out)):
         later = Reader(STORE)
-        checkpoints.into_subscriber(later.subscriber, kept)
-        assert later.subscriber.decoder_state.bindings.in_force() == [Binding(1, DICTIONARIES[0].hash, 0)]
+        checkpoints.restore_decoder(later.subscriber, kept)
+        assert later.subscriber.decoder_state.bindings.active() == [Binding(1, DICTIONARIES[0].hash, 0)]
     later.hand(join(out.publish(entry(1), 0.0)))
     assert dict(later.events[0]) == entry(1)
 
 
-def test_a_checkpoint_without_bindings_is_as_it_was():
+def test_a_snapshot_without_bindings_has_the_former_format():
     out = publisher()
     out.start(0.0)
-    before = checkpoints.of_publisher(out)
+    before = checkpoints.snapshot_encoder(out)
     out.use(DICTIONARIES[0], 1)
     out.drop(1)
     out.start(1.0)
-    assert len(checkpoints.of_publisher(out)) == len(before)
+    assert len(checkpoints.snapshot_encoder(out)) == len(before)
 
 
 def test_a_new_configuration_keeps_the_dictionaries():
@@ -196,19 +196,19 @@ def test_slots_have_limits(slot):
 
 
 @pytest.mark.parametrize("body", [b"", bytes(18), b"\x07" + bytes(16), b"\x07" + bytes(16) + b"\x01\x01"])
-def test_a_binding_that_cannot_be_one(body):
+def test_an_invalid_binding_is_rejected(body):
     with pytest.raises(CorruptFrame):
         Binding.decode(body)
 
 
-def test_a_binding_comes_back():
+def test_a_binding_round_trips():
     binding = Binding(255, bytes(range(16)), 1 << 40)
     assert Binding.decode(binding.encode()) == binding
     assert len(Binding(1, bytes(16), 0).encode()) == 18
 
 
-def test_texts_are_packed_with_the_rest():
-    """What deflate has mixed up, no dictionary can shorten: a text is left to the dictionary."""
+def test_texts_are_packed_with_the_body():
+    """A deflated text cannot be packed with a dictionary, so texts stay plain in the body."""
     out = publisher()
     out.start(0.0)
     out.publish(entry(0), 0.0)

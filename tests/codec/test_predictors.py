@@ -1,4 +1,4 @@
-"""Predictors: the replica that explains one series runs the arithmetic of the columns, and stays in bounds."""
+"""Predictor objects run the arithmetic of the source table and stay within its limits."""
 
 import math
 
@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, resolve
-from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec import ticks as residual
 from thinwire.codec.predictors import Seasonal, Trend, by_name, find_period, names
+from thinwire.codec.row_snapshot import restore_row, snapshot_row
 from thinwire.codec.source_table import SourceTable
-from thinwire.codec.ticks import ABSENT, TICK_LIMIT
+from thinwire.codec.ticks import ABSENT, TICK_LIMIT, decode_residual, encode_residual
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire.schema import Property, Schema
 from thinwire.wire.control_frames import PredictorChange
@@ -19,52 +18,52 @@ from thinwire.wire.control_frames import PredictorChange
 ticks = st.one_of(st.integers(-1000, 1000), st.integers(-TICK_LIMIT, TICK_LIMIT))
 
 
-def columns_with(name):
+def table_with(name):
     schema = Schema("s", [Property("n", "integer", period=3)])
-    columns = SourceTable(resolve(schema, Demand(predictor=name)))
-    columns.add()
-    return columns
+    table = SourceTable(resolve(schema, Demand(predictor=name)))
+    table.add()
+    return table
 
 
 @pytest.mark.parametrize("name", names())
 @settings(max_examples=50)
 @given(series=st.lists(ticks, min_size=1, max_size=12))
-def test_replica_and_columns_agree(name, series):
-    columns, model = columns_with(name), by_name(name, period=3)
+def test_predictor_objects_and_the_source_table_agree(name, series):
+    table, model = table_with(name), by_name(name, period=3)
     for ordinal, x in enumerate(series):
-        columns.set_value(0, 0, x)
-        columns.table[0] = ordinal + 1
+        table.set_value(0, 0, x)
+        table.cells[0] = ordinal + 1
         model.observe(x)
-        assert columns.expected(0, 0) == model.predict()
+        assert table.predicted(0, 0) == model.predict()
         assert abs(model.predict()) <= TICK_LIMIT
 
 
 @pytest.mark.parametrize("name", names())
 @settings(max_examples=50)
 @given(series=st.lists(st.none() | ticks, min_size=1, max_size=12))
-def test_a_restored_row_goes_on_as_the_original(name, series):
-    columns, copy = columns_with(name), columns_with(name)
+def test_a_restored_row_continues_like_the_original(name, series):
+    table, copy = table_with(name), table_with(name)
     for x in series:
-        columns.put(0, 0, ABSENT) if x is None else columns.set_value(0, 0, x)
-        columns.table[0] += 1
-    told = snapshots.take(columns, 0)
-    snapshots.restore(copy, 0, told, columns.ordinal(0))
-    assert snapshots.take(copy, 0) == told
+        table.set_raw(0, 0, ABSENT) if x is None else table.set_value(0, 0, x)
+        table.cells[0] += 1
+    told = snapshot_row(table, 0)
+    restore_row(copy, 0, told, table.ordinal(0))
+    assert snapshot_row(copy, 0) == told
     for _ in range(4):
-        assert copy.expected(0, 0) == columns.expected(0, 0)
-        columns.advance(0)
+        assert copy.predicted(0, 0) == table.predicted(0, 0)
+        table.advance(0)
         copy.advance(0)
-    assert snapshots.take(copy, 0) == snapshots.take(columns, 0)
+    assert snapshot_row(copy, 0) == snapshot_row(table, 0)
 
 
 @given(st.integers(-(1 << 62), 1 << 62), st.integers(0, 1 << 60), st.booleans())
-def test_a_residual_comes_back_within_half_a_bin(miss, tolerance, fine):
+def test_a_decoded_residual_is_within_half_a_bin(miss, tolerance, fine):
     half = 0 if fine else tolerance
     if abs(miss) <= tolerance:
         return
-    code = residual.encode(miss, tolerance, half)
+    code = encode_residual(miss, tolerance, half)
     assert code >= 0
-    assert abs(residual.decode(code, tolerance, half) - miss) <= half
+    assert abs(decode_residual(code, tolerance, half) - miss) <= half
 
 
 @pytest.mark.parametrize(
@@ -78,16 +77,16 @@ def test_a_residual_comes_back_within_half_a_bin(miss, tolerance, fine):
         ([1, 2, 3], None),
     ],
 )
-def test_a_period_is_found_where_there_is_one(series, period):
+def test_find_period(series, period):
     assert find_period(series) == period
 
 
-def test_what_does_not_exist_is_refused():
+def test_invalid_predictor_settings_are_rejected():
     with pytest.raises(ConfigError, match="gain is 0 to 256"):
         Trend(alpha=300)
-    with pytest.raises(ConfigError, match="period outside its limit"):
+    with pytest.raises(ConfigError, match="period out of range"):
         Seasonal(1)
-    columns = columns_with("last")
+    table = table_with("last")
     for change in (
         PredictorChange(5, 0, 0, 0),
         PredictorChange(0, 9, 0, 0),
@@ -95,4 +94,4 @@ def test_what_does_not_exist_is_refused():
         PredictorChange(0, 2, 1 << 30, 0),
     ):
         with pytest.raises(CorruptFrame):
-            columns.switch(0, change)
+            table.switch(0, change)

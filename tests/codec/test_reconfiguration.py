@@ -1,14 +1,14 @@
-"""Reconfiguration, loss, late joining, audits, nested objects and other versions of the schema, over a real link."""
+"""Reconfiguration, loss, late decoders, audits, nested objects and schema versions on a real stream."""
 
 import pytest
+from event_strategies import histories, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback import Loop
 
 from thinwire.codec import Audit, Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.errors import UnknownSchema
 from thinwire.schema import Event, Property, Schema, SchemaProjection, flatten
-from thinwire.testing.loopback import Loop
-from thinwire.testing.strategies import histories, small
 from thinwire.wire import Request, read
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
@@ -45,7 +45,7 @@ def ordinals(deliveries):
 @WAYS
 @pytest.mark.parametrize("form", ["compact", "json"])
 @pytest.mark.parametrize(("before", "after"), [(LOOSE, STRICT), (STRICT, LOOSE), (LOOSE, LOOSE)])
-def test_reconfiguring_leaves_no_gap_and_no_double(before, after, form, compiled):
+def test_reconfiguring_loses_and_repeats_nothing(before, after, form, compiled):
     loop = Loop(ROOMS, StreamConfig(demand=before), compiled=compiled)
     events = walk(300)
     for number, event in enumerate(events):
@@ -67,7 +67,7 @@ def test_reconfiguring_leaves_no_gap_and_no_double(before, after, form, compiled
     assert loop.differences() == []
 
 
-def test_a_late_joiner_is_promised_nothing_of_an_event_told_under_wider_tolerances():
+def test_a_late_decoder_has_no_bound_for_an_event_sent_under_wider_tolerances():
     publisher = StreamEncoder(ROOMS, StreamConfig(demand=LOOSE))
     publisher.start(0)
     event = {"time": 0, "id": "a", "t": 20.0, "note": "", "on": True}
@@ -84,7 +84,7 @@ def test_a_late_joiner_is_promised_nothing_of_an_event_told_under_wider_toleranc
 @WAYS
 @pytest.mark.parametrize("resync", ["request", "wait"])
 @pytest.mark.parametrize("lost", [range(40, 41), range(40, 60), range(40, 296)])
-def test_after_a_loss_the_stream_resumes_and_says_what_was_missed(lost, resync, compiled):
+def test_after_a_loss_the_stream_resumes_and_reports_missed_events(lost, resync, compiled):
     publisher = StreamEncoder(
         ROOMS, StreamConfig(demand=STRICT, key_frame_interval=100, max_silence=20), compiled=compiled
     )
@@ -109,7 +109,7 @@ def test_after_a_loss_the_stream_resumes_and_says_what_was_missed(lost, resync, 
     assert len(set(heard)) == len(heard)
     assert not missed & set(heard)
     assert missed | set(heard) == {((event["id"],), k // 2 + 1) for k, event in enumerate(events)}
-    assert missed or resync == "request"  # a single lost event may be the one that the key frame tells
+    assert missed or resync == "request"  # a single lost event may be the one that the key frame contains
     for event in (item for item in out if isinstance(item, Event)):
         truth = events[(event.ordinal - 1) * 2 + int(event["id"][1:])]
         assert abs(event["t"] - truth["t"]) <= 0.2 + 1e-9
@@ -150,7 +150,7 @@ def apart(seen, truth):
     return abs(seen - truth) if isinstance(truth, int | float) else 0.0
 
 
-def test_a_late_joiner_is_promised_nothing_of_a_value_the_state_cannot_hold():
+def test_a_late_decoder_has_no_bound_for_an_approximated_value():
     publisher = StreamEncoder(ROOMS)
     publisher.start(0)
     event = {"time": 0, "id": "a", "t": 20.04, "note": "", "on": True}
@@ -165,7 +165,7 @@ def test_a_late_joiner_is_promised_nothing_of_a_value_the_state_cannot_hold():
 
 
 @WAYS
-def test_nested_objects_arrive_nested(compiled):
+def test_nested_objects_are_restored(compiled):
     schema = Schema(
         "plant",
         [
@@ -198,7 +198,7 @@ NEW = Schema(
 )
 
 
-def test_an_old_reader_follows_a_new_writer():
+def test_an_old_decoder_reads_a_new_schema_version():
     view = SchemaProjection(writer=NEW, reader=OLD)
     loop = Loop(NEW, StreamConfig(demand=Demand(tolerance={"level": 1}, predictor="last")))
     written = [{"id": "a", "level": 7.5 + k, "gone": "x", "fresh": True} for k in range(5)]
@@ -209,7 +209,7 @@ def test_an_old_reader_follows_a_new_writer():
         assert abs(read_["level"] - truth["level"]) <= read_.bound["level"] <= 1 + view.loss["level"]
 
 
-def test_a_new_reader_follows_an_old_writer():
+def test_a_new_decoder_reads_an_old_schema_version():
     view = SchemaProjection(writer=OLD, reader=NEW)
     written = [{"id": "a", "level": k, "gone": None} for k in range(5)]
     read_ = [view(event) for event in Loop(OLD).run(written)]
@@ -217,12 +217,12 @@ def test_a_new_reader_follows_an_old_writer():
     assert read_[0].bound["fresh"] is None
 
 
-def test_a_reader_that_does_not_know_the_schema_says_so_and_recovers():
+def test_an_unknown_schema_is_reported_and_recovered():
     known = []
     subscriber = StreamDecoder(lambda fingerprint: next((s for s in known if s.fingerprint == fingerprint), None))
     publisher = StreamEncoder(OLD)
     (key,) = publisher.start(0)
-    with pytest.raises(UnknownSchema, match="Ask the registry"):
+    with pytest.raises(UnknownSchema, match="from the registry"):
         subscriber.receive(key, now=0)
     known.append(OLD)
     for frame in publisher.start(1):
@@ -233,7 +233,7 @@ def test_a_reader_that_does_not_know_the_schema_says_so_and_recovers():
 @WAYS
 @settings(max_examples=15)
 @given(data=st.data())
-def test_sources_may_come_at_any_time(compiled, data):
+def test_sources_may_appear_at_any_time(compiled, data):
     events = data.draw(histories(ROOMS, small, sources=40, max_size=60))
     loop = Loop(ROOMS, StreamConfig(demand=STRICT, key_frame_interval=5, max_silence=3), compiled=compiled)
     for number, event in enumerate(events):

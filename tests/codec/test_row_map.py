@@ -1,11 +1,11 @@
-"""Reducers that share a roster do what they would do alone, whatever order they meet their sources in."""
+"""Reducers that share a row map give the same results as separate ones, in any order of sources."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, Introduction, Reducer, resolve
-from thinwire.codec.source_table import Roster
+from thinwire.codec.row_map import RowMap
 from thinwire.errors import TooManySources
 from thinwire.schema import Event, Property, Schema
 
@@ -14,20 +14,20 @@ RULES = resolve(ROOMS, Demand({"t": 0.5}, mode="hold"))
 WALKS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcde"), st.integers(0, 40)), max_size=60)
 
 
-def heard(room, ticks):
+def decoded_event(room, ticks):
     return Event({"room": room, "t": ticks / 10}, bound={}, source=(room,), ordinal=7)
 
 
-def validated(roster=None, **limits):
-    return Reducer(RULES, validated=True, roster=roster, **limits)
+def validated(row_map=None, **limits):
+    return Reducer(RULES, validated=True, row_map=row_map, **limits)
 
 
 @given(WALKS)
-def test_sharing_changes_nothing(walk):
-    roster = Roster()
-    together, alone = [validated(roster) for _ in range(3)], [validated() for _ in range(3)]
+def test_a_shared_row_map_changes_no_result(walk):
+    row_map = RowMap()
+    together, alone = [validated(row_map) for _ in range(3)], [validated() for _ in range(3)]
     for which, room, ticks in walk:
-        event = heard(room, ticks)
+        event = decoded_event(room, ticks)
         assert together[which].reduce(event) == alone[which].reduce(event)
     for one, other in zip(together, alone, strict=True):
         assert one.keys == other.keys
@@ -35,33 +35,33 @@ def test_sharing_changes_nothing(walk):
         assert [one.dimensions(row) for row in range(len(one.keys))] == [f'["{key}"]'.encode() for (key,) in other.keys]
 
 
-def test_who_meets_the_same_sources_stays_with_the_roster():
-    roster = Roster()
-    first, second = validated(roster), validated(roster)
+def test_equal_sources_keep_the_shared_row_map():
+    row_map = RowMap()
+    first, second = validated(row_map), validated(row_map)
     for reducer in (first, second):
         for room in "abc":
-            assert isinstance(reducer.reduce(heard(room, 200)), Introduction)
-    assert first.roster is second.roster is roster
-    first.reduce(heard("d", 200))
+            assert isinstance(reducer.reduce(decoded_event(room, 200)), Introduction)
+    assert first.row_map is second.row_map is row_map
+    first.reduce(decoded_event("d", 200))
     assert (first.row_of(("d",)), second.row_of(("d",))) == (3, None)
 
 
-def test_who_meets_another_source_leaves_the_roster_as_it_is():
-    roster = Roster()
-    first, second = validated(roster), validated(roster)
+def test_another_source_replaces_the_row_map_of_one_reducer():
+    row_map = RowMap()
+    first, second = validated(row_map), validated(row_map)
     for reducer, rooms in ((first, "abc"), (second, "acb")):
         for room in rooms:
-            reducer.reduce(heard(room, 200))
-    assert first.roster is roster
+            reducer.reduce(decoded_event(room, 200))
+    assert first.row_map is row_map
     assert (first.keys, second.keys) == ([("a",), ("b",), ("c",)], [("a",), ("c",), ("b",)])
 
 
-def test_the_sources_of_others_do_not_count():
-    roster = Roster()
-    wide, narrow = validated(roster), validated(roster, max_sources=1)
+def test_sources_of_other_reducers_do_not_count():
+    row_map = RowMap()
+    wide, narrow = validated(row_map), validated(row_map, max_sources=1)
     for room in "abc":
-        wide.reduce(heard(room, 200))
-    narrow.reduce(heard("a", 200))
+        wide.reduce(decoded_event(room, 200))
+    narrow.reduce(decoded_event("a", 200))
     with pytest.raises(TooManySources):
-        narrow.reduce(heard("b", 200))
+        narrow.reduce(decoded_event("b", 200))
     assert narrow.keys == [("a",)]

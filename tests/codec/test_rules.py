@@ -1,18 +1,18 @@
-"""What a schema and a demand come to: precedence, units, and the seed's rule of when to send."""
+"""Rules of a schema and a demand: precedence, units, and when a value is sent."""
 
 import struct
 from fractions import Fraction
 
 import pytest
+from event_strategies import schemas
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, Reducer, resolve, rules
 from thinwire.codec.predictors import by_name, names
-from thinwire.codec.predictors.predictor import FINE, LAST, LINEAR, SEASONAL, TREND
+from thinwire.codec.predictors.arithmetic import FINE, LAST, LINEAR, SEASONAL, TREND
 from thinwire.errors import CorruptFrame, DemandError
 from thinwire.schema import Property, Schema
-from thinwire.testing.strategies import schemas
 from thinwire.wire.partial_event import Partial
 
 TIME = Property("time", "timestamp", "header", form="iso:T3Z")
@@ -58,20 +58,20 @@ PRECEDENCE = [
 
 
 @pytest.mark.parametrize(
-    ("p", "asked", "ticks", "band", "mode"), [case[1:] for case in PRECEDENCE], ids=[c[0] for c in PRECEDENCE]
+    ("p", "requested", "ticks", "band", "mode"), [case[1:] for case in PRECEDENCE], ids=[c[0] for c in PRECEDENCE]
 )
-def test_subscription_then_domain_rule_then_type_rule_then_default(p, asked, ticks, band, mode):
+def test_subscription_then_domain_rule_then_type_rule_then_default(p, requested, ticks, band, mode):
     schema = Schema("s", [TIME, POWER, HEAT, STATUS, PLACE, LEVEL, SCAN, FAN, COUNT])
-    rule = next(rule for rule in resolve(schema, Demand(**asked)).rules if rule.property is p)
+    rule = next(rule for rule in resolve(schema, Demand(**requested)).rules if rule.property is p)
     assert (rule.tolerance, rule.band, rule.mode) == (ticks, band, mode)
 
 
-def test_a_float_is_held_within_its_distance():
+def test_a_float_has_a_distance():
     (rule,) = resolve(Schema("s", [LEVEL]), Demand(default_tolerance=0.25)).rules
     assert (rule.distance, rule.bound) == (0.25, 0.25)
 
 
-def test_hold_sends_exactly_and_predict_as_coarsely_as_allowed():
+def test_hold_sends_exact_values_and_predict_bins():
     schema = Schema("s", [HEAT])
     predict, hold = (resolve(schema, Demand(default_tolerance=1, mode=mode)).rules[0] for mode in ("predict", "hold"))
     assert (predict.half, hold.half, hold.mode & FINE, hold.auto) == (10, 0, FINE, False)
@@ -100,7 +100,7 @@ def test_percentages_are_of_the_declared_range_not_of_the_value():
 
 
 @given(schemas(), st.sampled_from([0, 0.5, 1e9, 1e300]), st.sampled_from(["predict", "hold"]))
-def test_rules_travel_in_key_frames(schema, tolerance, mode):
+def test_rules_round_trip(schema, tolerance, mode):
     told = resolve(schema, Demand(default_tolerance=tolerance, mode=mode))
     read = rules.decode(told.encode(), schema)
     assert read.encode() == told.encode()
@@ -119,20 +119,20 @@ def test_every_predictor_has_a_name_a_docstring_and_a_description():
 
 
 @given(schemas(), st.sampled_from([0, 0.5, 1e9]), st.sampled_from([0, 0.5, 3]), st.booleans())
-def test_rules_over_others_travel_too_and_add_up(schema, before, tolerance, changes):
+def test_rules_over_others_round_trip_and_add_up(schema, before, tolerance, changes):
     demand = Demand(default_tolerance=tolerance, mode="hold" if changes else "predict", changes=changes)
     told = resolve(schema, Demand(default_tolerance=before))
     over = resolve(schema, demand, over=told)
     read = rules.decode(over.encode(), schema)
     assert (read.encode(), read.changes, read.bounds) == (over.encode(), changes, over.bounds)
-    assert read.silent_bounds == over.silent_bounds
+    assert read.suppressed_bounds == over.suppressed_bounds
     for p, bound in over.bounds.items():
         assert told.bounds[p] <= bound <= before + tolerance + (schema[p].idle_band or 0)
     if not any(told.bounds.values()):
         assert over.encode() == resolve(schema, demand).encode()
 
 
-def test_a_float_over_another_is_never_further_off_than_its_bound_says():
+def test_a_float_over_another_stays_within_its_bound():
     schema = Schema("s", [LEVEL])
     for p in range(1, 30):
         for c in range(1, 30):
@@ -151,26 +151,26 @@ def test_an_idle_band_counts_once():
     assert (rule.tolerance, rule.band, rule.upstream, rule.bound) == (0, 4, 2, 3)
 
 
-def test_positions_do_not_add_up():
+def test_tolerances_of_positions_do_not_add_up():
     schema = Schema("s", [PLACE])
     exact, loose = (resolve(schema, Demand(default_tolerance=metres)) for metres in (0, 3))
     assert resolve(schema, Demand(default_tolerance=3), over=exact).bounds == loose.bounds
     assert resolve(schema, Demand(default_tolerance=3), over=loose).bounds == loose.bounds
 
 
-def test_rules_over_another_property_are_refused():
+def test_rules_over_another_kind_are_rejected():
     told = resolve(Schema("s", [Property("x", "number", step="0.1")]), Demand())
     with pytest.raises(DemandError, match="another kind"):
         resolve(Schema("s", [Property("x", "number", step="0.2")]), Demand(), over=told)
 
 
 @pytest.mark.parametrize("body", ["0800", "0400000000", "0400000000" + "ff" * 8 + "7f"])
-def test_rules_of_a_later_day_or_cut_off_are_refused(body):
+def test_rules_with_unknown_flags_or_cut_off_are_rejected(body):
     with pytest.raises(CorruptFrame):
         rules.decode(bytes.fromhex(body), Schema("s", [HEAT]))
 
 
 @pytest.mark.parametrize("upstream", [float("nan"), float("inf"), -1.0])
-def test_an_upstream_that_is_no_number_is_refused(upstream):
+def test_an_upstream_bound_that_is_not_a_number_is_rejected(upstream):
     with pytest.raises(CorruptFrame):
         rules.decode(b"\x04\x00" + struct.pack(">2d", 0.5, upstream), Schema("s", [LEVEL]))

@@ -1,13 +1,13 @@
-"""A reader without the events that were passed over in silence sees what was told, as everybody else does."""
+"""A decoder that leaves out suppressed events delivers the same sent events."""
 
 import pytest
+from event_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
-from thinwire.codec import row_snapshot as snapshots
+from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies import histories
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 SCHEMA = Schema(
@@ -30,12 +30,12 @@ def described(item):
 @WAYS
 @settings(max_examples=25)
 @given(data=st.data())
-def test_what_was_told_is_the_same_and_so_is_the_state(compiled, data):
+def test_sent_events_and_state_are_equal_without_suppressed_events(compiled, data):
     predictor = data.draw(st.sampled_from(["last", "linear", "trend", "auto", {"t": "seasonal"}]))
     demand = Demand(default_tolerance=data.draw(st.sampled_from([0, 2, 50])), predictor=predictor)
     writer = StreamEncoder(SCHEMA, StreamConfig(demand=demand, audit_every=5, max_silence=4), compiled=False)
     everything, told_only = (
-        StreamDecoder([SCHEMA], publisher="p", compiled=compiled, passed_over=wanted) for wanted in (True, False)
+        StreamDecoder([SCHEMA], publisher="p", compiled=compiled, include_suppressed=wanted) for wanted in (True, False)
     )
     frames = writer.start(0)
     for now, event in enumerate(data.draw(histories(SCHEMA, max_size=40))):
@@ -48,12 +48,12 @@ def test_what_was_told_is_the_same_and_so_is_the_state(compiled, data):
     assert told_only.counts.events == sum(isinstance(item, Event) for item in some)
     here, there = everything.decoder_state.expander, told_only.decoder_state.expander
     for row in here.known():
-        assert snapshots.take(here.columns, row) == snapshots.take(there.columns, row)
-        assert here.columns.ordinal(row) == there.columns.ordinal(row)
+        assert snapshot_row(here.table, row) == snapshot_row(there.table, row)
+        assert here.table.ordinal(row) == there.table.ordinal(row)
 
 
 @WAYS
-def test_a_reader_that_is_told_of_a_loss_starts_from_the_next_key_frame(compiled):
+def test_mark_lost_restarts_at_the_next_key_frame(compiled):
     writer = StreamEncoder(
         SCHEMA, StreamConfig(demand=Demand(predictor="last")), name="p", incarnation=4, compiled=False
     )
@@ -61,8 +61,8 @@ def test_a_reader_that_is_told_of_a_loss_starts_from_the_next_key_frame(compiled
     event = {"time": 1, "id": "a", "t": 20.0, "n": 1, "on": True, "note": ""}
     seen = [item for frame in writer.start(0) + writer.publish(event, 0) for item in reader.receive(frame, now=0)]
     assert [item.identity for item in seen if isinstance(item, Event)] == [("p", 4, ("a",), 1)]
-    assert reader.lose("gap") == [EventsMissed("p", None, None, None, "gap")]
-    assert reader.lose("gap") == []
+    assert reader.mark_lost("gap") == [EventsMissed("p", None, None, None, "gap")]
+    assert reader.mark_lost("gap") == []
     assert reader.state is State.WAITING
     assert reader.counts.resyncs == 1
     assert len(reader.poll(1)) == 1
@@ -74,7 +74,7 @@ def test_a_reader_that_is_told_of_a_loss_starts_from_the_next_key_frame(compiled
 
 
 @WAYS
-def test_what_is_wanted_may_change_at_any_time(compiled):
+def test_include_suppressed_may_change_at_any_time(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
     writer = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="linear"), max_silence=1e9), compiled=False)
     reader = StreamDecoder([schema], compiled=compiled)

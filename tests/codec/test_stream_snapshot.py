@@ -1,22 +1,33 @@
-"""Whoever takes a checkpoint up goes on exactly as the one it was taken of; what cannot be one is refused."""
+"""A restored decoder continues exactly like the original; invalid snapshots are rejected."""
 
 from hashlib import blake2b
 
 import numpy as np
 import pytest
+from event_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
-from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec.predictors import predictor as steps
+from thinwire.codec.predictors import arithmetic
+from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.codec.snapshot_sections import seal, unpack, unseal
-from thinwire.codec.source_table import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TOLD, TREND, X1, X2
-from thinwire.codec.stream_snapshot import into_subscriber, of_publisher, of_subscriber
+from thinwire.codec.source_table import (
+    COEFFICIENTS,
+    HEADER_CELLS,
+    LAST_SENT,
+    MODE,
+    OFFSET,
+    ORDINAL,
+    SLOT_CELLS,
+    TREND,
+    X1,
+    X2,
+)
+from thinwire.codec.stream_snapshot import restore_decoder, snapshot_decoder, snapshot_encoder
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, UnknownSchema
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies import histories
 from thinwire.wire import Request, join
 from thinwire.wire.stream_state import CAPACITY, LAST_ALIAS, LONGEST, SEQUENCE, SOURCES, WIDE, LinkState, TextTable
 
@@ -70,7 +81,7 @@ def reader_of(schema, compiled, **settings):
 
 def restored(schema, compiled, data, **settings):
     reader = reader_of(schema, compiled, **settings)
-    into_subscriber(reader, data)
+    restore_decoder(reader, data)
     assert reader.state is State.READY
     return reader
 
@@ -89,37 +100,37 @@ def draw_publisher(data, schema):
     )
 
 
-def are_the_same(one, other):
-    """Both stand at the same place with the same state."""
+def check_same_state(one, other):
+    """Check that both have the same position and state."""
     here, there = one.decoder_state, other.decoder_state
     assert one.state == other.state
-    assert here.link.state() == there.link.state()
-    assert here.complete == there.complete
+    assert here.stream.state() == there.stream.state()
+    assert here.is_complete == there.is_complete
     assert here.expander.keys == there.expander.keys
-    assert here.expander.columns.moving == there.expander.columns.moving
+    assert here.expander.table.moving == there.expander.table.moving
     for row in here.expander.known():
-        mine, yours = here.expander.columns, there.expander.columns
-        about = slice(2 * row, 2 * row + 2)
-        assert here.expander.metadata_codes[about] == there.expander.metadata_codes[about]
-        assert snapshots.take(mine, row) == snapshots.take(yours, row)
+        mine, yours = here.expander.table, there.expander.table
+        metadata = slice(2 * row, 2 * row + 2)
+        assert here.expander.event_metadata[metadata] == there.expander.event_metadata[metadata]
+        assert snapshot_row(mine, row) == snapshot_row(yours, row)
         assert mine.ordinal(row) == yours.ordinal(row)
     assert [described(event) for event in one.peek()] == [described(event) for event in other.peek()]
 
 
-def go_on_alike(original, other, messages):
-    """The same messages bring both the same."""
+def check_same_deliveries(original, other, messages):
+    """Check that both deliver the same for the same messages."""
     before = original.counts.events, other.counts.events
     for message in messages:
         assert receive(original, [message]) == receive(other, [message])
     assert original.counts.events - before[0] == other.counts.events - before[1]
-    are_the_same(original, other)
+    check_same_state(original, other)
 
 
 @SCHEMAS
 @WAYS
 @settings(max_examples=25)
 @given(data=st.data())
-def test_a_reader_goes_on_where_another_one_stood(schema, compiled, data):
+def test_a_restored_decoder_continues_like_the_original(schema, compiled, data):
     writer = draw_publisher(data, schema)
     messages = [join(writer.start(0))]
     for now, event in enumerate(data.draw(histories(schema, max_size=40))):
@@ -129,21 +140,21 @@ def test_a_reader_goes_on_where_another_one_stood(schema, compiled, data):
     messages.append(join(writer.heartbeat(100)))
     cut = data.draw(st.integers(1, len(messages)))
     wanted = data.draw(st.booleans())
-    original = reader_of(schema, data.draw(st.booleans()), passed_over=wanted)
+    original = reader_of(schema, data.draw(st.booleans()), include_suppressed=wanted)
     receive(original, messages[:cut])
-    other = restored(schema, compiled, of_subscriber(original), passed_over=wanted)
-    are_the_same(original, other)
+    other = restored(schema, compiled, snapshot_decoder(original), include_suppressed=wanted)
+    check_same_state(original, other)
     assert [described(event) for event in original.present()] == [described(event) for event in other.present()]
     repeated = data.draw(st.integers(1, cut))
     lost = data.draw(st.integers(cut, len(messages)))
-    go_on_alike(original, other, messages[repeated:lost] + messages[lost + 1 :] + writer.start(101))
+    check_same_deliveries(original, other, messages[repeated:lost] + messages[lost + 1 :] + writer.start(101))
 
 
 @SCHEMAS
 @WAYS
 @settings(max_examples=25)
 @given(data=st.data())
-def test_a_reader_goes_on_where_the_publisher_stood(schema, compiled, data):
+def test_a_decoder_restored_from_an_encoder_continues(schema, compiled, data):
     writer = draw_publisher(data, schema)
     events = data.draw(histories(schema, max_size=40))
     cut = data.draw(st.integers(0, len(events)))
@@ -152,16 +163,16 @@ def test_a_reader_goes_on_where_the_publisher_stood(schema, compiled, data):
     for now, event in enumerate(events[:cut]):
         receive(original, writer.publish(event, now))
     receive(original, writer.heartbeat(cut))
-    other = restored(schema, compiled, of_publisher(writer))
-    are_the_same(original, other)
+    other = restored(schema, compiled, snapshot_encoder(writer))
+    check_same_state(original, other)
     later = [frame for now, event in enumerate(events[cut:], start=cut) for frame in writer.publish(event, now)]
     lost = data.draw(st.integers(0, len(later)))
-    go_on_alike(original, other, later[:lost] + later[lost + 1 :] + writer.start(101))
+    check_same_deliveries(original, other, later[:lost] + later[lost + 1 :] + writer.start(101))
 
 
 @WAYS
-def test_texts_keep_their_places(compiled):
-    """More texts than a table holds: the oldest have left it when the checkpoint is taken."""
+def test_text_tables_are_restored(compiled):
+    """More texts than a table holds: the oldest have left it when the snapshot is taken."""
     schema = Schema("s", [Property("id", "string", "dimension"), Property("note", "string")])
     config = StreamConfig(demand=Demand(predictor="last"), max_silence=1e9)
     writer = StreamEncoder(schema, config, name="p", compiled=False)
@@ -170,22 +181,22 @@ def test_texts_keep_their_places(compiled):
     texts = [f"text {k}" for k in range(CAPACITY + 44)]
     for text in texts:
         receive(original, writer.publish({"id": "a", "note": text}, 0))
-    assert writer.encoder.link.state()[1] == original.decoder_state.link.state()[1]
+    assert writer.frame_encoder.stream.state()[1] == original.decoder_state.stream.state()[1]
     later = [frame for text in texts[100:] * 2 for frame in writer.publish({"id": "a", "note": text}, 0)]
     assert sum(map(len, later)) < 5 * len(later)
-    for data in (of_subscriber(original), of_publisher_after(writer, texts)):
+    for data in (snapshot_decoder(original), snapshot_after(writer, texts)):
         twin = reader_of(schema, compiled)
-        into_subscriber(twin, data)
+        restore_decoder(twin, data)
         assert [event["note"] for frame in later for event in twin.receive(frame, now=0)] == texts[100:] * 2
 
 
-def of_publisher_after(writer, texts):
-    """A checkpoint of another publisher that has told the same."""
+def snapshot_after(writer, texts):
+    """Return a snapshot of another encoder that has sent the same events."""
     other = StreamEncoder(writer.schema, writer.config, name="p", compiled=False)
     other.start(0)
     for text in texts:
         other.publish({"id": "a", "note": text}, 0)
-    return of_publisher(other)
+    return snapshot_encoder(other)
 
 
 NUMBERS = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("x", "float")])
@@ -202,30 +213,30 @@ def simple_pair(sources="ab", **settings):
     return writer, reader, frames
 
 
-def test_what_was_told_exactly_is_still_known():
+def test_exact_values_are_restored():
     writer, reader, _ = simple_pair()
     receive(reader, writer.publish({"id": "a", "n": 1 << 62, "x": 0.5}, 0))
-    twin = restored(NUMBERS, False, of_subscriber(reader))
+    twin = restored(NUMBERS, False, snapshot_decoder(reader))
     assert [event["n"] for event in twin.present()] == [1 << 62, 4]
     assert [described(event) for event in twin.present()] == [described(event) for event in reader.present()]
-    from_writer = restored(NUMBERS, False, of_publisher(writer)).present()[0]
+    from_writer = restored(NUMBERS, False, snapshot_encoder(writer)).present()[0]
     assert from_writer.bound == {"n": None, "x": None}
 
 
-def test_frames_that_come_again_are_known_again():
+def test_duplicates_are_recognised_after_restoring():
     writer, reader, frames = simple_pair()
-    twin = restored(NUMBERS, False, of_subscriber(reader))
+    twin = restored(NUMBERS, False, snapshot_decoder(reader))
     assert receive(twin, frames[1:]) == []
     assert twin.counts.duplicates == len(frames) - 1
-    begun = restored(NUMBERS, False, of_publisher(writer))
+    begun = restored(NUMBERS, False, snapshot_encoder(writer))
     assert receive(begun, frames[-1:]) == [EventsMissed("p", None, None, None, "gap")]
 
 
-def test_what_was_delivered_in_other_lives_is_still_known():
+def test_delivered_ordinals_of_former_incarnations_are_restored():
     _, reader, _ = simple_pair("abc")
     second = StreamEncoder(NUMBERS, QUIET, name="p", incarnation=4, compiled=False)
     receive(reader, second.start(0) + second.publish({"id": "a", "n": 1, "x": 0.5}, 0))
-    twin = restored(NUMBERS, False, of_subscriber(reader))
+    twin = restored(NUMBERS, False, snapshot_decoder(reader))
     for n in range(3):
         for name in "abc":
             second.publish({"id": name, "n": n, "x": 0.5}, 0)
@@ -234,70 +245,70 @@ def test_what_was_delivered_in_other_lives_is_still_known():
     assert EventsMissed("p", ("b",), 1, 2, "gap") in found[0]
 
 
-def test_the_place_in_the_transport_is_kept():
+def test_the_transport_position_is_restored():
     writer, reader, _ = simple_pair()
     reader.receive(writer.heartbeat(1)[0], now=1, position=17)
-    twin = restored(NUMBERS, False, of_subscriber(reader))
+    twin = restored(NUMBERS, False, snapshot_decoder(reader))
     (frame,) = writer.publish({"id": "a", "n": 5, "x": 0.5}, 1)
     assert twin.receive(frame, now=1, position=17) == []
     assert [event["n"] for event in twin.receive(frame, now=1, position=18)] == [5]
 
 
 @WAYS
-def test_a_link_without_any_source(compiled):
+def test_a_stream_without_sources(compiled):
     writer = StreamEncoder(NUMBERS, QUIET, name="p", compiled=False)
     writer.start(0)
-    twin = restored(NUMBERS, compiled, of_publisher(writer))
+    twin = restored(NUMBERS, compiled, snapshot_encoder(writer))
     frames = writer.publish({"id": "a", "n": 1, "x": 0.5}, 0) + writer.publish({"id": "a", "n": 2, "x": 0.5}, 0)
     found = [item for frame in frames for item in twin.receive(frame, now=0)]
     assert [item["n"] for item in found if isinstance(item, Event)] == [1, 2]
 
 
 @WAYS
-def test_rows_that_are_no_longer_told(compiled):
-    """A publisher that says it has fewer sources than before: rows remain that belong to nobody."""
+def test_rows_without_a_source(compiled):
+    """A publisher that announces fewer sources than before: some rows have no source."""
     _, reader, _ = simple_pair("abc")
     again = StreamEncoder(NUMBERS, QUIET, name="p", incarnation=3, sequence=100, compiled=False)
     again.publish({"id": "a", "n": 7, "x": 0.5}, 0)
     receive(reader, again.start(0))
     assert reader.state is State.READY
-    twin = restored(NUMBERS, compiled, of_subscriber(reader))
-    are_the_same(reader, twin)
-    go_on_alike(reader, twin, again.publish({"id": "b", "n": 1, "x": 0.5}, 0))
+    twin = restored(NUMBERS, compiled, snapshot_decoder(reader))
+    check_same_state(reader, twin)
+    check_same_deliveries(reader, twin, again.publish({"id": "b", "n": 1, "x": 0.5}, 0))
 
 
-def test_only_one_that_is_ready_has_a_checkpoint():
+def test_only_a_ready_decoder_has_a_snapshot():
     reader = StreamDecoder([NUMBERS], publisher="p", compiled=False)
     with pytest.raises(ValueError, match="waiting"):
-        of_subscriber(reader)
+        snapshot_decoder(reader)
 
 
-def test_silence_must_have_been_told():
+def test_suppressed_events_must_be_sent_before_a_snapshot():
     writer, *_ = simple_pair()
     assert writer.publish({"id": "a", "n": 4, "x": 0.5}, 0) == []
     with pytest.raises(ValueError, match="heartbeat"):
-        of_publisher(writer)
+        snapshot_encoder(writer)
     writer.heartbeat(1)
-    of_publisher(writer)
+    snapshot_encoder(writer)
 
 
-def test_only_a_new_subscriber_takes_one_up():
+def test_only_a_new_decoder_is_restored():
     writer, reader, _ = simple_pair()
-    with pytest.raises(ValueError, match="make a new one"):
-        into_subscriber(reader, of_publisher(writer))
+    with pytest.raises(ValueError, match="create a new one"):
+        restore_decoder(reader, snapshot_encoder(writer))
 
 
-def test_the_schema_must_be_known():
+def test_an_unknown_schema_is_reported():
     writer, *_ = simple_pair()
     with pytest.raises(UnknownSchema):
-        into_subscriber(StreamDecoder([SIMPLE], publisher="p"), of_publisher(writer))
+        restore_decoder(StreamDecoder([SIMPLE], publisher="p"), snapshot_encoder(writer))
 
 
-def refused(data, *, max_sources=100, publisher="p"):
-    """The error of taking up these bytes, after which the subscriber is as new."""
+def rejection_of(data, *, max_sources=100, publisher="p"):
+    """Return the error of restoring these bytes; the decoder is unchanged after it."""
     reader = StreamDecoder([NUMBERS], publisher=publisher, compiled=False, max_sources=max_sources)
     with pytest.raises(CorruptCheckpoint) as caught:
-        into_subscriber(reader, data)
+        restore_decoder(reader, data)
     assert reader.decoder_state is None
     assert reader.state is State.WAITING
     writer, *_ = simple_pair()
@@ -305,32 +316,32 @@ def refused(data, *, max_sources=100, publisher="p"):
     return str(caught.value)
 
 
-def test_no_byte_may_change():
+def test_any_changed_byte_is_rejected():
     _, reader, _ = simple_pair()
-    data = of_subscriber(reader)
+    data = snapshot_decoder(reader)
     for place in range(len(data)):
         spoilt = bytearray(data)
         spoilt[place] ^= 1 << place % 8
         with pytest.raises(CorruptCheckpoint):
-            into_subscriber(StreamDecoder([NUMBERS], publisher="p", compiled=False), bytes(spoilt))
+            restore_decoder(StreamDecoder([NUMBERS], publisher="p", compiled=False), bytes(spoilt))
     for end in range(len(data)):
         with pytest.raises(CorruptCheckpoint):
-            into_subscriber(StreamDecoder([NUMBERS], publisher="p", compiled=False), data[:end])
-    assert "Start from key frames" in refused(data + b"\0")
+            restore_decoder(StreamDecoder([NUMBERS], publisher="p", compiled=False), data[:end])
+    assert "Start from key frames" in rejection_of(data + b"\0")
 
 
-def test_limits_and_names_are_looked_at_first():
+def test_publisher_and_limits_are_checked_first():
     _, reader, _ = simple_pair()
-    data = of_subscriber(reader)
-    assert "limit=1" in refused(data, max_sources=1)
-    assert "expected='q'" in refused(data, publisher="q")
+    data = snapshot_decoder(reader)
+    assert "limit=1" in rejection_of(data, max_sources=1)
+    assert "expected='q'" in rejection_of(data, publisher="q")
     other = bytearray(data[:-16])
     other[0] = 9
-    assert "version=9" in refused(bytes(other) + blake2b(other, digest_size=16).digest())
+    assert "version=9" in rejection_of(bytes(other) + blake2b(other, digest_size=16).digest())
 
 
-WIDTH = HEAD + 2 * FIELDS
-N, X = HEAD, HEAD + FIELDS
+WIDTH = HEADER_CELLS + 2 * SLOT_CELLS
+N, X = HEADER_CELLS, HEADER_CELLS + SLOT_CELLS
 CELLS = {
     "tick": (N + X1, TICK_LIMIT + 1),
     "tick below": (N + X1, -TICK_LIMIT - 1),
@@ -339,21 +350,21 @@ CELLS = {
     "trend": (N + TREND, -(1 << 49)),
     "coefficients": (N + COEFFICIENTS, 1 << 27),
     "negative": (N + COEFFICIENTS, -1),
-    "mode": (N + MODE, steps.MODES),
+    "mode": (N + MODE, arithmetic.MODES),
     "mode bits": (N + MODE, 32),
-    "season without a period": (N + MODE, steps.SEASONAL),
+    "season without a period": (N + MODE, arithmetic.SEASONAL),
     "infinite": (X + X1, np.float64(np.inf).view(np.int64)),
     "no number": (X + X1, np.float64(np.nan).view(np.int64)),
     "ordinal": (ORDINAL, -1),
     "endless": (ORDINAL, TICK_LIMIT + 1),
-    "notes of a publisher": (TOLD, 1),
+    "notes of a publisher": (LAST_SENT, 1),
 }
 
 
 def altered(**changes):
-    """A good checkpoint, put together again after changes to its header and sections."""
+    """Return a valid snapshot, rebuilt after changes to its header and sections."""
     _, reader, _ = simple_pair()
-    header, packed = unseal(of_subscriber(reader))
+    header, packed = unseal(snapshot_decoder(reader))
     sections = [bytes(s) for s in unpack(packed, header.sizes, len(header.sizes), header.sizes[0])]
     for place, change in changes.pop("sections", {}).items():
         sections[place] = change(sections[place])
@@ -361,7 +372,7 @@ def altered(**changes):
 
 
 def with_cells(changes):
-    """A change of the rows: some cells of both."""
+    """Return a change of some cells of both rows."""
 
     def change(section):
         varies = np.frombuffer(section[-WIDTH:], dtype=bool)
@@ -377,15 +388,15 @@ def with_cells(changes):
 
 
 @pytest.mark.parametrize(("cell", "value"), CELLS.values(), ids=CELLS)
-def test_no_cell_may_be_out_of_range(cell, value):
-    refused(altered(sections={0: with_cells({cell: (4, value)})}))
+def test_cells_out_of_range_are_rejected(cell, value):
+    rejection_of(altered(sections={0: with_cells({cell: (4, value)})}))
 
 
-def test_a_line_needs_two_points():
-    refused(altered(sections={0: with_cells({N + MODE: (0, steps.LINEAR), N + X2: (4, ABSENT)})}))
+def test_a_linear_predictor_needs_two_values():
+    rejection_of(altered(sections={0: with_cells({N + MODE: (0, arithmetic.LINEAR), N + X2: (4, ABSENT)})}))
 
 
-def test_cells_that_are_absent_are_fine():
+def test_absent_cells_are_accepted():
     half = int(np.float64(0.5).view(np.int64))
     change = with_cells({N + X1: (ABSENT, 4), X + X1: (ABSENT, half)})
     reader = restored(NUMBERS, False, altered(sections={0: change}))
@@ -431,8 +442,8 @@ def test_cells_that_are_absent_are_fine():
         (7, b"\x01" * 10),
     ],
 )
-def test_no_section_may_say_something_else(place, section):
-    refused(altered(sections={place: lambda _: section}))
+def test_invalid_sections_are_rejected(place, section):
+    rejection_of(altered(sections={place: lambda _: section}))
 
 
 @pytest.mark.parametrize(
@@ -458,35 +469,35 @@ def test_no_section_may_say_something_else(place, section):
     ],
     ids=str,
 )
-def test_no_header_may_say_something_else(change):
-    refused(altered(**change))
+def test_invalid_headers_are_rejected(change):
+    rejection_of(altered(**change))
 
 
-def test_a_bomb_is_defused():
+def test_a_decompression_bomb_is_rejected():
     _, reader, _ = simple_pair()
-    header, _ = unseal(of_subscriber(reader))
+    header, _ = unseal(snapshot_decoder(reader))
     bomb = [bytes(header.sizes[0]), bytes(50_000_000), *(b"" for _ in header.sizes[2:])]
     whole = seal(header, bomb)
     told, packed = unseal(whole)
     assert len(whole) < 300_000
-    with pytest.raises(CorruptFrame, match="longer than told"):
+    with pytest.raises(CorruptFrame, match="longer than declared"):
         unpack(packed, [told.sizes[0], 1_000, *told.sizes[2:]], len(told.sizes), told.sizes[0])
-    with pytest.raises(CorruptFrame, match="other sizes"):
+    with pytest.raises(CorruptFrame, match="sizes out of range"):
         unpack(packed, [told.sizes[0], 1 << 40, *told.sizes[2:]], len(told.sizes), told.sizes[0])
 
 
-def test_a_state_too_large_is_not_written(monkeypatch):
+def test_a_state_above_the_limit_is_not_written(monkeypatch):
     monkeypatch.setattr("thinwire.codec.snapshot_sections.MAX_SECTION", 10)
     _, reader, _ = simple_pair()
     with pytest.raises(ValueError, match="too large"):
-        of_subscriber(reader)
+        snapshot_decoder(reader)
 
 
 @pytest.mark.parametrize(
     ("texts", "following"),
     [(["a"], 0), (["a"], 2), (["a", "a"], 2), (["on"], 1), (["x" * (LONGEST + 1)], 1), (["a"] * (CAPACITY + 1), 0)],
 )
-def test_a_table_that_cannot_be(texts, following):
+def test_invalid_text_tables_are_rejected(texts, following):
     table = TextTable(("off", "on"))
     with pytest.raises(CorruptFrame):
         table.restore(texts, following)
@@ -497,7 +508,7 @@ def test_a_table_that_cannot_be(texts, following):
 @pytest.mark.parametrize(
     ("cell", "value"), [(SEQUENCE, 1 << 63), (SOURCES, -1), (LAST_ALIAS, 2), (WIDE, 1), (WIDE, 2), (-1, 1 << 60)]
 )
-def test_a_place_in_the_stream_that_cannot_be(cell, value):
+def test_invalid_stream_states_are_rejected(cell, value):
     link = LinkState(NUMBERS)
     link.sources = 2
     cells, tables = link.state()

@@ -1,15 +1,15 @@
-"""Somebody else goes on telling a publisher's events: nothing is lost, nothing comes twice, every bound holds."""
+"""Another process continues a publisher's stream: nothing is lost or repeated, and every bound holds."""
 
 from fractions import Fraction
 
 import pytest
+from event_strategies import histories, moves, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
-from thinwire.codec import row_snapshot as snapshots
+from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing.strategies import histories, moves, small
 from thinwire.wire import FrameKind
 
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
@@ -30,8 +30,8 @@ QUIET = {"max_silence": 1e12, "key_frame_interval": 1e9}
 EPOCH = 1 << 32
 
 
-def teller(number, demand=None, events=(), name="p"):
-    """A link of the publisher's life 7 in its epoch `number`, which has seen these events."""
+def encoder_of(number, demand=None, events=(), name="p"):
+    """Return an encoder of incarnation 7 in epoch `number`, which has encoded these events."""
     config = StreamConfig(demand=demand or Demand(predictor="last"), **QUIET)
     publisher = StreamEncoder(SCHEMA, config, name=name, incarnation=7, sequence=number * EPOCH, compiled=False)
     publisher.heartbeat(0)
@@ -44,8 +44,8 @@ def event_of(name="a", n=0, **values):
     return {"time": 5, "id": name, "t": 20.0, "n": n, "x": 0.5, "on": False, "note": "calm"} | values
 
 
-def beginning(publisher):
-    """What readers of a link need first, in chunks of one source each."""
+def key_frame_round(publisher):
+    """Return the first key frame round in chunks of one source each."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("thinwire.codec.stream_encoder.CHUNK_BYTES", 1)
         return publisher.start(0)
@@ -67,7 +67,7 @@ def exactly(number):
     return Fraction(str(number))
 
 
-def keeps_its_promise(event, actual):
+def check_bounds(event, actual):
     for name in ("time", "t", "n", "x"):
         seen, truth = event[name], actual[name]
         if seen is None or truth is None or event.bound[name] == 0:
@@ -77,8 +77,8 @@ def keeps_its_promise(event, actual):
     assert (event["on"], event["note"]) == (actual["on"], actual["note"])
 
 
-def is_everything_once(found, events):
-    """All events of every source came once and in order, each within its bound; and nothing else did."""
+def check_complete(found, events):
+    """Check that all events of every source are delivered once, in order and within their bounds, and nothing else."""
     truth, heard = {}, {}
     for event in events:
         truth.setdefault((event["id"],), []).append(event)
@@ -86,7 +86,7 @@ def is_everything_once(found, events):
         assert isinstance(event, Event)
         heard[event.source] = heard.get(event.source, 0) + 1
         assert event.ordinal == heard[event.source]
-        keeps_its_promise(event, truth[event.source][event.ordinal - 1])
+        check_bounds(event, truth[event.source][event.ordinal - 1])
     assert heard == {source: len(happened) for source, happened in truth.items()}
 
 
@@ -97,33 +97,33 @@ def without_watermarks(found):
 @WAYS
 @settings(max_examples=25)
 @given(data=st.data())
-def test_nothing_is_lost_and_nothing_doubled_whoever_tells_it(compiled, data):
+def test_succession_loses_and_repeats_nothing(compiled, data):
     kind = data.draw(st.sampled_from([small, moves.filter(lambda move: move not in ("odd", "huge"))]))
     events = data.draw(histories(SCHEMA, kind, max_size=50))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), min_size=1, max_size=3)))
     reader, found, before = reader_of(compiled), [], 0
     for epoch, cut in enumerate([*cuts, len(events)]):
         demand = Demand(default_tolerance=data.draw(st.sampled_from([0, 3, 40])), predictor=data.draw(PREDICTORS))
-        writer = teller(epoch, demand, events[:before])
-        reader.succeed()
-        found += pass_on(reader, beginning(writer) if data.draw(st.booleans()) else writer.start(0))
+        writer = encoder_of(epoch, demand, events[:before])
+        reader.expect_successor()
+        found += pass_on(reader, key_frame_round(writer) if data.draw(st.booleans()) else writer.start(0))
         assert reader.state is State.READY
         found += [item for event in events[before:cut] for item in pass_on(reader, writer.publish(event, 0))]
         before = cut
     found += pass_on(reader, writer.heartbeat(1))
-    is_everything_once(without_watermarks(found), events)
+    check_complete(without_watermarks(found), events)
     assert reader.counts.resyncs == reader.counts.missed == 0
     assert reader.counts.events == len(events)
-    here, there = writer.encoder.reducer, reader.decoder_state.expander
+    here, there = writer.frame_encoder.reducer, reader.decoder_state.expander
     for row, key in enumerate(here.keys):
-        assert snapshots.take(here.columns, row) == snapshots.take(there.columns, there.keys.index(key))
+        assert snapshot_row(here.table, row) == snapshot_row(there.table, there.keys.index(key))
 
 
 @WAYS
 @settings(max_examples=15)
 @given(data=st.data())
-def test_a_successor_that_knows_only_what_was_told(compiled, data):
-    """The real chain: events reach the tellers through a decoder, and a fresh one adopts what the decoder knows."""
+def test_a_successor_that_starts_from_sent_events(compiled, data):
+    """As in production: events reach the encoders through a decoder, and a new encoder adopts the decoder's state."""
     events = data.draw(histories(SCHEMA, small, max_size=40))
     cut = data.draw(st.integers(0, len(events)))
     log = Demand(default_tolerance=data.draw(st.sampled_from([0, 2])), predictor=data.draw(PREDICTORS))
@@ -132,50 +132,52 @@ def test_a_successor_that_knows_only_what_was_told(compiled, data):
     decoder, reader, found = reader_of(), reader_of(compiled), []
     pass_on(decoder, origin.start(0))
     for epoch, part in enumerate([events[:cut], events[cut:]]):
-        over = decoder.decoder_state.expander.rules
+        over = decoder.decoder_state.rules
         link = StreamEncoder(
             SCHEMA, own, name="p", incarnation=7, compiled=False, over=over, sequence=epoch * EPOCH, validated=True
         )
-        link.adopt(decoder.decoder_state.expander)
-        reader.succeed()
+        link.adopt(decoder.decoder_state)
+        reader.expect_successor()
         found += pass_on(reader, link.start(0))
         frames = [frame for event in part for frame in origin.publish(event, 0)] + origin.heartbeat(1)
         for event in pass_on(decoder, frames):
             if isinstance(event, Event):
                 found += pass_on(reader, link.publish(event, 0))
     found += pass_on(reader, link.heartbeat(1))
-    is_everything_once(without_watermarks(found), events)
+    check_complete(without_watermarks(found), events)
 
 
 @WAYS
 @settings(max_examples=20)
 @given(data=st.data())
-def test_a_successor_that_dies_before_it_has_told_every_source(compiled, data):
+def test_a_successor_that_stops_within_its_key_frame_round(compiled, data):
     events = data.draw(histories(SCHEMA, small, sources=5, max_size=40))
     cut = data.draw(st.integers(1, len(events)))
-    first, second, third = (teller(epoch, Demand(default_tolerance=2), events[: epoch and cut]) for epoch in range(3))
+    first, second, third = (
+        encoder_of(epoch, Demand(default_tolerance=2), events[: epoch and cut]) for epoch in range(3)
+    )
     reader = reader_of(compiled)
     found = pass_on(reader, first.start(0))
     found += [item for event in events[:cut] for item in pass_on(reader, first.publish(event, 0))]
-    chunks = beginning(second)
-    reader.succeed()
+    chunks = key_frame_round(second)
+    reader.expect_successor()
     found += pass_on(reader, chunks[: data.draw(st.integers(0, len(chunks) - 1))])
-    reader.succeed()
-    found += pass_on(reader, beginning(third))
+    reader.expect_successor()
+    found += pass_on(reader, key_frame_round(third))
     found += [item for event in events[cut:] for item in pass_on(reader, third.publish(event, 0))]
     found += pass_on(reader, third.heartbeat(1))
-    is_everything_once(without_watermarks(found), events)
+    check_complete(without_watermarks(found), events)
 
 
 @WAYS
-def test_the_silence_is_told_within_the_bounds_it_was_kept_under(compiled):
+def test_suppressed_events_keep_the_bounds_of_the_predecessor(compiled):
     wide, narrow = (Demand(tolerance={"n": bound}, predictor="last") for bound in (5, 1))
     events = [event_of(n=n) for n in (10, 12, 14)]
-    first, second = teller(0, wide), teller(1, narrow, events)
+    first, second = encoder_of(0, wide), encoder_of(1, narrow, events)
     reader = reader_of(compiled)
     pass_on(reader, first.start(0))
     told = [item for event in events for item in pass_on(reader, first.publish(event, 0))]
-    reader.succeed()
+    reader.expect_successor()
     silent = pass_on(reader, second.start(0))
     assert [(e.ordinal, e["n"], e.bound["n"], e.virtual) for e in told + silent] == [
         (1, 10, 5, False),
@@ -188,56 +190,56 @@ def test_the_silence_is_told_within_the_bounds_it_was_kept_under(compiled):
 
 
 @WAYS
-def test_readers_of_what_was_told_see_no_silence(compiled):
+def test_suppressed_events_are_left_out_on_request(compiled):
     events = [event_of(n=1)] * 4
-    first, second = teller(0), teller(1, events=events)
-    reader = reader_of(compiled, passed_over=False)
+    first, second = encoder_of(0), encoder_of(1, events=events)
+    reader = reader_of(compiled, include_suppressed=False)
     assert numbers(pass_on(reader, first.start(0) + first.publish(events[0], 0))) == [("a", 1)]
-    reader.succeed()
+    reader.expect_successor()
     assert pass_on(reader, second.start(0)) == []
     assert numbers(pass_on(reader, second.publish(event_of(n=2), 0))) == [("a", 5)]
 
 
 @WAYS
-def test_a_source_that_was_not_known_before_shows_where_it_stands(compiled):
+def test_a_new_source_of_a_successor_delivers_its_current_state(compiled):
     events = [event_of("a"), event_of("b"), event_of("b")]
-    first, second = teller(0), teller(1, events=events)
+    first, second = encoder_of(0), encoder_of(1, events=events)
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + first.publish(events[0], 0))
-    reader.succeed()
+    reader.expect_successor()
     assert numbers(pass_on(reader, second.start(0))) == [("b", 2)]
     assert reader.state is State.READY
 
 
 @WAYS
-def test_a_successor_that_is_behind_has_diverged(compiled):
-    first, second = teller(0), teller(1, events=[event_of(n=0)])
+def test_a_successor_with_an_older_ordinal_has_diverged(compiled):
+    first, second = encoder_of(0), encoder_of(1, events=[event_of(n=0)])
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + [f for n in range(3) for f in first.publish(event_of(n=n), 0)])
-    reader.succeed()
+    reader.expect_successor()
     assert pass_on(reader, second.start(0)) == [EventsMissed("p", ("a",), None, 1, "diverged")]
 
 
 @WAYS
-def test_more_silence_than_any_link_keeps_is_a_loss(compiled):
-    first, second = teller(0), teller(1, events=[event_of()])
+def test_too_many_suppressed_events_are_a_loss(compiled):
+    first, second = encoder_of(0), encoder_of(1, events=[event_of()])
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + first.publish(event_of(), 0))
-    second.encoder.reducer.columns.table[0] = 70_001
-    reader.succeed()
+    second.frame_encoder.reducer.table.cells[0] = 70_001
+    reader.expect_successor()
     missed, current = pass_on(reader, second.start(0))
     assert missed == EventsMissed("p", ("a",), 2, 70_000, "gap")
     assert current.ordinal == 70_001
 
 
 @WAYS
-def test_events_told_before_the_round_is_complete_end_it(compiled):
-    """A source whose state is still unknown moves on: what the former one expected says nothing of that."""
+def test_an_event_within_the_round_ends_the_succession(compiled):
+    """A source without state advances; the predictions of the predecessor do not apply to it."""
     events = [event_of(name, n=1) for name in "abab"]
-    first, second = teller(0), teller(1, events=events)
+    first, second = encoder_of(0), encoder_of(1, events=events)
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + [frame for event in events[:2] for frame in first.publish(event, 0)])
-    reader.succeed()
+    reader.expect_successor()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("thinwire.codec.stream_encoder.CHUNK_BYTES", 1)
         assert numbers(pass_on(reader, second.poll(1e9))) == [("a", 2)]
@@ -249,80 +251,80 @@ def test_events_told_before_the_round_is_complete_end_it(compiled):
 
 
 @WAYS
-def test_one_that_is_lost_already_waits_for_a_key_frame_as_ever(compiled):
+def test_a_waiting_decoder_ignores_the_succession(compiled):
     events = [event_of(n=n) for n in range(4)]
-    first, second = teller(0), teller(1, events=events)
+    first, second = encoder_of(0), encoder_of(1, events=events)
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + first.publish(events[0], 0))
-    reader.lose("gap")
-    reader.succeed()
+    reader.mark_lost("gap")
+    reader.expect_successor()
     missed, current = pass_on(reader, second.start(0))
     assert missed == EventsMissed("p", ("a",), 2, 3, "gap")
     assert current.ordinal == 4
-    assert pass_on(reader, teller(2, events=events).start(0))[0].reason == "gap"
+    assert pass_on(reader, encoder_of(2, events=events).start(0))[0].reason == "gap"
 
 
 @WAYS
-def test_another_life_is_a_restart_as_ever(compiled):
-    first = teller(0)
+def test_another_incarnation_is_a_restart(compiled):
+    first = encoder_of(0)
     second = StreamEncoder(SCHEMA, StreamConfig(**QUIET), name="p", incarnation=8, compiled=False)
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + first.publish(event_of(), 0))
-    reader.succeed()
+    reader.expect_successor()
     assert pass_on(reader, second.start(0)) == [EventsMissed("p", None, None, None, "restart")]
 
 
 @WAYS
-def test_a_frame_that_does_not_belong_is_a_gap_as_ever(compiled):
-    first, second = teller(0), teller(1, events=[event_of()])
+def test_a_frame_out_of_order_is_a_gap(compiled):
+    first, second = encoder_of(0), encoder_of(1, events=[event_of()])
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + first.publish(event_of(), 0))
     second.start(0)
-    reader.succeed()
+    reader.expect_successor()
     (stray,) = second.publish(event_of(n=3), 0)
     assert pass_on(reader, [stray]) == [EventsMissed("p", None, None, None, "gap")]
     assert reader.state is State.WAITING
 
 
-def test_a_round_that_does_not_begin_is_a_gap():
-    first, second = teller(0), teller(1, events=[event_of("a"), event_of("b")])
+def test_a_round_without_its_first_key_frame_is_a_gap():
+    first, second = encoder_of(0), encoder_of(1, events=[event_of("a"), event_of("b")])
     reader = reader_of()
     pass_on(reader, first.start(0) + first.publish(event_of("a"), 0))
-    reader.succeed()
-    found = pass_on(reader, beginning(second)[1:])
+    reader.expect_successor()
+    found = pass_on(reader, key_frame_round(second)[1:])
     assert found[0] == EventsMissed("p", None, None, None, "gap")
     assert numbers(found) == [("b", 1)]
 
 
-def test_an_old_key_frame_is_not_the_successors():
-    first, second = teller(1), teller(2, events=[event_of()])
-    old = teller(0).start(0)
+def test_an_outdated_key_frame_does_not_start_the_succession():
+    first, second = encoder_of(1), encoder_of(2, events=[event_of()])
+    old = encoder_of(0).start(0)
     reader = reader_of()
     pass_on(reader, first.start(0) + first.publish(event_of(), 0))
-    reader.succeed()
+    reader.expect_successor()
     assert pass_on(reader, old) == []
     assert reader.counts.duplicates == 1
     assert pass_on(reader, second.start(0)) == []
     assert reader.state is State.READY
 
 
-def test_what_a_cut_off_successor_did_not_tell_is_remembered():
-    """It is lost in the middle of its round: sources it had not told go on counting from their own last event."""
+def test_sources_missing_from_an_incomplete_round_keep_their_ordinals():
+    """Lost in the middle of its round: sources not sent yet continue from their last delivered event."""
     events = [event_of(name) for name in "ab"]
-    first, second = teller(0), teller(1, events=events)
+    first, second = encoder_of(0), encoder_of(1, events=events)
     reader = reader_of()
     pass_on(reader, first.start(0) + [frame for event in events for frame in first.publish(event, 0)])
-    reader.succeed()
-    assert pass_on(reader, beginning(second)[:1]) == []
+    reader.expect_successor()
+    assert pass_on(reader, key_frame_round(second)[:1]) == []
     assert reader.state is State.PARTIAL
-    reader.lose("gap")
-    third = teller(2, events=[*events, *events])
+    reader.mark_lost("gap")
+    third = encoder_of(2, events=[*events, *events])
     found = pass_on(reader, third.start(0))
     assert numbers(found) == [("a", 2), ("b", 2)]
     assert [item for item in found if isinstance(item, EventsMissed)] == []
 
 
-def test_silence_that_cannot_be_shown_does_not_count_as_delivered():
+def test_suppressed_events_that_fail_to_decode_do_not_count_as_delivered():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("extra", "opaque")])
     config = StreamConfig(demand=Demand(predictor="last"), **QUIET)
     tellers = [StreamEncoder(schema, config, name="p", sequence=k * EPOCH, compiled=False) for k in range(3)]
@@ -331,8 +333,8 @@ def test_silence_that_cannot_be_shown_does_not_count_as_delivered():
             publisher.publish({"id": "a", "extra": [1]}, 0)
     reader = StreamDecoder([schema], publisher="p", compiled=False)
     pass_on(reader, tellers[0].start(0) + tellers[0].publish({"id": "a", "extra": [1]}, 0))
-    reader.decoder_state.expander.columns.objects[0][0] = b"\x01{"
-    reader.succeed()
+    reader.decoder_state.expander.table.objects[0][0] = b"\x01{"
+    reader.expect_successor()
     assert pass_on(reader, tellers[1].start(0)) == [EventsMissed("p", None, None, None, "corrupt")]
     missed, current = pass_on(reader, tellers[2].start(0))
     assert missed == EventsMissed("p", ("a",), 2, 2, "gap")
@@ -340,12 +342,12 @@ def test_silence_that_cannot_be_shown_does_not_count_as_delivered():
 
 
 @WAYS
-def test_one_succession_excuses_one_gap(compiled):
+def test_one_succession_covers_one_gap(compiled):
     events = [event_of(n=n) for n in range(4)]
-    first, second, third = teller(0), teller(1, events=events[:1]), teller(2, events=events)
+    first, second, third = encoder_of(0), encoder_of(1, events=events[:1]), encoder_of(2, events=events)
     reader = reader_of(compiled)
     pass_on(reader, first.start(0) + first.publish(events[0], 0))
-    reader.succeed()
+    reader.expect_successor()
     assert pass_on(reader, second.start(0)) == []
     lost, missed, current = pass_on(reader, third.start(0))
     assert lost == EventsMissed("p", None, None, None, "gap")
@@ -353,13 +355,13 @@ def test_one_succession_excuses_one_gap(compiled):
     assert current.ordinal == 4
 
 
-def test_sources_may_have_other_places():
+def test_a_successor_may_use_other_rows():
     events = [event_of("a", n=1), event_of("b", n=2)]
-    first, second = teller(0), teller(1, events=events[::-1])
+    first, second = encoder_of(0), encoder_of(1, events=events[::-1])
     reader = reader_of()
     frames = first.start(0) + [frame for event in events for frame in first.publish(event, 0)]
     assert frames[0][0] & 0x0F == FrameKind.KEY
     pass_on(reader, frames)
-    reader.succeed()
+    reader.expect_successor()
     assert pass_on(reader, second.start(0)) == []
     assert {event.source: event["n"] for event in reader.present()} == {("a",): 1, ("b",): 2}

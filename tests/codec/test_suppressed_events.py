@@ -1,13 +1,13 @@
-"""Silence, absence and haste: what nobody is told, what is told although nothing changed, and what may not wait."""
+"""Suppressed events, absent values and `min_interval`."""
 
 import pytest
+from event_strategies import histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback import Loop
 
 from thinwire.codec import Demand, StreamConfig, Watermark
 from thinwire.schema import Property, Schema
-from thinwire.testing.loopback import Loop
-from thinwire.testing.strategies import histories
 from thinwire.wire import FrameKind, read
 from thinwire.wire.control_frames import MAX_SKIP
 
@@ -45,7 +45,7 @@ def calm(seconds, **changes):
 
 
 @WAYS
-def test_sent_predictable_and_absent_are_three_states(compiled):
+def test_sent_predicted_and_absent_are_three_states(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("a", "integer"), Property("b", "integer")])
     loop = Loop(schema, StreamConfig(demand=Demand(predictor="last")), compiled=compiled)
     told = [loop.publish({"id": "x", **values}) for values in ({"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}, {"a": 1})]
@@ -78,7 +78,7 @@ def test_absence_is_never_inferred(compiled, data):
 
 
 @WAYS
-def test_a_heartbeat_tells_of_what_was_passed_over(compiled):
+def test_a_heartbeat_reports_suppressed_events(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
     loop = Loop(schema, StreamConfig(demand=Demand(predictor="linear")), compiled=compiled)
     events = [{"id": str(source), "n": 5 * k} for k in range(6) for source in range(3)]
@@ -94,7 +94,7 @@ def test_a_heartbeat_tells_of_what_was_passed_over(compiled):
 
 
 @WAYS
-def test_a_silence_never_grows_beyond_its_limit(compiled):
+def test_the_number_of_suppressed_events_is_limited(compiled):
     schema = Schema("s", [Property("n", "integer")])
     loop = Loop(schema, StreamConfig(demand=Demand(predictor="last"), max_silence=1e9), compiled=compiled)
     numbered = [number for number in range(1, MAX_SKIP + 3) if loop.publish({"n": 7})]
@@ -102,7 +102,7 @@ def test_a_silence_never_grows_beyond_its_limit(compiled):
     assert [event.ordinal for event in loop.events] == list(range(1, MAX_SKIP + 2))
 
 
-def test_between_events_that_travel_nothing_is_promised():
+def test_events_within_min_interval_have_no_bound():
     config = StreamConfig(demand=Demand(min_interval=10, default_tolerance=0.5, predictor="last"))
     loop = Loop(ROOMS, config)
     seen = loop.run([calm(second, t=20.0 + second) for second in range(25)])
@@ -125,7 +125,7 @@ URGENT = [
 
 
 @pytest.mark.parametrize("change", URGENT, ids=str)
-def test_some_changes_never_wait(change):
+def test_urgent_changes_ignore_min_interval(change):
     loop = Loop(ROOMS, StreamConfig(demand=Demand(min_interval=10)))
     seen = loop.run([calm(0), calm(1, t=21.0), calm(2, **change), calm(3, **change), calm(4)])
     ((name, value),) = change.items()
@@ -143,7 +143,7 @@ def test_a_clock_set_back_starts_a_new_interval():
 
 
 @WAYS
-def test_inside_the_idle_band_nothing_travels(compiled):
+def test_values_inside_the_idle_band_are_suppressed(compiled):
     schema = Schema("s", [Property("id", "string", "dimension"), Property("power", "number", step="0.5", idle_band=5)])
     loop = Loop(schema, StreamConfig(demand=Demand(predictor="last")), compiled=compiled)
     seen = loop.run([{"id": "m", "power": power} for power in (0.0, 4.5, -5.0, 3.0, 5.5, 100.0, 2.0, 1.0)])
@@ -155,7 +155,7 @@ def test_inside_the_idle_band_nothing_travels(compiled):
 
 
 @WAYS
-def test_values_outside_their_range_always_travel_and_are_flagged(compiled):
+def test_values_out_of_range_are_sent_and_flagged(compiled):
     schema = Schema(
         "s",
         [
@@ -175,7 +175,7 @@ def test_values_outside_their_range_always_travel_and_are_flagged(compiled):
         assert loop.differences() == []
 
 
-def test_confidential_values_never_leave():
+def test_confidential_values_are_never_sent():
     schema = Schema(
         "s",
         [
@@ -196,7 +196,7 @@ def test_confidential_values_never_leave():
         assert (7_777_777).to_bytes(3, "big") not in everything
 
 
-def test_texts_that_repeat_are_told_once():
+def test_repeated_texts_are_sent_once():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("mode", "enum", members=["off"])])
     loop = Loop(schema)
     fault = "a fault that nobody had thought of when the schema was written"

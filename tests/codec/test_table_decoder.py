@@ -1,4 +1,4 @@
-"""Rows of a table are the events that a subscriber hands out: the same values, order and bounds, however they come."""
+"""Rows of a table equal the events of a stream decoder: values, order and bounds."""
 
 import json
 import math
@@ -9,20 +9,19 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
+from event_strategies import events_of, histories, moves, schemas, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
-from thinwire.codec import record_batch_builder as table_page
-from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec.arrow_columns import arrow_schema, arrow_type, stamps
+from thinwire.codec import Demand, EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder, record_batch_builder
+from thinwire.codec.arrow_columns import arrow_schema, arrow_type, timestamp_texts
 from thinwire.codec.record_batch_builder import value_at
-from thinwire.codec.table_reader import TableReader
+from thinwire.codec.row_snapshot import snapshot_row
+from thinwire.codec.table_decoder import TableDecoder
 from thinwire.errors import EventRejected, PeerFault
 from thinwire.schema import Event, Kind, Property, Schema
 from thinwire.schema.property import TOLERANT_KINDS
 from thinwire.schema.timestamps import writer
-from thinwire.testing.strategies import events_of, histories, moves, schemas, small
 from thinwire.wire import Request, join
 
 PLAIN = Schema(
@@ -69,8 +68,8 @@ SCRIPT = st.lists(st.sampled_from([*EVENTS, "heartbeat", "key", "restart", "reco
 HARM = st.lists(st.tuples(st.sampled_from(["drop", "again", "flip", "cut"]), st.integers(0, 999)), max_size=3)
 
 
-def told(schema, script, history, demand, audit_every=0, compiled=True):
-    """The frames of a publisher that lives, is reconfigured and dies by a script."""
+def encoded_frames(schema, script, history, demand, audit_every=0, compiled=True):
+    """Return the frames of a publisher that is reconfigured and restarted by a script."""
     config = StreamConfig(demand=demand, audit_every=audit_every, max_silence=7.0)
     lives, now, rest = 1, 0.0, list(history)
     publisher = StreamEncoder(schema, config, name="p", incarnation=lives, compiled=compiled)
@@ -96,7 +95,7 @@ def told(schema, script, history, demand, audit_every=0, compiled=True):
 
 
 def in_messages(frames, sizes, harm):
-    """The frames in messages of these sizes, some of which come to harm."""
+    """Put frames into messages of these sizes, some of them damaged."""
     messages, at, turn = [], 0, 0
     while at < len(frames):
         size = sizes[turn % len(sizes)]
@@ -120,26 +119,28 @@ def in_messages(frames, sizes, harm):
 
 
 def received(subscriber, messages, offsets):
-    """What a subscriber hands out: events and losses, each with the offset of its message."""
+    """Return the events and losses of a stream decoder, each with the offset of its message."""
     events, missed = [], []
     for message, offset in zip(messages, offsets, strict=True):
         try:
             out = subscriber.receive(message, now=0.0)
         except PeerFault:
-            out = subscriber.lose("refused")
+            out = subscriber.mark_lost("refused")
         events += ((offset, item) for item in out if isinstance(item, Event))
         missed += ((offset, item) for item in out if isinstance(item, EventsMissed))
     return events, missed
 
 
 def tabled(reader, messages, offsets, cuts):
-    """The same through a table, in calls of these many messages."""
+    """Return the events and losses of a table decoder, in calls with these numbers of messages."""
     rows, missed, unfit, at, turn = [], [], [], 0, 0
     while at < len(messages):
         end = min(at + cuts[turn % len(cuts)], len(messages))
         turn += 1
         try:
-            for taken in reader.takes(messages[at:end], offsets[at:end], [offset / 8 for offset in offsets[at:end]]):
+            for taken in reader.decode_batches(
+                messages[at:end], offsets[at:end], [offset / 8 for offset in offsets[at:end]]
+            ):
                 assert taken.batch.schema == arrow_schema(reader.schema)
                 taken.batch.validate(full=True)
                 unfit += ((len(rows) + odd.row, odd.property, odd.value, odd.offset) for odd in taken.unfit)
@@ -152,20 +153,22 @@ def tabled(reader, messages, offsets, cuts):
 
 
 def in_utc(row):
-    """Arrow says UTC in another way than events do."""
+    """Arrow represents UTC differently from events."""
     return {name: value.astimezone(UTC) if isinstance(value, datetime) else value for name, value in row.items()}
 
 
 def shown(p, value):
-    """A value as its column holds it, or None where it cannot."""
+    """Return a value as its column represents it, or None if it does not fit."""
     if value is None or p.kind in (Kind.ENUM, Kind.STRING, Kind.BOOLEAN, Kind.FLOAT):
         return value
     if p.kind in (Kind.GEO, Kind.ARRAY):
         return [float(number) for number in value]
     if p.kind is Kind.OPAQUE:
         marked = isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith("$")
-        told = {"$bytes": b64encode(value).decode()} if isinstance(value, bytes) else {"$": value} if marked else value
-        return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+        encoded_frames = (
+            {"$bytes": b64encode(value).decode()} if isinstance(value, bytes) else {"$": value} if marked else value
+        )
+        return json.dumps(encoded_frames, separators=(",", ":"), ensure_ascii=False)
     kind = arrow_type(p)
     if kind == pa.float64():
         return float(value) if not isinstance(value, str) and float(value) == value else None
@@ -188,28 +191,36 @@ def row_of(schema, offset, event):
 
 
 def different(rows, expected):
-    """Where two lists of rows differ, bit for bit."""
+    """Return where two lists of rows differ, bit for bit."""
     assert len(rows) == len(expected)
     pairs = enumerate(zip(rows, expected, strict=True))
     return [(n, k, a[k], b[k]) for n, (a, b) in pairs for k in b if repr(a[k]) != repr(b[k])]
 
 
 def where(subscriber):
-    """Where a subscriber stands, as far as anything after it depends on that."""
+    """Return the state of a stream decoder that later results depend on."""
     decoder_state = subscriber.decoder_state
     if decoder_state is None or subscriber.state is not State.READY:
         return subscriber.state
-    columns = decoder_state.expander.columns
-    states = [(columns.ordinal(row), snapshots.take(columns, row)) for row in range(columns.rows)]
-    return states, decoder_state.link.state(), decoder_state.recent.hashes(), decoder_state.expander.exact_values()
+    table = decoder_state.expander.table
+    states = [(table.ordinal(row), snapshot_row(table, row)) for row in range(table.rows)]
+    return (
+        states,
+        decoder_state.stream.state(),
+        decoder_state.sequencer.dedup.hashes(),
+        decoder_state.expander.exact_values(),
+    )
 
 
-def agree(schema, messages, cuts, compiled=True, passed_over=True):
-    """A table and a subscriber say the same of these messages, and stand at the same place then."""
+def agree(schema, messages, cuts, compiled=True, include_suppressed=True):
+    """Check that table decoder and stream decoder agree on messages and final state."""
     offsets = list(range(5, 5 + 2 * len(messages), 2))
-    ends = [StreamDecoder([schema], publisher="p", compiled=compiled, passed_over=passed_over) for _ in range(2)]
+    ends = [
+        StreamDecoder([schema], publisher="p", compiled=compiled, include_suppressed=include_suppressed)
+        for _ in range(2)
+    ]
     events, lost = received(ends[0], messages, offsets)
-    rows, missed, unfit = tabled(TableReader(ends[1], schema), messages, offsets, cuts)
+    rows, missed, unfit = tabled(TableDecoder(ends[1], schema), messages, offsets, cuts)
     expected = [row_of(schema, offset, event) for offset, event in events]
     assert different(rows, expected) == []
     odd = {
@@ -235,26 +246,26 @@ def agree(schema, messages, cuts, compiled=True, passed_over=True):
     harm=HARM,
 )
 @settings(max_examples=25)
-def test_rows_are_the_events_whatever_happens(demand, history, script, sizes, cuts, harm):
-    frames = told(PLAIN, script, history, demand, audit_every=9)
+def test_rows_equal_the_events_of_a_stream_decoder(demand, history, script, sizes, cuts, harm):
+    frames = encoded_frames(PLAIN, script, history, demand, audit_every=9)
     agree(PLAIN, in_messages(frames, sizes, harm), cuts)
 
 
 @pytest.mark.parametrize("demand", DEMANDS, ids=lambda d: f"{d.mode} {d.predictor} {d.changes}")
 @given(history=histories(PLAIN, small, max_size=60), sizes=st.lists(st.integers(1, 30), min_size=1, max_size=3))
 @settings(max_examples=20)
-def test_quiet_streams_and_small_pages(demand, history, sizes):
-    messages = in_messages(told(PLAIN, ["event", "heartbeat"] * 9, history, demand), sizes, [])
+def test_quiet_streams_and_small_batches(demand, history, sizes):
+    messages = in_messages(encoded_frames(PLAIN, ["event", "heartbeat"] * 9, history, demand), sizes, [])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_page, "MAX_ROWS", 3)
+        patch.setattr(record_batch_builder, "MAX_ROWS", 3)
         agree(PLAIN, messages, [7])
-        agree(PLAIN, messages, [len(messages)], passed_over=False)
+        agree(PLAIN, messages, [len(messages)], include_suppressed=False)
 
 
 @given(history=histories(RICH, moves), script=SCRIPT, sizes=st.lists(st.integers(1, 9), min_size=1, max_size=4))
 @settings(max_examples=25)
 def test_positions_arrays_and_opaque_values(history, script, sizes):
-    agree(RICH, in_messages(told(RICH, script, history, DEMANDS[3]), sizes, []), [5])
+    agree(RICH, in_messages(encoded_frames(RICH, script, history, DEMANDS[3]), sizes, []), [5])
 
 
 @given(data=st.data())
@@ -263,10 +274,15 @@ def test_any_schema(data):
     schema = data.draw(schemas())
     history = data.draw(st.lists(events_of(schema), min_size=1, max_size=8))
     demand = data.draw(st.sampled_from([DEMANDS[0], DEMANDS[3]]))
-    agree(schema, in_messages(told(schema, [], history, demand), [3], []), [2], compiled=data.draw(st.booleans()))
+    agree(
+        schema,
+        in_messages(encoded_frames(schema, [], history, demand), [3], []),
+        [2],
+        compiled=data.draw(st.booleans()),
+    )
 
 
-def test_long_silence_comes_in_pages():
+def test_long_suppressed_runs_are_split_into_batches():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("t", "number", step="0.1")])
     publisher = StreamEncoder(
         schema, StreamConfig(demand=Demand(mode="hold", default_tolerance=1), max_silence=1e9), name="p"
@@ -276,10 +292,10 @@ def test_long_silence_comes_in_pages():
         for source in "ab":
             frames += publisher.publish({"id": source, "t": 20.0}, 0.0)
     frames += publisher.publish({"id": "a", "t": 30.0}, 0.0) + publisher.heartbeat(0.0)
-    reader = TableReader(StreamDecoder([schema], publisher="p"), schema)
+    reader = TableDecoder(StreamDecoder([schema], publisher="p"), schema)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_page, "MAX_ROWS", 500)
-        parts = list(reader.takes([join(frames)], [1], [0.0]))
+        patch.setattr(record_batch_builder, "MAX_ROWS", 500)
+        parts = list(reader.decode_batches([join(frames)], [1], [0.0]))
     assert max(part.batch.num_rows for part in parts) <= 500
     table = pa.Table.from_batches([part.batch for part in parts])
     for source, last in (("a", 3_001), ("b", 3_000)):
@@ -287,43 +303,45 @@ def test_long_silence_comes_in_pages():
         assert numbers == list(range(1, last + 1))
 
 
-def test_long_texts_make_small_batches():
+def test_long_texts_are_split_into_batches():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("note", "string")])
     publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p")
     frames = publisher.start(0.0)
     for n in range(50):
         frames += publisher.publish({"id": "a", "n": n, "note": "x" * 1_000}, 0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_page, "MAX_LETTERS", 10_000)
+        patch.setattr(record_batch_builder, "MAX_CHARACTERS", 10_000)
         rows = agree(schema, frames, [len(frames)])
-        reader = TableReader(StreamDecoder([schema], publisher="p"), schema)
-        parts = list(reader.takes(frames, range(len(frames)), [0.0] * len(frames)))
+        reader = TableDecoder(StreamDecoder([schema], publisher="p"), schema)
+        parts = list(reader.decode_batches(frames, range(len(frames)), [0.0] * len(frames)))
     assert len(rows) == 50
     assert max(part.batch.num_rows for part in parts) <= 11
 
 
-def test_another_version_of_the_schema_gives_the_columns_both_have():
+def test_another_schema_version_fills_the_common_columns():
     old = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("gone", "float")])
     new = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer"), Property("note", "string")], 2)
     rows = []
-    reader = TableReader(StreamDecoder([old, new], publisher="p"), new)
+    reader = TableDecoder(StreamDecoder([old, new], publisher="p"), new)
     for life, schema, more in ((1, old, {"gone": 0.5}), (2, new, {"note": "calm"})):
         publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p", incarnation=life)
         frames = publisher.start(0.0)
         for n in range(4):
             frames += publisher.publish({"id": "a", "n": n, **more}, 0.0)
-        rows += reader.take([join(frames)], [life], [0.0]).batch.to_pylist()
+        rows += reader.decode([join(frames)], [life], [0.0]).batch.to_pylist()
     assert [(row["n"], row["note"]) for row in rows] == [(n, None) for n in range(4)] + [(n, "calm") for n in range(4)]
 
 
-def test_an_error_comes_after_the_rows_before_it():
+def test_an_error_is_raised_after_the_rows_before_it():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("n", "integer")])
     strange = Schema("strange", [Property("id", "string", "dimension"), Property("m", "integer")])
     first = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p")
     frames = first.start(0.0) + first.publish({"id": "a", "n": 1}, 0.0) + first.publish({"id": "a", "n": 2}, 0.0)
     unknown = StreamEncoder(strange, name="p", incarnation=2).start(0.0)
-    reader = TableReader(StreamDecoder([schema], publisher="p"), schema)
-    taking = reader.takes([join(frames), *unknown], [3, 4, *range(5, 4 + len(unknown))], [0.0] * (1 + len(unknown)))
+    reader = TableDecoder(StreamDecoder([schema], publisher="p"), schema)
+    taking = reader.decode_batches(
+        [join(frames), *unknown], [3, 4, *range(5, 4 + len(unknown))], [0.0] * (1 + len(unknown))
+    )
     taken = next(taking)
     assert taken.batch["n"].to_pylist() == [1, 2]
     with pytest.raises(PeerFault):
@@ -331,24 +349,24 @@ def test_an_error_comes_after_the_rows_before_it():
     assert reader.offset == 4
 
 
-def test_lists_of_other_lengths_are_refused():
-    reader = TableReader(StreamDecoder([PLAIN]), PLAIN)
-    with pytest.raises(ValueError, match="2 messages, 1 offsets, 0 times"):
-        reader.take([b"", b""], [1], [])
-    assert reader.take([], [], []).batch.num_rows == 0
+def test_offsets_and_times_need_one_entry_per_message():
+    reader = TableDecoder(StreamDecoder([PLAIN]), PLAIN)
+    with pytest.raises(ValueError, match="2 messages, 1 offsets and 0 times"):
+        reader.decode([b"", b""], [1], [])
+    assert reader.decode([], [], []).batch.num_rows == 0
 
 
 @given(
     form=st.sampled_from(["iso:T3Z", "iso:T0", "iso: 6", "iso:T9+00:00", "iso:T4Z"]),
     ticks=st.lists(st.integers(-(2**61), 2**61) | st.integers(0, 2**41), max_size=20),
 )
-def test_stamps_are_written_as_events_write_them(form, ticks):
+def test_timestamp_texts_equal_those_of_events(form, ticks):
     absent = np.array([number % 3 == 0 for number in range(len(ticks))], dtype=np.bool_)
     written = [None if gone else writer(form)(tick) for tick, gone in zip(ticks, absent, strict=True)]
-    assert stamps(form, np.array(ticks, dtype=np.int64), absent).to_pylist() == written
+    assert timestamp_texts(form, np.array(ticks, dtype=np.int64), absent).to_pylist() == written
 
 
-def test_doubles_are_those_of_the_events():
+def test_doubles_equal_those_of_events():
     schema = Schema("s", [Property("id", "string", "dimension"), Property("x", "number", step="0.001")])
     publisher = StreamEncoder(schema, StreamConfig(demand=Demand(predictor="last")), name="p")
     values = [n * 7919 / 1000 for n in range(2_000)] + [None, float(2**52) / 1000, -0.5, math.pi]

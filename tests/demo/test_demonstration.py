@@ -227,7 +227,7 @@ def test_each_tolerance_in_force_has_a_row_of_its_own():
                         await asyncio.sleep(0.01)
                     await _publish(out, phases, plant, range(101, 151))
                     await out.flush()
-                    return phases.rows(), out.counts, out.link.suppressed_events
+                    return phases.rows(), out.counts, out.encoder.suppressed_events
 
     rows, counts, suppressed = asyncio.run(story())
     assert [(row.class_, row.events) for row in rows] == [("1", 100), ("0", 50)]

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from thinwire.dictionaries import Dictionary, codec_of, train
-from thinwire.dictionaries.codecs import Codec, Deflate, Preset, Zstd
-from thinwire.dictionaries.codecs.deflate import Brief
-from thinwire.dictionaries.codecs.zstd import Dense
+from thinwire.dictionaries.codecs import Codec, Deflate, PresetDeflate, Zstd
+from thinwire.dictionaries.codecs.deflate import TrimmedDeflate
+from thinwire.dictionaries.codecs.zstd import TrimmedZstd
 from thinwire.errors import CorruptDictionary, CorruptFrame
 from thinwire_lab.bench.codec_sizes import Gzip, Previous
 from thinwire_lab.streams.generated_streams import taxi_json
@@ -42,15 +42,15 @@ def _trained(codec: str, level: int, stream: str = "rooms", size: int = 2048) ->
 
 
 CODECS: dict[str, Callable[[], Codec]] = {
-    "brief raw preset": lambda: Brief(b"".join(ROOMS[:20])),
+    "brief raw preset": lambda: TrimmedDeflate(b"".join(ROOMS[:20])),
     "brief trained": lambda: codec_of(_trained("brief", 9)),
-    "dense raw content": lambda: Dense(b"".join(ROOMS[:20]), 9, 100),
+    "dense raw content": lambda: TrimmedZstd(b"".join(ROOMS[:20]), 9, 100),
     "dense trained": lambda: codec_of(_trained("dense", 12)),
     "deflate": lambda: Deflate(6),
     "gzip": lambda: Gzip(6),
     "previous": lambda: Previous(3),
     "zlib preset": lambda: codec_of(_trained("zlib", 9)),
-    "zlib raw preset": lambda: Preset(b"".join(ROOMS[:20])),
+    "zlib raw preset": lambda: PresetDeflate(b"".join(ROOMS[:20])),
     "zstd": lambda: Zstd(b"", 3, 1000),
     "zstd raw content": lambda: Zstd(b"".join(ROOMS[:20]), 3, 100),
     "zstd trained 1": lambda: codec_of(_trained("zstd", 1)),
@@ -232,14 +232,14 @@ def test_dense_leaves_out_one_byte_more() -> None:
 
 def test_brief_leaves_out_about_nine_bits() -> None:
     trained = _trained("brief", 9)
-    brief, plain = codec_of(trained), Preset(trained.content, 9)
+    brief, plain = codec_of(trained), PresetDeflate(trained.content, 9)
     saved = [len(plain.pack(room)) - len(brief.pack(room)) for room in ROOMS]
     assert set(saved) <= {0, 1, 2}
     assert sum(saved) > len(saved)
 
 
 def test_a_wrong_dictionary_never_has_the_same_name_and_is_not_always_noticed_by_the_codec() -> None:
-    """Why the log binds a slot to a hash: the codec alone would let some wrong messages pass."""
+    """Reasons the log binds a slot to a hash: the codec alone would let some wrong messages pass."""
     trained = [
         _trained(codec, 3, stream, size)
         for stream in STREAMS

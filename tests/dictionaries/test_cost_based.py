@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.dictionaries.byte_account import ALONE, Topology
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies import CostBased, Keep, Proposal, Replace
@@ -25,6 +24,7 @@ from thinwire.dictionaries.policies.candidate_trial import (
 )
 from thinwire.dictionaries.policies.lifetime_estimate import ENOUGH, Decay, DictionaryKind, Epochs
 from thinwire.dictionaries.policies.policy import DEFLATE, StreamProgress
+from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
 from thinwire.dictionaries.training import train
 
 
@@ -53,7 +53,7 @@ def made(found: list[Proposal]) -> list[Replace]:
 
 
 def test_every_replacement_saves_more_than_it_costs() -> None:
-    found = made(fed(CostBased(ALONE), said(3000, words(1))))
+    found = made(fed(CostBased(ONE_TO_ONE), said(3000, words(1))))
     assert found
     assert all(float(one.why["saving"]) > float(one.why["cost"]) for one in found)
 
@@ -65,7 +65,7 @@ def test_a_stream_too_short_for_so_many_receivers_gets_none() -> None:
 
 
 def test_a_stream_of_unknown_length_is_expected_to_go_on_for_twice_its_length() -> None:
-    first, *_ = made(fed(CostBased(ALONE), said(200, words(1))))
+    first, *_ = made(fed(CostBased(ONE_TO_ONE), said(200, words(1))))
     assert float(first.why["expected life"]) == 2 * float(first.why["seen"])
 
 
@@ -83,7 +83,7 @@ def test_knowing_the_length_spreads_early_what_pays_in_the_end() -> None:
 
 
 def test_decay_brings_a_new_dictionary() -> None:
-    policy = CostBased(ALONE)
+    policy = CostBased(ONE_TO_ONE)
     fed(policy, said(5000, words(1)))
     before = policy._dictionary
     after = made(fed(policy, said(15_000, words(2), seed=2)))
@@ -92,7 +92,7 @@ def test_decay_brings_a_new_dictionary() -> None:
 
 
 def test_a_steady_stream_is_left_alone() -> None:
-    policy = CostBased(ALONE)
+    policy = CostBased(ONE_TO_ONE)
     fed(policy, said(6000, words(1)))
     assert len(made(fed(policy, said(10_000, words(1), seed=2)))) <= 1
 
@@ -100,7 +100,7 @@ def test_a_steady_stream_is_left_alone() -> None:
 def test_where_nothing_repeats_there_is_no_dictionary() -> None:
     chance = Random(3)
     noise = [chance.randbytes(120) for _ in range(2000)]
-    assert not made(fed(CostBased(ALONE), noise))
+    assert not made(fed(CostBased(ONE_TO_ONE), noise))
 
 
 class Longer:
@@ -116,7 +116,7 @@ class Longer:
 
 
 def test_a_dictionary_worse_than_deflate_is_dropped() -> None:
-    policy = CostBased(ALONE)
+    policy = CostBased(ONE_TO_ONE)
     fed(policy, said(3000, words(1)))
     assert policy._dictionary is not None
     policy._codec, policy.train = Longer(), lambda messages, size: None
@@ -165,17 +165,17 @@ def test_another_dictionary_is_credited_with_less_where_the_last_one_faded() -> 
     parent = train(said(400, old), 1024)
     assert parent is not None
     fresh, wary = (
-        CandidateTrial(messages, codec_of(parent), ALONE, 1000, parent, faded=faded, train=None)
+        CandidateTrial(messages, codec_of(parent), ONE_TO_ONE, 1000, parent, faded=faded, train=None)
         for faded in (0.0, 10.0)
     )
     assert fresh.worth(2048) is not None
     assert wary.worth(2048) is not None
-    assert fresh.outcomes[2048].saving - wary.outcomes[2048].saving == pytest.approx(10.0 * ALONE.copies * 1000)
+    assert fresh.outcomes[2048].saving - wary.outcomes[2048].saving == pytest.approx(10.0 * ONE_TO_ONE.copies * 1000)
 
 
 def test_a_sketch_says_about_what_training_gives() -> None:
     messages = said(800, words(1))
-    trial, trained = CandidateTrial(messages, DEFLATE, ALONE, 1000, None), train(messages, 1024)
+    trial, trained = CandidateTrial(messages, DEFLATE, ONE_TO_ONE, 1000, None), train(messages, 1024)
     assert trial.worth(1024) is not None
     drawn, done = trial.outcomes[1024].dictionary, trial.finished(1024)
     assert trained is not None
@@ -184,7 +184,7 @@ def test_a_sketch_says_about_what_training_gives() -> None:
     assert drawn.facts is not None
     assert drawn.facts.ratio == pytest.approx(trained.facts.ratio, abs=5)
     assert (done.dictionary.facts, len(done.dictionary.content) <= 1024) == (drawn.facts, True)
-    assert CandidateTrial(messages[:4], DEFLATE, ALONE, 1000, None).worth(256) is None
+    assert CandidateTrial(messages[:4], DEFLATE, ONE_TO_ONE, 1000, None).worth(256) is None
 
 
 def test_of_several_tries_the_one_that_packs_best_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,14 +192,16 @@ def test_of_several_tries_the_one_that_packs_best_is_taken(monkeypatch: pytest.M
     useful = b"".join(messages[:10])
     contents = cycle([b"?" * 512, useful, b"!" * 512, b"#" * 512])
     monkeypatch.setattr(trials, "build", lambda messages, way: Dictionary(next(contents), "zstd", 3, 200))
-    trial = CandidateTrial(messages, DEFLATE, ALONE, 1000, None, forms=[("zstd", 3)])
+    trial = CandidateTrial(messages, DEFLATE, ONE_TO_ONE, 1000, None, forms=[("zstd", 3)])
     trial.worth(1024)
     assert trial.outcomes[1024].dictionary.content == useful
 
 
 def test_a_form_is_chosen_by_what_it_is_worth() -> None:
     messages = said(800, words(1))
-    one, several = (CandidateTrial(messages, DEFLATE, ALONE, 1000, None, forms=forms) for forms in (FORMS[:1], FORMS))
+    one, several = (
+        CandidateTrial(messages, DEFLATE, ONE_TO_ONE, 1000, None, forms=forms) for forms in (FORMS[:1], FORMS)
+    )
     assert (several.worth(8192) or 0.0) > (one.worth(8192) or 0.0)
     assert several.outcomes[8192].dictionary.codec == "brief"
 
@@ -226,17 +228,17 @@ def test_after_a_dictionary_that_faded_fast_the_next_is_like_the_one_that_cost_l
     assert epochs.settled
     assert policy._forms(decayed=True) == [plain.form]
     assert len(policy._forms(decayed=False)) == len(FORMS)
-    trial = CandidateTrial(said(800, words(1)), DEFLATE, ALONE, 1000, None)
+    trial = CandidateTrial(said(800, words(1)), DEFLATE, ONE_TO_ONE, 1000, None)
     assert policy._like(plain.size, LADDER, trial) == plain.size
 
 
 def test_a_budget_leaves_slow_forms_out() -> None:
-    found = made(fed(CostBased(ALONE, budget=0.25), said(3000, words(1))))
+    found = made(fed(CostBased(ONE_TO_ONE, budget=0.25), said(3000, words(1))))
     assert {one.dictionary.codec for one in found if one.dictionary is not None} == {"zstd"}
 
 
 def test_messages_too_large_to_keep_are_left_to_deflate() -> None:
-    policy = CostBased(ALONE)
+    policy = CostBased(ONE_TO_ONE)
     large = bytes(600_000)
     for _ in range(70):
         policy.offer(large)

@@ -58,7 +58,7 @@ def test_without_the_right_parent_it_is_named() -> None:
 
 def test_another_dictionary_under_this_hash_is_refused() -> None:
     trained, other = _trained(0, 600), _trained(100, 700)
-    with pytest.raises(CorruptDictionary, match="not the one"):
+    with pytest.raises(CorruptDictionary, match="not the requested one"):
         travelling.unpack(travelling.pack(other).body, trained.hash)
 
 

@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.policies import (
     Adaptive,
     CostBased,
+    DictionaryPolicy,
     FixedRate,
     Keep,
-    Policy,
     Predict,
     Proposal,
     Replace,
     SingleDict,
 )
 from thinwire.dictionaries.policies.policy import LIMIT
+from thinwire.dictionaries.topology import Topology
 
-POLICIES: dict[str, Callable[[], Policy]] = {
+POLICIES: dict[str, Callable[[], DictionaryPolicy]] = {
     "adaptive": lambda: Adaptive(gain=1),
     "fixed rate": lambda: FixedRate(every=300),
     "ours": lambda: CostBased(Topology(1)),
@@ -38,7 +38,7 @@ def rooms(count: int, start: int = 0) -> list[bytes]:
     return [form % (n % 9, n % 7, n * 7 % 31, n % 10) for n in range(start, start + count)]
 
 
-def decisions(policy: Policy, messages: Sequence[bytes]) -> list[Proposal]:
+def decisions(policy: DictionaryPolicy, messages: Sequence[bytes]) -> list[Proposal]:
     found = []
     for message in messages:
         policy.offer(message)

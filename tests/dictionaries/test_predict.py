@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from thinwire.dictionaries import dictionary_transfer as travelling
-from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.policies import Keep, Predict, Prolong, Replace
 from thinwire.dictionaries.policies.adaptive import fitted, multiplier
 from thinwire.dictionaries.policies.policy import latest, reduction
 from thinwire.dictionaries.policies.predict import Lives, Repository, substrings
+from thinwire.dictionaries.topology import Topology
 
 
 def said(count: int, words: list[bytes], seed: int = 1) -> list[bytes]:

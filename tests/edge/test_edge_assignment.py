@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from edge_sites import TERM, told, topic
+from edge_setup import TERM, told, topic
 
-from thinwire.analysis.placement_files import read_edge_topics, read_model, read_topics
 from thinwire.edge import EdgeHostDocument
-from thinwire.edge.assignment import present, proposed
+from thinwire.edge.assignment import find_running_hosts, propose_hosts
+from thinwire.edge.placement_files import read_edge_topics, read_model, read_topics
 from thinwire.errors import ConfigError, NotEnoughHosts
 
 ALIKE = {name: EdgeHostDocument(name, cores=4, contention=0.03) for name in ("h1", "h2", "h3")}
@@ -21,29 +21,29 @@ ALIKE = {name: EdgeHostDocument(name, cores=4, contention=0.03) for name in ("h1
 def test_hosts_that_are_alike_keep_what_they_have():
     topics = [topic(f"t{n}", rate=5, interval=0.01) for n in range(4)]
     before = {"t0": "h3", "t1": "h3", "t2": "h2", "t3": "h2"}
-    where, plan = proposed(topics, ALIKE, before, read_model(None), 2)
-    assert len(set(where.values())) == len(plan.seats) == 2
+    where, plan = propose_hosts(topics, ALIKE, before, read_model(None), 2)
+    assert len(set(where.values())) == len(plan.assignments) == 2
     assert sum(where[name] != host for name, host in before.items()) <= 2
     assert set(where.values()) == {"h2", "h3"}
 
 
 def test_hosts_of_several_kinds_are_known_by_name():
     hosts = {**ALIKE, "h4": EdgeHostDocument("h4", cores=1)}
-    where, _ = proposed([topic(f"t{n}") for n in range(3)], hosts, {}, read_model(None), 1)
+    where, _ = propose_hosts([topic(f"t{n}") for n in range(3)], hosts, {}, read_model(None), 1)
     assert len(set(where.values())) == 3
     assert set(where.values()) <= hosts.keys()
 
 
 def test_a_topic_for_one_host_alone_goes_there_and_the_others_around_it():
     topics = [topic("gps", upstream="results", host="h2"), topic("a"), topic("b")]
-    where, plan = proposed(topics, ALIKE, {}, read_model(None), 1)
+    where, plan = propose_hosts(topics, ALIKE, {}, read_model(None), 1)
     assert where["gps"] == "h2"
     assert {where["a"], where["b"]} == {"h1", "h3"}
     assert plan is None
-    with pytest.raises(ConfigError, match="not there"):
-        proposed([topic("gps", host="h9")], ALIKE, {}, read_model(None), 1)
+    with pytest.raises(ConfigError, match="not running"):
+        propose_hosts([topic("gps", host="h9")], ALIKE, {}, read_model(None), 1)
     with pytest.raises(NotEnoughHosts):
-        proposed(topics, {}, {}, read_model(None), 1)
+        propose_hosts(topics, {}, {}, read_model(None), 1)
 
 
 def test_a_file_says_how_topics_are_processed_and_serves_proposals_too(tmp_path):
@@ -66,7 +66,7 @@ def test_only_hosts_that_say_so_are_there():
         hub = await place.connect()
         await place.leave("h2")
         await asyncio.sleep(0.3)
-        assert set(await present(hub, TERM)) == {"h1"}
+        assert set(await find_running_hosts(hub, TERM)) == {"h1"}
 
     told(tell)
 
@@ -89,7 +89,7 @@ def test_the_command_assigns_topics_to_the_hosts_that_are_there(tmp_path):
         host = await place.host("h1", cores=4)
         dry = json.loads((await asyncio.to_thread(called, place.server.url, "--dry-run")).stdout)
         assert (dry["applied"], dry["hosts"]) == (False, {"gps": "h1"})
-        assert not host.works
+        assert not host.active_work
         done = json.loads((await asyncio.to_thread(called, place.server.url)).stdout)
         assert (done["applied"], done["before"]) == (True, {})
         await place.publish("gps", [b"a"])

@@ -5,12 +5,13 @@ import time
 from functools import cache
 
 import pytest
-from edge_sites import TERM, ended, told, until
+from edge_setup import TERM, ended, told, until
 
-from thinwire.analysis.placement_files import read_model
 from thinwire.edge import Controller, EdgePublisher, EdgeTopic, apply
-from thinwire.edge.assignment import change
+from thinwire.edge.assignment import change_assignment
 from thinwire.edge.edge_documents import ASSIGNMENT, EDGE, Assignment
+from thinwire.edge.placement_files import read_model
+from thinwire.edge.topic_worker import WorkerOutcome
 
 
 @cache
@@ -25,6 +26,30 @@ async def controller(place, name, **settings):
     return own
 
 
+class TimedWorker:
+    """Occupies a core for the interval of its topic."""
+
+    def __init__(self, core, interval):
+        self.core, self.interval = core, interval
+
+    async def start(self):
+        pass
+
+    async def process(self, body, seconds):
+        start = time.time()
+        async with self.core:
+            await asyncio.sleep(self.interval)
+        return WorkerOutcome("result", body, start, time.time(), self.interval)
+
+    async def close(self):
+        pass
+
+
+def one_core():
+    core = asyncio.Lock()
+    return lambda topic: TimedWorker(core, topic.interval)
+
+
 async def assignment(broker):
     return Assignment.decode((await (await broker.bucket(EDGE)).get(ASSIGNMENT)).value)
 
@@ -33,12 +58,12 @@ async def assignment(broker):
 def test_one_leads_and_the_other_takes_over():
     async def tell(place):
         one = await controller(place, "c1")
-        await until(lambda: one.leads)
+        await until(lambda: one.is_leader)
         two = await controller(place, "c2")
         await asyncio.sleep(2 * TERM)
-        assert (one.leads, two.leads) == (True, False)
+        assert (one.is_leader, two.is_leader) == (True, False)
         await place.leave("c1")
-        await until(lambda: two.leads)
+        await until(lambda: two.is_leader)
 
     told(tell)
 
@@ -51,12 +76,12 @@ def test_topics_of_a_host_that_is_gone_get_another_by_decision():
         hub = await place.connect()
         await apply(hub, [EdgeTopic("gps", "edge_functions:shout", rate=5, interval=0.01)], {"gps": "h1"})
         own = await controller(place, "c1")
-        await until(lambda: own.leads)
+        await until(lambda: own.is_leader)
         await place.leave("h1")
         await until(lambda: own.moved == [("gps", "h2")])
         assert (await assignment(hub)).hosts == {"gps": "h2"}
         assert (await assignment(hub)).epoch == 1
-        await until(lambda: set(two.works) == {"gps"})
+        await until(lambda: set(two.active_work) == {"gps"})
 
     told(tell)
 
@@ -64,8 +89,8 @@ def test_topics_of_a_host_that_is_gone_get_another_by_decision():
 @pytest.mark.slow
 def test_a_broken_promise_is_mended_by_moving_topics():
     async def tell(place):
-        one = await place.host("h1", cores=1, emulated=True)
-        two = await place.host("h2", cores=1, emulated=True)
+        one = await place.host("h1", cores=1, worker=one_core())
+        two = await place.host("h2", cores=1, worker=one_core())
         hub = await place.connect()
         topics = [EdgeTopic(name, "none:none", rate=5, interval=0.11, promise=0.5) for name in ("a", "b")]
         await apply(hub, topics, {"a": "h1", "b": "h1"})
@@ -73,12 +98,12 @@ def test_a_broken_promise_is_mended_by_moving_topics():
         publishers = [EdgePublisher(await place.connect(), topic.topic, "p") for topic in topics]
         number = 0
         async with asyncio.timeout(150):
-            while not (one.works and two.works):
+            while not (one.active_work and two.active_work):
                 for publisher in publishers:
                     await publisher.publish(b"%d" % number, id=str(number), due=time.time())
                 number += 1
                 await asyncio.sleep(0.2)
-        assert len(one.works) == len(two.works) == 1
+        assert len(one.active_work) == len(two.active_work) == 1
 
     told(tell, patience=240)
 
@@ -87,7 +112,7 @@ def test_two_who_change_the_assignment_at_once_both_get_their_way():
     async def tell(place):
         hub = await place.connect()
         bucket = await hub.bucket(EDGE)
-        await asyncio.gather(*(change(bucket, {f"t{n}": "h1"}) for n in range(5)))
+        await asyncio.gather(*(change_assignment(bucket, {f"t{n}": "h1"}) for n in range(5)))
         found = await assignment(hub)
         assert (found.version, set(found.hosts)) == (5, {f"t{n}" for n in range(5)})
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from edge_sites import told, topic, until
+from edge_setup import told, topic, until
 
 from thinwire.edge import apply, withdraw
 from thinwire.edge.edge_documents import EDGE_REPORTS, EdgeReport, edge_log, edge_subject
@@ -26,8 +26,8 @@ def test_topics_are_processed_where_they_are_assigned():
         assert [result.body for result in results] == [b"M%d" % n for n in range(20)]
         assert [result.origin for result in results] == list(range(1, 21))
         assert json.loads((await place.results("b.gps.out", 5))[0].body) == {"length": 2}
-        assert (set(one.works), set(two.works)) == ({"a.gps"}, {"b.gps"})
-        assert one.works["a.gps"].times.latency.count == 20
+        assert (set(one.active_work), set(two.active_work)) == ({"a.gps"}, {"b.gps"})
+        assert one.active_work["a.gps"].times.latency.count == 20
 
     told(tell)
 
@@ -45,9 +45,9 @@ def test_bad_messages_go_to_dead_letters_and_harm_nobody():
         await hub.append(edge_log("a"), edge_subject("a", "p2"), b"no message of the edge")
         assert len(await place.results("b.out", 10)) == 10
         assert len(await place.results("a.out", 2)) == 2
-        work = host.works["a"]
+        work = host.active_work["a"]
         await until(lambda: work.failed == 7)
-        assert (work.done, host.works["b"].failed) == (2, 0)
+        assert (work.done, host.active_work["b"].failed) == (2, 0)
         last = await hub.last(DEAD_LOG, dead_subject("a"))
         assert json.loads(last.payload)["error"] == "garbage"
         span = await hub.span(DEAD_LOG)
@@ -104,11 +104,11 @@ def test_messages_without_a_result_are_not_processed_again_after_a_move():
         numbers = topic("numbers", "even_only")
         await apply(hub, [numbers], {"numbers": "h1"})
         await place.publish("numbers", [b"2", b"3", b"5", b"7"])
-        await until(lambda: "numbers" in one.works and one.works["numbers"].done == 4)
+        await until(lambda: "numbers" in one.active_work and one.active_work["numbers"].done == 4)
         await apply(hub, [numbers], {"numbers": "h2"})
-        await until(lambda: "numbers" in two.works)
+        await until(lambda: "numbers" in two.active_work)
         await place.publish("numbers", [b"4"], start=4)
-        await until(lambda: two.works["numbers"].done == 1)
+        await until(lambda: two.active_work["numbers"].done == 1)
         assert [result.body for result in await place.results("numbers.out", 2)] == [b"2", b"4"]
 
     told(tell)
@@ -126,9 +126,9 @@ def test_a_host_that_leaves_is_stood_in_for_and_gets_its_topics_back():
         await place.leave("h1")
         await place.publish("gps", bodies(3, start=3), start=3)
         assert len(await place.results("gps.out", 6)) == 6
-        assert set(two.works) == {"gps"}
+        assert set(two.active_work) == {"gps"}
         again = await place.host("h1")
-        await until(lambda: set(again.works) == {"gps"} and not two.works)
+        await until(lambda: set(again.active_work) == {"gps"} and not two.active_work)
 
     told(tell)
 
@@ -147,7 +147,7 @@ def test_hosts_report_and_a_withdrawn_topic_ends():
         assert seen.p90 is not None
         assert seen.rate is not None
         await withdraw(hub, "gps")
-        await until(lambda: not host.works)
+        await until(lambda: not host.active_work)
 
     told(tell)
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from edge_sites import FUNCTIONS, Site, told, topic, until
+from edge_setup import FUNCTIONS, Site, told, topic, until
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
@@ -141,7 +141,7 @@ def test_a_host_that_was_paused_and_wakes_writes_nothing_twice(tmp_path):
             publishing = asyncio.create_task(place.publish("a", [b"%d" % n for n in range(400)]))
             await place.results("a.out", 20)
             os.kill(process.pid, signal.SIGSTOP)
-            await until(lambda: "a" in two.works and two.works["a"].done > 20, patience=60)
+            await until(lambda: "a" in two.active_work and two.active_work["a"].done > 20, patience=60)
             os.kill(process.pid, signal.SIGCONT)
             await publishing
             results = await place.results("a.out", 400)

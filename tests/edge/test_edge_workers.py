@@ -51,7 +51,7 @@ def test_results_are_bytes_text_or_json_or_nothing():
     ("order", "kind", "told"),
     [
         ("exit", "died", "7"),
-        ("garbage", "garbage", "neither bytes"),
+        ("garbage", "garbage", "not bytes, text or JSON"),
         ("hang", "hung", "no answer"),
         ("huge", "garbage", "above the limit"),
         ("leak", "memory", "memory"),
@@ -65,7 +65,7 @@ def test_what_a_bad_function_does_is_told_and_the_next_message_is_processed(orde
         outcome = await one.process(order.encode(), 0.5 if kind == "hung" else 20)
         assert outcome.kind == kind
         assert told in outcome.body.decode()
-        assert outcome.failed
+        assert outcome.has_failed
         after = await one.process(b"fine", 20)
         assert (after.kind, after.body) == ("result", b"fine")
 

@@ -23,7 +23,7 @@ def times(released):
 
 def test_nothing_is_released_before_every_feed_is_complete():
     sequencer = Sequencer()
-    sequencer.expect([HERE, THERE])
+    sequencer.add_feeds([HERE, THERE])
     sequencer.offer(entry(HERE, 1, 10, 20, complete=20), now=0)
     assert times(sequencer.released(0)) == []
     sequencer.offer(entry(THERE, 1, 15, complete=15), now=0)
@@ -48,7 +48,7 @@ def test_equal_times_are_ordered_by_topic_publisher_and_number():
 
 def test_what_has_waited_long_enough_goes_with_all_before_it():
     sequencer = Sequencer(max_delay=2)
-    sequencer.expect([THERE])
+    sequencer.add_feeds([THERE])
     sequencer.offer(entry(HERE, 1, 20, complete=20), now=0)
     sequencer.offer(entry(HERE, 2, 15, source="y"), now=1)
     assert sequencer.deadline == 2
@@ -89,7 +89,7 @@ def test_what_comes_again_is_passed_over():
 
 
 def test_all_of_one_time_go_together_in_ticks():
-    sequencer = Sequencer(ticks=True)
+    sequencer = Sequencer(group_by_time=True)
     sequencer.offer(entry(HERE, 1, 1, 1, 2, complete=2), now=0)
     sequencer.offer(entry(THERE, 1, 1, 2, complete=1), now=0)
     assert times(sequencer.released(0)) == [(1, 1, 1)]
@@ -99,10 +99,10 @@ def test_all_of_one_time_go_together_in_ticks():
 
 def test_a_feed_that_has_ended_is_not_waited_for_until_it_speaks_again():
     sequencer = Sequencer()
-    sequencer.expect([THERE])
+    sequencer.add_feeds([THERE])
     sequencer.offer(entry(HERE, 1, 10, complete=10), now=0)
     assert times(sequencer.released(0)) == []
-    sequencer.forget(THERE)
+    sequencer.end_feed(THERE)
     assert times(sequencer.released(0)) == [(10,)]
     sequencer.offer(entry(THERE, 1), now=0)
     sequencer.offer(entry(HERE, 2, 11, complete=11), now=0)

@@ -53,7 +53,7 @@ CLOSING = [LogEntry(feed, 1_000, (), 1_000) for feed in FEEDS]
 
 def run(condition, entries, state=None, **settings):
     evaluator = Evaluator(condition, state, **settings)
-    evaluator.expect(FEEDS)
+    evaluator.add_feeds(FEEDS)
     return [message for entry in entries for message in evaluator.read(entry, now=0)]
 
 
@@ -73,9 +73,9 @@ def told(condition, messages):
 
 @settings(max_examples=60)
 @given(formulas(quantities=3), histories(tardy=True), st.booleans(), st.sampled_from(["apply", "drop"]))
-def test_a_run_that_is_cut_anywhere_goes_on_with_the_same_notifications(formula, entries, ticks, late_policy):
+def test_a_run_that_is_cut_anywhere_goes_on_with_the_same_notifications(formula, entries, group_by_time, late_policy):
     condition, entries = condition_of(formula), entries + CLOSING
-    how = {"ticks": ticks, "late_policy": late_policy}
+    how = {"group_by_time": group_by_time, "late_policy": late_policy}
     whole = run(condition, entries, **how)
     for cut in range(len(whole) + 1):
         state = state_of(condition, whole[:cut])
@@ -89,10 +89,10 @@ def test_bookmarks_are_cuts_too_and_feeds_may_be_read_again_in_another_order(for
     condition, entries = condition_of(formula), entries + CLOSING
     whole = told(condition, run(condition, entries))
     evaluator, messages = Evaluator(condition), []
-    evaluator.expect(FEEDS)
+    evaluator.add_feeds(FEEDS)
     for entry in entries[: data.draw(st.integers(0, len(entries)))]:
         messages += evaluator.read(entry, now=0)
-    messages.append(evaluator.bookmark())
+    messages.append(evaluator.position_message())
     state = state_of(condition, messages)
     assert state == evaluator.state
     again = data.draw(st.permutations(unread(entries, state)))
@@ -177,13 +177,13 @@ def test_a_late_reading_does_not_turn_back_what_another_publisher_has_told():
     first = evaluator.read(LogEntry(here, 1, (EventReadings(Order(20, *here), {quantity: 5}),), 20), now=0)
     stale = evaluator.read(LogEntry(there, 1, (EventReadings(Order(10, *there), {quantity: 50}),), 20), now=0)
     assert (len(first), stale) == (1, [])
-    assert evaluator.bookmark().latest == {}
+    assert evaluator.position_message().latest == {}
 
 
 def test_waiting_ends_with_the_delay_and_what_comes_then_is_flagged():
     near, far = QUANTITIES[:2]
     evaluator = Evaluator(condition_of(("or", (0, 1), (1, 1))), max_delay=1.0)
-    evaluator.expect(FEEDS[:2])
+    evaluator.add_feeds(FEEDS[:2])
     assert evaluator.read(LogEntry(FEEDS[0], 1, (EventReadings(Order(20, *FEEDS[0]), {near: 5}),), 20), now=0) == []
     assert evaluator.deadline == 1.0
     (overdue,) = evaluator.advance(now=1.0)
@@ -219,5 +219,5 @@ def test_what_is_no_message_is_refused_by_name(document):
 
 def test_state_that_names_a_quantity_that_is_not_there_is_refused():
     condition = condition_of((0, 1))
-    with pytest.raises(CorruptWatchLog, match="place=7"):
+    with pytest.raises(CorruptWatchLog, match="index=7"):
         Evaluator(condition, WatchState(condition.fingerprint, held={7: 1}))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import DemandError, ExpressionError, ExpressionTooLarge, UnknownName
 from thinwire.filters.where import PredicateIndex, parse
-from thinwire.filters.where.parser import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH
+from thinwire.filters.where.where_grammar import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH
 from thinwire.schema import Property, Schema
 
 NUMBERS = [-2.5, -1, 0, 0.1, 1, 3, 1e20]
@@ -202,7 +202,7 @@ def test_predicates_that_say_the_same_are_equal(one, other):
     [
         ("", "the name of a property is expected", 1),
         ("price >", "a value is expected", 8),
-        ("price > cheap", "a text stands in single quotes", 9),
+        ("price > cheap", "a text needs single quotes", 9),
         ("price > 1 and", "the name of a property is expected", 14),
         ("price > 1 region = 'EU'", "'and', 'or' or the end is expected", 11),
         ("(price > 1", "this parenthesis is not closed", 1),
@@ -257,7 +257,7 @@ def test_what_is_too_large_is_refused(text):
         ("time > 3", ExpressionError, "values of kind timestamp cannot be compared here", 1),
         ("place = 3", ExpressionError, "values of kind geo cannot be compared here", 1),
         ("owner = 'me'", ExpressionError, "a confidential property never leaves its publisher", 1),
-        ("make = 'Acme'", ExpressionError, "a static property is told once", 1),
+        ("make = 'Acme'", ExpressionError, "a static property is stored once", 1),
     ],
 )
 def test_what_a_schema_cannot_be_asked_is_refused_with_the_place(text, error, detail, column):

@@ -1,20 +1,33 @@
-"""A model small enough to fit in a test, and judges made of it."""
+"""The shipped latency model, and feasibility checks of random topics."""
 
 from functools import cache
 
 import numpy as np
 
-from thinwire.placement import Host, fit_rising, random_runs
+from thinwire.edge.placement_files import read_model
+from thinwire.placement import Host, TopicLoad
 from thinwire.placement.feasibility import HostFeasibility
-from thinwire.placement.queue_simulator import random_topics
+
+INTERVALS = (0.0123, 0.0273, 0.0421, 0.0496)
+SUSTAINED = (78, 37, 24, 20)
+"""messages per second that a topic with each interval sustains alone"""
 
 
 @cache
 def small_model():
-    runs = [run for k in range(1, 7) for run in random_runs(60, k, seed=1, seconds=30)]
-    return fit_rising(runs[::2], runs[1::2], rounds=80)
+    return read_model(None)
 
 
-def judge_of(count, seed, low=0.0, high=1.0):
-    topics = random_topics(count, np.random.Generator(np.random.PCG64(seed)), low=low, high=high)
-    return HostFeasibility(small_model(), Host(), topics, careful=False)
+def random_topics(count, seed, low=0.0, high=1.0):
+    random = np.random.Generator(np.random.PCG64(seed))
+    topics = []
+    for number in range(count):
+        kind = int(random.integers(len(INTERVALS)))
+        least = max(1, round(low * SUSTAINED[kind]))
+        most = max(least, int(high * SUSTAINED[kind]))
+        topics.append(TopicLoad(f"t{number}", float(random.integers(least, most + 1)), INTERVALS[kind]))
+    return topics
+
+
+def random_feasibility(count, seed, low=0.0, high=1.0):
+    return HostFeasibility(small_model(), Host(), random_topics(count, seed, low, high), careful=False)

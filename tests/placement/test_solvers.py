@@ -6,74 +6,75 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement_models import judge_of, small_model
+from placement_models import random_feasibility, small_model
 
 from thinwire.errors import ConfigError
 from thinwire.placement import Host
-from thinwire.placement.column_generation import dive, proved, relax
+from thinwire.placement.column_generation import best_bound, dive, relax
 from thinwire.placement.feasibility import HostFeasibility, lighter, steps
-from thinwire.placement.heuristics import fewest, first_fit, largest_sets, matched, pairs
+from thinwire.placement.heuristics import fewest, first_fit, largest_sets, pairs
 from thinwire.placement.load_balance import balanced, spread
+from thinwire.placement.matching import maximum_matching
 from thinwire.placement.pattern_pricing import price
 from thinwire.placement.simplex import Master
 
 SOLVERS = {
     "first fit": first_fit,
     "largest sets": largest_sets,
-    "hybrid": lambda judge, k: largest_sets(judge, k, first=min(3, k)),
-    "ours": lambda judge, k: dive(judge, k, relax(judge, k)),
+    "hybrid": lambda feasibility, k: largest_sets(feasibility, k, first=min(3, k)),
+    "ours": lambda feasibility, k: dive(feasibility, k, relax(feasibility, k)),
 }
 
 
-def check(judge, placed, k):
+def check(feasibility, placed, k):
     """Every topic once, no host too full, every promise kept."""
-    assert sorted(chain(*placed)) == list(range(len(judge.of)))
+    assert sorted(chain(*placed)) == list(range(len(feasibility.types)))
     assert all(len(shared) <= k for shared in placed)
-    assert all(judge.fits(judge.pattern(shared)) for shared in placed if shared)
+    assert all(feasibility.is_feasible(feasibility.pattern_of(shared)) for shared in placed if shared)
 
 
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 @pytest.mark.parametrize("k", [1, 2, 3, 6])
 def test_every_solver_keeps_every_promise(name, k):
-    judge = judge_of(16, 3, high=0.8)
-    check(judge, SOLVERS[name](judge, k), k)
+    feasibility = random_feasibility(16, 3, high=0.8)
+    check(feasibility, SOLVERS[name](feasibility, k), k)
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from([0.0, 0.4]))
 def test_ours_lies_between_the_bound_and_first_fit_and_the_fewest_too(seed, k, low):
-    judge = judge_of(8, seed, low=low, high=0.8)
-    best = fewest(judge, k)
-    check(judge, best, k)
-    relaxed = relax(judge, k)
-    ours = dive(judge, k, relaxed)
-    assert proved(judge, k, relaxed) <= len(best) <= len(ours) <= len(first_fit(judge, k))
+    feasibility = random_feasibility(8, seed, low=low, high=0.8)
+    best = fewest(feasibility, k)
+    check(feasibility, best, k)
+    relaxed = relax(feasibility, k)
+    ours = dive(feasibility, k, relaxed)
+    assert best_bound(feasibility, k, relaxed) <= len(best) <= len(ours) <= len(first_fit(feasibility, k))
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10_000))
 def test_a_search_that_is_cut_short_still_proves_a_bound(seed):
-    judge = judge_of(8, seed, low=0.4, high=0.8)
-    assert relax(judge, 4, budget=50).bound <= len(fewest(judge, 4))
+    feasibility = random_feasibility(8, seed, low=0.4, high=0.8)
+    assert relax(feasibility, 4, budget=50).bound <= len(fewest(feasibility, 4))
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10_000))
 def test_pairs_are_the_fewest_hosts_for_two(seed):
-    judge = judge_of(9, seed, low=0.5, high=0.8)
-    placed = pairs(judge, range(9))
-    check(judge, placed, 2)
-    assert len(placed) == len(fewest(judge, 2))
-    relaxed = relax(judge, 2)
-    assert relaxed.bound == len(dive(judge, 2, relaxed)) == len(placed)
+    feasibility = random_feasibility(9, seed, low=0.5, high=0.8)
+    placed = pairs(feasibility, range(9))
+    check(feasibility, placed, 2)
+    assert len(placed) == len(fewest(feasibility, 2))
+    relaxed = relax(feasibility, 2)
+    assert relaxed.bound == len(dive(feasibility, 2, relaxed)) == len(placed)
 
 
 def test_pricing_finds_the_dearest_pattern():
-    judge = judge_of(10, 5, low=0.3)
-    prices = np.random.Generator(np.random.PCG64(1)).random(len(judge.rates))
-    found = price(judge, prices, 3, budget=100_000)
-    sets = [judge.pattern(c) for size in (1, 2, 3) for c in combinations(range(10), size)]
-    best = max(sum(prices[kind] for kind in pattern) for pattern in sets if judge.fits(pattern))
+    feasibility = random_feasibility(10, 5, low=0.3)
+    prices = np.random.Generator(np.random.PCG64(1)).random(len(feasibility.rates))
+    found = price(feasibility, prices, 3, budget=100_000)
+    sets = [feasibility.pattern_of(c) for size in (1, 2, 3) for c in combinations(range(10), size)]
+    best = max(sum(prices[kind] for kind in pattern) for pattern in sets if feasibility.is_feasible(pattern))
     assert found.worth == pytest.approx(best)
     assert found.patterns[0] @ prices == pytest.approx(best)
 
@@ -82,53 +83,56 @@ def test_pricing_finds_the_dearest_pattern():
 @pytest.mark.parametrize("careful", [True, False])
 def test_the_quick_answer_is_that_of_the_model(overhead, careful):
     dice = np.random.Generator(np.random.PCG64(3))
-    judge = judge_of(30, 4, low=0.3)
-    judge = HostFeasibility(small_model(), Host(overhead=overhead), judge.topics, careful=careful)
+    feasibility = random_feasibility(30, 4, low=0.3)
+    feasibility = HostFeasibility(small_model(), Host(overhead=overhead), feasibility.topics, careful=careful)
     for size in (1, 3, 6):
-        sets = dice.integers(0, len(judge.rates), (200, size))
-        assert judge.allowed(sets).tolist() == (judge.strains(sets) <= 0).all(axis=1).tolist()
+        sets = dice.integers(0, len(feasibility.rates), (200, size))
+        assert feasibility.check_sets(sets).tolist() == (feasibility.violations(sets) <= 0).all(axis=1).tolist()
 
 
 def test_a_lighter_topic_fits_wherever_a_heavier_one_does():
-    judge, dice = judge_of(30, 4, low=0.3), np.random.Generator(np.random.PCG64(3))
-    pairs_of = steps(lighter(judge))
+    feasibility, dice = random_feasibility(30, 4, low=0.3), np.random.Generator(np.random.PCG64(3))
+    pairs_of = steps(lighter(feasibility))
     assert len(pairs_of) >= 20
-    sets = dice.integers(0, len(judge.rates), (100, 4))
+    sets = dice.integers(0, len(feasibility.rates), (100, 4))
     for light, heavy in pairs_of:
         beside = np.column_stack((sets, np.full(len(sets), heavy)))
         instead = np.column_stack((sets, np.full(len(sets), light)))
-        assert (judge.allowed(instead) >= judge.allowed(beside)).all()
+        assert (feasibility.check_sets(instead) >= feasibility.check_sets(beside)).all()
 
 
 def test_dense_requests_are_placed_next_to_a_bound_that_is_the_last_word():
-    judge = judge_of(30, 1, low=0.5, high=0.9)
-    relaxed = relax(judge, 6)
-    placed = dive(judge, 6, relaxed)
-    check(judge, placed, 6)
+    feasibility = random_feasibility(30, 1, low=0.5, high=0.9)
+    relaxed = relax(feasibility, 6)
+    placed = dive(feasibility, 6, relaxed)
+    check(feasibility, placed, 6)
     assert relaxed.complete
     assert len(placed) <= relaxed.bound + 1
-    assert len(first_fit(judge, 6)) >= len(placed) >= relaxed.bound > 5
+    assert len(first_fit(feasibility, 6)) >= len(placed) >= relaxed.bound > 5
 
 
 def test_spreading_keeps_the_count_and_eases_the_worst():
-    judge = judge_of(24, 2, high=0.85)
-    placed = first_fit(judge, 6)
-    after = balanced(judge, placed, 6)
-    check(judge, after, 6)
+    feasibility = random_feasibility(24, 2, high=0.85)
+    placed = first_fit(feasibility, 6)
+    after = balanced(feasibility, placed, 6)
+    check(feasibility, after, 6)
     assert len(after) <= len(placed)
-    worst = [max(judge.strains(np.array([judge.pattern(s)])).max() for s in hosts if s) for hosts in (placed, after)]
+    worst = [
+        max(feasibility.violations(np.array([feasibility.pattern_of(s)])).max() for s in hosts if s)
+        for hosts in (placed, after)
+    ]
     assert worst[1] <= worst[0]
 
 
 def test_spreading_fills_no_host_beyond_k():
-    judge = judge_of(12, 2)
-    assert sorted(map(len, spread(judge, 2, 6))) == [6, 6]
+    feasibility = random_feasibility(12, 2)
+    assert sorted(map(len, spread(feasibility, 2, 6))) == [6, 6]
 
 
 @given(st.integers(1, 9), st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=16))
 def test_matching_is_the_largest(count, edges):
     edges = sorted({tuple(sorted(edge)) for edge in edges if edge[0] != edge[1] and max(edge) < count})
-    partner = matched(count, edges)
+    partner = maximum_matching(count, edges)
     assert all(b < 0 or (partner[b] == a and tuple(sorted((a, b))) in edges) for a, b in enumerate(partner))
     assert sum(b >= 0 for b in partner) // 2 == _largest(edges)
 
@@ -153,4 +157,4 @@ def test_the_relaxation_covers_every_demand(demands):
 
 def test_too_much_to_look_at_is_refused():
     with pytest.raises(ConfigError, match="limit=14"):
-        fewest(judge_of(15, 1), 2)
+        fewest(random_feasibility(15, 1), 2)

@@ -1,4 +1,4 @@
-"""Who imports the package pays for what is used, not for all there is."""
+"""Importing the package loads only the modules that are used."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def loaded(*statements: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_the_package_its_commands_and_its_tasks_start_light() -> None:
+def test_package_commands_and_tasks_import_no_heavy_modules() -> None:
     found = loaded("import thinwire", "import thinwire.spark", "import thinwire.cli.main")
     assert found.isdisjoint({*HEAVY, "numpy", "asyncio", "thinwire.client", "thinwire.codec"})
 
 
-def test_a_client_compiles_nothing_before_it_is_used() -> None:
+def test_a_client_loads_no_kernels_before_use() -> None:
     found = loaded("from thinwire import StreamEncoder, connect", "import thinwire.filters, thinwire.filters.where")
     assert {"thinwire.client", "thinwire.codec"} <= found
     assert found.isdisjoint(HEAVY)
@@ -41,7 +41,7 @@ def test_every_name_is_listed_and_found() -> None:
     assert thinwire.Schema is thinwire.schema.Schema
 
 
-def test_a_name_that_is_not_there_is_an_attribute_that_is_missing() -> None:
+def test_an_unknown_name_raises_an_attribute_error() -> None:
     look_up, _ = contents("thinwire.wire", {"frame": "FrameKind"})
     with pytest.raises(AttributeError, match=r"'thinwire\.wire' has no attribute 'Schema'"):
         look_up("Schema")

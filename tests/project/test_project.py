@@ -1,4 +1,4 @@
-"""The project around the code keeps its word: lock, contract, pages and tables of contents."""
+"""Checks of the project files: lock, layer contract, pages and lists of public names."""
 
 import doctest
 import importlib
@@ -17,20 +17,21 @@ TABLES = sorted(path for root in (PACKAGE, LAB) for path in root.glob("**/__init
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CORE, EXTRAS = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
 DEV = PROJECT["dependency-groups"]["dev"]
+LAB_DEPENDENCIES = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text())["project"]["dependencies"]
 LAYERS, PURE, *_ = PROJECT["tool"]["importlinter"]["contracts"]
 PURE_FROM = "codec"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [ROOT / "README.md", *sorted(path for docs in ("docs", "lab/docs") for path in (ROOT / docs).glob("**/*.md"))]
 
 
-def rooms():
-    """Everything directly inside the package: directories with an `__init__`, and modules."""
+def top_level_names():
+    """Packages and modules directly inside `thinwire`."""
     packages = (path.parent.name for path in PACKAGE.glob("*/__init__.py"))
     modules = (path.stem for path in PACKAGE.glob("*.py") if path.stem not in {"__init__", "__main__"})
     return sorted({*packages, *modules})
 
 
 def layers():
-    """The contract from top to bottom, each layer the rooms of it."""
+    """The packages of each layer of the contract, highest layer first."""
     return [re.findall(r"\w+", line) for line in LAYERS["layers"] if "__main__" not in line]
 
 
@@ -39,7 +40,7 @@ def names(*groups):
 
 
 def requirements():
-    return sorted(names(CORE, *EXTRAS.values(), DEV) - {"thinwire"})
+    return sorted(names(CORE, *EXTRAS.values(), DEV, LAB_DEPENDENCIES) - {"thinwire"})
 
 
 def python_blocks():
@@ -52,7 +53,9 @@ def python_blocks():
 
 def test_the_lock_names_no_host():
     lock = (ROOT / "requirements.lock").read_text()
-    pins = [line for line in lock.splitlines() if not re.fullmatch(r"\s+(--hash=sha256:[0-9a-f]{64}( \\)?|# .*)", line)]
+    pins = [
+        line for line in lock.splitlines() if not re.fullmatch(r"(\s*# .*|\s+--hash=sha256:[0-9a-f]{64}( \\)?|)", line)
+    ]
     assert pins
     assert not [line for line in pins if not re.match(r"[a-z0-9-]+==[\w.]+( ; [^/]+)? \\$", line)]
     assert "://" not in lock
@@ -66,7 +69,7 @@ def test_every_pin_has_a_hash():
 
 def test_the_lock_covers_what_set_up_needs():
     locked = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
-    assert names(CORE, EXTRAS["evaluation"], DEV) <= locked
+    assert names(CORE, EXTRAS["nats"], EXTRAS["spark"], DEV, LAB_DEPENDENCIES) - {"thinwire"} <= locked
 
 
 @pytest.mark.parametrize("name", requirements())
@@ -84,10 +87,10 @@ def test_every_extra_can_be_recommended():
     assert set(RECOMMENDED.values()) == set(EXTRAS) - {"all"}
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_every_room_has_its_place(room):
-    assert room in {name for layer in layers() for name in layer}
-    assert re.search(rf"^(\w+ +)*{room}\b", _drawing(), re.MULTILINE), "missing in CONTRIBUTING.md"
+@pytest.mark.parametrize("package", top_level_names())
+def test_every_package_has_a_layer(package):
+    assert package in {name for layer in layers() for name in layer}
+    assert re.search(rf"^(\w+ +)*{package}\b", _drawing(), re.MULTILINE), "missing in CONTRIBUTING.md"
 
 
 def test_the_drawing_is_the_contract():
@@ -95,21 +98,23 @@ def test_the_drawing_is_the_contract():
     assert drawn == [set(layer) for layer in layers()]
 
 
-def test_every_pure_room_is_under_the_contract_of_pure_rooms():
-    depth = next(place for place, layer in enumerate(layers()) if PURE_FROM in layer)
+def test_every_pure_package_is_under_the_contract_of_pure_packages():
+    depth = next(index for index, layer in enumerate(layers()) if PURE_FROM in layer)
     pure = {PURE_FROM, *(name for layer in layers()[depth + 1 :] for name in layer)}
-    assert [room for room in rooms() if room in pure and f"thinwire.{room}" not in PURE["source_modules"]] == []
+    assert [
+        name for name in top_level_names() if name in pure and f"thinwire.{name}" not in PURE["source_modules"]
+    ] == []
 
 
 @pytest.mark.parametrize("module", TABLES, ids=lambda path: path.parent.name)
-def test_a_table_of_contents_tells_the_truth(module):
+def test_listed_names_exist(module):
     root = LAB if module.is_relative_to(LAB) else PACKAGE
     name = ".".join(module.parent.relative_to(root.parent).parts)
-    room = importlib.import_module(name)
-    contents = getattr(room, "__all__", [])
+    package = importlib.import_module(name)
+    contents = getattr(package, "__all__", [])
     assert len(set(contents)) == len(contents)
-    assert [entry for entry in contents if not hasattr(room, entry)] == []
-    assert room.__doc__, "say in one line what the room is for"
+    assert [entry for entry in contents if not hasattr(package, entry)] == []
+    assert package.__doc__, "the package has no docstring"
 
 
 @pytest.mark.parametrize(("page", "line", "code"), list(python_blocks()))
@@ -124,10 +129,10 @@ def test_examples_in_pages_run(page, line, code, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page):
+def test_links_between_pages_have_targets(page):
     targets = re.findall(r"\]\((?!\w+:)([^)#]+)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
 def _drawing():
-    return re.search(r"## The rooms.*?```\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)[1]
+    return re.search(r"## The layers.*?```\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)[1]

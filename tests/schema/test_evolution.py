@@ -5,13 +5,13 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from event_strategies import events_of, schemas
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from thinwire.errors import SchemaError
 from thinwire.schema import Event, Property, Schema
 from thinwire.schema.evolution import SchemaProjection, changes, compatible
-from thinwire.testing.strategies import events_of, schemas
 
 TIME = Property("time", "timestamp", "header", form="iso:T0")
 SENSOR = Property("sensor", "string", "dimension")

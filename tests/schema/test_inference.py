@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from event_strategies import parts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from thinwire.schema import Kind, Property, Role, Schema
 from thinwire.schema.event import flatten, nest
 from thinwire.schema.inference import explain, infer
 from thinwire.schema.kind_detection import decimal_step, places
-from thinwire.testing.strategies import parts
 
 
 def column(values: list[Any], name: str = "p", **options: Any) -> Property:

@@ -4,13 +4,13 @@ from collections import OrderedDict
 from types import MappingProxyType
 
 import pytest
+from event_strategies import events_of, schemas
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import UnknownProperty, WrongType
 from thinwire.schema import Property, Schema
 from thinwire.schema.event import flatten, nest
-from thinwire.testing.strategies import events_of, schemas
 
 FLAT = Schema("flat", [Property("a", "integer"), Property("b", "opaque")])
 DEEP = Schema("deep", [Property("a", "integer"), Property("x.y.z", "integer"), Property("x.free", "opaque")])

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from event_strategies import schemas
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +15,6 @@ import thinwire.schema
 from thinwire.errors import SchemaError, UnknownProperty
 from thinwire.schema import Property, Schema
 from thinwire.schema.timestamps import form_of, from_ticks, to_ticks
-from thinwire.testing.strategies import schemas
 
 
 @given(schemas())

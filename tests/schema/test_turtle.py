@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 import pytest
+from event_strategies import schemas, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,6 @@ from thinwire.errors import SchemaError
 from thinwire.schema import Kind, Property, Role, Schema
 from thinwire.schema.rdf_graph import DOMAINS, MAX_TEXT, UNITS
 from thinwire.schema.turtle import from_turtle, to_turtle
-from thinwire.testing.strategies import schemas, texts
 
 HEAD = """
 @prefix : <https://thinwire.dev/ns#> .

@@ -1,4 +1,4 @@
-"""A registry at a broker, and what a client does with it: shared by the tests of the service."""
+"""A registry at a broker and a client of it, for the tests of the service."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.schema import Property, Schema
 from thinwire.services.registry import RegistryService
-from thinwire.topics.names import alive_subject
+from thinwire.topics.names import alive_subject, config_key
 from thinwire.topics.registry_client import open_registry, put_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument, decode
-from thinwire.topics.topic_settings import config_key
 
 ROOMS = Schema(
     "building.rooms",
@@ -17,9 +16,9 @@ ROOMS = Schema(
 )
 
 
-async def until(condition, patience=20.0):
-    """Wait for something to become true."""
-    async with asyncio.timeout(patience):
+async def until(condition, timeout=20.0):
+    """Wait until a coroutine function returns a true value."""
+    async with asyncio.timeout(timeout):
         while True:
             found = await condition()
             if found:
@@ -29,7 +28,7 @@ async def until(condition, patience=20.0):
 
 @asynccontextmanager
 async def running(broker, **options):
-    """A registry as a task."""
+    """Run a registry as a task."""
     service = RegistryService(broker, **options)
     task = asyncio.create_task(service.run())
     try:
@@ -50,19 +49,19 @@ class Site:
 
     async def subscribe(self, identity, t, *, alive=True, **fields):
         if alive:
-            self.listeners[identity] = await self.broker.listen(alive_subject(identity), _here)
+            self.listeners[identity] = await self.broker.listen(alive_subject(identity), _answer)
         await put_subscription(self.bucket, SubscriptionDocument(ROOMS.name, identity, {"t": t}, **fields))
 
-    async def die(self, identity):
-        """Be gone without a word."""
+    async def stop(self, identity):
+        """Stop answering probes without removing the document."""
         await self.listeners.pop(identity).close()
 
     async def config(self):
         entry = await self.bucket.get(config_key(ROOMS.name))
         return None if entry is None else decode(entry.key, entry.value)
 
-    async def told(self, t, patience=20.0):
-        """Wait until publishers are told this tolerance; None for nothing wanted."""
+    async def configured(self, t, timeout=20.0):
+        """Wait until the configuration has this tolerance of `t`; None: until no events are wanted."""
 
         async def reached():
             config = await self.config()
@@ -70,16 +69,16 @@ class Site:
                 return config is not None and not config.wanted and config
             return config.wanted and config.demand.tolerance.get("t", config.demand.default_tolerance) == t and config
 
-        return await until(reached, patience)
+        return await until(reached, timeout)
 
 
-async def _here(subject, payload):
-    return b"here"
+async def _answer(subject, payload):
+    return b"alive"
 
 
 @asynccontextmanager
 async def local():
-    """A broker in memory with one client and one more connection for a registry."""
+    """A memory broker with one client and a second connection for a registry."""
     server = LocalServer()
     async with LocalBroker(server) as broker, LocalBroker(server, timeout=0.2) as other:
         yield server, Site(broker, await open_registry(broker)), other

@@ -7,9 +7,9 @@ import pytest
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Retention
 from thinwire.errors import Superseded, UnknownLog
-from thinwire.services.translator import channel_writer as writing
 from thinwire.services.translator.channel_writer import ChannelWriter
-from thinwire.services.translator.message_batcher import Outgoing
+from thinwire.services.translator.frame_buffer import ChannelMessage
+from thinwire.topics import fenced_writer
 from thinwire.topics.names import channel_log_of, channel_subjects, class_in, publisher_in
 
 TOPIC = "building.rooms"
@@ -27,7 +27,7 @@ def story(tell, retention=None):
 
 
 def messages(class_id, *words, publisher="p1", key=False):
-    return [Outgoing(class_id, publisher, key, word.encode()) for word in words]
+    return [ChannelMessage(class_id, publisher, key, word.encode()) for word in words]
 
 
 async def stored(broker):
@@ -64,10 +64,10 @@ def test_where_another_wrote_nothing_is_written():
         first = ChannelWriter(broker, TOPIC)
         await first.write(messages("c", "a"))
         second = ChannelWriter(other, TOPIC)
-        second.ends_at("c", {"p1": first.last("c", "p1")})
+        second.set_last_offsets("c", {"p1": first.last("c", "p1")})
         await second.write(messages("c", "b"))
         late = ChannelWriter(broker, TOPIC)
-        late.ends_at("c", {"p1": first.last("c", "p1")})
+        late.set_last_offsets("c", {"p1": first.last("c", "p1")})
         for _ in range(2):
             with pytest.raises(Superseded):
                 await late.write(messages("c", "never"))
@@ -82,9 +82,9 @@ def test_one_that_was_silent_for_a_while_looks_again(monkeypatch):
     async def tell(server, broker, other):
         sleeper, successor = ChannelWriter(broker, TOPIC), ChannelWriter(other, TOPIC)
         await sleeper.write(messages("c", "a"))
-        successor.ends_at("c", {"p1": sleeper.last("c", "p1")})
+        successor.set_last_offsets("c", {"p1": sleeper.last("c", "p1")})
         await successor.write(messages("c", "b"))
-        monkeypatch.setattr(writing, "FENCE_AFTER", 0.0)
+        monkeypatch.setattr(fenced_writer, "FENCE_INTERVAL", 0.0)
         with pytest.raises(Superseded):
             await sleeper.write(messages("c", "never"))
 
@@ -109,7 +109,7 @@ class Paused:
 
 
 def test_one_that_slept_between_deciding_and_sending_insists_with_the_next_message(monkeypatch):
-    monkeypatch.setattr(writing, "FENCE_AFTER", 60.0)
+    monkeypatch.setattr(fenced_writer, "FENCE_INTERVAL", 60.0)
 
     async def tell(server, broker, other):
         loop, slept = asyncio.get_running_loop(), 0.0
@@ -122,7 +122,7 @@ def test_one_that_slept_between_deciding_and_sending_insists_with_the_next_messa
         paused.decided.clear()
         writing_on = asyncio.create_task(sleeper.write(messages("c", "slips through", "never")))
         await paused.decided.wait()
-        successor.ends_at("c", {"p1": sleeper.last("c", "p1")})
+        successor.set_last_offsets("c", {"p1": sleeper.last("c", "p1")})
         await successor.write(messages("c", "b"))
         slept = 100.0
         paused.gate.set()
@@ -137,7 +137,7 @@ def test_one_that_slept_between_deciding_and_sending_insists_with_the_next_messa
 def test_an_answer_that_is_lost_stores_nothing_twice(always, monkeypatch):
     async def tell(server, broker, other):
         if always:
-            monkeypatch.setattr(writing, "FENCE_AFTER", 0.0)
+            monkeypatch.setattr(fenced_writer, "FENCE_INTERVAL", 0.0)
         writer = ChannelWriter(broker, TOPIC)
         await writer.write(messages("c", "a"))
         server.lose_acknowledgements(2)
@@ -149,7 +149,7 @@ def test_an_answer_that_is_lost_stores_nothing_twice(always, monkeypatch):
 
 
 def test_a_broker_that_is_away_is_waited_for(monkeypatch):
-    monkeypatch.setattr(writing, "PATIENCE", 0.05)
+    monkeypatch.setattr(fenced_writer, "ATTEMPT_TIMEOUT", 0.05)
 
     async def tell(server, broker, other):
         writer = ChannelWriter(broker, TOPIC)
@@ -166,7 +166,7 @@ def test_a_broker_that_is_away_is_waited_for(monkeypatch):
 def test_what_the_log_has_forgotten_is_no_conflict():
     async def tell(server, broker, other):
         writer = ChannelWriter(broker, TOPIC)
-        writer.ends_at("c", {"p1": 7})
+        writer.set_last_offsets("c", {"p1": 7})
         await writer.write(messages("c", "a"))
         assert (await broker.span(LOG)).messages == 1
 

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from thinwire.codec import StreamEncoder
 from thinwire.dictionaries import Dictionary
-from thinwire.dictionaries.byte_account import Topology
 from thinwire.dictionaries.dictionary_transfer import unpack
 from thinwire.dictionaries.policies import Keep, Prolong, Replace
-from thinwire.dictionaries.policies.policy import OneByOne
-from thinwire.dictionaries.policies.policy_catalogue import NAMED, policy
+from thinwire.dictionaries.policies.policy import SequentialPolicy
+from thinwire.dictionaries.policies.policy_catalogue import create_policy, policy_names
+from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError, RegistryError
 from thinwire.schema import opaque
-from thinwire.services.leased_service import chosen
+from thinwire.services.topic_share import choose_member
 from thinwire.topics.dictionary_documents import (
-    DECISIONS,
-    MAX_SAID,
+    MAX_DECISIONS,
+    MAX_REFERENCES,
     ActiveDictionaries,
     Decision,
     DictionaryReference,
@@ -28,7 +28,8 @@ from thinwire.topics.dictionary_documents import (
 )
 from thinwire.topics.dictionary_retention import MARGIN, find_unneeded
 from thinwire.topics.dictionary_sampler import Sampler, Terms
-from thinwire.topics.dictionary_store import MAX_CHAIN, Bodies
+from thinwire.topics.dictionary_store import MAX_CHAIN
+from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.wire import join
 
 L = 10.0
@@ -40,7 +41,7 @@ def dictionary(n, codec="zlib"):
     return Dictionary(SHARED * 9 + b"%d" % n, codec, level=6, largest=256)
 
 
-class Scripted(OneByOne):
+class Scripted(SequentialPolicy):
     """Proposes what it is told to, each once."""
 
     name = "scripted"
@@ -71,12 +72,12 @@ def test_a_new_one_is_stored_with_its_documents_and_outlives_the_one_before():
     one = sampler(Replace(first, None, {"gain": 3}), Replace(second, 10))
     action = act(one, 50.0)
     assert (action.decision.kind, action.decision.expires, action.decision.why) == ("replace", 1050, {"gain": 3})
-    assert action.decision.travels == len(action.travelling.body) > 0
+    assert action.decision.travels == len(action.packed.body) > 0
     assert (action.in_use.version, one.present) == (1, first)
     action = act(one, 60.0)
     assert action.in_use.dictionaries == (DictionaryReference(second.hash.hex(), 1051, first.hash.hex()),)
     assert [said.hash for said in action.kept.dictionaries] == [first.hash.hex(), second.hash.hex()]
-    assert unpack(action.travelling.body, second.hash, first).content == second.content
+    assert unpack(action.packed.body, second.hash, first).content == second.content
 
 
 def test_what_is_decided_stands_until_it_is_done():
@@ -160,7 +161,7 @@ def test_chains_of_changes_stay_short():
 def test_one_that_comes_again_is_not_told_as_a_change_of_itself():
     one = sampler(*(Replace(dictionary(n), 10) for n in (1, 2, 1)))
     first, _, again = (act(one, float(n)) for n in range(3))
-    assert again.travelling is None, "the store has it"
+    assert again.packed is None, "the store has it"
     assert again.in_use.dictionaries[0].hash == first.decision.hash
     assert again.in_use.dictionaries[0].parent == ""
     assert again.kept.lineage(first.decision.hash) == [first.decision.hash]
@@ -180,7 +181,7 @@ def test_another_goes_on_where_one_left_off():
     action = act(one, 2.0)
     again = ActiveDictionaries.decode(action.in_use.encode())
     assert (again.seen, again.offset) == (7, 5)
-    ours = policy("ours", Topology(3, 2))
+    ours = create_policy("ours", Topology(3, 2))
     other = Sampler(ours, again, StoredDictionaries.decode(action.kept.encode()), dictionary(1), terms=TERMS)
     assert (other.seen, other.offset) == (7, 5)
     other.offer([SHARED] * 10, 15, 3.0)
@@ -190,10 +191,10 @@ def test_another_goes_on_where_one_left_off():
 
 
 def test_a_full_shelf_takes_no_more():
-    kept = StoredDictionaries("notes", tuple(DictionaryReference(f"{n:032x}", 10) for n in range(MAX_SAID)))
+    kept = StoredDictionaries("notes", tuple(DictionaryReference(f"{n:032x}", 10) for n in range(MAX_REFERENCES)))
     one = Sampler(Scripted(Replace(dictionary(1), 10)), ActiveDictionaries("notes"), kept, terms=TERMS)
     assert one.decide(0.0) is None
-    assert one.decisions[-1].why["limit"] == MAX_SAID
+    assert one.decisions[-1].why["limit"] == MAX_REFERENCES
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from("pkrw.")), max_size=60))
@@ -239,13 +240,13 @@ def test_only_what_no_message_can_need_is_dispensable():
 
 def test_a_thousand_topics_are_spread_evenly_over_three():
     names = ["d1", "d2", "d3"]
-    shares = [chosen(f"plant.line{n}", names) for n in range(1000)]
+    shares = [choose_member(f"plant.line{n}", names) for n in range(1000)]
     counts = [shares.count(name) for name in names]
     assert all(abs(count - 1000 / 3) <= 0.2 * 1000 / 3 for count in counts), counts
 
 
 def test_decisions_come_back_and_only_the_last_are_kept():
-    decisions = [Decision("keep", float(n), why={"n": n}) for n in range(DECISIONS + 5)]
+    decisions = [Decision("keep", float(n), why={"n": n}) for n in range(MAX_DECISIONS + 5)]
     assert decode_decisions(encode_decisions(decisions)) == decisions[5:]
 
 
@@ -285,9 +286,9 @@ def test_garbage_is_no_document(value):
 
 
 def test_policies_have_names():
-    assert all(policy(name, Topology()).name == name for name in NAMED)
-    with pytest.raises(ConfigError, match="no such policy"):
-        policy("best", Topology())
+    assert all(create_policy(name, Topology()).name == name for name in policy_names())
+    with pytest.raises(ConfigError, match="unknown dictionary policy"):
+        create_policy("best", Topology())
 
 
 def frames_of(publisher, payloads, now=0.0):
@@ -296,7 +297,7 @@ def frames_of(publisher, payloads, now=0.0):
 
 def test_bodies_are_what_was_said_however_it_was_packed():
     known = {d.hash: d for d in (dictionary(1, "zstd"), dictionary(2))}
-    bodies = Bodies(known.get)
+    bodies = FrameBodies(known.get)
     out = StreamEncoder(opaque("notes"), name="p", compiled=False)
     said = [SHARED + b"%d" % n for n in range(6)]
     frames = out.start(0.0) + frames_of(out, said[:2])
@@ -304,27 +305,27 @@ def test_bodies_are_what_was_said_however_it_was_packed():
         frames += out.use(shared, 7) + frames_of(out, said[2 + 2 * n : 4 + 2 * n])
     assert list(bodies.read("p", join(frames))) == said, "slot 7 names two of them in one message"
     assert not bodies.unbound
-    assert not bodies.lacking
+    assert not bodies.missing
 
 
 def test_what_cannot_be_unpacked_is_passed_over_and_noted():
     shared, out = dictionary(1), StreamEncoder(opaque("notes"), name="p", compiled=False)
     out.start(0.0)
     binding, packed = out.use(shared, 7), frames_of(out, [SHARED, SHARED])
-    late = Bodies({}.get)
+    late = FrameBodies({}.get)
     assert list(late.read("p", join(packed))) == []
     assert late.unbound == {"p"}
-    late.bind("p", join(binding))
+    late.read_bindings("p", join(binding))
     assert list(late.read("p", join(packed))) == []
-    assert late.lacking == {shared.hash}
+    assert late.missing == {shared.hash}
     assert list(late.read("p", join([*frames_of(out, [SHARED]), b""])[:-1])) == []
     key = out.start(1.0)
-    bodies = Bodies({shared.hash: shared}.get)
+    bodies = FrameBodies({shared.hash: shared}.get)
     assert list(bodies.read("p", join([*key, *frames_of(out, [b"short", SHARED])]))) == [SHARED]
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_may_be_in_a_log(message):
-    bodies = Bodies({}.get)
+    bodies = FrameBodies({}.get)
     list(bodies.read("p", message))
-    bodies.bind("p", message)
+    bodies.read_bindings("p", message)

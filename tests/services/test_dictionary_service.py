@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from registry_sites import until
-from translator_sites import KINDS, site
+from registry_setup import until
+from translator_setup import KINDS, site
 
 from thinwire.brokers.protocol import Retention
 from thinwire.codec import StreamEncoder
@@ -16,7 +16,7 @@ from thinwire.errors import BrokerUnavailable, CorruptDictionary
 from thinwire.schema import opaque
 from thinwire.services.dictionary_trainer.dictionary_service import DictionaryService
 from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings
-from thinwire.services.leased_service import chosen
+from thinwire.services.topic_share import choose_member
 from thinwire.topics.dictionary_documents import (
     ActiveDictionaries,
     DictionaryReference,
@@ -172,7 +172,7 @@ def test_killed_another_goes_on_from_the_store():
 
 
 async def at_work(service, topic):
-    work = service.works.get(topic)
+    work = service.active_work.get(topic)
     return work if work is not None and hasattr(work, "sampler") else None
 
 
@@ -206,7 +206,7 @@ def test_slots_that_were_bound_before_are_found_out():
 
 
 def test_a_store_that_cannot_be_reached_is_tried_again(monkeypatch):
-    put, refused = DictionaryStore.put_travelling, []
+    put, refused = DictionaryStore.put_packed, []
 
     async def unreachable(store, hash, travelling):
         refused.append(hash)
@@ -214,7 +214,7 @@ def test_a_store_that_cannot_be_reached_is_tried_again(monkeypatch):
             raise BrokerUnavailable(url="nats://nowhere")
         await put(store, hash, travelling)
 
-    monkeypatch.setattr(DictionaryStore, "put_travelling", unreachable)
+    monkeypatch.setattr(DictionaryStore, "put_packed", unreachable)
 
     async def tell(broker, connect):
         notes = await Notes.begin(broker)
@@ -273,7 +273,7 @@ def test_topics_are_let_go_when_their_owner_wants_no_dictionaries():
             await until(lambda: idle(service))
 
     async def idle(service):
-        return not service.works
+        return not service.active_work
 
     run(tell)
 
@@ -282,7 +282,7 @@ def test_two_share_the_topics():
     async def tell(broker, connect):
         topics = [await Notes.begin(broker) for _ in range(8)]
         names = {notes.topic for notes in topics}
-        shares = [{name for name in names if chosen(name, ["d1", "d2"]) == one} for one in ("d1", "d2")]
+        shares = [{name for name in names if choose_member(name, ["d1", "d2"]) == one} for one in ("d1", "d2")]
         options = {"handover": 0.1}
         async with (
             running(await connect(), name="d1", **options) as one,
@@ -290,7 +290,7 @@ def test_two_share_the_topics():
         ):
 
             async def shared_out():
-                return [set(one.works), set(two.works)] == shares
+                return [set(one.active_work), set(two.active_work)] == shares
 
             await until(shared_out)
 

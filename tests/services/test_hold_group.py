@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_translating_promise import logs, subscriptions
-from translating_sites import Log, Reader
+from test_translation_guarantee import logs, subscriptions
+from translation_setup import Log, Reader
 
 from thinwire.filters import greedy
 from thinwire.schema import Property, Schema
@@ -49,16 +49,16 @@ def both(log, moves, limit=LIMIT, **others):
     """Both ways: after each message its moves are made, and what is there is taken."""
     told = []
     for hold_from in (1, NEVER):
-        translation = log.translation(hold_from=hold_from, **others)
+        translation = log.translation(hold_group_size=hold_from, **others)
         messages = []
         for stored in log.messages:
             for move, *arguments in moves.get(stored.offset, ()):
                 getattr(translation, move)(*arguments)
             translation.receive(stored)
             if stored.offset % 3 == 0:
-                messages += translation.take(limit)
+                messages += translation.take_messages(limit)
         translation.send_suppressed()
-        messages += translation.take(limit)
+        messages += translation.take_messages(limit)
         counts = {name: vars(one) for name, one in translation.counts.classes.items()}
         told.append((by_channel(messages), counts, dict(translation.problems), translation.counts.encodings))
     return told
@@ -74,7 +74,7 @@ def moves(draw, classes, messages):
         for _ in range(draw(st.integers(0, 2))):
             at = draw(st.integers(1, messages))
             found[at].append(
-                draw(st.sampled_from([("answer", one.id), ("send_suppressed", one.id), ("close", one.id)]))
+                draw(st.sampled_from([("request_key_frames", one.id), ("send_suppressed", one.id), ("close", one.id)]))
             )
     return dict(found)
 
@@ -101,15 +101,15 @@ def test_each_is_told_what_greedy_delivers(steps, tolerances):
     for k, value in enumerate(values.tolist()):
         log.publish("p1", price(k, value), flush=k % 5 == 0)
     log.flush("p1")
-    translation = log.translation(hold_from=1)
+    translation = log.translation(hold_group_size=1)
     classes = {ticks: held(ticks / 100) for ticks in tolerances}
     for one in classes.values():
         translation.open(one)
     for stored in log.messages:
         translation.receive(stored)
-    messages = translation.take(LIMIT)
+    messages = translation.take_messages(LIMIT)
     for ticks, one in classes.items():
-        reader = Reader(log, one, passed_over=False)
+        reader = Reader(log, one, include_suppressed=False)
         reader.read(messages)
         told = [(e.ordinal - 1, round(e["price"] * 100)) for e in reader.events]
         assert told == [(k, values[k]) for k in greedy(values, ticks)]
@@ -134,7 +134,7 @@ def looks(translation, log, first):
 
 def test_an_event_costs_as_many_looks_as_there_are_who_must_be_told():
     log, values = Log(PRICES, publishers=["p1"]), np.array([1000, 1001, 1000, 1005, 1000, 1040, 1039])
-    translation = log.translation(hold_from=1)
+    translation = log.translation(hold_group_size=1)
     for ticks in range(1, 301):
         translation.open(held(ticks / 100))
     for k, value in enumerate(values.tolist()):
@@ -153,7 +153,7 @@ def test_a_class_that_comes_later_begins_where_it_came():
     for k, value in enumerate((1000, 1004, 1008)):
         log.publish("p1", price(k, value))
     one, other = held(0.05), DemandClass({"price": 0.05, "volume": 1}, emit="changes")
-    translation = log.translation(hold_from=1)
+    translation = log.translation(hold_group_size=1)
     translation.open(one)
     for stored in log.messages:
         translation.receive(stored)
@@ -161,10 +161,10 @@ def test_a_class_that_comes_later_begins_where_it_came():
     for k, value in enumerate((1009, 1011, 1014, 1016), start=3):
         log.publish("p1", price(k, value))
         translation.receive(log.messages[-1])
-    messages = translation.take(LIMIT)
+    messages = translation.take_messages(LIMIT)
     told = []
     for asked in (one, other):
-        reader = Reader(log, asked, passed_over=False)
+        reader = Reader(log, asked, include_suppressed=False)
         reader.read(messages)
         told.append([round(e["price"] * 100) for e in reader.events])
     # the newcomer is told where the source stands, then of the next event, though nothing in it has moved enough
@@ -173,7 +173,7 @@ def test_a_class_that_comes_later_begins_where_it_came():
 
 def test_who_is_gone_is_asked_no_more():
     log = Log(PRICES, publishers=["p1"])
-    translation = log.translation(hold_from=1)
+    translation = log.translation(hold_group_size=1)
     classes = [held(ticks / 100) for ticks in range(1, 201)]
     for one in classes:
         translation.open(one)

@@ -1,16 +1,16 @@
-"""The registry at a real broker, killed in the middle of its work: publishers are told the same as before."""
+"""The registry at a NATS server: killed and restarted, it keeps the configuration."""
 
 import asyncio
 import signal
 import sys
 
 import pytest
-from registry_sites import ROOMS, Site, running, until
+from registry_setup import ROOMS, Site, running, until
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.errors import NobodyAnswers
-from thinwire.schema import from_turtle
-from thinwire.topics.registry_client import ask, open_registry, ping, register_schema, remove_subscription
+from thinwire.errors import ServiceUnavailable
+from thinwire.services.registry import query_registry
+from thinwire.topics.registry_client import open_registry, ping, register_schema, remove_subscription
 
 pytest.importorskip("nats", reason="needs the extra nats")
 from thinwire.brokers.nats.broker import connect
@@ -28,14 +28,14 @@ asyncio.run(main())
 """
 
 
-async def in_a_process(url):
+async def start_process(url):
     return await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, url)
 
 
-async def answers(broker):
+async def is_answering(broker):
     try:
         return await ping(broker)
-    except NobodyAnswers:
+    except ServiceUnavailable:
         return None
 
 
@@ -45,36 +45,34 @@ async def kill(process):
     await process.wait()
 
 
-def test_killed_and_started_again():
-    async def story():
+def test_a_killed_registry_is_replaced():
+    async def main():
         async with EmbeddedServer() as server:
             broker = await connect(server.url)
             site = Site(broker, await open_registry(broker))
             await register_schema(site.bucket, ROOMS)
             await site.subscribe("a", 0.5)
-            process = await in_a_process(server.url)
+            process = await start_process(server.url)
             try:
-                before = await site.told(0.5, patience=60)
+                before = await site.configured(0.5, timeout=60)
                 await kill(process)
-                with pytest.raises(NobodyAnswers):
+                with pytest.raises(ServiceUnavailable):
                     await ping(broker)
-                assert await site.config() == before, "data flows on as publishers were told"
+                assert await site.config() == before, "publishers keep their configuration"
                 await site.subscribe("b", 0.2)
-                process = await in_a_process(server.url)
-                assert (await site.told(0.2, patience=60)).version == before.version + 1
-                await site.die("b")
-                await site.told(0.5)
-                topic = await ask(broker, "get", {"topic": ROOMS.name, "as": "turtle"})
-                assert from_turtle(topic["turtle"]) == ROOMS
+                process = await start_process(server.url)
+                assert (await site.configured(0.2, timeout=60)).version == before.version + 1
+                await site.stop("b")
+                await site.configured(0.5)
             finally:
                 await kill(process)
                 await broker.close()
 
-    asyncio.run(story())
+    asyncio.run(main())
 
 
-def test_cancelled_and_started_again_and_the_broker_too():
-    async def story():
+def test_a_registry_survives_a_restart_of_the_broker():
+    async def main():
         async with EmbeddedServer() as server:
             broker, other = await connect(server.url), await connect(server.url)
             site = Site(broker, await open_registry(broker))
@@ -82,19 +80,19 @@ def test_cancelled_and_started_again_and_the_broker_too():
                 await register_schema(site.bucket, ROOMS)
                 await site.subscribe("a", 0.5)
                 async with running(other, grace=0.2):
-                    before = await site.told(0.5)
+                    before = await site.configured(0.5)
                 async with running(other, grace=0.2):
-                    await until(lambda: answers(broker))
+                    await until(lambda: is_answering(broker))
                     server.kill()
                     await server.restart()
                     await site.subscribe("b", 0.1)
-                    assert (await site.told(0.1)).version == before.version + 1
+                    assert (await site.configured(0.1)).version == before.version + 1
                     await remove_subscription(site.bucket, ROOMS.name, "b")
-                    await site.told(0.5)
+                    await site.configured(0.5)
                     query = "ASK { ?s a tw:Subscription ; tw:identity 'a' }"
-                    assert await ask(broker, "query", {"query": query}) == {"answer": True}
+                    assert await query_registry(site.bucket, query) == {"answer": True}
             finally:
                 await broker.close()
                 await other.close()
 
-    asyncio.run(story())
+    asyncio.run(main())

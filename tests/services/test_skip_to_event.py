@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, StreamConfig, StreamEncoder
-from thinwire.codec import row_snapshot as snapshots
+from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.schema import Event, Property, Schema
 from thinwire.services.translator.channel_encoder import skip_to_event
 
@@ -31,8 +31,8 @@ def moved(values, gap, predictor, *, compiled):
     for number, value in enumerate(values, 1):
         link.publish(event(value, number), 0.0)
     skip_to_event(link, event(0, len(values) + gap + 1), 0.0)
-    columns = link.encoder.reducer.columns
-    return columns.ordinal(0), snapshots.take(columns, 0)
+    columns = link.frame_encoder.reducer.table
+    return columns.ordinal(0), snapshot_row(columns, 0)
 
 
 @pytest.mark.parametrize("predictor", ["auto", "last", "linear", "seasonal", "trend"])

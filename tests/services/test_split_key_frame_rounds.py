@@ -4,17 +4,17 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from translating_sites import Channels, Log, Reader
+from translation_setup import Channels, Log, Reader
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import Demand, State
 from thinwire.codec import stream_encoder as publisher
 from thinwire.schema import Property, Schema
-from thinwire.services.translator.translator_recovery import bring_decoders
+from thinwire.services.translator.translator_recovery import restore_decoders
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import LogDecoder
-from thinwire.topics.log_position import unseal
 from thinwire.topics.names import log_of, publisher_subjects
+from thinwire.topics.position import decode_envelope
 from thinwire.wire import FrameKind, split
 
 ROOMS = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
@@ -71,20 +71,20 @@ async def _succeed(broker, log, one, told, cut):
         first.receive(stored)
     first.send_suppressed()
     channels = Channels(log)
-    channels.messages = first.take(LIMIT)
+    channels.messages = first.take_messages(LIMIT)
     place = channels.ends(one.id)["p1"].offset + 1
     assert (place <= told) == (told - 1 in cut[1:]), "a channel has nothing to tell of the rest of a round"
-    view = SimpleNamespace(name="rooms", learn=None)
-    decoders = await bring_decoders(broker, view, LogDecoder(log.schemas()), place)
+    view = SimpleNamespace(name="rooms", fetch=None)
+    decoders = await restore_decoders(broker, view, LogDecoder(log.schemas()), place)
     assert decoders.first == (cut[0] + 1 if told - 1 in cut else place)
     assert decoders.log_decoder.links["p1"].state is State.READY
     second = log.translation(2, log_decoder=decoders.log_decoder)
     second.open(one, channels.ends(one.id))
     for stored in log.messages[decoders.first - 1 :]:
         second.receive(stored)
-    taken = second.take(LIMIT)
+    taken = second.take_messages(LIMIT)
     assert taken[0].key
-    assert unseal(taken[0].payload)[:2] == (2, channels.ends(one.id)["p1"])
+    assert decode_envelope(taken[0].payload)[:2] == (2, channels.ends(one.id)["p1"])
     reader = Reader(log, one)
     reader.read(channels.messages + taken)
     assert reader.missed == []

@@ -2,10 +2,10 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from test_translator_plan import ROOMS, asking, topic
+from test_channel_plan import ROOMS, asking, topic
 
-from thinwire.services.registry.registry_state import DistinctDemands
-from thinwire.services.translator.subscription_groups import ChannelDecider
+from thinwire.services.registry.registry import distinct_demands
+from thinwire.services.translator.channel_plan import ChannelDecider
 from thinwire.topics.tolerance_budget import budget
 
 WANTED = st.none() | st.builds(
@@ -20,26 +20,27 @@ CHANGES = st.lists(st.lists(st.tuples(st.sampled_from("abcdef"), WANTED), max_si
 @given(CHANGES)
 def test_a_judge_that_hears_of_changes_says_what_one_says_who_looks_at_all(rounds):
     judge, present = ChannelDecider(), topic()
-    before = judge.verdicts(present)
+    before = judge.decide(present)
     for changes in rounds:
         for identity, wanted in changes:
             present.subscriptions.pop(identity, None)
             if wanted is not None:
                 present.subscriptions[identity] = asking(identity, **wanted)
-        said = judge.verdicts(present, {identity for identity, _ in changes} | {"rooms"})
-        assert list(said.items()) == list(ChannelDecider().verdicts(present).items())
+        said = judge.decide(present, {identity for identity, _ in changes} | {"rooms"})
+        assert list(said.items()) == list(ChannelDecider().decide(present).items())
         if said == before and list(said) == list(before):
             before = said
-    assert judge.verdicts(present, set()) is judge.verdicts(present, {"nobody"})
+    assert judge.decide(present, set()) is judge.decide(present, {"nobody"})
 
 
 @given(CHANGES)
 def test_what_is_asked_of_publishers_needs_each_demand_once(rounds):
-    voices, asked = DistinctDemands(), {}
+    index, asked = distinct_demands(), {}
     for identity, wanted in (change for changes in rounds for change in changes):
-        before = asked.pop(identity, None)
+        asked.pop(identity, None)
         if wanted is not None:
             asked[identity] = asking(identity, **wanted)
-        voices.update_subscription(before, asked.get(identity))
-        assert budget(ROOMS, voices.list_demands()) == budget(ROOMS, asked.values())
-        assert len(voices.list_demands()) == len({str(one.tolerance["t"]) for one in asked.values()})
+        index.update(identity, asked.get(identity))
+        demands = [group.first for group in index.groups()]
+        assert budget(ROOMS, demands) == budget(ROOMS, asked.values())
+        assert len(demands) == len({str(one.tolerance["t"]) for one in asked.values()})

@@ -1,15 +1,15 @@
 """Translation, message by message: what each class is told, how far its channel says it is, and what goes wrong."""
 
 import pytest
-from translating_sites import Channels, Log, Reader
+from translation_setup import Channels, Log, Reader
 
 from thinwire.codec import Audit, Demand, EventsMissed, State, Watermark
-from thinwire.errors import CorruptFrame, DemandError, TooManyClasses, UnknownSchema
+from thinwire.errors import CorruptFrame, DemandError, LimitExceeded, UnknownSchema
 from thinwire.schema import Property, Schema
-from thinwire.services.translator.message_batcher import ENTRY_BYTES
+from thinwire.services.translator.frame_buffer import FRAME_OVERHEAD
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
-from thinwire.topics.log_position import ChannelPosition, seal, unseal
 from thinwire.topics.names import publisher_in
+from thinwire.topics.position import Position, decode_envelope, encode_envelope
 from thinwire.wire import FrameKind, begins_round, split
 
 ROOMS = Schema(
@@ -46,7 +46,7 @@ def translated(log, classes=ALL, messages=None, **others):
         translation.open(one)
     for stored in log.messages if messages is None else messages:
         translation.receive(stored)
-    return translation, translation.take(LIMIT)
+    return translation, translation.take_messages(LIMIT)
 
 
 def check_told(log, reader, *, whole=True):
@@ -87,7 +87,7 @@ def test_every_class_is_told_every_event_within_its_tolerance(demand):
     assert translation.counts.encodings == 3 * 120 + 60
     assert translation.problems == {}
     for name, counts in translation.counts.classes.items():
-        frames = [f for m in messages if m.class_id == name for f in split(unseal(m.payload)[2])]
+        frames = [f for m in messages if m.class_id == name for f in split(decode_envelope(m.payload)[2])]
         assert (counts.frames, counts.frame_bytes) == (len(frames), sum(map(len, frames)))
 
 
@@ -103,7 +103,7 @@ def test_a_held_class_has_exact_values_where_they_fire_and_no_word_of_the_rest()
     log = Log(ROOMS, publishers=["p1"])
     for k, t in enumerate((20.0, 20.9, 21.1, 21.0, 22.2)):
         log.publish("p1", event(k, t=t))
-    reader = Reader(log, HELD, passed_over=False)
+    reader = Reader(log, HELD, include_suppressed=False)
     reader.read(translated(log, [HELD])[1])
     assert [(e.ordinal, e["t"], e["time"]) for e in reader.events] == [(1, 20.0, 0), (3, 21.1, 2000), (5, 22.2, 4000)]
 
@@ -151,8 +151,8 @@ def test_rounds_of_many_key_frames_make_no_gap():
         reader.read(messages)
         assert reader.missed == []
         check_told(log, reader)
-    translation.answer(COARSE.id, now=translation.time + 1)
-    assert [m.key for m in translation.take(LIMIT)] == [True, False]
+    translation.request_key_frames(COARSE.id, now=translation.time + 1)
+    assert [m.key for m in translation.take_messages(LIMIT)] == [True, False]
 
 
 def test_a_message_says_how_far_it_tells_and_key_frames_stand_alone():
@@ -162,39 +162,41 @@ def test_a_message_says_how_far_it_tells_and_key_frames_stand_alone():
     log.publish("p1", event(2, t=30.0))
     log.publish("p1", event(3, t=40.0))
     whole = translated(log, [FINE])[1]
-    assert [(m.key, *unseal(m.payload)[:2]) for m in whole] == [
-        (True, 1, ChannelPosition(1)),
-        (False, 1, ChannelPosition(3)),
+    assert [(m.key, *decode_envelope(m.payload)[:2]) for m in whole] == [
+        (True, 1, Position(1)),
+        (False, 1, Position(3)),
     ]
     translation, _ = translated(log, [FINE], log.messages[:1])
     small = []
     for stored in log.messages[1:]:
         translation.receive(stored)
-        small += translation.take(1)  # every frame is larger, so each goes alone
-    told = dict.fromkeys(unseal(m.payload)[1] for m in small)  # an event may take more than one frame
-    assert list(told) == [ChannelPosition(1, 1), ChannelPosition(1, 2), ChannelPosition(2), ChannelPosition(3)]
-    assert b"".join(unseal(m.payload)[2] for m in small) == b"".join(split(unseal(whole[1].payload)[2]))
+        small += translation.take_messages(1)  # every frame is larger, so each goes alone
+    told = dict.fromkeys(decode_envelope(m.payload)[1] for m in small)  # an event may take more than one frame
+    assert list(told) == [Position(1, 1), Position(1, 2), Position(2), Position(3)]
+    assert b"".join(decode_envelope(m.payload)[2] for m in small) == b"".join(
+        split(decode_envelope(whole[1].payload)[2])
+    )
     for message in whole + small:
-        assert message.key == begins_round(unseal(message.payload)[2])
+        assert message.key == begins_round(decode_envelope(message.payload)[2])
 
 
 def test_messages_are_cut_between_those_of_the_log_where_they_can():
     log = Log(ROOMS, publishers=["p1"])
     for k in range(40):
         log.publish("p1", event(k, t=k * 5.0), flush=k % 4 == 3)
-    messages = translated(log, [FINE])[0].take(LIMIT)
+    messages = translated(log, [FINE])[0].take_messages(LIMIT)
     assert messages == []
     translation = log.translation()
     translation.open(FINE)
     for stored in log.messages:
         translation.receive(stored)
-    waiting = translation.waiting
-    cut = translation.take(120)
+    waiting = translation.pending_bytes
+    cut = translation.take_messages(120)
     assert all(len(m.payload) <= 120 for m in cut if not m.key)
-    assert [unseal(m.payload)[1].within for m in cut] == [0] * len(cut)
+    assert [decode_envelope(m.payload)[1].within for m in cut] == [0] * len(cut)
     told = translation.counts.classes[FINE.id]
-    assert waiting == told.frame_bytes + ENTRY_BYTES * told.frames
-    assert translation.waiting == 0
+    assert waiting == told.frame_bytes + FRAME_OVERHEAD * told.frames
+    assert translation.pending_bytes == 0
 
 
 def test_a_class_that_is_opened_later_begins_with_what_is_known():
@@ -202,10 +204,10 @@ def test_a_class_that_is_opened_later_begins_with_what_is_known():
     walk(log, 20)
     translation, _ = translated(log, [])
     translation.open(COARSE)
-    (first, second) = translation.take(LIMIT)
+    (first, second) = translation.take_messages(LIMIT)
     assert first.key
     assert second.key
-    assert {unseal(m.payload)[1].offset for m in (first, second)} == {len(log.messages) - 1, len(log.messages)}
+    assert {decode_envelope(m.payload)[1].offset for m in (first, second)} == {len(log.messages) - 1, len(log.messages)}
     reader = Reader(log, COARSE)
     reader.read([first, second])
     assert sorted(e.identity for e in reader.events) == sorted(
@@ -213,27 +215,28 @@ def test_a_class_that_is_opened_later_begins_with_what_is_known():
     )
 
 
-def test_classes_of_all_sources_have_one_roster():
+def test_classes_of_all_sources_share_a_row_map():
     log = Log(ROOMS, publishers=["p1"])
     walk(log, 4, publishers=["p1"])
     translation, _ = translated(log, [COARSE, NARROW])
     translation.open(FINE)
     log.publish("p1", event(9, "c"))
     translation.receive(log.messages[-1])
-    coarse, fine, narrow = (translation.channel(one.id, "p1").encoder.reducer for one in (COARSE, FINE, NARROW))
-    assert coarse.roster is fine.roster
+    streams = [translation.find_stream(one.id, "p1") for one in (COARSE, FINE, NARROW)]
+    coarse, fine, narrow = (stream.sources for stream in streams)
+    assert coarse.row_map is fine.row_map
     assert (coarse.keys, fine.keys, narrow.keys) == ([("a",), ("b",), ("c",)], [("a",), ("b",), ("c",)], [("a",)])
 
 
-def test_a_publisher_that_lives_anew_has_another_roster():
+def test_another_incarnation_has_another_row_map():
     log = Log(ROOMS, publishers=["p1"])
     walk(log, 4, publishers=["p1"])
     log.live("p1", incarnation=2)
     for room in "ba":
         log.publish("p1", event(9, room))
     translation, _ = translated(log, [COARSE, FINE])
-    coarse, fine = (translation.channel(one.id, "p1").encoder.reducer for one in (COARSE, FINE))
-    assert coarse.roster is fine.roster
+    coarse, fine = (translation.find_stream(one.id, "p1").sources for one in (COARSE, FINE))
+    assert coarse.row_map is fine.row_map
     assert coarse.keys == [("b",), ("a",)]
 
 
@@ -248,9 +251,9 @@ def test_a_class_that_is_closed_and_opened_again_goes_on_with_higher_numbers():
         translation.receive(stored)
     translation.close(COARSE.id)
     translation.close(COARSE.id)
-    assert (translation.take(LIMIT), translation.waiting) == ([], 0)
+    assert (translation.take_messages(LIMIT), translation.pending_bytes) == ([], 0)
     translation.open(COARSE)
-    reader.read(translation.take(LIMIT))
+    reader.read(translation.take_messages(LIMIT))
     assert {m.reason for m in reader.missed} == {"gap"}
     check_told(log, reader, whole=False)
     assert all(link.state is State.READY for link in reader.links.values())
@@ -260,19 +263,19 @@ def test_what_subscribers_ask_for_is_told_at_most_once_a_second_of_the_logs_time
     log = Log(ROOMS)
     walk(log, 20)
     translation, _ = translated(log, [COARSE, FINE])
-    translation.answer(COARSE.id, "p1")
-    translation.answer(COARSE.id, "p1")
-    (only,) = translation.take(LIMIT)
+    translation.request_key_frames(COARSE.id, "p1")
+    translation.request_key_frames(COARSE.id, "p1")
+    (only,) = translation.take_messages(LIMIT)
     assert (only.class_id, only.publisher, only.key) == (COARSE.id, "p1", True)
-    translation.answer(COARSE.id)
-    assert [m.publisher for m in translation.take(LIMIT)] == ["p2"]
-    translation.answer(COARSE.id, "p2", now=translation.time + 1)
-    assert [m.publisher for m in translation.take(LIMIT)] == ["p2"]
-    translation.answer("nobody")
+    translation.request_key_frames(COARSE.id)
+    assert [m.publisher for m in translation.take_messages(LIMIT)] == ["p2"]
+    translation.request_key_frames(COARSE.id, "p2", now=translation.time + 1)
+    assert [m.publisher for m in translation.take_messages(LIMIT)] == ["p2"]
+    translation.request_key_frames("nobody")
     log.now += 5
     log.publish("p1", event(0, t=99.0))
     translation.receive(log.messages[-1])
-    assert [m.key for m in translation.take(LIMIT) if m.class_id == COARSE.id] == [False, True]  # it was owed
+    assert [m.key for m in translation.take_messages(LIMIT) if m.class_id == COARSE.id] == [False, True]  # it was owed
 
 
 def test_heartbeats_and_audits_are_the_publishers():
@@ -301,13 +304,13 @@ def test_what_was_passed_over_is_told_when_a_publisher_falls_silent_without_a_wo
     reader.read(messages)
     assert len(reader.events) < 8
     translation.send_suppressed()
-    reader.read(translation.take(LIMIT))
+    reader.read(translation.take_messages(LIMIT))
     check_told(log, reader)
     translation.send_suppressed(COARSE.id, "p1")
-    assert translation.take(LIMIT) == []
-    assert not translation.channel(COARSE.id, "p1").has_unsent_suppressed
-    assert translation.channels() == [(COARSE.id, "p1")]
-    assert translation.channel(COARSE.id, "p2") is None
+    assert translation.take_messages(LIMIT) == []
+    assert not translation.find_stream(COARSE.id, "p1").has_unsent_suppressed
+    assert translation.list_channels() == [(COARSE.id, "p1")]
+    assert translation.find_stream(COARSE.id, "p2") is None
 
 
 def harmed(log, number, payload=b"\x01\x77\x77garbage"):
@@ -354,8 +357,8 @@ def test_what_came_before_a_loss_in_its_message_is_told():
     reader = Reader(log, FINE)
     reader.read(told)
     assert [e.ordinal for e in reader.events] == [1, 2]
-    assert unseal(told[-1].payload)[1] == ChannelPosition(1, 2)
-    assert translation.channel(FINE.id, "p1") is None
+    assert decode_envelope(told[-1].payload)[1] == Position(1, 2)
+    assert translation.find_stream(FINE.id, "p1") is None
 
 
 def test_another_life_of_a_publisher_begins_anew():
@@ -387,9 +390,9 @@ def test_a_schema_that_is_not_known_yet_is_asked_for_once():
         translation.receive(stored)
         translation.receive(stored)  # one that comes again changes nothing
     reader = Reader(log, FINE)
-    reader.read(translation.take(LIMIT))
+    reader.read(translation.take_messages(LIMIT))
     translation.send_suppressed()
-    reader.read(translation.take(LIMIT))
+    reader.read(translation.take_messages(LIMIT))
     check_told(log, reader)
 
 
@@ -404,7 +407,7 @@ def test_a_class_that_takes_fewer_sources_is_refused_alone():
     assert all(FINE.id in problem for problem in translation.problems)
     translation.send_suppressed()
     reader = Reader(log, NARROW)
-    reader.read(told + translation.take(LIMIT))
+    reader.read(told + translation.take_messages(LIMIT))
     check_told(log, reader)
 
 
@@ -427,7 +430,7 @@ def test_a_demand_that_cannot_be_is_refused_and_harms_nobody():
     assert translation.classes == {COARSE.id: COARSE}
     log.publish("p1", event(9, t=99.0))
     translation.receive(log.messages[-1])
-    assert len(translation.take(LIMIT)) == 1
+    assert len(translation.take_messages(LIMIT)) == 1
 
 
 def test_there_are_limits_to_the_number_of_classes():
@@ -435,7 +438,7 @@ def test_there_are_limits_to_the_number_of_classes():
     for n in range(MAX_CLASSES["predict"]):
         translation.open(DemandClass({"t": n}))
         translation.open(DemandClass({"t": n}, emit="changes"))
-    with pytest.raises(TooManyClasses, match=r"limit=64.*fewer levels.*changes.*log"):
+    with pytest.raises(LimitExceeded, match=r"limit=64.*fewer levels.*changes.*log"):
         translation.open(DemandClass({"t": 99}))
     translation.open(DemandClass({"t": 1}))  # it is open already
     translation.open(DemandClass({"t": 99}, emit="changes"))
@@ -452,16 +455,16 @@ def test_a_successor_goes_on_in_the_middle_of_a_message():
     translation.open(FINE)
     for stored in log.messages:
         translation.receive(stored)
-    whole = translation.take(1)
+    whole = translation.take_messages(1)
     channels = Channels(log)
-    written = next(n for n, m in enumerate(whole, start=1) if unseal(m.payload)[1] == ChannelPosition(1, 3))
+    written = next(n for n, m in enumerate(whole, start=1) if decode_envelope(m.payload)[1] == Position(1, 3))
     channels.messages = whole[:written]
-    assert channels.ends(FINE.id) == {"p1": ChannelPosition(1, 3)}
+    assert channels.ends(FINE.id) == {"p1": Position(1, 3)}
     successor, first = channels.successor([FINE], epoch=2)
     for stored in log.messages[first:]:
         successor.receive(stored)
-    told = successor.take(LIMIT)
-    assert (told[0].key, unseal(told[0].payload)[:2]) == (True, (2, ChannelPosition(1, 3)))
+    told = successor.take_messages(LIMIT)
+    assert (told[0].key, decode_envelope(told[0].payload)[:2]) == (True, (2, Position(1, 3)))
     reader = Reader(log, FINE)
     reader.read(channels.messages + told + whole[written:])  # the dead one's last words come late, and are dropped
     assert reader.missed == []
@@ -483,7 +486,7 @@ def test_a_successor_without_the_state_says_that_events_are_missing():
     for stored in log.messages[-14:]:
         successor.receive(stored)
     reader = Reader(log, COARSE)
-    reader.read(told + successor.take(LIMIT))
+    reader.read(told + successor.take_messages(LIMIT))
     assert reader.missed[0].reason == "gap"
     gone = {("p1", 1, m.source, n) for m in reader.missed if m.source for n in range(m.first, m.last + 1)}
     assert gone
@@ -498,22 +501,22 @@ def test_a_place_that_the_decoders_are_past_cannot_be_gone_on_from():
     walk(log, 20, ["p1"])
     early = translated(log, [COARSE], log.messages[:9])[1]
     late, _ = translated(log, [], epoch=2)
-    late.open(COARSE, {"p1": unseal(early[-1].payload)[1]})
+    late.open(COARSE, {"p1": decode_envelope(early[-1].payload)[1]})
     reader = Reader(log, COARSE)
-    reader.read(early + late.take(LIMIT))
+    reader.read(early + late.take_messages(LIMIT))
     assert any(isinstance(thing, EventsMissed) for thing in reader.deliveries)
     assert reader.events[-1].ordinal == 10
 
 
 def test_an_envelope_that_was_cut_off_is_not_taken_for_one():
-    payload = seal(70_000, ChannelPosition(1 << 40, 3), b"x")
-    assert unseal(payload) == (70_000, ChannelPosition(1 << 40, 3), b"x")
+    payload = encode_envelope(70_000, Position(1 << 40, 3), b"x")
+    assert decode_envelope(payload) == (70_000, Position(1 << 40, 3), b"x")
     for size in range(len(payload)):
         with pytest.raises(CorruptFrame):
-            unseal(payload[:size])
+            decode_envelope(payload[:size])
 
 
 def test_links_are_the_decoders_of_the_log():
     log = Log(ROOMS)
     translation, _ = translated(log)
-    assert set(translation.links) == {publisher_in(stored.subject) for stored in log.messages} == {"p1", "p2"}
+    assert set(translation.decoders) == {publisher_in(stored.subject) for stored in log.messages} == {"p1", "p2"}

@@ -10,14 +10,14 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from translating_sites import Channels, Log, Reader
+from translation_setup import Channels, Log, Reader
 
 from thinwire.codec import Demand
 from thinwire.codec.demand import tolerance_of
 from thinwire.schema import Kind, Property, Role, Schema
 from thinwire.schema.property import TOLERANT_KINDS
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position import unseal
+from thinwire.topics.position import decode_envelope
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 PLANT = Schema(
@@ -112,8 +112,8 @@ def run(log, classes, crashes, limit):
         for stored in log.messages[at:stop]:
             translation.receive(stored)
             if stored.offset % 2:
-                channels.messages += translation.take(limit)
-        channels.messages += translation.take(limit)
+                channels.messages += translation.take_messages(limit)
+        channels.messages += translation.take_messages(limit)
         kept = len(channels.messages) - min(unwritten, spoken(channels.messages, epoch))
         on_the_way, channels.messages = channels.messages[kept:], channels.messages[:kept]
         late = on_the_way if lands else []
@@ -122,17 +122,17 @@ def run(log, classes, crashes, limit):
         if late and at < len(log.messages):  # the successor speaks first, then the dead one's words arrive
             translation.receive(log.messages[at])
             at += 1
-            first = translation.take(limit)
+            first = translation.take_messages(limit)
             told = {(m.class_id, m.publisher) for m in first}
             channels.messages += first + [m for m in late if (m.class_id, m.publisher) in told]
     for stored in log.messages[at:]:
         translation.receive(stored)
-    return channels.messages + translation.take(limit)
+    return channels.messages + translation.take_messages(limit)
 
 
 def spoken(messages, epoch):
     """How many of the last messages are of this epoch."""
-    return sum(unseal(message.payload)[0] == epoch for message in messages)
+    return sum(decode_envelope(message.payload)[0] == epoch for message in messages)
 
 
 def allowed(asked, p):
@@ -171,7 +171,7 @@ def test_every_event_once_and_within_its_bound_whatever_dies(log, asked, crashes
         assert reader.missed == []
         check_all(log, by_class[one.id], one, reader.events)
         if one.mode == "hold":
-            changes = Reader(log, one, passed_over=False)
+            changes = Reader(log, one, include_suppressed=False)
             changes.read(messages)
             check_held(log, by_class[one.id], one, changes.events)
 

@@ -7,20 +7,28 @@ from contextlib import AsyncExitStack
 from random import Random
 
 import pytest
-from translator_sites import KINDS, TERM, Building, running, site, until
+from translator_setup import KINDS, TERM, Building, running, site, until
 
 from thinwire.codec import Demand
 from thinwire.errors import Superseded
-from thinwire.services.leased_service import HeldTopic, chosen
+from thinwire.services.leased_service import HeldTopic
+from thinwire.services.topic_share import choose_member
 from thinwire.services.translator import topic_translation as working
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.leases import LeaseDocument, lease_key
-from thinwire.topics.log_position import unseal
-from thinwire.topics.names import CHECKPOINTS, LEASES, channel_ask_subject, channel_log_of, log_of, translator_subject
+from thinwire.topics.names import (
+    CHECKPOINTS,
+    LEASES,
+    channel_ask_subject,
+    channel_log_of,
+    log_of,
+    topic_key,
+    translator_subject,
+)
+from thinwire.topics.position import decode_envelope
 from thinwire.topics.registry_client import remove_subscription
-from thinwire.topics.topic_settings import topic_key
 
 
 def run(tell, kind, patience=60.0):
@@ -56,7 +64,7 @@ def test_equal_demands_are_encoded_once_and_dropped_when_nobody_asks(kind):
             assert document.since == building.last
             await building.publish(60)
             await building.heartbeat()
-            translation = service.works[building.topic].translation
+            translation = service.active_work[building.topic].translation
             hearers = [building.hear(one) for _ in range(3)]
             for hearer in hearers:
                 await hearer.hear(63)  # the three rooms as they stood, and everything after
@@ -76,7 +84,7 @@ def test_equal_demands_are_encoded_once_and_dropped_when_nobody_asks(kind):
         return await building.document(asked) is None
 
     async def nothing_held(service):
-        return not service.works
+        return not service.active_work
 
     run(tell, kind)
 
@@ -135,7 +143,7 @@ def test_killed_within_a_message_nothing_of_it_is_lost_or_told_twice(kind, monke
             await building.heartbeat()
             for hearer in hearers:
                 await hearer.hear(len(building.truth))
-        positions = [unseal(stored.payload)[1] for hearer in hearers for stored in hearer.messages]
+        positions = [decode_envelope(stored.payload)[1] for hearer in hearers for stored in hearer.messages]
         assert any(position.within for position in positions)
         hearers[0].check(0.5)
         hearers[1].check(1.0)
@@ -149,19 +157,19 @@ def test_two_share_the_topics_and_one_takes_over_when_the_other_stops(kind):
         names = ("t1", "t2")
         buildings = [await Building.build(broker, f"spread.topic{n}") for n in range(8)]
         asked = [await building.ask("a") for building in buildings]
-        meant = {building.topic: chosen(building.topic, names) for building in buildings}
+        meant = {building.topic: choose_member(building.topic, names) for building in buildings}
         assert set(meant.values()) == set(names)
         owns = [await connect(), await connect()]
         async with running(owns[0], name="t1", handover=0.2) as first:
             for building, one in zip(buildings, asked, strict=True):
                 await building.publish(3)
                 await building.opened(one)
-            assert len(first.works) == 8
+            assert len(first.active_work) == 8
             async with running(owns[1], name="t2", handover=0.2) as second:
 
                 async def spread():
                     return all(
-                        (service.name == meant[topic]) == (topic in service.works)
+                        (service.name == meant[topic]) == (topic in service.active_work)
                         for service in (first, second)
                         for topic in meant
                     )
@@ -171,7 +179,7 @@ def test_two_share_the_topics_and_one_takes_over_when_the_other_stops(kind):
                     await building.publish(10)
 
             async def taken_over():
-                return len(first.works) == 8
+                return len(first.active_work) == 8
 
             await until(taken_over)
             for building, one in zip(buildings, asked, strict=True):
@@ -230,7 +238,7 @@ def test_one_that_slept_longer_than_its_lease_does_no_harm_when_it_wakes(kind):
                 sleeper.gate.set()
 
                 async def let_go():
-                    return building.topic not in first.works
+                    return building.topic not in first.active_work
 
                 await until(let_go)
                 await building.publish(20)
@@ -258,7 +266,7 @@ def test_one_that_was_refused_just_before_it_is_let_go_leaves_nothing_unsaid():
 
         service, task = TranslatorService(broker), asyncio.create_task(refused())
         await asyncio.sleep(0)
-        service._end(HeldTopic(None, None, task, 0.0))
+        service._cancel(HeldTopic(None, None, task, 0.0))
         del task
         await asyncio.sleep(0.01)
         gc.collect()
@@ -308,7 +316,7 @@ def test_a_checkpoint_that_is_no_good_costs_reading_and_nothing_else(kind, harm,
         [said] = [record.getMessage() for record in caplog.records if "decoders" in record.getMessage()]
         used = checkpoints[-3 if harm != "none" else -1]
         assert f"from the checkpoint at {used.offset}" in said
-        aside = [record for record in caplog.records if "is left aside" in record.getMessage()]
+        aside = [record for record in caplog.records if "skipped checkpoint" in record.getMessage()]
         assert len(aside) == (0 if harm == "none" else 2)
 
     run(tell, kind)
@@ -333,7 +341,7 @@ def test_a_topic_that_is_deleted_goes_quietly_and_others_go_on(kind, way, caplog
 
             async def gone():
                 lease = await lease_of(broker, doomed.topic)
-                held = lease.holder or doomed.topic in service.works
+                held = lease.holder or doomed.topic in service.active_work
                 return not held and await doomed.document(asked[0]) is None
 
             await until(gone)
@@ -346,7 +354,7 @@ def test_a_topic_that_is_deleted_goes_quietly_and_others_go_on(kind, way, caplog
 
     with caplog.at_level(logging.WARNING, "thinwire.translator"):
         run(tell, kind)
-    assert len([record for record in caplog.records if "not translated any more" in record.getMessage()]) == 1
+    assert len([record for record in caplog.records if "stopped translating" in record.getMessage()]) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -365,7 +373,7 @@ def test_beyond_the_limit_classes_are_refused_with_advice(kind):
             documents = await until(served)
             assert [document.state for document in documents] == ["open"] * 64 + ["refused"] * 36
             assert "emit='changes'" in documents[-1].reason
-            assert len(service.works[building.topic].translation.classes) == 64
+            assert len(service.active_work[building.topic].translation.classes) == 64
             await remove_subscription(building.bucket, building.topic, "s000")
 
             async def moved_up():
@@ -385,13 +393,13 @@ def test_between_log_and_channel_as_the_budget_changes(kind):
         own = await connect()
         async with running(own, grace=0.2) as service:
             await asyncio.sleep(0.1)
-            assert not service.works, "the log is what it asks for"
+            assert not service.active_work, "the log is what it asks for"
             await building.configure(3, Demand({"t": 0.1}))
             await building.opened(asked)
             await building.configure(4, Demand({"t": 0.5}))
 
             async def closed():
-                return await building.document(asked) is None and not service.works
+                return await building.document(asked) is None and not service.active_work
 
             await until(closed)
             await building.configure(5, Demand())
@@ -410,7 +418,7 @@ def test_a_subscriber_that_lost_its_way_gets_key_frames(kind):
             await building.opened(asked)
             await building.publish(10)
             await building.hear(asked).hear(3)
-            counts = service.works[building.topic].translation.counts.classes[asked.id]
+            counts = service.active_work[building.topic].translation.counts.classes[asked.id]
             before = counts.key_bytes
 
             async def answered():  # those who ask within a second share a round; who is not answered asks again

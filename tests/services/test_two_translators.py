@@ -15,12 +15,12 @@ the tolerance is left out; here one that equals it is left out too.
 from copy import deepcopy
 
 import pytest
-from translating_sites import Log, Reader
+from translation_setup import Log, Reader
 
 from thinwire.codec import StreamDecoder
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position import unseal
+from thinwire.topics.position import decode_envelope
 from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import Settings
@@ -76,7 +76,7 @@ def channels(log):
         translation.open(DemandClass.of(asked))
         for stored in log.messages:
             translation.receive(stored)
-        found[asked.identity] = translation.take(65_536)
+        found[asked.identity] = translation.take_messages(65_536)
     return found
 
 
@@ -87,7 +87,7 @@ def sent_values(messages, schema):
     for frame in (frame for message in messages for frame in split(message)):
         kind = read(frame).kind
         partial = (
-            compact.decode(read(frame).body, False, deepcopy(reader.decoder_state.link))
+            compact.decode(read(frame).body, False, deepcopy(reader.decoder_state.stream))
             if kind == FrameKind.DATA
             else None
         )
@@ -111,7 +111,7 @@ def test_the_log_has_the_first_event_in_full_and_then_what_has_changed(log, publ
 def test_translators_send_what_matters_to_their_subscriber(channels, who):
     found = {}
     for publisher in ("p1", "p2"):
-        messages = [unseal(m.payload)[2] for m in channels[who] if m.publisher == publisher]
+        messages = [decode_envelope(m.payload)[2] for m in channels[who] if m.publisher == publisher]
         found[publisher] = sent_values(messages, TEMPERATURES)
     assert {publisher: values for publisher, values in found.items() if values} == SENT[who]
 

@@ -26,18 +26,18 @@ from thinwire.filters.composite import (
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.names import log_of, publisher_subjects, watch_log_of, watch_subject
 from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, WatchNotice, WatchOptions
-from thinwire.topics.watches.watch_evaluation import Step
 from thinwire.topics.watches.watch_log import WatchLog
 from thinwire.topics.watches.watch_quantities import TopicQuantities
 from thinwire.topics.watches.watch_records import (
     WatchProgress,
-    first_place,
-    next_place,
-    read_record,
-    read_state,
-    records,
-    write_record,
-    write_state,
+    WatchStep,
+    decode_record,
+    decode_state,
+    encode_record,
+    encode_state,
+    find_resume_start,
+    find_start,
+    split_records,
 )
 
 WATCH = "00ff00ff00ff00ff"
@@ -72,7 +72,7 @@ async def begun(broker):
     log = WatchLog(broker, WATCH)
     await log.open()
     assert await log.recover(CONDITION.fingerprint) is None
-    await log.keep(fresh())
+    await log.write_state(fresh())
     return log
 
 
@@ -81,13 +81,13 @@ def test_a_successor_goes_on_where_the_log_ends_and_the_predecessor_is_refused()
         server = LocalServer()
         first = await begun(LocalBroker(server))
         told = messages(10, 20, 30)
-        await first.write(Step(told[:2], [], {"rooms": 2}))
+        await first.write_step(WatchStep(told[:2], [], {"rooms": 2}))
         second = WatchLog(LocalBroker(server), WATCH)
         progress = await second.recover(CONDITION.fingerprint)
         assert (progress.state.number, progress.state.held, progress.read) == (2, {0: 20}, {"rooms": 2})
-        await second.write(Step(told[2:], [], {"rooms": 3}))
+        await second.write_step(WatchStep(told[2:], [], {"rooms": 3}))
         with pytest.raises(Superseded):
-            await first.write(Step(told[2:], [WatchNotice("gone", "rooms", "p1", {})], {"rooms": 3}))
+            await first.write_step(WatchStep(told[2:], [WatchNotice("gone", "rooms", "p1", {})], {"rooms": 3}))
         third = WatchLog(LocalBroker(server), WATCH)
         assert (await third.recover(CONDITION.fingerprint)).state.number == 3
 
@@ -99,10 +99,10 @@ def test_a_record_whose_acknowledgement_was_lost_is_recognised():
         broker = LocalBroker(LocalServer())
         log = await begun(broker)
         before = log.last
-        step = Step(messages(10), [], {"rooms": 1})
-        await log.write(step)
-        log.last = before  # as if the answer had not come
-        await log.write(step)
+        step = WatchStep(messages(10), [], {"rooms": 1})
+        await log.write_step(step)
+        log._writer.last = before  # as if the answer had not come
+        await log.write_step(step)
         assert (await broker.span(watch_log_of(WATCH))).messages == 2
 
     asyncio.run(story())
@@ -110,20 +110,20 @@ def test_a_record_whose_acknowledgement_was_lost_is_recognised():
 
 def test_many_messages_make_several_records_and_only_the_last_knows_how_far_was_read():
     told = messages(*range(0, 600, 10))
-    parts = list(records(told, [WatchNotice("gone", "rooms", "p1", {"seconds": 3.0})], limit=2_000))
+    parts = list(split_records(told, [WatchNotice("gone", "rooms", "p1", {"seconds": 3.0})], limit=2_000))
     assert len(parts) > 3
-    read = [read_record(write_record(part, {"rooms": 9}, 10_000)) for part in parts]
+    read = [decode_record(encode_record(part, {"rooms": 9}, 10_000)) for part in parts]
     assert [message for record in read for message in record.messages] == told
     assert [len(record.notices) for record in read] == [1] + [0] * (len(parts) - 1)
 
     async def story():
         broker = LocalBroker(LocalServer())
         log = await begun(broker)
-        await log.write(Step(messages(*range(0, 60_000, 10)), [], {"rooms": 60}))
+        await log.write_step(WatchStep(messages(*range(0, 60_000, 10)), [], {"rooms": 60}))
         stored = []
         reader = await broker.read(watch_log_of(WATCH), first=1, subjects=[watch_subject(WATCH)])
         while (one := await reader.next(0.1)) is not None:
-            stored.append(read_record(one.payload).read)
+            stored.append(decode_record(one.payload).read)
             reader.done(one.offset)
         await reader.close()
         assert len(stored) > 1
@@ -135,9 +135,9 @@ def test_many_messages_make_several_records_and_only_the_last_knows_how_far_was_
 def test_a_state_is_read_back_and_one_above_the_limit_is_refused_by_name():
     state = WatchState(CONDITION.fingerprint, 7, held={0: 3}, positions={FEED: FeedPosition(4, 5)})
     progress = WatchProgress(state, {"rooms": 1}, {"rooms": 9})
-    assert read_state(write_state(progress, 10_000), CONDITION.fingerprint) == progress
+    assert decode_state(encode_state(progress, 10_000), CONDITION.fingerprint) == progress
     with pytest.raises(WatchFailed, match="limit=100"):
-        write_state(progress, 100)
+        encode_state(progress, 100)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_a_state_is_read_back_and_one_above_the_limit_is_refused_by_name():
 )
 def test_what_is_no_record_is_refused_by_name(payload):
     with pytest.raises(CorruptWatchLog):
-        read_record(payload)
+        decode_record(payload)
     with pytest.raises(CorruptWatchLog):
-        read_state(payload, CONDITION.fingerprint)
+        decode_state(payload, CONDITION.fingerprint)
 
 
 def test_where_it_goes_on_is_behind_what_each_publisher_told():
@@ -170,13 +170,13 @@ def test_where_it_goes_on_is_behind_what_each_publisher_told():
             await broker.append(log_of("rooms"), f"tw.log.rooms.{publisher}.d", b"x")
         positions = {WatchInput("rooms", "p1"): FeedPosition(3, None), WatchInput("rooms", "p2"): FeedPosition(2, None)}
         progress = WatchProgress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": 4})
-        place = await next_place(broker, "rooms", progress)
-        assert place.worked_off == {"p1": 3, "p2": 2, "p3": 4}
+        place = await find_resume_start(broker, "rooms", progress)
+        assert place.processed == {"p1": 3, "p2": 2, "p3": 4}
         assert place.first == 3
         all_read = {WatchInput("rooms", name): FeedPosition(at) for name, at in (("p1", 3), ("p2", 4), ("p3", 5))}
         done = WatchProgress(WatchState("4f", positions=all_read), {"rooms": 0}, {"rooms": 5})
-        assert (await next_place(broker, "rooms", done)).first == 6
-        firsts = [(await first_place(broker, "rooms", start)).first for start in ("earliest", "latest", 0.0)]
+        assert (await find_resume_start(broker, "rooms", done)).first == 6
+        firsts = [(await find_start(broker, "rooms", start)).first for start in ("earliest", "latest", 0.0)]
         assert firsts == [1, 6, 1]
 
     asyncio.run(story())
@@ -191,8 +191,8 @@ def test_messages_that_left_the_log_unread_are_known_to_be_missing():
         for offset, place in ((1, (4, True)), (3, (4, False)), (4, (5, False))):
             positions = {FEED: FeedPosition(offset)}
             progress = WatchProgress(WatchState("4f", positions=positions), {"rooms": 0}, {"rooms": offset})
-            found = await next_place(broker, "rooms", progress)
-            assert (found.first, found.is_cut) == place
+            found = await find_resume_start(broker, "rooms", progress)
+            assert (found.first, found.truncated) == place
 
     asyncio.run(story())
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from translating_sites import Channels, Log, Reader
+from translation_setup import Channels, Log, Reader
 
 from thinwire.codec import Audit, Demand, EventsMissed
 from thinwire.errors import DemandError, ExpressionError
@@ -87,7 +87,7 @@ def check(log, reader, where, tolerance=0.0):
 
 
 def reader_of(log, one):
-    return Reader(log, one, passed_over=False)
+    return Reader(log, one, include_suppressed=False)
 
 
 @settings(max_examples=15)
@@ -104,7 +104,7 @@ def test_a_class_gets_exactly_the_events_that_match(chance, where, tolerance, fl
         log.heartbeat(name)
     for stored in log.messages:
         translation.receive(stored)
-        reader.read(translation.take(LIMIT))
+        reader.read(translation.take_messages(LIMIT))
     check(log, reader, where, 0 if "volume" in exact else tolerance)
 
 
@@ -126,7 +126,7 @@ def test_a_translator_that_dies_costs_no_event_and_repeats_none(chance, where):
         for stored in log.messages[first:end]:
             translation.receive(stored)
         # it dies with some of what it would have said, in messages of a few bytes
-        said = translation.take(chance.choice((64, LIMIT)))
+        said = translation.take_messages(chance.choice((64, LIMIT)))
         kept = said if end == len(log.messages) else said[: chance.randint(0, len(said))]
         channels.messages += kept
         reader.read(kept)
@@ -147,7 +147,7 @@ def test_many_predicates_are_one_question_and_each_gets_its_own():
     log.heartbeat("p1")
     for stored in log.messages:
         translation.receive(stored)
-        messages = translation.take(LIMIT)
+        messages = translation.take_messages(LIMIT)
         for reader in readers:
             reader.read(messages)
     for reader, where in zip(readers, wheres, strict=True):
@@ -167,7 +167,7 @@ def test_those_who_come_later_and_go_earlier():
         if stored.offset == 8:
             translation.close(early.id)
         translation.receive(stored)
-        messages = translation.take(LIMIT)
+        messages = translation.take_messages(LIMIT)
         for reader in readers.values():
             reader.read(messages)
     assert [got.ordinal for got in readers[early.id].events] == [2, 3, 5, 6]
@@ -185,7 +185,7 @@ def test_a_source_that_did_not_match_for_very_long():
         log.publish("p1", event(k * (1 + k % 2), "A", ticks), flush=k % 5000 == 0 or ticks > 1000)
     for stored in log.messages:
         translation.receive(stored)
-        reader.read(translation.take(LIMIT))
+        reader.read(translation.take_messages(LIMIT))
     assert [got.ordinal for got in reader.events] == [1, len(prices)]
     assert not [thing for thing in reader.deliveries if isinstance(thing, EventsMissed)]
 
@@ -200,7 +200,7 @@ def test_a_publisher_that_is_told_otherwise_goes_on():
         log.publish("p1", event(k, "A", 1000 + k % 2, volume=k))
     for stored in log.messages:
         translation.receive(stored)
-        reader.read(translation.take(LIMIT))
+        reader.read(translation.take_messages(LIMIT))
     check(log, reader, "price > 10", 5)
 
 
@@ -212,7 +212,7 @@ def test_audits_are_of_events_that_were_told():
         log.publish("p1", event(k, "A", 1000 + k % 2, volume=k))
     for stored in log.messages:
         translation.receive(stored)
-        reader.read(translation.take(LIMIT))
+        reader.read(translation.take_messages(LIMIT))
     audits = [thing for thing in reader.deliveries if isinstance(thing, Audit)]
     assert [audit.ordinal for audit in audits] == [2, 4, 6, 8, 10]
     assert all(error <= (audit.bound[name] or 0) for audit in audits for name, error in audit.errors.items())
@@ -227,7 +227,7 @@ def test_key_frames_that_are_due_are_told_though_nothing_matches():
     keys = []
     for stored in log.messages:
         translation.receive(stored)
-        keys += [message.key for message in translation.take(LIMIT)]
+        keys += [message.key for message in translation.take_messages(LIMIT)]
     assert 3 <= sum(keys) <= 5
 
 

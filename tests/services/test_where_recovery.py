@@ -4,8 +4,8 @@ import asyncio
 import logging
 
 import pytest
-from registry_sites import until
-from translator_sites import KINDS, TERM, Building, running, site
+from registry_setup import until
+from translator_setup import KINDS, TERM, Building, running, site
 
 from thinwire.codec import EventsMissed
 from thinwire.filters.where import parse

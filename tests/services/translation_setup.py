@@ -7,8 +7,8 @@ from thinwire.codec import EventsMissed, StreamConfig, StreamDecoder, StreamEnco
 from thinwire.schema import Event, flatten
 from thinwire.services.translator.translation import Translation
 from thinwire.topics.log_decoder import LogDecoder
-from thinwire.topics.log_position import ChannelPosition, unseal
 from thinwire.topics.names import data_subject, key_subject
+from thinwire.topics.position import Position, decode_envelope
 from thinwire.wire import begins_round, join
 
 
@@ -41,7 +41,7 @@ class Log:
         self._ordinals[name, publisher.incarnation, source] += 1
         identity = name, publisher.incarnation, source, self._ordinals[name, publisher.incarnation, source]
         self.truth[identity] = flatten(event, self.schema)
-        self.bounds[identity] = publisher.encoder.reducer.rules.bounds
+        self.bounds[identity] = publisher.rules.bounds
         self._frames[name] += publisher.publish(event, self.now)
         if flush:
             self.flush(name)
@@ -95,7 +95,7 @@ class Channels:
         """Where the channels of a class end, by publisher."""
         found = {}
         for message in self.messages:
-            epoch, position, _ = unseal(message.payload)
+            epoch, position, _ = decode_envelope(message.payload)
             if message.class_id == class_id and epoch >= found.get(message.publisher, (0, None))[0]:
                 found[message.publisher] = epoch, position
         return {publisher: position for publisher, (_, position) in found.items()}
@@ -103,7 +103,7 @@ class Channels:
     def successor(self, classes, epoch):
         """A translator that goes on from here, and the offset of the last message that all channels have told."""
         begins = {one.id: self.ends(one.id) for one in classes}
-        untold = ChannelPosition(0)
+        untold = Position(0)
         first = min(begins[one.id].get(name, untold).offset for one in classes for name in self.log.publishers)
         log_decoder = LogDecoder(self.log.schemas())
         for stored in self.log.messages[:first]:
@@ -134,7 +134,7 @@ class Reader:
         return self.deliveries[before:]
 
     def _take(self, message):
-        epoch, _, frames = unseal(message.payload)
+        epoch, _, frames = decode_envelope(message.payload)
         known = self.epochs.setdefault(message.publisher, epoch)
         if epoch < known:
             return
@@ -142,7 +142,7 @@ class Reader:
             self.links[message.publisher] = StreamDecoder(self._lookup, publisher=message.publisher, **self._options)
         link = self.links[message.publisher]
         if epoch > known:
-            link.succeed()
+            link.expect_successor()
             self.epochs[message.publisher] = epoch
         self.deliveries += link.receive(frames, now=0.0)
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from itertools import count
 
 import pytest
-from registry_sites import until
+from registry_setup import until
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import Demand, StreamConfig, StreamDecoder, StreamEncoder
@@ -14,7 +14,6 @@ from thinwire.schema import Event, Property, Schema
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position import unseal
 from thinwire.topics.names import (
     CHANNELS,
     channel_log_of,
@@ -25,6 +24,7 @@ from thinwire.topics.names import (
     publisher_in,
     publisher_subjects,
 )
+from thinwire.topics.position import decode_envelope
 from thinwire.topics.registry_client import open_registry, put_subscription, register_schema
 from thinwire.topics.topic_documents import SubscriptionDocument, encode
 from thinwire.topics.topic_settings import ConfigDocument
@@ -176,14 +176,14 @@ class Hearer:
 
     def _take(self, stored):
         self.messages.append(stored)
-        epoch, _, message = unseal(stored.payload)
+        epoch, _, message = decode_envelope(stored.payload)
         publisher = publisher_in(stored.subject)
         known = self.epochs.get(publisher, epoch)
         if epoch < known:
             self.stale += 1
             return
         if epoch > known:
-            self._link.succeed()
+            self._link.expect_successor()
         self.epochs[publisher] = epoch
         for thing in self._link.receive(message, now=stored.time):
             (self.events if isinstance(thing, Event) else self.others).append(thing)

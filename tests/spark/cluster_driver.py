@@ -53,7 +53,7 @@ def deadly(mark: Path) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
 
 
 def first(mark: Path) -> bool:
-    """Has nobody been here before?"""
+    """Return True for the first caller."""
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:

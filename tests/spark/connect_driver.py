@@ -39,8 +39,8 @@ def main(remote: str, servers: str, topic: str, folder: str) -> None:
     out = Path(folder)
     spark = session(remote)
     try:
-        asked = {"servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
-        rows = spark.read.format("thinwire").options(**asked, minPartitions=2).load().toArrow()
+        options = {"servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+        rows = spark.read.format("thinwire").options(**options, minPartitions=2).load().toArrow()
         feather.write_feather(rows, str(out / "rows.arrow"))
         facts = {"sweep": swept(spark), "cancelled_after": cancelled(spark), "filled": filled(spark)}
     finally:
@@ -49,9 +49,9 @@ def main(remote: str, servers: str, topic: str, folder: str) -> None:
 
 
 def swept(spark: SparkSession) -> dict[str, Any]:
-    told: list[tuple[int, int]] = []
-    results = sweep(spark, squared, grid(n=list(range(20))), tasks=10, progress=lambda *at: told.append(at))
-    return {"figures": [result.figures for result in results], "told": told}
+    reported: list[tuple[int, int]] = []
+    results = sweep(spark, squared, grid(n=list(range(20))), tasks=10, progress=lambda *at: reported.append(at))
+    return {"figures": [result.figures for result in results], "reported": reported}
 
 
 def cancelled(spark: SparkSession) -> float:

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import thinwire as tw
 
 SOURCE = str(Path(__file__).parents[2] / "src")
-PATIENCE = 600
-PATIENT = f"--conf spark.python.authenticate.socketTimeout={PATIENCE}s pyspark-shell"
+TIMEOUT = 600
+PATIENT = f"--conf spark.python.authenticate.socketTimeout={TIMEOUT}s pyspark-shell"
 """on a busy machine a worker takes longer to come than Spark waits by default"""
 
 
@@ -53,7 +53,7 @@ def start(*args: str) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Its exit code, and what it said."""
-    out, err = process.communicate(timeout=PATIENCE)
+    out, err = process.communicate(timeout=TIMEOUT)
     return process.returncode, out, err
 
 
@@ -64,7 +64,7 @@ def kill_all(process: subprocess.Popen[str]) -> None:
     for one in started:
         if one.is_running():
             one.kill()
-    process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=TIMEOUT)
 
 
 def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
@@ -82,7 +82,7 @@ def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 def wait_until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
     """Wait for something that the process does."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not (found := condition()):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline

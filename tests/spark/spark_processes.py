@@ -17,7 +17,7 @@ import pyspark
 
 HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
-PATIENCE = 300.0
+TIMEOUT = 300.0
 """seconds for anything to come up or to leave; a busy machine starts several JVMs"""
 
 
@@ -49,9 +49,9 @@ def connect_server(folder: Path, cores: int = 2) -> Iterator[str]:
         "spark.sql.shuffle.partitions": 2,
         "spark.sql.warehouse.dir": folder / "warehouse",
     }
-    asked = ["--master", f"local[{cores}]", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    asked += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    with running("spark-submit", [*asked, "spark-internal"], folder, "Spark Connect server started at"):
+    arguments = ["--master", f"local[{cores}]", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    arguments += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    with running("spark-submit", [*arguments, "spark-internal"], folder, "Spark Connect server started at"):
         yield f"sc://{HOST}:{port}"
 
 
@@ -64,7 +64,7 @@ def drive(script: Path, *arguments: object, folder: Path) -> str:
         env=_environment(folder),
         capture_output=True,
         text=True,
-        timeout=4 * PATIENCE,
+        timeout=4 * TIMEOUT,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -111,7 +111,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "SPARK_LOCAL_IP": HOST,
         "SPARK_LOCAL_DIRS": str(scratch),
         "SPARK_DAEMON_MEMORY": "1g",
-        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.worker.timeout={PATIENCE:.0f}",  # a worker that is kept waiting is not dead
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.worker.timeout={TIMEOUT:.0f}",  # a worker that is kept waiting is not dead
         "PYSPARK_PYTHON": str(_bare_python(folder)),
         "TMPDIR": str(scratch),
     }
@@ -127,10 +127,10 @@ def _bare_python(folder: Path) -> Path:
 
 
 def _await(process: subprocess.Popen[bytes], log: Path, ready: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while ready not in (said := log.read_text(errors="replace")):
-        assert process.poll() is None, said
-        assert time.monotonic() < end, said
+    end = time.monotonic() + TIMEOUT
+    while ready not in (output := log.read_text(errors="replace")):
+        assert process.poll() is None, output
+        assert time.monotonic() < end, output
         time.sleep(0.1)
 
 

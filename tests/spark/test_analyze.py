@@ -43,7 +43,7 @@ def test_spark_finds_what_one_process_finds(spark, tmp_path):
     alone = in_process([path], WANTED)
     seen = []
     [found] = analyze(
-        spark, [str(path)], WANTED, rejects=str(tmp_path / "rejects"), progress=lambda *told: seen.append(told)
+        spark, [str(path)], WANTED, rejects=str(tmp_path / "rejects"), progress=lambda *reported: seen.append(reported)
     ).topics
     assert figures(found) == figures(alone)
     assert [one.line for one in found.rejects] == [5, 703, 1904]
@@ -55,7 +55,7 @@ def test_spark_finds_what_one_process_finds(spark, tmp_path):
 
 
 @pytest.mark.slow
-def test_files_of_all_kinds_tell_the_same(spark, tmp_path):
+def test_all_file_formats_give_the_same_report(spark, tmp_path):
     some = EVENTS[:600]
     plain = lines(tmp_path / "m.jsonl", some)
     packed = tmp_path / "m.ndjson.gz"
@@ -107,7 +107,7 @@ def test_chunks_make_little_difference(tmp_path):
         assert other.frame_saving == pytest.approx(one.frame_saving, abs=0.01)
 
 
-def test_events_that_tell_no_time_come_at_a_rate(tmp_path):
+def test_events_without_a_time_use_the_rate(tmp_path):
     events = [{"room": "a", "heat": 20 + n % 5 / 10} for n in range(400)]
     path = lines(tmp_path / "rooms.jsonl", events)
     wanted = Wanted("rooms", FEW[:1], dimensions=["room"], rate=10.0, chunk=70)
@@ -135,7 +135,7 @@ def test_bad_input_is_named(spark, tmp_path, text, wanted, complaint):
             run()
 
 
-def test_what_is_not_there_or_not_known_is_named(spark, tmp_path):
+def test_missing_and_unreadable_files_are_named(spark, tmp_path):
     with pytest.raises(ConfigError, match="no such file"):
         analyze(spark, [str(tmp_path / "none.jsonl")], WANTED)
     (tmp_path / "m.xlsx").write_text("")
@@ -155,8 +155,8 @@ def test_what_is_not_there_or_not_known_is_named(spark, tmp_path):
 
 
 def test_a_task_is_kept_as_it_is(tmp_path):
-    asked = Level("as asked", asked=(("flow", "1%"), ("speed", 2.0)))
-    task = Task(sensor_schema(), grid((asked,)), [Chunk(0, 5, 9, 4)], begin=1.5, ranges={"flow": (1.0, 2.5)})
+    options = Level("as asked", asked=(("flow", "1%"), ("speed", 2.0)))
+    task = Task(sensor_schema(), grid((options,)), [Chunk(0, 5, 9, 4)], begin=1.5, ranges={"flow": (1.0, 2.5)})
     place = Workplace(tmp_path)
     place.save(task)
     assert place.load() == task

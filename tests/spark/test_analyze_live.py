@@ -24,7 +24,7 @@ WITHIN = 0.02
 
 
 @pytest.mark.slow
-def test_the_plan_saves_live_what_the_analysis_said(spark, tmp_path):
+def test_the_plan_saves_live_what_the_analysis_predicts(spark, tmp_path):
     recorded = list(building.events(PLANTS * SECONDS, seed=3, sources=PLANTS))
     path = tmp_path / "plants.jsonl"
     path.write_text("".join(json.dumps(event) + "\n" for event in recorded))

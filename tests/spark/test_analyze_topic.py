@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_sites import broker, publish, rooms
+from spark_setup import broker, publish, rooms
 
 from thinwire.analysis import EXACT, Level, Wanted, grid, in_process
 from thinwire.cli.main import main
@@ -24,11 +24,11 @@ def test_a_topic_is_analysed_as_its_events_in_a_file_are(
     plan = tmp_path / "plan.toml"
     with broker() as url:
         live = publish(url, rooms(TOPIC), COUNT)
-        asked = ["--subscribe", TOPIC, "--servers", url, "--levels", "0,1", "--linger", "0.1", "--plan", str(plan)]
-        code = main(["analyze", *asked, "--master", "local[2]", "--json"])
-    told = capsys.readouterr()
-    assert code == 0, told.err
-    found = json.loads(told.out)
+        options = ["--subscribe", TOPIC, "--servers", url, "--levels", "0,1", "--linger", "0.1", "--plan", str(plan)]
+        code = main(["analyze", *options, "--master", "local[2]", "--json"])
+    reported = capsys.readouterr()
+    assert code == 0, reported.err
+    found = json.loads(reported.out)
     assert (found["held_out"], found["rejected"]) == (COUNT // 2, 0)
 
     file = tmp_path / "rooms.jsonl"

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import feather
 from pyspark.sql import SparkSession
 from spark_processes import drive, standalone
-from spark_sites import broker, publish, rooms, table
+from spark_setup import broker, publish, rooms, table
 
 TOPIC = "building.rooms"
 DRIVER = Path(__file__).with_name("cluster_driver.py")

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import feather
 from pyspark.sql import Row
 from spark_processes import connect_server, drive
-from spark_sites import as_events, as_rows, broker, publish, rooms
+from spark_setup import as_events, as_rows, broker, publish, rooms
 
 from thinwire.spark.session import JAVA, java_version
 
@@ -30,9 +30,9 @@ def test_a_whole_job_over_a_connection(tmp_path: Path) -> None:
     facts = json.loads((tmp_path / "facts.json").read_text())
     assert [figures["square"] for figures in facts["sweep"]["figures"]] == [n * n for n in range(20)]
     assert all("/thinwire-" in figures["from"] for figures in facts["sweep"]["figures"])
-    told = facts["sweep"]["told"]
-    assert told[-1] != [0, 0]
-    assert all(done <= total for done, total in told)
+    reported = facts["sweep"]["reported"]
+    assert reported[-1] != [0, 0]
+    assert all(done <= total for done, total in reported)
     assert facts["cancelled_after"] < 600
     assert facts["filled"] == [20.5, 20.5, 21.0, 7.0, 7.0]
 

@@ -9,11 +9,11 @@ from threading import Event
 from typing import Any
 
 import pytest
-from ingest_sites import publish_events
+from ingest_setup import publish_events
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from spark_sites import as_events, as_rows, broker, publish, rooms
-from spark_sites import table as read
+from spark_setup import as_events, as_rows, broker, publish, rooms
+from spark_setup import table as read
 
 import thinwire as tw
 from thinwire.brokers.nats.blocking import open_source
@@ -21,9 +21,8 @@ from thinwire.errors import ConfigError, DemandError, TableMismatch, UnknownTopi
 from thinwire.spark.jobs.ingest import forget, identity_of, ingest
 from thinwire.spark.jobs.stream_progress import JobProgress
 from thinwire.spark.jobs.time_columns import date_of, seconds_of
-from thinwire.topics.names import REGISTRY
+from thinwire.topics.names import REGISTRY, subscription_key
 from thinwire.topics.topic_documents import SubscriptionDocument, decode
-from thinwire.topics.topic_settings import subscription_key
 
 TOPIC = "building.rooms"
 
@@ -48,9 +47,9 @@ def test_a_table_has_the_events_of_a_live_subscriber(spark: SparkSession, tmp_pa
         assert as_rows(rows) == as_events(live)
         assert {row["topic"] for row in rows} == {TOPIC}
         assert all(row["date"] == date.fromordinal(719_163 + row["time"] // 86_400) for row in rows)
-        asked = subscription(url, table)
-        assert asked is not None
-        assert (asked.durable, dict(asked.tolerance)) == (identity_of(table), {"t": 0.5})
+        options = subscription(url, table)
+        assert options is not None
+        assert (options.durable, dict(options.tolerance)) == (identity_of(table), {"t": 0.5})
 
         assert ingest(spark, url, [TOPIC], table, tolerance={"t": 0.5}).rows == 0
         publish(url, rooms(TOPIC), 100, seed=2)
@@ -62,7 +61,7 @@ def test_a_table_has_the_events_of_a_live_subscriber(spark: SparkSession, tmp_pa
         assert subscription(url, table) is None
 
 
-def test_an_end_in_between_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_stopping_between_batches_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table, stop = str(tmp_path / "rooms"), Event()
 
     def enough(progress: JobProgress) -> None:
@@ -81,13 +80,13 @@ def test_an_end_in_between_loses_nothing(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_new_schema_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
-    table, stop, told = str(tmp_path / "rooms"), Event(), []
+    table, stop, reported = str(tmp_path / "rooms"), Event(), []
     first = tw.Schema(TOPIC, [tw.Property("room", "string", "dimension"), tw.Property("t", "number", step="0.1")])
     second = tw.Schema(TOPIC, [*first, tw.Property("light", "integer")], version=2)
 
     def story(progress: JobProgress) -> None:
-        if progress.rows == 20 and not told:
-            told.append(progress.rows)
+        if progress.rows == 20 and not reported:
+            reported.append(progress.rows)
             publish_events(url, second, [{"room": "a", "t": n / 10, "light": n} for n in range(20, 50)])
         if progress.rows == 50:
             stop.set()
@@ -116,17 +115,17 @@ def test_a_table_that_does_not_match_is_left_alone(spark: SparkSession, tmp_path
         assert sorted(table.rglob("*")) == before
 
         spark.range(3).write.parquet(str(tmp_path / "other"))
-        with pytest.raises(TableMismatch, match="would hide them"):
+        with pytest.raises(TableMismatch, match="would be hidden"):
             ingest(spark, url, ["plant.numbers"], str(tmp_path / "other"))
 
 
-def test_a_lost_checkpoint_doubles_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_lost_checkpoint_gives_no_duplicates(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "rooms"
     with broker() as url:
         publish(url, rooms(TOPIC), 60, seed=4)
         done = ingest(spark, url, [TOPIC], str(table))
         (table / "_checkpoint").rename(tmp_path / "gone")
-        with pytest.raises(TableMismatch, match="its checkpoint is gone") as refused:
+        with pytest.raises(TableMismatch, match="but no checkpoint") as refused:
             ingest(spark, url, [TOPIC], str(table))
         assert spark.read.parquet(str(table)).count() == 60
 
@@ -140,7 +139,7 @@ def test_a_lost_checkpoint_doubles_nothing(spark: SparkSession, tmp_path: Path) 
         assert as_rows(both) == as_rows(read(spark, url, TOPIC).collect())
 
 
-def test_what_was_asked_wrongly_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_options_are_named(spark: SparkSession, tmp_path: Path) -> None:
     dated = tw.Schema("plant.dated", [tw.Property("room", "string", "dimension"), tw.Property("Date", "integer")])
     table = str(tmp_path / "rooms")
     with broker() as url:

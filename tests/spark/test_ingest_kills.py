@@ -7,8 +7,8 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from ingest_sites import batch_under_way, finish, kill_all, landed, start, wait_until, workers
-from spark_sites import as_events, as_rows, broker, publish, rooms
+from ingest_setup import batch_under_way, finish, kill_all, landed, start, wait_until, workers
+from spark_setup import as_events, as_rows, broker, publish, rooms
 
 TOPIC = "building.rooms"
 COUNT = 1_500
@@ -21,7 +21,7 @@ def verb(url: str, table: Path, master: str) -> list[str]:
     return ["ingest", TOPIC, "--to", str(table), "--once", "--json", *place]
 
 
-def test_workers_then_the_driver_are_killed_and_it_is_told_to_end_before_it_comes_to_the_end(tmp_path: Path) -> None:
+def test_ingest_survives_killed_workers_a_killed_driver_and_an_early_stop(tmp_path: Path) -> None:
     table = tmp_path / "rooms"
     with broker() as url:
         live = publish(url, rooms(TOPIC), COUNT)

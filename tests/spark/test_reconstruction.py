@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire.spark.reconstruction import filled_in, reconstruct
+from thinwire.spark.reconstruction import fill_table, reconstruct
 
 NAMES = ("a", "b")
 SCHEMA = pa.schema(
@@ -50,9 +50,9 @@ def partials(drawn: list[tuple[Any, ...]], order: list[int]) -> list[dict[str, A
 
 
 @given(st.lists(rows, max_size=30).flatmap(lambda r: st.tuples(st.just(r), st.permutations(range(len(r))))))
-def test_a_piece_is_filled_as_a_walk_would(drawn: tuple[list[tuple[Any, ...]], list[int]]) -> None:
+def test_a_table_is_filled_as_by_a_sequential_scan(drawn: tuple[list[tuple[Any, ...]], list[int]]) -> None:
     table = partials(*drawn)
-    filled = filled_in(
+    filled = fill_table(
         pa.Table.from_pylist(table, SCHEMA), source=["plant", "room"], order=["n"], properties=NAMES, absent="gone"
     )
     assert filled.schema == SCHEMA

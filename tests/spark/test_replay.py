@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ingest_sites import publish_events
+from ingest_setup import publish_events
 from pyspark.sql import SparkSession
-from spark_sites import broker, publish, readings, rooms, table
+from spark_setup import broker, publish, readings, rooms, table
 
 import thinwire as tw
 from thinwire.errors import ConfigError, MissingData
@@ -52,7 +52,7 @@ def test_only_the_first_events_go_by_the_clock(spark: SparkSession, tmp_path: Pa
         assert [row["time"] for row in found] == [1_000 * n for n in range(41)]
 
 
-def test_a_table_of_somebody_else(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_that_ingest_did_not_write(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "old")
     made = [(f"2024-05-01T10:00:{n:02d}Z", f"s{n % 2}", {"heat": n / 4}) for n in reversed(range(60))]
     spark.createDataFrame(made, "at string, sensor string, air struct<heat: double>").write.parquet(place)
@@ -66,7 +66,7 @@ def test_a_table_of_somebody_else(spark: SparkSession, tmp_path: Path) -> None:
             ]
 
 
-def test_what_was_asked_wrongly_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_options_are_named(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "rooms")
     doors = tw.Schema("building.doors", [tw.Property("door", "string", "dimension"), tw.Property("open", "boolean")])
     with broker() as url:

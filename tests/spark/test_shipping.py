@@ -1,17 +1,17 @@
-"""The package as a zip: the same for equal packages, whole, and of use without the folder it was made from."""
+"""The zip file for executors: reproducible, complete, and importable without the folder it was made from."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from zipfile import ZipFile
 
 import thinwire
-from thinwire.spark.executor_package import package
+import thinwire_lab
+from thinwire.spark.executor_package import package, shipped_packages
 from thinwire.spark.session import is_local
-
-HERE = Path(thinwire.__file__).parent
 
 
 def test_equal_packages_make_equal_files(tmp_path: Path) -> None:
@@ -21,12 +21,23 @@ def test_equal_packages_make_equal_files(tmp_path: Path) -> None:
     assert package(tmp_path / "one") == one
 
 
-def test_everything_but_what_python_made_is_in_it(tmp_path: Path) -> None:
-    with ZipFile(package(tmp_path)) as found:
+def test_the_zip_holds_every_file_of_the_named_packages(tmp_path: Path) -> None:
+    with ZipFile(package(tmp_path, ["thinwire"])) as found:
         names = set(found.namelist())
-    there = {path.relative_to(HERE.parent).as_posix() for path in HERE.rglob("*") if path.is_file()}
-    assert names == {name for name in there if "__pycache__" not in name}
+    assert names == _files(thinwire)
     assert "thinwire/spark/log4j2.properties" in names
+
+
+def test_packages_that_extend_thinwire_are_shipped_with_it(tmp_path: Path) -> None:
+    assert shipped_packages() == ["thinwire", "thinwire_lab"]
+    with ZipFile(package(tmp_path)) as found:
+        assert set(found.namelist()) == _files(thinwire) | _files(thinwire_lab)
+
+
+def _files(module: ModuleType) -> set[str]:
+    folder = Path(str(module.__file__)).parent
+    found = {path.relative_to(folder.parent).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return {name for name in found if "__pycache__" not in name}
 
 
 def test_a_shipped_package_is_used_and_keeps_its_kernels_by_its_name(tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ GIVEN = {"servers": "nats://ada:secret@broker:4222", "subscribe": "building.room
 
 
 def test_names_come_in_any_case_and_secrets_are_not_shown() -> None:
-    asked = SourceOptions.read({"SERVERS": GIVEN["servers"], "Subscribe": "building.rooms", "failondataloss": "FALSE"})
-    assert (asked.topics, asked.fail_on_data_loss) == (("building.rooms",), False)
-    assert "secret" not in repr(asked)
-    assert "ada" not in repr(asked)
+    options = SourceOptions.read(
+        {"SERVERS": GIVEN["servers"], "Subscribe": "building.rooms", "failondataloss": "FALSE"}
+    )
+    assert (options.topics, options.fail_on_data_loss) == (("building.rooms",), False)
+    assert "secret" not in repr(options)
+    assert "ada" not in repr(options)
 
 
 def test_tolerances_are_a_number_or_an_object() -> None:
@@ -28,7 +30,7 @@ def test_tolerances_are_a_number_or_an_object() -> None:
     assert dict(named.tolerance) == {"t": 0.5, "p": "1%"}
 
 
-def test_an_instant_is_a_count_or_written() -> None:
+def test_a_time_is_a_count_or_a_text() -> None:
     assert SourceOptions.read({**GIVEN, "startingTimestamp": "1700000000500"}).since == 1_700_000_000.5
     assert SourceOptions.read({**GIVEN, "startingTimestamp": "2023-11-14T22:13:20+00:00"}).since == 1_700_000_000.0
 
@@ -53,7 +55,7 @@ def test_an_instant_is_a_count_or_written() -> None:
         ("tolerance", "-1"),
     ],
 )
-def test_what_cannot_be_right_is_named(name: str, value: str) -> None:
+def test_invalid_values_are_named(name: str, value: str) -> None:
     with pytest.raises(ConfigError) as problem:
         SourceOptions.read({**GIVEN, name: value})
     named = "servers" if name == "path" else name
@@ -61,7 +63,7 @@ def test_what_cannot_be_right_is_named(name: str, value: str) -> None:
     assert "secret" not in str(problem.value)
 
 
-def test_an_option_that_there_is_not() -> None:
+def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(ConfigError, match="option='startingoffset'"):
         SourceOptions.read({**GIVEN, "startingOffset": "latest"})
 
@@ -76,7 +78,7 @@ def test_shares_of_a_batch_get_every_topic_on() -> None:
     assert batches <= 102
 
 
-def test_what_spark_needs_is_said() -> None:
+def test_missing_versions_of_spark_and_java_are_named() -> None:
     check_spark("4.3.0")
     check_java(17)
     with pytest.raises(SparkUnavailable, match=r"Spark 4.3 or newer is needed: pip install.*found='4.2.1'"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from spark_sites import broker, publish, record, rooms
+from spark_setup import broker, publish, record, rooms
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 TOPIC = "building.rooms"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from spark_sites import as_events, as_rows, broker, delete, publish, purge, record, rooms, table
+from spark_setup import as_events, as_rows, broker, delete, publish, purge, record, rooms, table
 
 import thinwire as tw
 from thinwire.schema import Event
@@ -78,9 +78,9 @@ def test_a_stream_in_several_batches_has_every_event_once(spark: SparkSession, s
     assert as_rows(rows) == as_events(live)
     counted = [json.loads(line) for line in (spool / "reading.jsonl").read_text().splitlines()]
     assert len(counted) > 3
-    assert all(one["asked"] <= 60 for one in counted)
-    asked, read = sum(one["asked"] for one in counted), sum(one["read"] + one["run_up"] for one in counted)
-    assert read <= 1.3 * asked
+    assert all(one["requested"] <= 60 for one in counted)
+    requested, read = sum(one["requested"] for one in counted), sum(one["read"] + one["replayed"] for one in counted)
+    assert read <= 1.3 * requested
     assert query.exception() is None
 
 
@@ -188,7 +188,7 @@ def test_a_recording_is_read_without_a_broker(spark: SparkSession, site: Any, tm
     assert as_rows(reader.load().collect()) == as_events(live)
 
 
-def test_columns_that_nobody_asked_for_are_left_out(spark: SparkSession, site: Any) -> None:
+def test_columns_that_are_not_selected_are_left_out(spark: SparkSession, site: Any) -> None:
     url, live = site
     reader = spark.read.format("thinwire").option("servers", url).option("subscribe", TOPIC)
     some = reader.load(schema="_bound struct<time: double, t: double, n: double>, t double, room string")
@@ -196,14 +196,14 @@ def test_columns_that_nobody_asked_for_are_left_out(spark: SparkSession, site: A
     assert sorted((row.room, row.t) for row in some.collect()) == sorted((event["room"], event["t"]) for event in live)
 
 
-def test_a_log_that_is_coarser_than_asked(spark: SparkSession, site: Any) -> None:
+def test_a_log_with_too_large_bounds_is_refused(spark: SparkSession, site: Any) -> None:
     url, live = site
     assert table(spark, url, TOPIC, tolerance='{"t": 0.5}').count() == len(live)
-    with pytest.raises(PySparkException, match=r"coarser than asked: topic='building.rooms', offset=\d+, property='t'"):
+    with pytest.raises(PySparkException, match=r"coarser than requested: .*offset=\d+, property='t'"):
         table(spark, url, TOPIC, tolerance='{"t": 0.2}').count()
 
 
-def test_messages_that_the_log_forgot(spark: SparkSession, tmp_path: Path) -> None:
+def test_messages_removed_by_retention(spark: SparkSession, tmp_path: Path) -> None:
     topic = "building.short"
     with broker() as url:
         live = publish(url, rooms(topic), 300)
@@ -216,7 +216,7 @@ def test_messages_that_the_log_forgot(spark: SparkSession, tmp_path: Path) -> No
         assert as_rows(rows).items() <= as_events(live).items()
 
 
-def test_what_was_asked_wrongly_is_named(spark: SparkSession, site: Any) -> None:
+def test_invalid_options_are_named(spark: SparkSession, site: Any) -> None:
     url, _ = site
     for options, complaint in [
         ({"subscribe": "building.cellar"}, r"option='subscribe', topic='building.cellar'"),

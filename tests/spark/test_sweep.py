@@ -1,4 +1,4 @@
-"""Sweeps: every cell once, whatever its weight, and a failing one harms no other."""
+"""Sweeps: every cell runs once, and a failed cell does not affect others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from thinwire.errors import ConfigError
-from thinwire.spark.action_progress import watched
-from thinwire.spark.parameter_sweep import MAX_CELLS, dealt, grid, sweep, table
+from thinwire.spark.action_progress import run_action
+from thinwire.spark.parameter_sweep import MAX_CELLS, balance, grid, sweep, table
 
 
 def squared(n: int, unit: str = "m") -> Mapping[str, Any]:
@@ -24,12 +24,12 @@ def squared(n: int, unit: str = "m") -> Mapping[str, Any]:
 
 
 @given(st.lists(st.floats(0, 1e6), max_size=40), st.integers(1, 9))
-def test_every_cell_is_dealt_once_and_no_hand_is_overloaded(weights: list[float], hands: int) -> None:
-    held = dealt(weights, hands)
-    assert sorted(number for hand in held for number in hand) == list(range(len(weights)))
-    loads = [sum(weights[number] for number in hand) for hand in held]
+def test_every_cell_is_assigned_once_and_no_task_is_overloaded(weights: list[float], tasks: int) -> None:
+    held = balance(weights, tasks)
+    assert sorted(number for numbers in held for number in numbers) == list(range(len(weights)))
+    loads = [sum(weights[number] for number in numbers) for numbers in held]
     heaviest = max(weights, default=0.0)
-    assert max(loads) <= sum(weights) / hands + heaviest + 1e-6
+    assert max(loads) <= sum(weights) / tasks + heaviest + 1e-6
 
 
 def test_a_grid_is_every_combination() -> None:
@@ -38,10 +38,10 @@ def test_a_grid_is_every_combination() -> None:
 
 
 def test_results_come_in_the_order_of_the_cells_and_failures_stay_alone(spark: SparkSession) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     cells = grid(n=[1, 2, 3, 4, 5], unit=["m"])
     results = sweep(
-        spark, squared, cells, weight=lambda cell: float(cell["n"]), tasks=3, progress=lambda *at: told.append(at)
+        spark, squared, cells, weight=lambda cell: float(cell["n"]), tasks=3, progress=lambda *at: reported.append(at)
     )
     assert [result.cell for result in results] == cells
     assert [result.figures and result.figures["square"] for result in results] == [1, 4, None, 16, 25]
@@ -49,7 +49,7 @@ def test_results_come_in_the_order_of_the_cells_and_failures_stay_alone(spark: S
     found = table(results)
     assert found.column_names == ["n", "unit", "square", "in", "cpu_seconds", "error"]
     assert found.column("square").to_pylist() == [1, 4, None, 16, 25]
-    assert all(done <= total for done, total in told)
+    assert all(done <= total for done, total in reported)
 
 
 def test_the_default_number_of_tasks_serves_every_cell(spark: SparkSession) -> None:
@@ -84,4 +84,4 @@ def test_what_an_action_raises_reaches_the_caller(spark: SparkSession) -> None:
         raise LookupError("not there")
 
     with pytest.raises(LookupError, match="not there"):
-        watched(spark, action)
+        run_action(spark, action)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from spark_sites import broker
+from spark_setup import broker
 
 import thinwire as tw
 from thinwire.brokers.nats.blocking import open_source
@@ -28,11 +28,11 @@ from thinwire.spark.jobs.training_messages import (
     messages_in,
     sampled,
 )
-from thinwire.topics.dictionary_store import Bodies
+from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.topics.names import log_of, publisher_in
 
 LINES = [
-    json.dumps({"sensor": f"T{n % 9}", "room": f"11.{n % 7}", "said": "nothing to report", "t": n * 7 % 31, "n": n})
+    json.dumps({"sensor": f"T{n % 9}", "room": f"11.{n % 7}", "text": "nothing to report", "t": n * 7 % 31, "n": n})
     for n in range(1_500)
 ]
 SPLITS = "spark.sql.files.maxPartitionBytes"
@@ -67,8 +67,8 @@ def test_a_sample_does_not_depend_on_how_many_tasks_read_it(spark: SparkSession,
 
 
 def test_the_best_way_is_kept_and_no_worse_than_that_of_one_process(spark: SparkSession, lines: str) -> None:
-    told: list[tuple[int, int]] = []
-    made = train(spark, [lines], TrialSpec((1024, 2048)), progress=lambda *at: told.append(at))
+    reported: list[tuple[int, int]] = []
+    made = train(spark, [lines], TrialSpec((1024, 2048)), progress=lambda *at: reported.append(at))
     messages = [line.encode() for line in LINES]
     alone = choose(messages, sizes=[1024, 2048], budget=0.25)
     assert alone is not None
@@ -85,7 +85,7 @@ def test_the_best_way_is_kept_and_no_worse_than_that_of_one_process(spark: Spark
     assert all(codec.unpack(codec.pack(message), 1_000) == message for message in messages[:20])
 
 
-def test_tables_tell_messages_in_the_order_of_their_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_messages_of_tables_are_in_the_order_of_their_time(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"at": float(n), "raw": LINES[n].encode(), "secret": "s3cr3t"} for n in range(300)]
     random.Random(1).shuffle(rows)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "raw.parquet")
@@ -98,7 +98,7 @@ def test_tables_tell_messages_in_the_order_of_their_time(spark: SparkSession, tm
         messages_in(spark, path, column="cooked")
 
 
-def test_what_is_confidential_is_never_learnt(spark: SparkSession, tmp_path: Path) -> None:
+def test_confidential_properties_are_not_in_a_dictionary(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "people.jsonl"
     events = [
         {"room": f"11.{n % 7}", "t": n % 31, "who": {"name": "Ada Lovelace"}, "pin": "0815-4711"} for n in range(400)
@@ -116,7 +116,7 @@ def test_what_is_confidential_is_never_learnt(spark: SparkSession, tmp_path: Pat
 def notes(topic: str) -> tw.Schema:
     properties = [
         tw.Property("room", "string", "dimension"),
-        tw.Property("said", "string"),
+        tw.Property("text", "string"),
         tw.Property("n", "integer"),
     ]
     return tw.Schema(topic, properties)
@@ -124,8 +124,8 @@ def notes(topic: str) -> tw.Schema:
 
 async def _published(url: str, topic: str) -> None:
     """Two publishers, of whom one binds its slot twice and the other deflates."""
-    said = [f"the door of the cold store was opened {n} times, and nobody knows why".encode() for n in range(40)]
-    first, second = train_alone(said, 512), train_alone(said[::-1], 256, codec="zlib", level=6)
+    text = [f"the door of the cold store was opened {n} times, and nobody knows why".encode() for n in range(40)]
+    first, second = train_alone(text, 512), train_alone(text[::-1], 256, codec="zlib", level=6)
     assert first is not None
     assert second is not None
     async with tw.connect(url) as bus:
@@ -135,7 +135,7 @@ async def _published(url: str, topic: str) -> None:
                 if n in (10, 30):
                     await one.use(first if n == 10 else second, 7)
                 for out in (one, other):
-                    await out.publish({"room": f"11.{n % 3}", "said": said[n % 40].decode(), "n": n})
+                    await out.publish({"room": f"11.{n % 3}", "text": text[n % 40].decode(), "n": n})
                 if n % 5 == 4:
                     await one.flush()
                     await other.flush()
@@ -150,7 +150,7 @@ def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> 
             slots = bindings_of(frames)
             known = known_of(source, slots.hashes)
             blocks = source.read_blocks(log_of("train.notes"), 1, source.span(log_of("train.notes")).last)
-            bodies = Bodies(known.get)
+            bodies = FrameBodies(known.get)
             expected = [
                 body
                 for block in blocks
@@ -171,12 +171,12 @@ def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> 
 def test_a_slot_means_what_was_bound_before_the_frame() -> None:
     slots = SlotHistory([Bound("p", 9, 2, 7, b"new"), Bound("p", 3, 0, 7, b"old"), Bound("q", 1, 0, 7, b"other")])
     places = [(1, 0), (3, 0), (3, 1), (9, 2), (9, 3), (10, 0)]
-    assert [slots.named("p", 7, *place) for place in places] == [None, None, b"old", b"old", b"new", b"new"]
-    assert slots.named("p", 8, 100, 0) is None
+    assert [slots.hash_before("p", 7, *place) for place in places] == [None, None, b"old", b"old", b"new", b"new"]
+    assert slots.hash_before("p", 8, 100, 0) is None
 
 
-@pytest.mark.parametrize(("count", "sizes", "word"), [(5, (256,), "too few"), (100, (65_536,), "ask for a smaller")])
-def test_too_little_is_said_with_what_helps(
+@pytest.mark.parametrize(("count", "sizes", "word"), [(5, (256,), "too few"), (100, (65_536,), "choose a smaller")])
+def test_too_few_messages_give_an_error_with_advice(
     spark: SparkSession, tmp_path: Path, count: int, sizes: tuple[int, ...], word: str
 ) -> None:
     path = tmp_path / "few.jsonl"

@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from ingest_sites import publish_events
+from ingest_setup import publish_events
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from spark_sites import broker, table
+from spark_setup import broker, table
 
 import thinwire as tw
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError
-from thinwire.spark.source.sink import Events, WriteOptions, publish_part
+from thinwire.spark.source.sink import RowConverter, WriteOptions, publish_part
 from thinwire.topics.names import DEAD_LOG, log_of, publisher_subjects
 
 TOPIC = "plant.engines"
@@ -94,14 +94,14 @@ def test_a_stream_goes_onto_a_topic(spark: SparkSession, url: str, tmp_path: Pat
     assert len(begins) == 1, "a query keeps the names of its publishers"
 
 
-def test_what_was_asked_wrongly_is_named(spark: SparkSession, url: str) -> None:
+def test_invalid_options_are_named(spark: SparkSession, url: str) -> None:
     frame = rows(spark, 3)
     for options, mode, complaint in [
         ({"topic": TOPIC}, "append", r"option='servers'"),
         ({"servers": url}, "append", r"option='topic'"),
         ({"servers": url, "topic": "plant.cellar"}, "append", r"option='topic', topic='plant.cellar'"),
         ({"servers": url, "topic": TOPIC, "speed": "3"}, "append", r"option='speed'"),
-        ({"servers": url, "topic": TOPIC}, "overwrite", r"only ever added to"),
+        ({"servers": url, "topic": TOPIC}, "overwrite", r"cannot be overwritten"),
     ]:
         with pytest.raises(PySparkException, match=complaint):
             frame.write.format("thinwire").mode(mode).options(**options).save()
@@ -120,21 +120,21 @@ def test_rows_become_events() -> None:
             "_due": [12.5, None],
         }
     )
-    assert list(Events(SCHEMA).of(batch)) == [
+    assert list(RowConverter(SCHEMA).convert(batch)) == [
         ({"engine": "e1", "oil": {"heat": 20.5}, "note": b"hi"}, 12.5),
         ({"engine": "e2", "note": "not json"}, 0.0),
     ]
 
 
-def test_no_row_is_told_before_it_is_due(url: str) -> None:
-    dues = [time.time() + n / 4 for n in range(5)]
-    batch = pa.RecordBatch.from_pydict({"engine": ["e1"] * 5, "n": [3 * n * n for n in range(5)], "_due": dues})
+def test_no_row_is_published_before_it_is_due(url: str) -> None:
+    times = [time.time() + n / 4 for n in range(5)]
+    batch = pa.RecordBatch.from_pydict({"engine": ["e1"] * 5, "n": [3 * n * n for n in range(5)], "_due": times})
     done = publish_part(WriteOptions.read({"servers": url, "topic": TOPIC}), SCHEMA, "late", iter([batch]))
     assert (done.publisher, done.rows, done.refused) == ("late-0", 5, 0)
     with open_source(url) as source:
         last = source.last(log_of(TOPIC), publisher_subjects(TOPIC, "late-0"))
     assert last is not None
-    assert last.time >= dues[-1] - 0.01
+    assert last.time >= times[-1] - 0.01
 
 
 def test_secrets_are_not_shown() -> None:

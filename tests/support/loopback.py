@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from thinwire.codec import Delivery, Demand, StreamConfig, StreamDecoder, StreamEncoder
-from thinwire.codec import row_snapshot as snapshots
+from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.schema import Event, Schema
 
 __all__ = ["Demand", "Loop"]
@@ -73,7 +73,7 @@ class Loop:
     def differences(self) -> list[tuple[Any, ...]]:
         """The sources whose state is not the same at both ends, once the silent events have been told."""
         self.pass_on(self.publisher.heartbeat(self.now))
-        told, decoder_state = self.publisher.encoder.reducer, self.subscriber.decoder_state
+        told, decoder_state = self.publisher.frame_encoder.reducer, self.subscriber.decoder_state
         assert decoder_state is not None
-        here, there = told.columns, decoder_state.expander.columns
-        return [key for row, key in enumerate(told.keys) if snapshots.take(here, row) != snapshots.take(there, row)]
+        here, there = told.table, decoder_state.expander.table
+        return [key for row, key in enumerate(told.keys) if snapshot_row(here, row) != snapshot_row(there, row)]

@@ -16,10 +16,11 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from reference_rules import ReceivedValue, ReferenceState, memory_of, outside, tolerance_of
+
 from thinwire.codec import Demand
 from thinwire.schema import Role, Schema
 from thinwire.schema.event import flatten, nest
-from thinwire.testing.reference_rules import ReceivedValue, ReferenceState, memory_of, outside, tolerance_of
 
 __all__ = ["Expected", "ReferenceStream", "tolerance_of"]
 

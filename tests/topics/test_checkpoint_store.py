@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.errors import CorruptCheckpoint, RegistryError
-from thinwire.topics.checkpoint_store import KEEP, Checkpoint, CheckpointStore, thinned
+from thinwire.topics.checkpoint_store import MAX_CHECKPOINTS, Checkpoint, CheckpointStore, thinned
 
 TOPIC = "building.rooms"
 PARTS = {"log/p1": b"a" * 2_500, "log/p2": b"", "class/00ff/p1": bytes(range(256)) * 4}
 
 
-def story(tell):
-    async def told():
+def run_scenario(scenario):
+    async def run():
         async with LocalBroker(LocalServer()) as broker:
             bucket = await broker.bucket("checkpoints")
-            await tell(CheckpointStore(bucket, piece=1_000), bucket)
+            await scenario(CheckpointStore(bucket, piece_size=1_000), bucket)
 
-    asyncio.run(told())
+    asyncio.run(run())
 
 
 async def nearest(store, topic, offset):
@@ -34,7 +34,7 @@ async def pieces(bucket):
 
 
 def test_what_was_stored_comes_back():
-    async def tell(store, bucket):
+    async def scenario(store, bucket):
         made = await store.put(TOPIC, 120, PARTS, epoch=3, time=7.5, places={"class/00ff/p1": 44})
         found = await nearest(store, TOPIC, 500)
         assert found == made
@@ -43,11 +43,11 @@ def test_what_was_stored_comes_back():
         assert [found.parts[name].pieces for name in PARTS] == [3, 0, 2]
         assert found.parts["class/00ff/p1"].place == 44
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_checkpoints_come_in_the_order_of_their_places():
-    async def tell(store, bucket):
+def test_checkpoints_are_ordered_by_offset():
+    async def scenario(store, bucket):
         for offset in (100, 300, 200):
             await store.put(TOPIC, offset, PARTS, epoch=1)
         found = {place: await nearest(store, TOPIC, place) for place in (99, 100, 299, 300, 10_000)}
@@ -60,12 +60,12 @@ def test_checkpoints_come_in_the_order_of_their_places():
         }
         assert await nearest(store, "another", 300) is None
 
-    story(tell)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("harm", ["missing", "other", "longer", "swapped"])
-def test_what_is_not_what_was_stored_is_refused(harm):
-    async def tell(store, bucket):
+def test_a_damaged_part_is_refused(harm):
+    async def scenario(store, bucket):
         made = await store.put(TOPIC, 120, PARTS, epoch=3)
         first, second, _ = made.keys(made.parts["log/p1"])
         if harm == "missing":
@@ -83,11 +83,11 @@ def test_what_is_not_what_was_stored_is_refused(harm):
         with pytest.raises(CorruptCheckpoint):
             await store.part(made, "log/nobody")
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_pruned_is_what_no_reader_of_the_log_can_use():
-    async def tell(store, bucket):
+def test_pruning_keeps_what_readers_of_the_log_can_use():
+    async def scenario(store, bucket):
         for offset in (100, 200, 300, 400):
             await store.put(TOPIC, offset, PARTS, epoch=1)
         await store.prune(TOPIC, 350)
@@ -98,23 +98,23 @@ def test_pruned_is_what_no_reader_of_the_log_can_use():
         assert await store.all(TOPIC) == []
         assert await pieces(bucket) == set()
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_however_many_are_taken_only_some_are_kept_and_no_piece_without_them():
-    async def tell(store, bucket):
+def test_the_number_of_checkpoints_is_bounded_and_no_pieces_are_left_over():
+    async def scenario(store, bucket):
         for offset in range(10, 600, 10):
             await store.put(TOPIC, offset, {"log/p1": b"state"}, epoch=1)
         kept = [one.offset for one in await store.all(TOPIC)]
-        assert len(kept) == KEEP
+        assert len(kept) == MAX_CHECKPOINTS
         assert (kept[0], kept[-1]) == (10, 590)
-        assert len(await pieces(bucket)) == KEEP
+        assert len(await pieces(bucket)) == MAX_CHECKPOINTS
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_one_that_was_begun_and_never_completed_does_not_count_and_goes():
-    async def tell(store, bucket):
+def test_an_incomplete_checkpoint_is_not_listed_and_is_removed():
+    async def scenario(store, bucket):
         await store.put(TOPIC, 100, PARTS, epoch=1)
         whole = await pieces(bucket)
 
@@ -139,17 +139,17 @@ def test_one_that_was_begun_and_never_completed_does_not_count_and_goes():
         assert [one.offset for one in await store.all(TOPIC)] == [100, 300]
         assert {key.split(".")[3] for key in await pieces(bucket)} == {"100-1", "300-2"}
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_two_who_write_at_once_both_get_theirs():
-    async def tell(store, bucket):
+def test_concurrent_writers_both_store_their_checkpoint():
+    async def scenario(store, bucket):
         await asyncio.gather(*(store.put(TOPIC, offset, PARTS, epoch=1) for offset in (10, 20)))
         found = await nearest(store, TOPIC, 10_000)
         assert found is not None
         assert {name: await store.part(found, name) for name in found.parts} == PARTS
 
-    story(tell)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -163,26 +163,26 @@ def test_two_who_write_at_once_both_get_theirs():
         b'{"checkpoints": [{"offset": 1, "epoch": 0, "parts": {"log/p1": {"number": 0, "pieces": 1e9}}}]}',
     ],
 )
-def test_an_index_that_nobody_can_read_is_begun_again(index):
-    async def tell(store, bucket):
+def test_an_unreadable_index_is_replaced(index):
+    async def scenario(store, bucket):
         await bucket.put(f"index.{TOPIC}", index)
         assert await nearest(store, TOPIC, 10_000) is None
         await store.put(TOPIC, 100, PARTS, epoch=1)
         assert (await nearest(store, TOPIC, 10_000)).offset == 100
 
-    story(tell)
+    run_scenario(scenario)
 
 
 def test_too_many_parts_are_refused():
-    async def tell(store, bucket):
+    async def scenario(store, bucket):
         with pytest.raises(RegistryError, match="too many parts"):
             await store.put(TOPIC, 1, {f"log/p{n}": b"" for n in range(2_000)}, epoch=1)
 
-    story(tell)
+    run_scenario(scenario)
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60, unique=True), st.integers(2, 20))
-def test_thinned_the_ends_stay_and_old_ones_stand_further_apart(offsets, limit):
+def test_thinning_keeps_the_ends_and_spreads_old_checkpoints(offsets, limit):
     known = [Checkpoint(TOPIC, offset, 1) for offset in sorted(offsets)]
     kept = thinned(known, limit)
     assert len(kept) == min(len(known), limit)

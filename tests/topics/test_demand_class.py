@@ -1,4 +1,4 @@
-"""Classes: who asks for the same is found to, and what is left of a tolerance keeps the promise to the last tick."""
+"""Demand classes: equal demands have one class, and channel tolerance plus log tolerance never exceeds the request."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.codec import Demand, resolve
-from thinwire.codec.demand import tick_size, tolerance_of
+from thinwire.codec.demand import tolerance_of
+from thinwire.codec.tolerance_vector import tick_size
 from thinwire.errors import DemandError
 from thinwire.schema import Property, Schema
 from thinwire.topics.demand_class import DemandClass
@@ -38,7 +39,7 @@ PLANT = Schema(
         Property("secret", "number", step=1, confidential=True),
     ],
 )
-TRAVELLING = factored(PLANT)
+LOG_SCHEMA = factored(PLANT)
 amounts = st.sampled_from([0, 0.1, "0.25", 0.30000000000000004, 1, 2.5, 10, "1e-3", 1e-7, "33.3", 7e5])
 percents = st.sampled_from(["0%", "0.1%", "1 %", "33.3%"])
 NUMBERS = ("t", "n", "thirds", "f", "power", "current", "place", "scan", "time")
@@ -48,12 +49,12 @@ tolerances = st.fixed_dictionaries(
 defaults = st.sampled_from([0, 0.1, 0.5, 2.5, 1e-9])
 
 
-def asked(tolerance=None, **others):
+def subscription(tolerance=None, **others):
     return SubscriptionDocument("plant", others.pop("identity", "a"), tolerance or {}, **others)
 
 
 def of(tolerance=None, **others):
-    return DemandClass.of(asked(tolerance, **others))
+    return DemandClass.of(subscription(tolerance, **others))
 
 
 @pytest.mark.parametrize(
@@ -72,13 +73,13 @@ def of(tolerance=None, **others):
         (of(sources={}), of()),
     ],
 )
-def test_who_asks_for_the_same_is_in_the_same_class(one, other):
+def test_equal_demands_have_one_class(one, other):
     assert one == other
     assert (one.id, hash(one)) == (other.id, hash(other))
     assert len(one.id) == 16
 
 
-def test_who_asks_for_something_else_is_not():
+def test_different_demands_have_different_classes():
     different = [
         of(),
         of({"t": 0}),
@@ -101,15 +102,15 @@ def test_who_asks_for_something_else_is_not():
 @pytest.mark.parametrize(
     ("wrong", "name"),
     [
-        (asked({"t": 0.5}, exact=True), "t"),
-        (asked({"t": "1%"}, exact=("t",)), "t"),
-        (asked({"t": 0.5}, properties=("n",)), "t"),
-        (asked({"t": "much"}), "t"),
-        (asked({"t": -1}), "t"),
-        (asked({"t": "1e999999999"}), "t"),
+        (subscription({"t": 0.5}, exact=True), "t"),
+        (subscription({"t": "1%"}, exact=("t",)), "t"),
+        (subscription({"t": 0.5}, properties=("n",)), "t"),
+        (subscription({"t": "much"}), "t"),
+        (subscription({"t": -1}), "t"),
+        (subscription({"t": "1e999999999"}), "t"),
     ],
 )
-def test_a_demand_that_contradicts_itself_is_refused_by_name_whatever_the_schema(wrong, name):
+def test_a_contradictory_demand_is_refused_with_its_property(wrong, name):
     with pytest.raises(DemandError) as found:
         DemandClass.of(wrong).check()
     assert found.value.property == name
@@ -117,7 +118,7 @@ def test_a_demand_that_contradicts_itself_is_refused_by_name_whatever_the_schema
         check_subscription(PLANT, wrong)
 
 
-def test_with_a_schema_a_class_is_refused_as_its_subscriptions_are():
+def test_a_class_is_checked_against_a_schema_like_its_subscriptions():
     of({"t": 0.5, "power": 0}, exact=("n",), properties=("t", "n", "power", "serial"), sources={"site": 1}).check(PLANT)
     for wrong in (of({"x": 1}), of(sources={"t": 1}), of({"state": 1}), of({"secret": 1}), of({"thirds": "1%"})):
         with pytest.raises(DemandError):
@@ -126,15 +127,15 @@ def test_with_a_schema_a_class_is_refused_as_its_subscriptions_are():
         of(default_tolerance=0.5, exact=True).check()
 
 
-def test_a_class_keeps_whose_an_event_is_its_header_and_the_reference_to_its_facts():
-    found = of(properties=("t", "serial")).schema(TRAVELLING)
+def test_a_class_keeps_dimensions_headers_and_the_reference_to_static_properties():
+    found = of(properties=("t", "serial")).schema(LOG_SCHEMA)
     assert [p.name for p in found] == ["time", "site", "machine", "t", "batch", "facts"]
-    everything = tuple(p.name for p in TRAVELLING)
-    assert of().schema(TRAVELLING) is of(properties=everything).schema(TRAVELLING) is TRAVELLING
+    everything = tuple(p.name for p in LOG_SCHEMA)
+    assert of().schema(LOG_SCHEMA) is of(properties=everything).schema(LOG_SCHEMA) is LOG_SCHEMA
     assert [p.name for p in of(properties=("later",)).schema(PLANT)] == ["time", "site", "machine", "batch"]
 
 
-def test_sources_are_chosen_by_their_dimensions():
+def test_sources_are_selected_by_dimensions():
     some = of(sources={"machine": ["m1", "m2"], "site": 1})
     assert some.chooses((1, "m2"), PLANT)
     assert not some.chooses((2, "m2"), PLANT)
@@ -144,7 +145,7 @@ def test_sources_are_chosen_by_their_dimensions():
 
 
 def allowed(schema, p, one):
-    """What a subscription lets a property be off, its idle band included where it did not name it."""
+    """The largest error that a subscription accepts, including an idle band if it has no tolerance of its own."""
     if one.exact is True or (one.exact and p.name in one.exact):
         return Fraction(0)
     amount = tolerance_of(schema, p, one.demand)
@@ -157,17 +158,17 @@ def allowed(schema, p, one):
     tolerances, defaults, st.sampled_from([False, True, ("t", "f", "power")]), tolerances, defaults, st.booleans(),
     st.sampled_from(["predict", "hold"]), st.sampled_from(["all", "changes"]),
 )  # fmt: skip
-def test_what_is_left_and_what_the_log_is_off_are_never_more_than_the_tolerance(
-    wish, default, exact, told, told_default, some, mode, emit
+def test_channel_tolerance_plus_log_tolerance_is_at_most_the_request(
+    requested, default, exact, logged, logged_default, some, mode, emit
 ):
     if exact:
-        wish = {name: value for name, value in wish.items() if exact is not True and name not in exact}
+        requested = {name: value for name, value in requested.items() if exact is not True and name not in exact}
         default = 0 if exact is True else default
-    one = asked(wish, default_tolerance=default, exact=exact, emit=emit)
+    one = subscription(requested, default_tolerance=default, exact=exact, emit=emit)
     check_subscription(PLANT, one)
-    over = resolve(TRAVELLING, Demand(told, told_default, mode=mode))
+    over = resolve(LOG_SCHEMA, Demand(logged, logged_default, mode=mode))
     demand_class = DemandClass.of(one)
-    schema = TRAVELLING.select(["time", "site", "machine", *NUMBERS[:6]]) if some else TRAVELLING
+    schema = LOG_SCHEMA.select(["time", "site", "machine", *NUMBERS[:6]]) if some else LOG_SCHEMA
     share = demand_class.share(schema, over)
     assert (share.mode, share.changes) == (("hold", True) if emit == "changes" else ("predict", False))
     rules = resolve(schema, share, over)
@@ -176,71 +177,71 @@ def test_what_is_left_and_what_the_log_is_off_are_never_more_than_the_tolerance(
         off = next(before for before in over.rules if before.property is p)
         wanted = allowed(PLANT, p, one)
         assert rule.bound <= max(float(wanted), off.bound), p.name
-        if rule.lane is EncodingKind.TICK and p.idle_band is None:
+        if rule.encoding is EncodingKind.TICK and p.idle_band is None:
             room = max(Fraction(0), wanted - off.tolerance * tick_size(p))
             assert rule.tolerance == room // tick_size(p), p.name
 
 
-def shared(one, told, mode="predict"):
-    """Tolerances of the class's own link, in ticks or as a distance, by property."""
-    over = resolve(TRAVELLING, Demand(told, mode=mode))
-    rules = resolve(TRAVELLING, one.share(TRAVELLING, over), over).rules
+def shared(one, logged, mode="predict"):
+    """Rules of the class's channel by property, for a log with the given tolerances."""
+    over = resolve(LOG_SCHEMA, Demand(logged, mode=mode))
+    rules = resolve(LOG_SCHEMA, one.share(LOG_SCHEMA, over), over).rules
     return {rule.property.name: rule for rule in rules}
 
 
-def test_decimals_are_taken_from_decimals():
+def test_decimal_tolerances_are_subtracted_exactly():
     assert shared(of({"t": 0.3}), {"t": 0.1})["t"].tolerance == 2
     assert shared(of({"t": "0.35"}), {"t": "0.1"})["t"].tolerance == 2
     assert shared(of({"thirds": 1}), {"thirds": "0.34"})["thirds"].tolerance == 2
     assert shared(of({"t": "1%"}), {"t": 0.5})["t"].tolerance == 10
 
 
-def test_a_log_that_is_coarser_than_asked_is_told_as_it_is_and_says_how_coarse():
+def test_a_log_coarser_than_requested_keeps_its_bound():
     rule = shared(of({"t": 0.5}), {"t": 2})["t"]
     assert (rule.tolerance, rule.bound) == (0, 2.0)
 
 
-@pytest.mark.parametrize("told", [0.1, 0.3, 1 / 3, 1e-17, 0.7])
-def test_floats_add_up_to_no_more_than_the_tolerance(told):
-    rule = shared(of({"f": 0.7}), {"f": told})["f"]
-    assert Fraction(rule.distance) + Fraction(told) <= Fraction(0.7)
-    assert rule.distance >= math.nextafter(math.nextafter(0.7 - told, 0), 0) - 1e-16
+@pytest.mark.parametrize("logged", [0.1, 0.3, 1 / 3, 1e-17, 0.7])
+def test_float_tolerances_add_up_to_at_most_the_request(logged):
+    rule = shared(of({"f": 0.7}), {"f": logged})["f"]
+    assert Fraction(rule.distance) + Fraction(logged) <= Fraction(0.7)
+    assert rule.distance >= math.nextafter(math.nextafter(0.7 - logged, 0), 0) - 1e-16
     assert rule.bound <= 0.7
 
 
-def test_positions_are_coarsened_once():
+def test_the_tolerance_of_a_position_is_used_by_one_stage():
     assert shared(of({"place": 50}), {"place": 0})["place"].tolerance > 0
     assert shared(of({"place": 50}), {"place": 10})["place"].tolerance == 0
 
 
-def test_an_idle_band_counts_once_wherever_it_is_applied():
+def test_an_idle_band_counts_once():
     idle, busy = of(default_tolerance=1), of({"power": 1})
     applied = shared(idle, {"power": 0.2, "current": 0})["power"]
     assert (applied.tolerance, applied.band, applied.bound) == (8, 25, 3.5)
     passed_on = shared(idle, {"current": 0})["power"]
     assert (passed_on.tolerance, passed_on.band, passed_on.bound) == (10, 0, 3.5)
     assert shared(busy, {"power": 0.2})["power"].band == 0
-    # publishers that have not heard of it yet still take readings near zero for zero
+    # publishers with an older configuration still apply the idle band
     assert shared(busy, {})["power"].bound == 2.5
 
 
-def test_one_who_is_stricter_does_not_make_an_idle_band_wider():
+def test_a_stricter_class_does_not_widen_an_idle_band():
     rules = shared(of(default_tolerance=2), {"power": 0.5, "current": 1.5})
     assert (rules["power"].bound, rules["current"].bound) == (2.5 + 0.5 + 0.5, 1 + 1.5 + 0.5)
 
 
-def test_the_log_serves_who_asks_for_nothing_less():
-    told = Demand({"t": 0.5, "power": 0, "current": 0}, default_tolerance=0.1)
-    over = resolve(TRAVELLING, told)
+def test_the_log_serves_classes_that_request_nothing_coarser():
+    demand = Demand({"t": 0.5, "power": 0, "current": 0}, default_tolerance=0.1)
+    over = resolve(LOG_SCHEMA, demand)
     same = {"t": 0.5, "power": 0, "current": 0}
-    for rules in (told, over):
-        assert of(same, default_tolerance=0.1).is_log(TRAVELLING, rules)
-        assert of({**same, "t": 0.4}, default_tolerance=0.1).is_log(TRAVELLING, rules)
-        assert of({**same, "t": 0.55}, default_tolerance=0.1).is_log(TRAVELLING, rules)  # less than a tick more
-        assert of({**same, "place": 0}, default_tolerance=0.1, emit="changes").is_log(TRAVELLING, rules)
-        assert of(exact=True).is_log(TRAVELLING, rules)
-        assert not of({**same, "t": 0.6}, default_tolerance=0.1).is_log(TRAVELLING, rules)
-        assert not of({"t": 0.5, "power": 0}, default_tolerance=0.1).is_log(TRAVELLING, rules)  # it may idle
-        assert not of(same, default_tolerance=0.1, sources={"site": 1}).is_log(TRAVELLING, rules)
-        assert not of(default_tolerance=0.1, properties=("n",)).is_log(TRAVELLING, rules)
-    assert of({"t": 50}, properties=("t",)).is_log(TRAVELLING, Demand(min_interval=5))
+    for rules in (demand, over):
+        assert of(same, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)
+        assert of({**same, "t": 0.4}, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)
+        assert of({**same, "t": 0.55}, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)  # less than a tick more
+        assert of({**same, "place": 0}, default_tolerance=0.1, emit="changes").is_log(LOG_SCHEMA, rules)
+        assert of(exact=True).is_log(LOG_SCHEMA, rules)
+        assert not of({**same, "t": 0.6}, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)
+        assert not of({"t": 0.5, "power": 0}, default_tolerance=0.1).is_log(LOG_SCHEMA, rules)  # it may idle
+        assert not of(same, default_tolerance=0.1, sources={"site": 1}).is_log(LOG_SCHEMA, rules)
+        assert not of(default_tolerance=0.1, properties=("n",)).is_log(LOG_SCHEMA, rules)
+    assert of({"t": 50}, properties=("t",)).is_log(LOG_SCHEMA, Demand(min_interval=5))

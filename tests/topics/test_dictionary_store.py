@@ -1,4 +1,4 @@
-"""Dictionaries in a bucket: what comes back is what was stored, or it is said that it is not."""
+"""Dictionaries in a bucket: the stored dictionary is returned, or an error."""
 
 import asyncio
 import os
@@ -9,20 +9,20 @@ from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.dictionaries import Dictionary, Facts
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import CorruptDictionary
-from thinwire.topics.dictionary_store import MAX_CHAIN, PIECE, DictionaryCache, DictionaryStore, fetched, pieces
+from thinwire.topics.dictionary_store import MAX_CHAIN, PIECE_SIZE, DictionaryCache, DictionaryStore, dictionary_pieces
 from thinwire.wire import varint
 
 SMALL = Dictionary(b"small", "zlib", level=6, largest=64, facts=Facts(10, 1000, 80.5))
-LARGE = Dictionary(os.urandom(2 * PIECE + 100), "zstd", level=3, largest=4096)
+LARGE = Dictionary(os.urandom(2 * PIECE_SIZE + 100), "zstd", level=3, largest=4096)
 
 
-def story(tell):
-    async def told():
+def run_scenario(scenario):
+    async def run():
         async with LocalBroker(LocalServer()) as broker:
             bucket = await broker.bucket("dictionaries")
-            await tell(DictionaryStore(bucket), bucket)
+            await scenario(DictionaryStore(bucket), bucket)
 
-    asyncio.run(told())
+    asyncio.run(run())
 
 
 async def documents(bucket):
@@ -30,23 +30,21 @@ async def documents(bucket):
 
 
 def test_what_was_stored_comes_back():
-    async def tell(store, bucket):
+    async def scenario(store, bucket):
         for dictionary, many in ((SMALL, 1), (LARGE, 3)):
             await store.put(dictionary)
             await store.put(dictionary)
             assert await store.get(dictionary.hash) == dictionary
             kept = await documents(bucket)
             assert len([key for key in kept if key.startswith(dictionary.hash.hex())]) == many
-            assert fetched(dictionary.hash, kept.get) == dictionary
         assert await store.get(bytes(16)) is None
-        assert fetched(bytes(16), {}.get) is None
 
-    story(tell)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("number", ["", ".1", ".2"])
-def test_a_piece_that_is_missing(number):
-    async def tell(store, bucket):
+def test_a_missing_piece_is_an_error(number):
+    async def scenario(store, bucket):
         await store.put(LARGE)
         await bucket.delete(LARGE.hash.hex() + number)
         if not number:
@@ -55,7 +53,7 @@ def test_a_piece_that_is_missing(number):
         with pytest.raises(CorruptDictionary, match="missing"):
             await store.get(LARGE.hash)
 
-    story(tell)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(
@@ -67,28 +65,28 @@ def test_a_piece_that_is_missing(number):
         varint.write(3) + b"much more than three",
         varint.write(100_000) + b"cut off",
         varint.write(4) + b"\x01\x09\x03\x00",
-        varint.write(len(pack(LARGE).body)) + pack(LARGE).body[: PIECE - 1],
+        varint.write(len(pack(LARGE).body)) + pack(LARGE).body[: PIECE_SIZE - 1],
     ],
 )
 def test_garbage_is_refused(value):
-    async def tell(store, bucket):
+    async def scenario(store, bucket):
         await bucket.put(SMALL.hash.hex(), value)
         with pytest.raises(CorruptDictionary):
             await store.get(SMALL.hash)
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_store_that_lies():
-    async def tell(store, bucket):
-        await bucket.put(LARGE.hash.hex(), pieces(LARGE.hash, pack(SMALL).body)[LARGE.hash.hex()])
-        with pytest.raises(CorruptDictionary, match="not the one that was asked for"):
+def test_a_dictionary_with_another_hash_is_refused():
+    async def scenario(store, bucket):
+        await bucket.put(LARGE.hash.hex(), dictionary_pieces(LARGE.hash, pack(SMALL).body)[LARGE.hash.hex()])
+        with pytest.raises(CorruptDictionary, match="not the requested one"):
             await store.get(LARGE.hash)
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_reader_keeps_what_it_used_last():
+def test_the_cache_keeps_recently_used_dictionaries():
     known = DictionaryCache(limit=25)
     made = [Dictionary(bytes((n,)) * 10, "zlib", 6, 64) for n in range(4)]
     for dictionary in made[:2]:
@@ -107,47 +105,46 @@ def lineage(length):
     return [Dictionary(content + bytes(n), "zlib", level=6, largest=64) for n in range(length)]
 
 
-def test_changes_are_read_through_those_before_them():
-    async def tell(store, bucket):
+def test_a_difference_is_read_with_its_parents():
+    async def scenario(store, bucket):
         line = lineage(MAX_CHAIN)
         for parent, dictionary in zip([None, *line], line, strict=False):
-            told = await store.put(dictionary, parent)
-            assert told.parent == (parent.hash if parent else b"")
+            packed = await store.put(dictionary, parent)
+            assert packed.parent == (parent.hash if parent else b"")
         assert (await store.get(line[-1].hash)).content == line[-1].content
-        assert fetched(line[-1].hash, (await documents(bucket)).get).content == line[-1].content
         before = store.received
         known = DictionaryCache()
         known.keep(line[-2])
         assert (await store.get(line[-1].hash, known.find)).content == line[-1].content
         assert store.received - before < 100, "who has the parent reads the change alone"
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_change_of_too_many_of_itself_or_of_nothing():
-    async def tell(store, bucket):
+def test_a_chain_of_parents_that_is_too_long_circular_or_broken():
+    async def scenario(store, bucket):
         line = lineage(MAX_CHAIN + 1)
         for parent, dictionary in zip([None, *line], line, strict=False):
             await store.put(dictionary, parent)
-        with pytest.raises(CorruptDictionary, match="too many"):
+        with pytest.raises(CorruptDictionary, match="too many parents"):
             await store.get(line[-1].hash)
         loop = bytes((3,)) + line[0].hash
         await bucket.put(line[0].hash.hex(), varint.write(len(loop)) + loop)
-        with pytest.raises(CorruptDictionary, match="too many"):
+        with pytest.raises(CorruptDictionary, match="too many parents"):
             await store.get(line[0].hash)
         await store.delete(line[0].hash)
         with pytest.raises(CorruptDictionary, match="missing"):
             await store.get(line[1].hash)
 
-    story(tell)
+    run_scenario(scenario)
 
 
-def test_a_deleted_one_leaves_nothing_behind():
-    async def tell(store, bucket):
+def test_delete_removes_all_pieces():
+    async def scenario(store, bucket):
         await store.put(SMALL)
         await store.put(LARGE)
         await store.delete(LARGE.hash)
         assert await store.get(LARGE.hash) is None
         assert list(await documents(bucket)) == [SMALL.hash.hex()]
 
-    story(tell)
+    run_scenario(scenario)

@@ -1,7 +1,7 @@
 """The receiving ends of a log: what one link cannot read costs the others nothing."""
 
 import pytest
-from translating_sites import Log
+from translation_setup import Log
 
 from thinwire.codec import EventsMissed
 from thinwire.errors import UnknownSchema

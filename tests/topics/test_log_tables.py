@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from landing_sites import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
+from log_table_setup import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
 
 from thinwire.codec import Demand, StreamConfig
-from thinwire.errors import CoarserThanAsked, DataLoss, UnknownTopic
-from thinwire.topics.log_tables import LogTable, Range, frames
+from thinwire.errors import DataLoss, DemandError, UnknownTopic
+from thinwire.topics.log_tables import LogTable, Range, read_frames
 from thinwire.topics.names import log_of
 
 LOG = log_of(TOPIC)
@@ -70,7 +70,7 @@ def test_any_range_has_its_own_rows_and_no_others(seed: int, data: st.DataObject
 
 @settings(max_examples=10)
 @given(st.integers(0, 3), st.integers(2, 60))
-def test_the_next_range_goes_on_with_the_state_of_the_last_and_reads_nothing_twice(seed: int, width: int) -> None:
+def test_the_next_range_continues_with_the_state_and_reads_no_message_twice(seed: int, width: int) -> None:
     source = written(seed=seed)
     first, last = ends_of(source)
     rows, state, read = [], None, 0
@@ -78,12 +78,12 @@ def test_the_next_range_goes_on_with_the_state_of_the_last_and_reads_nothing_twi
         landing = LogTable(source, TOPIC)
         rows += landed(landing, start, min(start + width - 1, last), state)
         state = landing.state()
-        read += landing.counted.run_up
+        read += landing.counts.replayed
     assert in_order(rows) == in_order(expected(source, [rooms()]))
     assert read <= 0.1 * (last - first)
 
 
-def test_a_state_of_another_place_or_another_log_is_left_aside() -> None:
+def test_a_state_of_another_offset_or_log_is_ignored() -> None:
     source = written()
     first, last = ends_of(source)
     landing = LogTable(source, TOPIC)
@@ -103,7 +103,7 @@ def test_a_state_of_another_place_or_another_log_is_left_aside() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
-def test_parts_make_up_the_range_and_their_run_ups_are_short(parts: int) -> None:
+def test_parts_cover_the_range_and_their_seeks_are_short(parts: int) -> None:
     source = written(4_000, publishers=1, every=150)
     first, last = ends_of(source)
     ranges = LogTable(source, TOPIC).split(first, last, parts)
@@ -113,10 +113,10 @@ def test_parts_make_up_the_range_and_their_run_ups_are_short(parts: int) -> None
     landings = [LogTable(source, TOPIC) for _ in ranges]
     rows = [row for landing, one in zip(landings, ranges, strict=True) for row in landed(landing, one.first, one.last)]
     assert rows == expected(source, [rooms()])
-    assert sum(landing.counted.run_up for landing in landings) <= 0.3 * (last - first)
+    assert sum(landing.counts.replayed for landing in landings) <= 0.3 * (last - first)
 
 
-def test_messages_that_are_gone_are_an_error_or_a_number() -> None:
+def test_removed_messages_are_an_error_or_counted() -> None:
     source = written()
     first, last = ends_of(source)
     everything = expected(source, [rooms()])
@@ -125,12 +125,12 @@ def test_messages_that_are_gone_are_an_error_or_a_number() -> None:
         landed(LogTable(source, TOPIC), first, last)
     landing = LogTable(source, TOPIC, fail_on_data_loss=False)
     rows = landed(landing, first, last)
-    assert landing.losses.gone == 60
+    assert landing.losses.removed == 60
     assert {row[5:8] for row in rows} <= {row[5:8] for row in everything}
     assert len(rows) > 200
 
 
-def test_only_columns_that_are_wanted_are_made() -> None:
+def test_only_requested_columns_are_made() -> None:
     source = written()
     first, last = ends_of(source)
     wanted = ["room", "t", "_topic", "_virtual"]
@@ -139,24 +139,24 @@ def test_only_columns_that_are_wanted_are_made() -> None:
     assert some.equals(whole.select(wanted))
 
 
-def test_a_log_that_was_made_again_has_nothing_of_the_one_before() -> None:
+def test_a_recreated_log_has_no_rows_of_the_deleted_one() -> None:
     source = written()
     first, last = ends_of(source)
     for read in (
-        lambda **asked: landed(LogTable(source, TOPIC, **asked), first, last),
+        lambda **options: landed(LogTable(source, TOPIC, **options), first, last),
         _frames_of(source, first, last),
     ):
         with pytest.raises(DataLoss, match=rf"deleted.*offset={first}, last={last}, option='failOnDataLoss'"):
-            read(log="another")
-        assert read(log="another", fail_on_data_loss=False) == []
-        assert read(log=source.span(LOG).made) != []
+            read(log_id="another")
+        assert read(log_id="another", fail_on_data_loss=False) == []
+        assert read(log_id=source.span(LOG).log_id) != []
 
 
 def _frames_of(source: MemorySource, first: int, last: int) -> Callable[..., list[Any]]:
-    return lambda **asked: list(frames(source, TOPIC, Range(first, last), **asked))
+    return lambda **options: list(read_frames(source, TOPIC, Range(first, last), **options))
 
 
-def test_a_hole_in_the_middle_is_an_error_or_a_number() -> None:
+def test_a_gap_is_an_error_or_counted() -> None:
     source = written()
     first, last = ends_of(source)
     del source.messages[LOG][100:103]
@@ -164,12 +164,12 @@ def test_a_hole_in_the_middle_is_an_error_or_a_number() -> None:
         landed(LogTable(source, TOPIC), first, last)
     landing = LogTable(source, TOPIC, fail_on_data_loss=False)
     rows = landed(landing, first, last)
-    assert landing.losses.gone == 3
+    assert landing.losses.removed == 3
     behind = landed(LogTable(source, TOPIC, fail_on_data_loss=False), 104, last)
     assert in_order(behind) == in_order([row for row in rows if row[8] >= 104])
 
 
-def test_a_message_that_cannot_be_read_is_an_error_or_a_number() -> None:
+def test_an_unreadable_message_is_an_error_or_counted() -> None:
     source = written(publishers=1)
     first, last = ends_of(source)
     place = next(n for n, stored in enumerate(source.messages[LOG]) if n > 80 and stored.subject.endswith(".d"))
@@ -182,7 +182,7 @@ def test_a_message_that_cannot_be_read_is_an_error_or_a_number() -> None:
     assert landing.losses.unreadable >= 1
 
 
-def test_what_comes_behind_a_message_that_cannot_be_read_is_missed_too() -> None:
+def test_messages_after_an_unreadable_one_are_lost_too() -> None:
     source = written(publishers=1, every=10_000)
     log = source.messages[LOG]
     place = next(n for n, stored in enumerate(log) if n > 20 and stored.subject.endswith(".d"))
@@ -191,15 +191,15 @@ def test_what_comes_behind_a_message_that_cannot_be_read_is_missed_too() -> None
         landed(LogTable(source, TOPIC), log[place + 2].offset, log[-1].offset)
 
 
-def test_a_log_that_is_coarser_than_asked_says_where() -> None:
+def test_a_bound_above_the_tolerance_is_reported_with_its_offset() -> None:
     source = written()
     first, last = ends_of(source)
     fine = LogTable(source, TOPIC, demand=Demand(tolerance={"t": 0.5}))
     assert len(landed(fine, first, last)) >= 390
-    with pytest.raises(CoarserThanAsked, match=r"offset=\d+, property='t', bound=0.5, tolerance=0.4"):
+    with pytest.raises(DemandError, match=r"offset=\d+, property='t', bound=0.5, tolerance=0.4"):
         landed(LogTable(source, TOPIC, demand=Demand(tolerance={"t": 0.4})), first, last)
 
 
-def test_a_topic_that_nobody_registered() -> None:
+def test_an_unregistered_topic_is_refused() -> None:
     with pytest.raises(UnknownTopic):
         LogTable(MemorySource(), TOPIC)

@@ -1,19 +1,19 @@
-"""Landing with what others left: checkpoints of translators, versions of a schema, facts that are told once."""
+"""Log tables with checkpoints, versions of a schema and static facts."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
-from landing_sites import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
+from log_table_setup import TOPIC, MemorySource, Writing, expected, in_order, landed, readings, rooms
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import StreamDecoder
-from thinwire.codec.stream_snapshot import of_subscriber
+from thinwire.codec.stream_snapshot import snapshot_decoder
 from thinwire.errors import DataLoss
 from thinwire.schema import Property, Schema
 from thinwire.topics.checkpoint_store import CheckpointStore
-from thinwire.topics.log_position import LogSelection
+from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.log_tables import LogTable
 from thinwire.topics.names import CHECKPOINTS, FACTS, log_of, publisher_in
 from thinwire.topics.static_properties import Factoring, encode_facts, facts_key
@@ -42,30 +42,30 @@ def keep_checkpoint(source: MemorySource, offset: int) -> None:
         link = links.setdefault(name, StreamDecoder([rooms()], publisher=name))
         link.receive(stored.payload, now=0.0)
         time = stored.time
-    parts = {LogSelection(TOPIC).part(name): of_subscriber(link) for name, link in links.items()}
+    parts = {LogSelection(TOPIC).part(name): snapshot_decoder(link) for name, link in links.items()}
 
     async def put() -> dict[str, bytes]:
         async with LocalBroker(LocalServer()) as broker:
             bucket = await broker.bucket(CHECKPOINTS)
-            await CheckpointStore(bucket, piece=512).put(TOPIC, offset, parts, epoch=1, time=time)
+            await CheckpointStore(bucket, piece_size=512).put(TOPIC, offset, parts, epoch=1, time=time)
             return {entry.key: entry.value for entry in await bucket.entries() if entry.value is not None}
 
     source.put(CHECKPOINTS, asyncio.run(put()))
 
 
-def test_the_nearest_checkpoint_spares_the_way_from_the_key_frames() -> None:
+def test_a_seek_starts_at_the_nearest_checkpoint() -> None:
     source = written()
     last = source.span(LOG).last
     keep_checkpoint(source, 150)
     landing = LogTable(source, TOPIC)
     rows = landed(landing, 161, last)
     assert in_order(rows) == in_order([row for row in expected(source, [rooms()]) if row[8] > 160])
-    assert 0 < landing.counted.run_up <= 10
+    assert 0 < landing.counts.replayed <= 10
     assert [one.first for one in landing.split(1, 300, 2)] == [1, 151]
 
 
 @pytest.mark.parametrize("how", ["of another log", "spoilt"])
-def test_a_checkpoint_that_does_not_fit_is_left_aside(how: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unusable_checkpoint_is_skipped(how: str, caplog: pytest.LogCaptureFixture) -> None:
     source = written()
     last = source.span(LOG).last
     keep_checkpoint(source, 150)
@@ -77,8 +77,8 @@ def test_a_checkpoint_that_does_not_fit_is_left_aside(how: str, caplog: pytest.L
     landing = LogTable(source, TOPIC)
     rows = landed(landing, 161, last)
     assert in_order(rows) == in_order([row for row in expected(source, [rooms()]) if row[8] > 160])
-    assert landing.counted.run_up >= 150
-    assert ("left aside" in caplog.text) == (how == "spoilt")
+    assert landing.counts.replayed >= 150
+    assert "skipped checkpoint" in caplog.text
 
 
 def test_versions_of_a_schema_make_one_table() -> None:
@@ -100,7 +100,7 @@ def test_versions_of_a_schema_make_one_table() -> None:
     ]
 
 
-def test_facts_stand_in_the_table() -> None:
+def test_static_facts_are_columns_of_the_table() -> None:
     schema = rooms(1, Property("make", "string", static=True), Property("height", "number", step="0.1", static=True))
     source = MemorySource()
     source.register(schema)

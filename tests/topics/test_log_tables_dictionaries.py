@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from landing_sites import MemorySource
+from log_table_setup import MemorySource
 
 from thinwire.codec import StreamConfig, StreamEncoder
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.errors import DataLoss
 from thinwire.schema import Property, Schema, opaque
-from thinwire.topics.dictionary_store import pieces
+from thinwire.topics.dictionary_store import dictionary_pieces
 from thinwire.topics.log_tables import LogTable
 from thinwire.topics.names import DICTIONARIES, data_subject, key_subject, log_of
 from thinwire.wire import begins_round, join
 
-SAID = "the door of the cold store was opened by somebody who left it open for an hour"
+TEXT = "the door of the cold store was opened and left open for an hour"
 SHARED = [
-    Dictionary(SAID.encode(), "zstd", level=3, largest=256),
-    Dictionary(SAID.encode()[::-1], "zlib", level=6, largest=256),
+    Dictionary(TEXT.encode(), "zstd", level=3, largest=256),
+    Dictionary(TEXT.encode()[::-1], "zlib", level=6, largest=256),
 ]
 QUIET = StreamConfig(max_silence=1e9, key_frame_interval=1e9)
 NOTES = Schema("notes", [Property("room", "string", "dimension"), Property("said", "string"), Property("n", "integer")])
@@ -37,7 +37,7 @@ def append(source: MemorySource, topic: str, frames: list[bytes]) -> None:
 
 
 def keep(source: MemorySource, dictionary: Dictionary, under: Dictionary | None = None) -> None:
-    source.put(DICTIONARIES, pieces((under or dictionary).hash, pack(dictionary).body))
+    source.put(DICTIONARIES, dictionary_pieces((under or dictionary).hash, pack(dictionary).body))
 
 
 def written() -> MemorySource:
@@ -47,7 +47,7 @@ def written() -> MemorySource:
     append(source, "notes", out.start(0.0))
     for n in range(40):
         frames = out.use(SHARED[n // 10 % 2], 7) if n % 10 == 0 else []
-        append(source, "notes", frames + out.publish({"room": "11.1", "said": f"{SAID}, {n}", "n": n}, float(n)))
+        append(source, "notes", frames + out.publish({"room": "11.1", "said": f"{TEXT}, {n}", "n": n}, float(n)))
         if n == 24:
             append(source, "notes", out.start(float(n)))
     return source
@@ -67,7 +67,7 @@ def test_any_range_of_a_packed_log_has_its_rows() -> None:
     for dictionary in SHARED:
         keep(source, dictionary)
     whole = texts(source)
-    assert whole == [f"{SAID}, {n}" for n in range(40)]
+    assert whole == [f"{TEXT}, {n}" for n in range(40)]
     for first in (3, 12, 27, 30):
         rest = texts(source, first)
         assert rest == whole[-len(rest) :]
@@ -75,7 +75,7 @@ def test_any_range_of_a_packed_log_has_its_rows() -> None:
 
 
 @pytest.mark.parametrize("lie", [False, True])
-def test_what_cannot_be_unpacked_is_a_loss_that_is_named(lie: bool) -> None:
+def test_a_missing_dictionary_is_a_named_loss(lie: bool) -> None:
     source = written()
     keep(source, SHARED[0])
     if lie:
@@ -83,8 +83,8 @@ def test_what_cannot_be_unpacked_is_a_loss_that_is_named(lie: bool) -> None:
     with pytest.raises(DataLoss, match="unknown dictionary"):
         texts(source)
     found = texts(source, fail=False)
-    assert set(found) < {f"{SAID}, {n}" for n in range(40)}
-    assert f"{SAID}, 9" in found
+    assert set(found) < {f"{TEXT}, {n}" for n in range(40)}
+    assert f"{TEXT}, 9" in found
 
 
 def test_a_log_of_bytes() -> None:
@@ -94,7 +94,7 @@ def test_a_log_of_bytes() -> None:
     out = StreamEncoder(opaque(topic), QUIET, name="p1")
     append(source, topic, out.start(0.0) + out.use(SHARED[0], 1))
     for n in range(5):
-        append(source, topic, out.send(f"{SAID}, {n}".encode(), 0.0))
+        append(source, topic, out.send(f"{TEXT}, {n}".encode(), 0.0))
     rows = landed(source, topic)
     assert len(rows) == 5
     assert [row["_ordinal"] for row in rows] == [1, 2, 3, 4, 5]

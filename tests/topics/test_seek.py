@@ -1,36 +1,37 @@
-"""Whoever begins in the middle gets what a reader from the beginning gets, to the bit, wherever it found the state."""
+"""A reader after a seek receives exactly what a reader from the start of the log receives."""
 
 import asyncio
 from random import Random
 
 import pytest
-from translating_sites import Log
-from translator_sites import Building, running, until
+from translation_setup import Log
+from translator_setup import Building, running, until
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
-from thinwire.topics import log_seek as starting
+from thinwire.topics import seeker
+from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.checkpoint_store import CheckpointStore
-from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
-from thinwire.topics.log_position import LogSelection
-from thinwire.topics.log_seek import seek
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import CHECKPOINTS, channel_subjects, log_of, publisher_subjects
 from thinwire.topics.registry_client import open_registry, register_schema
-from thinwire.topics.topic import TopicMetadata
+from thinwire.topics.seeker import Seeker
+from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.wire import Request
 
-STATES = ("heating", "cooling", "off", "a state that nobody has declared, of some length")
+STATES = ("heating", "cooling", "off", "an undeclared state of some length")
 
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
-    """Checkpoints are looked for however near key frames are."""
-    monkeypatch.setattr(starting, "NEAR", 0)
+    """Look for checkpoints at any distance of key frames."""
+    monkeypatch.setattr(seeker, "NEAR", 0)
 
 
 class Story(Building):
-    """A topic whose log tells much: values that move, texts, other rules, other lives, key frames in between."""
+    """A topic log with changing values, texts, configurations, incarnations and key frame rounds."""
 
     @classmethod
     async def write(cls, broker, seed):
@@ -103,28 +104,31 @@ async def messages_of(broker, log, subjects):
     return found
 
 
-def said(deliveries):
+def plain_deliveries(deliveries):
     return [
         (thing.identity, dict(thing), dict(thing.bound), thing.provisional) if hasattr(thing, "identity") else thing
         for thing in deliveries
     ]
 
 
-def heard(log_decoder, messages):
+def decode_all(log_decoder, messages):
     """What each message brings; positions too, where it is a channel's."""
-    return [(said(log_decoder.receive(stored, stored.time)), getattr(log_decoder, "told", None)) for stored in messages]
+    return [
+        (plain_deliveries(log_decoder.receive(stored, stored.time)), getattr(log_decoder, "position", None))
+        for stored in messages
+    ]
 
 
 async def compare(broker, view, track, make, messages, places):
     """Readers from some places on against one from the beginning; how each began."""
-    whole, ways = heard(make(), messages), []
+    whole, origins = decode_all(make(), messages), []
     for place in places:
-        sought = await seek(broker, track, place, make(), learn=view.learn)
+        sought = await Seeker(broker, track, view.fetch).seek(make(), place)
         sought.log_decoder.offset = place - 1
         first = next((n for n, stored in enumerate(messages) if stored.offset >= place), len(messages))
-        assert heard(sought.log_decoder, messages[first:]) == whole[first:], (place, sought.how)
-        ways.append(sought.how)
-    return ways
+        assert decode_all(sought.log_decoder, messages[first:]) == whole[first:], (place, sought.origin)
+        origins.append(sought.origin)
+    return origins
 
 
 async def spoil(story, chance):
@@ -148,18 +152,18 @@ async def _replay(seed, caplog):
     server, chance = LocalServer(), Random(seed)
     async with asyncio.timeout(120), LocalBroker(server) as broker, LocalBroker(server) as own:
         story = await Story.write(broker, seed)
-        asked = [await story.ask("a", 0.6), await story.ask("b", 1.0, emit="changes")]
+        demands = [await story.ask("a", 0.6), await story.ask("b", 1.0, emit="changes")]
         async with running(own, checkpoint_messages=25):
-            for one in asked:
+            for one in demands:
                 await story.opened(one)
             for taken in range(1, 5):
                 await story.go_on(60)
                 await story.checkpoints(taken)
         view = await TopicMetadata.find(broker, await open_registry(broker), story.topic)
-        for one in asked:
-            view.know_class(one)
+        for one in demands:
+            view.add_class(one)
         tracks = [(LogSelection(story.topic), lambda: LogDecoder(view.lookup), publisher_subjects(story.topic))]
-        for one in asked:
+        for one in demands:
             subjects = channel_subjects(story.topic, one.id)
             changes = one.emit == "changes"
             tracks.append(
@@ -176,11 +180,11 @@ async def _replay(seed, caplog):
             for track, make, messages in kept:
                 first, last = messages[0].offset, messages[-1].offset
                 places = sorted(chance.sample(range(first + 1, last + 2), 12))
-                ways = await compare(broker, view, track, make, messages, places)
-                assert harmed or any("from the checkpoint" in way for way in ways)
-        assert "is left aside" in caplog.text
+                origins = await compare(broker, view, track, make, messages, places)
+                assert harmed or any("from the checkpoint" in origin for origin in origins)
+        assert "skipped checkpoint" in caplog.text
         await story.store.forget(story.topic)
         for track, make, messages in kept:
             places = chance.sample(range(messages[0].offset + 1, messages[-1].offset + 2), 4)
-            ways = await compare(broker, view, track, make, messages, places)
-            assert not any("from the checkpoint" in way for way in ways)
+            origins = await compare(broker, view, track, make, messages, places)
+            assert not any("from the checkpoint" in origin for origin in origins)

@@ -1,13 +1,13 @@
-"""Static facts leave the event, and come back."""
+"""Static properties are replaced by a reference and restored."""
 
 import pytest
+from event_strategies import events_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import EventRejected, RegistryError, SchemaError, UnknownFacts
 from thinwire.schema import Event, Property, Schema, changes, compatible, flatten, from_turtle, to_turtle
-from thinwire.testing.strategies import events_of
 from thinwire.topics import static_properties as module
 from thinwire.topics.static_properties import Factoring, decode_facts, encode_facts, factored, facts_key, key_of
 
@@ -29,7 +29,7 @@ SCHEMA = Schema(
 
 @settings(max_examples=60)
 @given(st.lists(events_of(SCHEMA), max_size=6))
-def test_what_was_split_is_joined_again(raw):
+def test_split_and_join_restore_the_event(raw):
     factoring, known = Factoring(SCHEMA), {}
     for ordinal, event in enumerate(raw, start=1):
         on_wire, key, facts = factoring.split(event)
@@ -55,7 +55,7 @@ def test_what_was_split_is_joined_again(raw):
         assert "facts" not in joined.bound
 
 
-def test_through_a_link():
+def test_static_properties_through_a_stream():
     factoring, known = Factoring(SCHEMA), {}
     publisher = StreamEncoder(factoring.on_wire, name="p", now=0.0, compiled=False)
     subscriber = StreamDecoder([factoring.on_wire], publisher="p", compiled=False)
@@ -76,7 +76,7 @@ def test_through_a_link():
     assert [dict(factoring.join(event, known.get)) for event in received] == truth
 
 
-def test_a_schema_without_static_properties_stays_as_it_is():
+def test_a_schema_without_static_properties_is_unchanged():
     plain = Schema("rooms", [Property("t", "integer")])
     assert factored(plain) is plain
     assert plain.to_json() == '{"name":"rooms","properties":[{"kind":"integer","name":"t"}],"version":1}'
@@ -86,7 +86,7 @@ def test_a_schema_without_static_properties_stays_as_it_is():
     assert factoring.join(event, {}.get) is event
 
 
-def test_what_travels_has_one_reference():
+def test_the_factored_schema_has_one_reference():
     assert [p.name for p in factored(SCHEMA)] == ["time", "id", "t", "facts"]
     assert factored(SCHEMA).version == SCHEMA.version
     assert factored(factored(SCHEMA)) == factored(SCHEMA)
@@ -111,7 +111,7 @@ def test_the_name_of_the_reference_is_reserved(name):
         ("string", {"confidential": True}),
     ],
 )
-def test_not_everything_can_be_static(kind, fields):
+def test_kinds_and_roles_that_cannot_be_static(kind, fields):
     with pytest.raises(SchemaError, match="static") as refused:
         Property("p", kind, **fields, static=True)
     assert refused.value.property == "p"
@@ -148,14 +148,14 @@ def test_facts_above_the_limit_reject_their_event():
         Factoring(schema).split({f"p{i}": "x" * 60_000 for i in range(5)})
 
 
-def test_unknown_facts_say_which():
+def test_unknown_facts_name_their_key():
     factoring = Factoring(SCHEMA)
     on_wire, key, _ = factoring.split({"time": 1, "id": "x"})
     event = Event(on_wire, bound={}, source=("x",), ordinal=1)
     with pytest.raises(UnknownFacts) as unknown:
         factoring.join(event, {}.get)
     assert (unknown.value.key, unknown.value.topic, unknown.value.retriable) == (key, "plant", True)
-    with pytest.raises(UnknownFacts, match="do not fit"):
+    with pytest.raises(UnknownFacts, match="do not match the schema"):
         factoring.join(event, {key: {"other": 1}}.get)
 
 
@@ -168,7 +168,7 @@ def test_facts_under_a_wrong_key_are_refused():
             decode_facts(key_of(facts), value)
 
 
-def test_what_could_not_be_stored_is_told_again():
+def test_facts_that_were_not_stored_are_returned_again():
     factoring = Factoring(SCHEMA)
     event = {"time": 1, "id": "x", "weight": 5.0}
     _, key, facts = factoring.split(event)
@@ -177,9 +177,9 @@ def test_what_could_not_be_stored_is_told_again():
     assert factoring.split(event)[2] is None
 
 
-def test_what_is_kept_in_mind_is_bounded(monkeypatch):
-    monkeypatch.setattr(module, "MAX_KNOWN", 3)
+def test_caches_are_bounded(monkeypatch):
+    monkeypatch.setattr(module, "MAX_CACHED", 3)
     factoring = Factoring(SCHEMA)
-    told = [factoring.split({"time": 1, "id": "x", "weight": float(i % 5)})[2] is not None for i in range(10)]
-    assert all(told), "five take turns, three are remembered"
-    assert len(factoring._told) == len(factoring._keys) == 3
+    new = [factoring.split({"time": 1, "id": "x", "weight": float(i % 5)})[2] is not None for i in range(10)]
+    assert all(new), "five sets of facts alternate in caches of three"
+    assert len(factoring._stored) == len(factoring._keys) == 3

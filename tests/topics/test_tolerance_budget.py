@@ -1,4 +1,4 @@
-"""The budget keeps the promise made to everybody, and no more than that."""
+"""The tolerance budget satisfies every subscription and is not stricter than needed."""
 
 from fractions import Fraction
 
@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from thinwire.codec import Demand, resolve
 from thinwire.codec.demand import tolerance_of
+from thinwire.codec.tolerance_vector import write_tolerance
 from thinwire.errors import DemandError
 from thinwire.schema import Property, Schema
-from thinwire.topics.tolerance_budget import between, budget, check_subscription, of_demand, written
+from thinwire.topics.tolerance_budget import budget, budget_of_demand, check_subscription, nearest_budget
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_settings import Settings
 
@@ -42,13 +43,13 @@ names = st.sampled_from([*RANGED, "place", "state"])
 
 @st.composite
 def subscriptions(draw, identity):
-    asked = draw(tolerances)
+    tolerance = draw(tolerances)
     exact = draw(st.just(False) | st.booleans() | st.lists(names, max_size=2).map(tuple))
     only = draw(st.none() | st.lists(names, max_size=4).map(tuple))
-    return SubscriptionDocument("plant", identity, asked, draw(st.sampled_from([0, 0.1, 1, 2.5])), exact, only)
+    return SubscriptionDocument("plant", identity, tolerance, draw(st.sampled_from([0, 0.1, 1, 2.5])), exact, only)
 
 
-crowds = st.integers(0, 5).flatmap(lambda count: st.tuples(*(subscriptions(f"s{i}") for i in range(count))))
+groups = st.integers(0, 5).flatmap(lambda count: st.tuples(*(subscriptions(f"s{i}") for i in range(count))))
 settings = st.builds(Settings, retain=st.booleans(), default_tolerance=st.none() | st.sampled_from([0, 0.5]))
 
 
@@ -56,67 +57,67 @@ def bounds(demand):
     return resolve(SCHEMA, demand).bounds
 
 
-def alone(asked):
-    """What this subscriber would be promised if there were nobody else."""
-    exact = (
-        dict.fromkeys((p.name for p in SCHEMA.wire), 0) if asked.exact is True else dict.fromkeys(asked.exact or (), 0)
-    )
-    return bounds(Demand({**asked.tolerance, **exact}, asked.default_tolerance))
+def bounds_alone(document):
+    """The bounds of a subscription that is the only one."""
+    names = (p.name for p in SCHEMA.wire) if document.exact is True else document.exact or ()
+    return bounds(Demand({**document.tolerance, **dict.fromkeys(names, 0)}, document.default_tolerance))
 
 
-def selected(asked):
-    travelling = [p.name for p in SCHEMA.wire if not p.static]
-    return [name for name in travelling if asked.properties is None or name in asked.properties]
+def selected(document):
+    sent = [p.name for p in SCHEMA.wire if not p.static]
+    return [name for name in sent if document.properties is None or name in document.properties]
 
 
-@given(crowds, settings)
-def test_nobody_is_promised_less_than_alone(crowd, owner):
-    promised = bounds(budget(SCHEMA, crowd, owner).demand(SCHEMA, owner))
-    for asked in crowd:
-        wish = alone(asked)
-        for name in selected(asked):
-            assert promised[name] <= wish[name], name
+@given(groups, settings)
+def test_bounds_are_at_most_those_of_each_subscription_alone(group, owner):
+    found = bounds(budget(SCHEMA, group, owner).demand(SCHEMA, owner))
+    for document in group:
+        alone = bounds_alone(document)
+        assert all(found[name] <= alone[name] for name in selected(document))
 
 
-@given(crowds)
-def test_the_amount_is_the_smallest_asked(crowd):
-    found = budget(SCHEMA, crowd)
-    assert found.wanted == bool(crowd)
+@given(groups)
+def test_the_budget_is_the_smallest_requested_tolerance(group):
+    found = budget(SCHEMA, group)
+    assert found.wanted == bool(group)
     for name, amount in found.amounts.items():
-        asked = {}
-        for one in crowd:
-            strict = one.exact is True or (one.exact and name in one.exact)
-            asked[one.identity] = Fraction(0) if strict else tolerance_of(SCHEMA, SCHEMA[name], one.demand)
-        heard = [asked[one.identity] for one in crowd if name in selected(one)]
-        assert amount == (min(heard) if heard else max(asked.values(), default=0))
+        requested = {}
+        for document in group:
+            strict = document.is_exact(name)
+            requested[document.identity] = (
+                Fraction(0) if strict else tolerance_of(SCHEMA, SCHEMA[name], document.demand)
+            )
+        selecting = [requested[document.identity] for document in group if name in selected(document)]
+        assert all(amount <= one for one in selecting)
+        assert amount == (min(selecting) if selecting else max(requested.values(), default=0))
 
 
-@given(crowds, settings)
-def test_what_publishers_are_told_is_what_was_decided(crowd, owner):
-    decided = budget(SCHEMA, crowd, owner)
-    told = of_demand(SCHEMA, decided.demand(SCHEMA, owner), decided.wanted)
+@given(groups, settings)
+def test_the_demand_of_publishers_restores_the_budget(group, owner):
+    decided = budget(SCHEMA, group, owner)
+    restored = budget_of_demand(SCHEMA, decided.demand(SCHEMA, owner), decided.wanted)
     for name, amount in decided.amounts.items():
-        assert told.amounts[name] == (decided.default if name in decided.idle else amount)
-    assert told.idle == decided.idle
-    assert between(told, decided, decided).demand(SCHEMA, owner) == decided.demand(SCHEMA, owner)
+        assert restored.amounts[name] == (decided.default if name in decided.idle else amount)
+    assert restored.idle == decided.idle
+    assert nearest_budget(restored, decided, decided).demand(SCHEMA, owner) == decided.demand(SCHEMA, owner)
 
 
-@given(crowds, crowds, crowds)
-def test_between_keeps_promises_and_changes_little(now, left, before):
-    needed, held = budget(SCHEMA, now), budget(SCHEMA, [*now, *left])
-    told = of_demand(SCHEMA, budget(SCHEMA, before).demand(SCHEMA, Settings()), bool(before))
-    chosen = between(told, needed, held)
-    promised = bounds(chosen.demand(SCHEMA, Settings()))
-    assert all(promised[name] <= alone(asked)[name] for asked in now for name in selected(asked))
-    assert between(of_demand(SCHEMA, chosen.demand(SCHEMA, Settings()), chosen.wanted), needed, held).demand(
-        SCHEMA, Settings()
-    ) == chosen.demand(SCHEMA, Settings())
-    assert chosen.wanted == (bool(now) or (bool(now or left) and bool(before)))
+@given(groups, groups, groups)
+def test_nearest_budget_satisfies_present_subscriptions_and_is_stable(now, removed, before):
+    needed, held = budget(SCHEMA, now), budget(SCHEMA, [*now, *removed])
+    current = budget_of_demand(SCHEMA, budget(SCHEMA, before).demand(SCHEMA, Settings()), bool(before))
+    chosen = nearest_budget(current, needed, held)
+    demand = chosen.demand(SCHEMA, Settings())
+    found = bounds(demand)
+    assert all(found[name] <= bounds_alone(document)[name] for document in now for name in selected(document))
+    again = nearest_budget(budget_of_demand(SCHEMA, demand, chosen.wanted), needed, held)
+    assert again.demand(SCHEMA, Settings()) == demand
+    assert chosen.wanted == (bool(now) or (bool(now or removed) and bool(before)))
 
 
 @given(st.fractions(min_value=0, max_value=10**30).filter(bool) | st.decimals(0, 10**9, places=25).map(Fraction))
-def test_amounts_are_written_exactly_or_stricter(amount):
-    shown = Fraction(str(written(amount)))
+def test_stored_tolerances_are_exact_or_stricter(amount):
+    shown = Fraction(str(write_tolerance(amount)))
     assert shown <= amount
     digits = amount.denominator
     for prime in (2, 5):
@@ -127,13 +128,13 @@ def test_amounts_are_written_exactly_or_stricter(amount):
     assert amount - shown <= amount / 10**38
 
 
-@pytest.mark.parametrize("asked", ["1e999", "1e-999", 5e-324, 10**39])
-def test_extreme_tolerances_are_still_a_demand(asked):
-    found = budget(SCHEMA, [SubscriptionDocument("plant", "a", {"t": asked, "f": asked, "place": asked})])
+@pytest.mark.parametrize("tolerance", ["1e999", "1e-999", 5e-324, 10**39])
+def test_extreme_tolerances_give_a_valid_demand(tolerance):
+    found = budget(SCHEMA, [SubscriptionDocument("plant", "a", dict.fromkeys(("t", "f", "place"), tolerance))])
     resolve(SCHEMA, found.demand(SCHEMA, Settings()))
 
 
-def test_an_idle_band_holds_as_long_as_nobody_names_the_property():
+def test_an_idle_band_applies_without_a_tolerance_for_the_property():
     easy = SubscriptionDocument("plant", "easy", {}, 1)
     strict = SubscriptionDocument("plant", "strict", {"power": 1})
     assert bounds(budget(SCHEMA, [easy]).demand(SCHEMA, Settings()))["power"] == 3.5
@@ -141,22 +142,22 @@ def test_an_idle_band_holds_as_long_as_nobody_names_the_property():
     assert bounds(Demand({}, 1))["power"] == 3.5
 
 
-def test_a_retained_log_is_exact_while_nobody_asks_and_as_good_as_its_owner_says():
-    asked = [SubscriptionDocument("plant", "a", {}, 2)]
+def test_a_retained_log_is_exact_without_subscriptions_unless_its_settings_state_a_tolerance():
+    requests = [SubscriptionDocument("plant", "a", {}, 2)]
     assert budget(SCHEMA, [], Settings(retain=True)).amounts["t"] == 0
-    assert budget(SCHEMA, asked, Settings(retain=True)).amounts["t"] == 2
+    assert budget(SCHEMA, requests, Settings(retain=True)).amounts["t"] == 2
     owner = Settings(retain=True, default_tolerance=0.5)
-    assert budget(SCHEMA, asked, owner).amounts["t"] == Fraction(1, 2)
+    assert budget(SCHEMA, requests, owner).amounts["t"] == Fraction(1, 2)
     assert budget(SCHEMA, [], owner).wanted
 
 
-def test_a_demand_that_lost_its_meaning_counts_as_exact_and_is_reported():
+def test_a_request_that_a_newer_schema_cannot_honour_counts_as_exact_and_is_reported():
     newer = Schema("plant", [Property("t", "number", step="0.01"), Property("n", "integer")], version=2)
-    asked = [
-        SubscriptionDocument("plant", "a", {"t": "1%", "gone": 1, "n": 5}),
+    requests = [
+        SubscriptionDocument("plant", "a", {"t": "1%", "removed": 1, "n": 5}),
         SubscriptionDocument("plant", "b", {}, 9),
     ]
-    found = budget(newer, asked)
+    found = budget(newer, requests)
     assert (found.amounts["t"], found.amounts["n"]) == (0, 5)
     assert len(found.problems) == 2
     assert all("subscription.plant.a" in sentence for sentence in found.problems)
@@ -180,21 +181,21 @@ def test_a_demand_that_lost_its_meaning_counts_as_exact_and_is_reported():
         ({"sources": {"t": 5}}, "t"),
     ],
 )
-def test_a_subscription_that_cannot_be_honoured_is_refused_by_name(fields, name):
+def test_a_subscription_that_cannot_be_honoured_is_refused_with_its_property(fields, name):
     with pytest.raises(DemandError) as refused:
         check_subscription(SCHEMA, SubscriptionDocument("plant", "a", **fields))
     assert refused.value.property == name
 
 
-def test_exact_and_a_default_tolerance_contradict_each_other():
+def test_exact_excludes_a_default_tolerance():
     with pytest.raises(DemandError, match="exact"):
         check_subscription(SCHEMA, SubscriptionDocument("plant", "a", default_tolerance=1, exact=True))
 
 
 @given(subscriptions("a"))
-def test_what_was_checked_has_no_problems(asked):
+def test_a_valid_subscription_has_no_problems(document):
     try:
-        check_subscription(SCHEMA, asked)
+        check_subscription(SCHEMA, document)
     except DemandError:
         return
-    assert budget(SCHEMA, [asked]).problems == ()
+    assert budget(SCHEMA, [document]).problems == ()

@@ -1,4 +1,4 @@
-"""Documents come back as they were written, and bad ones are refused by key and field."""
+"""Registry documents: encoding, keys, and errors that name the key and the field."""
 
 import json
 from contextlib import suppress
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from thinwire.codec import Demand, StreamConfig
 from thinwire.errors import RegistryError
 from thinwire.schema import Property, Schema
+from thinwire.topics.names import parse_registry_key, schema_key
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode, encode
-from thinwire.topics.topic_settings import ConfigDocument, Settings, parse, schema_key
+from thinwire.topics.topic_settings import ConfigDocument, Settings
 
 ROOMS = Schema("building.rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
 FINGERPRINT = ROOMS.fingerprint.hex()
@@ -58,18 +59,20 @@ configs = st.builds(
 
 
 @given(st.one_of(st.builds(TopicDocument, topics, st.just(FINGERPRINT), settings), subscriptions, publishers, configs))
-def test_every_document_comes_back(document):
+def test_documents_round_trip(document):
     assert decode(document.key, encode(document)) == document
 
 
 @given(subscriptions)
-def test_what_a_newer_client_says_more_is_left_alone(document):
+def test_unknown_fields_are_kept_and_not_compared(document):
     more = json.loads(encode(document)) | {"colour": "green", "nested": {"a": [1]}}
-    assert decode(document.key, json.dumps(more).encode()) == document
+    decoded = decode(document.key, json.dumps(more).encode())
+    assert decoded == document
+    assert json.loads(encode(decoded)) == more
 
 
 @given(configs)
-def test_a_configuration_is_a_link_configuration_and_back(document):
+def test_configuration_converts_to_a_stream_configuration_and_back(document):
     link = document.link_config()
     assert isinstance(link, StreamConfig)
     assert ConfigDocument.of(document.topic, document.wanted, link) == document
@@ -77,18 +80,18 @@ def test_a_configuration_is_a_link_configuration_and_back(document):
 
 
 @given(st.sampled_from(["schema", "topic", "config", "subscription", "publisher"]), topics, words)
-def test_keys_come_apart_again(kind, topic, name):
+def test_keys_are_parsed_into_their_parts(kind, topic, name):
     key = f"{kind}.{topic}" if kind in ("topic", "config") else f"{kind}.{topic}.{name}"
-    found = parse(key)
+    found = parse_registry_key(key)
     assert (found.kind, found.topic) == (kind, topic)
     assert ".".join(part for part in found if part) == key
 
 
-def test_a_schema_must_be_the_one_its_key_names():
+def test_schema_under_the_key_of_another_is_refused():
     key = schema_key(ROOMS.name, ROOMS.fingerprint)
     assert decode(key, encode(ROOMS)) == ROOMS
     other = Schema(ROOMS.name, ROOMS.properties, version=2)
-    with pytest.raises(RegistryError, match="not the one its key names") as refused:
+    with pytest.raises(RegistryError, match="not the one in its key") as refused:
         decode(key, encode(other))
     assert refused.value.key == key
 
@@ -123,13 +126,13 @@ CONFIG = {"topic": "rooms", "version": 1}
         ("publisher.rooms.p", {"topic": "rooms", "name": "p", "incarnation": 1, "fingerprint": "xyz"}, "fingerprint"),
         ("topic.rooms", {"topic": "rooms", "fingerprint": "00FF00FF00FF00FF"}, "fingerprint"),
         ("topic.rooms", TOPIC | {"settings": []}, "settings"),
-        ("topic.rooms", TOPIC | {"settings": {"retain": 1}}, "retain"),
-        ("topic.rooms", TOPIC | {"settings": {"max_silence": 0}}, "max_silence"),
-        ("topic.rooms", TOPIC | {"settings": {"format": ["json"]}}, "format"),
-        ("topic.rooms", TOPIC | {"settings": {"audit_every": -1}}, "audit_every"),
-        ("topic.rooms", TOPIC | {"settings": {"late_policy": "drop"}}, "late_policy"),
-        ("topic.rooms", TOPIC | {"settings": {"predictor": "oracle"}}, "predictor"),
-        ("topic.rooms", TOPIC | {"settings": {"predictor": {"t": 5}}}, "predictor.t"),
+        ("topic.rooms", TOPIC | {"settings": {"retain": 1}}, "settings.retain"),
+        ("topic.rooms", TOPIC | {"settings": {"max_silence": 0}}, "settings.max_silence"),
+        ("topic.rooms", TOPIC | {"settings": {"format": ["json"]}}, "settings.format"),
+        ("topic.rooms", TOPIC | {"settings": {"audit_every": -1}}, "settings.audit_every"),
+        ("topic.rooms", TOPIC | {"settings": {"late_policy": "drop"}}, "settings.late_policy"),
+        ("topic.rooms", TOPIC | {"settings": {"predictor": "oracle"}}, "settings.predictor"),
+        ("topic.rooms", TOPIC | {"settings": {"predictor": {"t": 5}}}, "settings.predictor.t"),
         ("config.rooms", CONFIG | {"version": -1}, "version"),
         ("config.rooms", CONFIG | {"wanted": "yes"}, "wanted"),
         ("config.rooms", CONFIG | {"demand": 5}, "demand"),
@@ -138,7 +141,7 @@ CONFIG = {"topic": "rooms", "version": 1}
         ("config.rooms", CONFIG | {"key_frame_interval": "long"}, "key_frame_interval"),
     ],
 )
-def test_a_bad_field_is_named(key, document, field):
+def test_error_names_key_and_field(key, document, field):
     with pytest.raises(RegistryError) as refused:
         decode(key, json.dumps(document).encode())
     assert refused.value.key == key
@@ -149,13 +152,13 @@ def test_a_bad_field_is_named(key, document, field):
 @pytest.mark.parametrize(
     "value", [b"", b"[]", b"{", b"[" * 100_000, b'{"a": NaN}', b"\xff", b" " * 1_000_001, b"1" * 9999]
 )
-def test_what_is_no_document_is_refused(value):
+def test_invalid_json_is_refused(value):
     with pytest.raises(RegistryError, match=r"topic\.rooms"):
         decode("topic.rooms", value)
 
 
 @pytest.mark.parametrize("key", ["", "topic", "topic.", "schema.rooms", "subscription..a", "other.rooms", "topic.a b"])
-def test_what_is_no_key_is_refused(key):
+def test_invalid_key_is_refused(key):
     with pytest.raises(RegistryError):
         decode(key, b"{}")
 
@@ -165,7 +168,7 @@ def test_what_is_no_key_is_refused(key):
     st.sampled_from(["schema.r.0011223344556677", "topic.r", "config.r", "subscription.r.a", "publisher.r.p"]),
     st.data(),
 )
-def test_garbage_gives_the_one_error(key, data):
+def test_arbitrary_values_raise_registry_errors_only(key, data):
     plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
     values = st.recursive(
         plain, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner)

@@ -1,4 +1,4 @@
-"""Plans: read as they were written, refused by the name of the field."""
+"""Plans: round trip through TOML, and errors that name the field."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ PLAN = Plan(
 )
 
 
-def test_a_plan_is_read_as_it_was_written(tmp_path):
+def test_plans_round_trip(tmp_path):
     path = tmp_path / "plan.toml"
     path.write_text(write_plan(PLAN), encoding="utf-8")
     assert load_plan(path) == PLAN
@@ -47,7 +47,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 
 
 @given(st.dictionaries(names, st.floats(0, 1e6), max_size=4), st.floats(0, 10), names)
-def test_any_names_survive(tolerances, linger, unit):
+def test_any_property_names_round_trip(tolerances, linger, unit):
     schema = Schema("rooms", [Property(name, "float", unit=unit) for name in tolerances or {"t": 0}])
     plan = Plan({"rooms": TopicPlan(schema, Settings(tolerance=tolerances), linger)})
     assert read_plan(write_plan(plan)) == plan
@@ -71,7 +71,7 @@ def test_any_names_survive(tolerances, linger, unit):
         ("[topics", "topics", "not TOML"),
     ],
 )
-def test_what_cannot_be_right_is_named(before, after, complaint):
+def test_errors_name_the_field(before, after, complaint):
     text = write_plan(PLAN)
     assert before in text
     with pytest.raises(PlanError) as caught:
@@ -79,7 +79,7 @@ def test_what_cannot_be_right_is_named(before, after, complaint):
     assert complaint in str(caught.value), str(caught.value)
 
 
-def test_a_schema_may_lie_beside_the_plan(tmp_path):
+def test_a_schema_can_be_in_a_file_beside_the_plan(tmp_path):
     (tmp_path / "rooms.ttl").write_text(to_turtle(ROOMS))
     (tmp_path / "rooms.json").write_text(json.dumps(ROOMS.to_document()))
     for file in ("rooms.ttl", "rooms.json"):
@@ -106,6 +106,6 @@ async def _published():
         async with bus.publisher("building.rooms", **PLAN.topic("building.rooms").publishing) as out:
             await out.publish({"time": "2024-05-01T10:00:00Z", "room": "a", "t": 20.5})
             await out.flush()
-            assert out.link.config.demand.tolerance["t"] == 0.5
-            assert out.link.config.audit_every == 7
+            assert out.encoder.config.demand.tolerance["t"] == 0.5
+            assert out.encoder.config.audit_every == 7
             assert out.wanted

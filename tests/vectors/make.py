@@ -1,11 +1,11 @@
-"""Makes the wire examples in `v1/` from the library, the same bytes every time.
+"""Generate the wire examples in `v1/`; the bytes are the same every time.
 
-    python tests/vectors/make.py            writes the files; a test compares them with what is there
+    python tests/vectors/make.py            writes the files; a test compares them with the stored ones
 
-An example is one JSON file: the schema, the configuration its publisher had, and the steps, each a message (hex) and
-what a subscriber delivers on it. `needs` lists what a reader must know beyond the independent decoder's share.
+An example is one JSON file: the schema, the configuration of the publisher, and the steps, each with a message (hex)
+    and its deliveries. `needs` lists features that the independent decoder does not implement.
 
-A change in these files is a change of the wire: either a mistake, or a new version with a folder of its own.
+A change in these files is a change of the wire format: either a mistake, or a new version with its own folder.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import sys
 from pathlib import Path
 
 import vector_dictionaries
-import vector_lanes
-import vector_links
+import vector_encodings
 import vector_predictors
+import vector_streams
 from vector_recording import EXAMPLES
 
 FOLDER = Path(__file__).parent / "v1"
-THEMES = (vector_lanes, vector_predictors, vector_links, vector_dictionaries)
+THEMES = (vector_encodings, vector_predictors, vector_streams, vector_dictionaries)
 
 
 def files() -> dict[str, str]:
-    """Name and text of every example."""
+    """Return name and text of every example."""
     made = [make() for make in EXAMPLES]
     return {f"{e.name}.json": e.text() for e in made}
 

@@ -1,4 +1,4 @@
-"""Examples of slots bound to dictionaries, and of events that are nothing but bytes."""
+"""Examples of dictionary bindings and payload events."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def stored_as_they_are() -> Example:
     )  # fmt: skip
     e.start()
     for slot, dictionary, mark in ((1, PRESET, b"\x07"), (2, TRAINED, b"\x0d")):
-        link = e.publisher.encoder.link
-        e.hand([e.publisher.encoder.frame(FrameKind.BINDING, Binding(slot, dictionary.hash, 0).encode())])
+        link = e.publisher.frame_encoder.stream
+        e.hand([e.publisher.frame_encoder.frame(FrameKind.BINDING, Binding(slot, dictionary.hash, 0).encode())])
         raw, chain = seal(
             FrameKind.PAYLOAD, mark + b"as it is", sequence=link.cells[0], chain=link.cells[1], incarnation=1, slot=slot
         )

@@ -1,4 +1,4 @@
-"""Examples of every way a value travels."""
+"""Examples of every value encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples of every predictor, and of changes between them."""
+"""Examples of every predictor, and of predictor switches."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What an example is: a publisher, a subscriber, and a record of what passed between them."""
+"""Recording of examples: an encoder, a decoder, and what passes between them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any
 
 from thinwire.codec import (
@@ -28,7 +29,7 @@ ROOM = Property("room", "string", "dimension")
 
 
 def plain(delivery: Delivery) -> dict[str, Any]:
-    """A delivery as JSON values."""
+    """Return a delivery as JSON values."""
     if isinstance(delivery, Event):
         return {
             "event": {name: _value(value) for name, value in delivery.items()},
@@ -40,9 +41,9 @@ def plain(delivery: Delivery) -> dict[str, Any]:
         }
     if isinstance(delivery, Watermark):
         return {"watermark": delivery.time}
-    told = delivery._asdict().items()
-    facts = {name: _value(value) for name, value in told if name not in ("publisher", "exacts")}
     assert isinstance(delivery, EventsMissed | Audit)
+    names = [field.name for field in fields(delivery) if field.name not in ("publisher", "exacts")]
+    facts = {name: _value(getattr(delivery, name)) for name in names}
     return {"missed" if isinstance(delivery, EventsMissed) else "audit": facts}
 
 
@@ -53,9 +54,9 @@ def _value(value: Any) -> Any:
 
 
 class Example:
-    """A publisher, a subscriber, and a record of what passed between them.
+    """An encoder, a decoder, and a record of what passes between them.
 
-    dictionaries: those that the subscriber knows
+    dictionaries: those available to the decoder
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Example:
         )
 
     def hand(self, messages: Iterable[bytes], note: str = "", position: int | None = None) -> None:
-        """Messages as they reach the subscriber."""
+        """Pass messages to the decoder."""
         for message in messages:
             step: dict[str, Any] = {"note": note} if note else {}
             step["message"] = message.hex()
@@ -111,12 +112,12 @@ class Example:
         self.hand(self.frames(now=now, room=room, **values), note)
 
     def frames(self, *, now: float = 0.0, room: str = "11.1", **values: Any) -> list[bytes]:
-        """The frames of an event that has not been handed over yet."""
+        """Return the frames of an event without passing them on."""
         given = {name: values[name] for name in values if name in self.schema}
         return self.publisher.publish({"room": room, **given}, now)
 
     def told_frames(self, ordinal: int, *flags: str, room: str = "11.1", **values: Any) -> list[bytes]:
-        """The frames of an event that came from a decoder."""
+        """Return the frames of an event of a decoder."""
         event = Event({"room": room, **values}, bound={}, source=(room,), ordinal=ordinal, flags=flags)
         return self.publisher.publish(event, 0.0)
 
@@ -127,16 +128,16 @@ class Example:
         self.hand(self.publisher.answer(Request(0, 0), now), note)
 
     def switch(self, predictor: str | None, mode: int = 0, trend: int = 0, note: str = "") -> None:
-        """The only source's only number goes over to another predictor, as `auto` would tell it."""
+        """Switch the predictor of the only property of the only source, as `auto` does."""
         chosen = by_name(predictor, self.schema["t"].period) if predictor else None
         change = PredictorChange(0, (chosen.mode if chosen else 0) | mode, chosen.coefficients if chosen else 0, trend)
-        encoder = self.publisher.encoder
-        body = Switch(0, encoder.reducer.skipped(0), (change,)).encode()
-        encoder.reducer.columns.switch(0, change)
+        encoder = self.publisher.frame_encoder
+        body = Switch(0, encoder.reducer.take_suppressed(0), (change,)).encode()
+        encoder.reducer.table.switch(0, change)
         self.hand([encoder.frame(FrameKind.SWITCH, body)], note)
 
     def text(self) -> str:
-        """The file: one line a delivery, so that a difference is readable."""
+        """Return the file with one line per delivery, so that differences are readable."""
         head = {"about": self.about, "needs": self.needs, "schema": self.schema.to_document(), "config": self.config}
         if self.dictionaries:
             head["dictionaries"] = [dictionary.encode().hex() for dictionary in self.dictionaries.values()]

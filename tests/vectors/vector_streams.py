@@ -1,4 +1,4 @@
-"""Examples of what happens on a link: sources, messages, losses, restarts, other versions."""
+"""Examples of streams: sources, messages, losses, restarts, schema versions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def chunks() -> Example:
     for k in range(4):
         e.frames(room=f"{k}", t=20.0 + k)
     whole = KeyFrame.decode(read(e.publisher.answer(Request(0, 0), 5.0)[0]).body)
-    cells = e.publisher.encoder.link.cells
+    cells = e.publisher.frame_encoder.stream.cells
     cells[0] = whole.sequence
     for part, (first, end) in enumerate([(2, 3), (0, 2), (3, 4)]):
         key = whole._replace(sequence=cells[0], first=first, sources=whole.sources[first:end])
@@ -99,10 +99,10 @@ def chunks() -> Example:
 
 
 def _with_source(whole: KeyFrame, e: Example) -> KeyFrame:
-    """The key frame with the state and the scales as they are now."""
-    states = tuple(e.publisher.encoder.source_state(row) for row in range(len(whole.sources)))
-    levels = e.publisher.encoder.link.level_bytes()
-    e.publisher.encoder.link.restart(levels, whole.total_sources)
+    """Return the key frame with the current state and scales."""
+    states = tuple(e.publisher.frame_encoder.source_state(row) for row in range(len(whole.sources)))
+    levels = e.publisher.frame_encoder.stream.level_bytes()
+    e.publisher.frame_encoder.stream.restart(levels, whole.total_sources)
     return whole._replace(sources=states, scales=levels)
 
 
@@ -183,7 +183,7 @@ def unknown_kind() -> Example:
     e.start()
     e.publish(t=20.0)
     for kind in (0, 11, 15):
-        raw = e.publisher.encoder.frame(kind, b"of a later day")  # type: ignore[arg-type]
+        raw = e.publisher.frame_encoder.frame(kind, b"of a later day")  # type: ignore[arg-type]
         e.hand([raw], f"kind {kind}")
     e.publish(t=21.0)
     return e

@@ -3,12 +3,12 @@
 import zlib
 
 import pytest
+from event_strategies import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema.property import MAX_ARRAY
-from thinwire.testing.strategies import texts
 from thinwire.wire import compact_body as tails
 from thinwire.wire import varint
 from thinwire.wire.exact_value import MAX_EXACT

@@ -3,12 +3,12 @@
 import copy
 
 import pytest
+from event_strategies import texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Property, Schema
-from thinwire.testing.strategies import texts
 from thinwire.wire import EncodingKind, LinkState, Partial
 from thinwire.wire import compact_body as compact
 from thinwire.wire.partial_event import indexes
@@ -54,8 +54,8 @@ def links_of(lanes, sources):
 
 
 def same(writer, reader):
-    told = [table and (table._ring, table._next, table._places) for table in writer.tables]
-    heard = [table and (table._ring, table._next, table._places) for table in reader.tables]
+    told = [table and (table._ring, table._next, table._indexes) for table in writer.tables]
+    heard = [table and (table._ring, table._next, table._indexes) for table in reader.tables]
     return writer.cells == reader.cells and told == heard
 
 
@@ -140,7 +140,7 @@ def test_a_text_is_told_once_and_told_twice_is_refused():
     _, reader = links_of([EncodingKind.TEXT], sources=1)
     compact.decode(first, False, reader)
     reader.cells[FIRST] = 0
-    with pytest.raises(CorruptFrame, match="told twice"):
+    with pytest.raises(CorruptFrame, match="sent again"):
         compact.decode(first, False, reader)
 
 

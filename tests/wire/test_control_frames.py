@@ -71,11 +71,11 @@ def test_another_version_is_refused_by_name(key, version):
 def test_sources_beyond_their_number_are_refused():
     key = KeyFrame(1, 0, 1, bytes(8), b"", b"", 3, 2, (SourceState(b"[]", 1, b""),))
     assert KeyFrame.decode(key.encode()).first == 2
-    with pytest.raises(CorruptFrame, match="beyond"):
+    with pytest.raises(CorruptFrame, match="more sources than the total"):
         KeyFrame.decode(key._replace(first=3).encode())
-    with pytest.raises(CorruptFrame, match="beyond"):
+    with pytest.raises(CorruptFrame, match="more sources than the total"):
         KeyFrame.decode(key._replace(total_sources=1 << 25).encode())
-    with pytest.raises(CorruptFrame, match="without any event"):
+    with pytest.raises(CorruptFrame, match="a source without events"):
         KeyFrame.decode(key._replace(sources=(SourceState(b"[]", 0, b""),)).encode())
 
 
@@ -86,7 +86,7 @@ def test_a_heartbeat_comes_back(beat):
 
 @given(heartbeats().filter(lambda beat: beat[1]))
 def test_a_heartbeat_about_no_source_is_refused(beat):
-    with pytest.raises(CorruptFrame, match="sources"):
+    with pytest.raises(CorruptFrame, match="invalid run of suppressed events"):
         Heartbeat.decode(beat[0].encode(), sources=beat[1] - 1)
 
 

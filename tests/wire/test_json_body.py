@@ -4,14 +4,14 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from event_strategies import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Property, Schema
-from thinwire.testing.strategies import texts
 from thinwire.wire import ExplicitValues
-from thinwire.wire.json_body import Spelling
+from thinwire.wire.json_body import JsonFormat
 
 names = st.lists(st.sampled_from(["t", "@", "@@", "$", "$bytes", "ü", "a b"]), min_size=1, max_size=5, unique=True)
 marks = st.sampled_from(["$", "$bytes", "$time", "$else", "a"])
@@ -30,14 +30,14 @@ def schema_of(listed):
 def test_any_values_come_back(listed, source, skip, data):
     schema = schema_of(listed)
     told = data.draw(st.dictionaries(st.integers(0, len(listed) - 1), values))
-    body = Spelling(schema).encode(source, skip, told)
-    assert Spelling(schema).decode(body, sources=100) == ExplicitValues(source, skip, told)
+    body = JsonFormat(schema).encode(source, skip, told)
+    assert JsonFormat(schema).decode(body, sources=100) == ExplicitValues(source, skip, told)
     assert isinstance(json.loads(body), dict)
 
 
 def test_it_is_as_readable_as_it_says():
     schema = Schema("rooms", [Property("time", "timestamp", form="iso:T0"), Property("t", "number", step="0.1")])
-    body = Spelling(schema).encode(3, 0, {0: "2018-01-23T11:20:17", 1: 10.1})
+    body = JsonFormat(schema).encode(3, 0, {0: "2018-01-23T11:20:17", 1: 10.1})
     assert body == b'{"@":[3,0],"time":"2018-01-23T11:20:17","t":10.1}'
 
 
@@ -65,10 +65,10 @@ def test_it_is_as_readable_as_it_says():
 )
 def test_anything_else_is_corrupt(body):
     with pytest.raises(CorruptFrame):
-        Spelling(schema_of(["t"])).decode(body, sources=1)
+        JsonFormat(schema_of(["t"])).decode(body, sources=1)
 
 
 @given(st.binary(max_size=40) | texts.map(str.encode))
 def test_garbage_is_corrupt(body):
     with pytest.raises(CorruptFrame):
-        Spelling(schema_of(["t"])).decode(body, sources=1)
+        JsonFormat(schema_of(["t"])).decode(body, sources=1)

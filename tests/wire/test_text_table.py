@@ -48,7 +48,7 @@ def test_the_newest_texts_are_there_and_the_oldest_are_gone(first, count):
         table.remember(text)
     assert [text for text in told if table.place(text) is not None] == told[-CAPACITY:]
     assert all(table.text(table.place(text)) == text for text in (*MEMBERS, *told[-CAPACITY:]))
-    with pytest.raises(CorruptFrame, match="never told"):
+    with pytest.raises(CorruptFrame, match="unknown text"):
         table.text(len(MEMBERS) + min(count, CAPACITY))
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.codec.decoder_state import RECENT
 from thinwire.codec.event_admission import MAX_KEY, MAX_OBJECTS
-from thinwire.codec.frame_encoder import MAX_RUNS
+from thinwire.codec.frame_sequencer import DEDUP_FRAMES
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.source_table import MAX_COEFFICIENTS, MAX_TREND
 from thinwire.codec.stream_encoder import MAX_PAYLOAD
+from thinwire.codec.suppressed_runs import MAX_RUNS
 from thinwire.codec.ticks import TICK_LIMIT
 from thinwire.codec.value_conversion import MAX_TEXT
 from thinwire.dictionaries.dictionary import MAX_CONTENT
@@ -21,7 +21,7 @@ from thinwire.schema.schema import MAX_PROPERTIES
 from thinwire.wire import WIRE_VERSION, FrameKind
 from thinwire.wire import stream_state as scales
 from thinwire.wire import stream_state as texts
-from thinwire.wire.control_frames import MAX_SKIP, MAX_TOLD
+from thinwire.wire.control_frames import MAX_SKIP, MAX_SUPPRESSED
 from thinwire.wire.exact_value import MAX_EXACT
 from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, MAX_MESSAGE
 from thinwire.wire.key_frame import CHUNK_BYTES, MAX_PART, MAX_TOTAL_SOURCES
@@ -47,7 +47,7 @@ LIMITS = {
     "properties": [MAX_PROPERTIES],
     "events passed over": [MAX_SKIP],
     "runs in one heartbeat": [MAX_RUNS],
-    "events one heartbeat": [MAX_TOLD],
+    "events one heartbeat": [MAX_SUPPRESSED],
     "ordinal, tick": [TICK_LIMIT],
     "coefficients": [MAX_COEFFICIENTS],
     "trend in a switch": [MAX_TREND],
@@ -60,7 +60,7 @@ LIMITS = {
     "season": [MAX_PERIOD],
     "payload": [MAX_PAYLOAD],
     "dictionary": [MAX_CONTENT, MAX_LARGEST],
-    "frames remembered": [RECENT],
+    "frames remembered": [DEDUP_FRAMES],
 }
 
 

@@ -13,10 +13,11 @@ from thinwire.testing.worlds import channel_world as classes_world_runs
 from thinwire.testing.worlds import channel_world_translator as classes_world_translating
 from thinwire.testing.worlds.channel_world import ChannelWorld, ChannelWorldSummary, main, run_seeds
 from thinwire.testing.worlds.channel_world_publisher import ChannelWorldBroker
+from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
-from thinwire.topics.log_position import ChannelPosition, unseal
+from thinwire.topics.log_decoder import LogDecoder
 from thinwire.topics.names import key_subject, publisher_in
+from thinwire.topics.position import Position, decode_envelope
 from thinwire.wire import Request, join
 from thinwire_lab.bench import robustness_bench as bars
 from thinwire_lab.bench.benchmark import Setting
@@ -72,13 +73,13 @@ def violations(seeds=range(60)):
 
 
 def test_a_translator_that_forgets_to_tell_silence_is_noticed(monkeypatch):
-    pass_on = Channel._pass_on
+    process_step = Channel._process_step
 
     def silent(self, step):
         if not isinstance(step, Watermark):
-            pass_on(self, step)
+            process_step(self, step)
 
-    monkeypatch.setattr(Channel, "_pass_on", silent)
+    monkeypatch.setattr(Channel, "_process_step", silent)
     assert "never came" in violations()
 
 
@@ -94,7 +95,7 @@ def test_a_reader_that_minds_no_epochs_is_noticed(monkeypatch):
 
 
 def test_a_reader_that_knows_no_succession_is_noticed(monkeypatch):
-    monkeypatch.setattr(StreamDecoder, "succeed", lambda self: None)
+    monkeypatch.setattr(StreamDecoder, "expect_successor", lambda self: None)
     assert "not one of the log" in violations()
 
 
@@ -103,7 +104,7 @@ def test_a_successor_that_begins_one_message_late_is_noticed(monkeypatch):
 
     def late(self, class_id, publisher):
         for end in end_of(self, class_id, publisher):
-            yield end._replace(position=ChannelPosition(end.position.offset + 1))
+            yield end._replace(position=Position(end.position.offset + 1))
 
     monkeypatch.setattr(ChannelWorldBroker, "_end", late)
     assert violations()
@@ -113,19 +114,19 @@ def test_a_successor_that_repeats_half_a_message_is_noticed(monkeypatch):
     begin = Channel.begin
 
     def careless(self, decoder_state, position, *others):
-        begin(self, decoder_state, ChannelPosition(position.offset), *others)
+        begin(self, decoder_state, Position(position.offset), *others)
 
     monkeypatch.setattr(Channel, "begin", careless)
     assert violations()
 
 
 def test_a_translator_that_insists_on_nothing_is_noticed(monkeypatch):
-    monkeypatch.setattr(classes_world_translating, "FENCE_AFTER", math.inf)
+    monkeypatch.setattr(classes_world_translating, "FENCE_INTERVAL", math.inf)
     assert violations((229, 486, 913, 967))
 
 
 def test_a_holding_reader_that_is_not_told_where_a_successor_starts_is_noticed(monkeypatch):
-    monkeypatch.setattr(ChannelDecoder, "was_succeeded", lambda self, publisher: False)
+    monkeypatch.setattr(ChannelDecoder, "take_succession", lambda self, publisher: False)
     assert violations(range(730, 760))
 
 
@@ -133,7 +134,7 @@ def test_a_reader_that_takes_anybody_for_a_successor_is_noticed(monkeypatch):
     pass_on = ChannelDecoder.pass_on
 
     def validated(self, stored, now):
-        self._reached[publisher_in(stored.subject)] = unseal(stored.payload)[1]
+        self._reached[publisher_in(stored.subject)] = decode_envelope(stored.payload)[1]
         return pass_on(self, stored, now)
 
     monkeypatch.setattr(ChannelDecoder, "pass_on", validated)
@@ -166,7 +167,7 @@ def test_a_successor_begins_before_a_gap_of_the_log_not_behind_it():
     subject = key_subject("rooms", "p")
     log_decoder.receive(Stored(1, subject, writer.start(0)[0], 0.0), 0.0)
     translation = Translation("rooms", {ROOMS.fingerprint: ROOMS}.get, epoch=2, log_decoder=log_decoder)
-    translation.open(DemandClass({"t": 0.5}), {"p": ChannelPosition(1)})
+    translation.open(DemandClass({"t": 0.5}), {"p": Position(1)})
     translation.receive(Stored(3, subject, writer.answer(Request(0, 0), 5)[0], 5.0))
-    places = [(unseal(message.payload)[1], message.key) for message in translation.take(65_536)]
-    assert places == [(ChannelPosition(1), True), (ChannelPosition(3), True)]
+    places = [(decode_envelope(message.payload)[1], message.key) for message in translation.take_messages(65_536)]
+    assert places == [(Position(1), True), (Position(3), True)]

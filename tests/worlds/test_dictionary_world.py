@@ -2,8 +2,7 @@
 
 import pytest
 
-from thinwire.codec.decoder_state import Bindings
-from thinwire.codec.frame_encoder import Packer
+from thinwire.codec.dictionary_bindings import Bindings, Packer
 from thinwire.testing.worlds import dictionary_world as dictionary_world_runs
 from thinwire.testing.worlds import dictionary_world_sampler as dictionary_world_sampling
 from thinwire.testing.worlds.dictionary_world import DictionaryWorld, DictionaryWorldSummary, main, run_seeds

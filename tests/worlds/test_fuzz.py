@@ -7,10 +7,10 @@ import pytest
 from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import CorruptFrame
 from thinwire.schema import Event, Property, Schema
-from thinwire.testing import fuzz
-from thinwire.testing.fuzz import BOMBS, MAX_SOURCES, MUTATIONS, Target, run_fuzz, spoil
 from thinwire.wire import FrameKind, KeyFrame, read, seal
 from thinwire.wire import compact_body as compact
+from thinwire_lab.robustness import fuzz
+from thinwire_lab.robustness.fuzz import BOMBS, MAX_SOURCES, MUTATIONS, Target, run_fuzz, spoil
 
 
 @pytest.mark.parametrize(("seed", "compiled"), [(1, True), (2, False)])

@@ -3,7 +3,7 @@
 import pytest
 
 from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_encoder import ChannelEncoderFactory
+from thinwire.services.translator.channel_encoder import ChannelEncoder
 from thinwire.services.translator.where_group import WhereGroup
 from thinwire.testing.worlds.channel_world import ChannelWorld, main, run_seeds
 from thinwire.topics.demand_class import DemandClass
@@ -73,16 +73,16 @@ def test_an_event_that_matches_and_is_left_out_is_noticed(monkeypatch):
 
 
 def test_an_event_that_does_not_match_and_is_told_is_noticed(monkeypatch):
-    select = WhereGroup._select
+    select = WhereGroup._process_events
 
     def generous(self, events, told):
         select(self, events, told)
         for event in events[-1:]:
-            for chooser in list(self._choosers.values()):
-                if chooser.channel.takes(event.source):
+            for chooser in list(self._members.values()):
+                if chooser.channel.covers(event.source):
                     self._send_event(chooser, event, told)
 
-    monkeypatch.setattr(WhereGroup, "_select", generous)
+    monkeypatch.setattr(WhereGroup, "_process_events", generous)
     assert violations()
 
 
@@ -97,5 +97,5 @@ def test_a_successor_that_repeats_half_a_message_is_noticed(monkeypatch):
 
 
 def test_numbers_that_are_not_left_out_are_noticed(monkeypatch):
-    monkeypatch.setattr(ChannelEncoderFactory, "publish", lambda self, link, event, now: link.publish(event, now))
+    monkeypatch.setattr(ChannelEncoder, "encode", lambda self, event, now: self.stream.publish(event, now))
     assert violations()

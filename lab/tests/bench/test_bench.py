@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 
 from thinwire.analysis import json_baseline as references
-from thinwire.analysis.machine import this_machine
 from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.errors import ConfigError
 from thinwire.schema import Event
@@ -17,6 +16,7 @@ from thinwire_lab.bench import building_bench as building_bars
 from thinwire_lab.bench import stream_speed as memory
 from thinwire_lab.bench import stream_speed as speed
 from thinwire_lab.bench.benchmark import Bar, Row, Setting, run, unmeasured
+from thinwire_lab.bench.machine import this_machine
 
 
 @pytest.mark.parametrize(

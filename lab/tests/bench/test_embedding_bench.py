@@ -11,7 +11,7 @@ from thinwire_lab.bench.benchmark import Setting
 from thinwire_lab.bench.embedding_bench import MEASURED, embedding, network, usual_mds
 from thinwire_lab.workload.places.latency_matrix import distances
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(__file__).parents[4] / "shared" / "data"
 
 
 def test_metric_scaling_finds_points_again() -> None:

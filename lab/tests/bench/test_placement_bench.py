@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.analysis.model_training import gathered, store, store_published
-from thinwire.analysis.placement_files import RUNS, read_model, write_runs
 from thinwire.clock import VirtualClock
+from thinwire.edge.placement_files import read_model
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, TopicLoad, random_runs, simulate
-from thinwire.placement.measured_runs import MeasuredRun, Met
-from thinwire.placement.published_model import PublishedModel
+from thinwire.placement import Host, TopicLoad
 from thinwire_lab.bench.benchmark import Setting, run
 from thinwire_lab.bench.placement_bench import MODEL_REQUIREMENTS
+from thinwire_lab.placement.measured_runs import MeasuredRun, Met
+from thinwire_lab.placement.model_training import gathered, store, store_published
+from thinwire_lab.placement.published_model import PublishedModel
+from thinwire_lab.placement.queue_simulator import random_runs, simulate
+from thinwire_lab.placement.run_files import RUNS, write_runs
 from thinwire_lab.reproduce import find
 from thinwire_lab.reproduce.placement import placement_cells as cells
 from thinwire_lab.reproduce.placement.placement_cells import CLASSES, Occasion, PlacementScale, request, unknown_host

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.edge import EdgeReport, EdgeReporter, read_edge
 from thinwire.edge.edge_documents import EDGE_REPORTS
-from thinwire.edge.edge_messages import Carried
-from thinwire.edge.topic_worker import TimedWorker, VirtualCores
+from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire.placement import Host, TopicLoad
-from thinwire.placement.measured_runs import runs_document, runs_of
 from thinwire_lab.live.edge.edge_failover import restored_after
 from thinwire_lab.live.edge.edge_load import Late, TopicStream, schedule, send
+from thinwire_lab.live.edge.host_emulation import TimedWorker, VirtualCores
 from thinwire_lab.live.edge.load_harness import FIGURES, Configuration, Measuring, configurations, run_once
+from thinwire_lab.placement.measured_runs import runs_document, runs_of
 
 
 @given(st.floats(0.5, 50), st.floats(1, 20), st.sampled_from(["periodic", "poisson"]), st.integers(0, 99))
@@ -31,7 +31,7 @@ def test_a_schedule_is_in_order_within_its_time_and_the_same_for_a_seed(rate, se
 @given(st.binary(max_size=200))
 def test_garbage_gives_the_one_error(payload):
     try:
-        found = Carried.decode(payload)
+        found = EdgeMessage.decode(payload)
     except CorruptFrame:
         return
     assert found.encode() == payload
@@ -39,13 +39,13 @@ def test_garbage_gives_the_one_error(payload):
 
 @given(st.floats(0, 1e10), st.text(min_size=1, max_size=40), st.binary(max_size=50), st.integers(0, 1 << 31))
 def test_messages_come_back_as_they_were(due, name, body, origin):
-    sent = Carried(due, name, body, 3, origin)
-    assert Carried.decode(sent.encode()) == sent
+    sent = EdgeMessage(due, name, body, 3, origin)
+    assert EdgeMessage.decode(sent.encode()) == sent
 
 
 def test_an_id_that_is_too_long_is_refused():
     with pytest.raises(ConfigError, match="limit"):
-        Carried(0.0, "x" * 201, b"").encode()
+        EdgeMessage(0.0, "x" * 201, b"").encode()
 
 
 class Virtual(asyncio.SelectorEventLoop):
@@ -133,7 +133,7 @@ def test_publishers_share_the_messages_of_a_topic_and_a_subscriber_reports_their
         await send(broker, [TopicStream("gps", np.zeros(10), publishers=3)], start=100.0)
         reporter = EdgeReporter(broker, "hvac")
         async for _, message in read_edge(broker, "gps", timeout=0.1):
-            reporter.saw("gps", message, now=100.0 + int(message.id.rpartition("/")[2]))
+            reporter.observe("gps", message, now=100.0 + int(message.id.rpartition("/")[2]))
         await reporter.report(now=110.0)
         await reporter.report(now=110.5)
         entry = await (await broker.bucket(EDGE_REPORTS)).get("subscriber-hvac")

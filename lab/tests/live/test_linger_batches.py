@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 
 import thinwire as tw
-from thinwire.errors import BrokenPromise
+from thinwire.errors import GuaranteeViolated
 from thinwire_lab.live.linger_batches import Line, StreamRun, balance, courses, packed, sent, together, weigh
 from thinwire_lab.streams.named_streams import NamedStream
 
@@ -80,4 +80,4 @@ def test_a_message_that_is_not_as_published_is_noticed(harm: list[bytes]) -> Non
 
     with pytest.raises(ExceptionGroup) as raised:
         asyncio.run(sent(Line(nothing, nothing, coming(), "log"), [b"1", b"2"], rate=1e6))
-    assert raised.group_contains(BrokenPromise)
+    assert raised.group_contains(GuaranteeViolated)

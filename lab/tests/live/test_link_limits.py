@@ -1,4 +1,4 @@
-"""Limits are written as people write them, and a complaint names the field."""
+"""Text form of link limits; errors name the field."""
 
 from contextlib import suppress
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.brokers.link_limits import FREE, Limit, Limits, read_limits
 from thinwire.errors import ConfigError
+from thinwire_lab.live.link_limits import FREE, Limit, Limits, read_limits
 
 SECONDS = st.just(0.0) | st.floats(1e-9, 3600) | st.integers(0, 3_600_000).map(lambda n: n * 1e-3)
 
@@ -55,8 +55,8 @@ BAD = {
     "delay=10ms,jitter=20ms": "at most the delay",
     "burst=5kB": "burst",
     "up=1kbit,burst=5GB": "up.burst",
-    "delay=1ms,delay=2ms": "said twice",
-    "up=1kbit,up.bandwidth=2kbit": "said twice",
+    "delay=1ms,delay=2ms": "given twice",
+    "up=1kbit,up.bandwidth=2kbit": "given twice",
     "delay=" + "9" * 500 + "s": "one line",
 }
 

@@ -1,11 +1,11 @@
-"""A lane lets through what its limit says: never more bytes than the bucket, never out of order, nothing early."""
+"""The traffic shaper: bandwidth within the token bucket, order preserved, no early arrival."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.brokers.link_limits import Limit, Limits, TrafficShaper, lanes
+from thinwire_lab.live.link_limits import Limit, Limits, TrafficShaper, shapers
 
 RATES = st.sampled_from([1.0, 7_000.0, 125_000.0, 1e9])
 SENT = st.lists(st.tuples(st.floats(0, 2), st.integers(0, 40_000)), min_size=1, max_size=30)
@@ -74,13 +74,13 @@ def test_a_message_in_packets_is_the_message() -> None:
     limit = Limit(125_000, 0.05, 0.02)
     whole, apart = (TrafficShaper(limit, np.random.default_rng(5)) for _ in range(2))
     for size in (10, 10_000, 625, 626, 0):
-        packets = [apart.grain] * ((max(size, 1) - 1) // apart.grain)
+        packets = [apart.packet_size] * ((max(size, 1) - 1) // apart.packet_size)
         dues = [apart.send(part, 1.0) for part in [*packets, size - sum(packets)]]
         assert whole.send(size, 1.0) == dues[-1]
 
 
-def test_the_two_directions_have_chances_of_their_own() -> None:
-    up, down = lanes(Limits.both(Limit(delay=0.1, jitter=0.1)), seed=4)
+def test_directions_have_independent_jitter() -> None:
+    up, down = shapers(Limits.both(Limit(delay=0.1, jitter=0.1)), seed=4)
     assert [up.send(1, n) for n in range(5)] != [down.send(1, n) for n in range(5)]
 
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.analysis.placement_files import read_runs, write_runs
 from thinwire.clock import VirtualClock
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, TopicLoad, simulate
-from thinwire.placement.calibration import apart, calibrate, closeness, fit_host
-from thinwire.placement.measured_runs import MeasuredRun, Met, runs_document, runs_of
+from thinwire.placement import Host, TopicLoad
+from thinwire_lab.placement.calibration import apart, calibrate, closeness, fit_host
+from thinwire_lab.placement.measured_runs import MeasuredRun, Met, runs_document, runs_of
+from thinwire_lab.placement.queue_simulator import simulate
+from thinwire_lab.placement.run_files import read_runs, write_runs
 
 TRUE = Host("box", cores=2, speed=0.8, contention=0.1, overhead=0.004)
 LOADS = [(10, 0.02), (20, 0.02), (30, 0.02), (35, 0.02), (15, 0.04), (5, 0.04)]

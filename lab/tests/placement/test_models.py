@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placement_models import small_model
+from trained_models import small_model
 
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, Rising, Run, TopicLoad, random_runs
-from thinwire.placement.calibration import Learner, calibrated
-from thinwire.placement.latency_model import learned
-from thinwire.placement.model_scores import outcome, score
-from thinwire.placement.neural_network import _cut, _first, _loss, _shapes, fit, minimise
-from thinwire.placement.published_model import PublishedModel, fit_published
+from thinwire.placement import Host, MonotoneModel, TopicLoad
+from thinwire.placement.latency_feedback import LatencyFeedback
+from thinwire.placement.neural_network import layer_shapes
+from thinwire_lab.placement.calibration import calibrated
+from thinwire_lab.placement.latency_model_training import fit_margin
+from thinwire_lab.placement.model_scores import outcome, score
+from thinwire_lab.placement.network_training import fit_network, initial_weights, loss, split_weights
+from thinwire_lab.placement.published_model import PublishedModel, fit_published
+from thinwire_lab.placement.queue_simulator import HostRun, random_runs
 
 topics = st.builds(TopicLoad, st.just("t"), st.floats(0.5, 90), st.floats(0.002, 0.1))
 
@@ -88,11 +91,11 @@ def test_what_is_on_the_way_is_added():
 def test_slopes_are_those_of_the_loss(rising):
     dice = np.random.Generator(np.random.PCG64(3))
     given_, target, share = dice.random((7, 3)), dice.random(7), np.ones(7)
-    shapes = _shapes(3, (4, 3), rising)
-    flat = _first(shapes, rising, 2)
+    shapes = layer_shapes(3, (4, 3), rising)
+    flat = initial_weights(shapes, rising, 2)
 
     def value(at):
-        return _loss(given_, target, share, _cut(at, shapes), rising, 0.1)
+        return loss(given_, target, share, split_weights(at, shapes), rising, 0.1)
 
     slope = value(flat)[1]
     for place in range(0, len(flat), 5):
@@ -101,19 +104,9 @@ def test_slopes_are_those_of_the_loss(rising):
         assert slope[place] == pytest.approx((value(flat + step)[0] - value(flat - step)[0]) / 2e-6, abs=1e-5)
 
 
-def test_descent_finds_a_curved_valley():
-    def valley(x):
-        a, b = x
-        return (1 - a) ** 2 + 100 * (b - a * a) ** 2, np.array(
-            [-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)]
-        )
-
-    assert minimise(valley, np.array([-1.2, 1.0]), rounds=200) == pytest.approx([1, 1], abs=1e-3)
-
-
 def test_a_model_survives_a_file():
     model = small_model()
-    again = Rising.from_document(json.loads(json.dumps(model.to_document())))
+    again = MonotoneModel.from_document(json.loads(json.dumps(model.to_document())))
     topics_ = [TopicLoad("a", 20, 0.02), TopicLoad("b", 10, 0.05)]
     assert again.bound(topics_, Host()).tolist() == model.bound(topics_, Host()).tolist()
 
@@ -132,37 +125,37 @@ def test_a_model_survives_a_file():
 )
 def test_garbage_is_refused(change):
     with pytest.raises(ConfigError):
-        Rising.from_document({**small_model().to_document(), **change})
+        MonotoneModel.from_document({**small_model().to_document(), **change})
 
 
 def test_layers_that_do_not_fit_are_refused():
     document = small_model().to_document()
     document["network"]["weights"][0] = document["network"]["weights"][0][1:]
-    with pytest.raises(ConfigError, match="do not fit"):
-        Rising.from_document(document)
+    with pytest.raises(ConfigError, match="do not match"):
+        MonotoneModel.from_document(document)
 
 
 def test_a_margin_never_falls():
     dice = np.random.Generator(np.random.PCG64(1))
-    margin = learned(dice.random(500), dice.normal(size=500))
+    margin = fit_margin(dice.random(500), dice.normal(size=500))
     bounds = margin.above(np.linspace(-1, 2, 50))
     assert (np.diff(bounds) >= -1e-12).all()
 
 
 def test_a_rising_network_rises_beyond_its_samples():
     x = np.linspace(0, 1, 50)[:, None]
-    network = fit(x, 3 * x[:, 0], hidden=(4,), rising=True, penalty=0.001, rounds=100)
+    network = fit_network(x, 3 * x[:, 0], hidden=(4,), rising=True, penalty=0.001, rounds=100)
     assert network.predict(np.array([[2.0]]))[0] > network.predict(np.array([[1.0]]))[0]
 
 
 def test_a_host_of_unknown_speed_is_found_from_a_few_runs():
     runs = random_runs(12, 2, seed=30, seconds=30, host=Host(speed=2.0))
-    unknown = [Run(run.topics, Host(), run.p90) for run in runs]
+    unknown = [HostRun(run.topics, Host(), run.p90) for run in runs]
     assert calibrated(small_model(), Host(), unknown).speed == pytest.approx(2.0, rel=0.2)
 
 
 def test_reports_move_the_model_and_missing_ones_do_not():
-    learner = Learner(small_model())
+    learner = LatencyFeedback(small_model())
     topic = [TopicLoad("t", 10, 0.02)]
     before = learner.model.p90(topic, Host())[0]
     learner.observe(topic, Host(), [None])

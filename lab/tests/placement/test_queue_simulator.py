@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, TopicLoad, simulate
+from thinwire.placement import Host, TopicLoad
 from thinwire.placement.hosts import check_together, columns
 from thinwire.placement.queueing_features import coordinates
+from thinwire_lab.placement.queue_simulator import simulate
 
 
 def test_an_idle_topic_takes_its_interval():

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.dictionaries.byte_account import ALONE, BATCHES, TOPOLOGIES, Account, Topology
+from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
+from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES, TOPOLOGIES, Account
 
 counts = st.integers(0, 10**6)
 
@@ -26,9 +27,9 @@ def test_everything_is_counted_to_everybody(
 def test_reduction_is_in_per_cent_and_goes_below_zero() -> None:
     account = Account()
     account.messages(100, plain=10_000, packed=1_900)
-    assert account.reduction(ALONE) == pytest.approx(80.0)
+    assert account.reduction(ONE_TO_ONE) == pytest.approx(80.0)
     account.dictionary(1_000)
-    assert account.reduction(ALONE) == pytest.approx(70.0)
+    assert account.reduction(ONE_TO_ONE) == pytest.approx(70.0)
     assert account.reduction(Topology(10_000)) < -4_000
 
 

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.brokers.link_limits import read_limits
 from thinwire.errors import ConfigError, CorruptFrame
 from thinwire_lab.bench.dictionary_bench import Pair, _agreement, _faster
+from thinwire_lab.live.link_limits import read_limits
 from thinwire_lab.reproduce.dictionaries.link_live import Notes, course
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, TWEETS, Load, Plain, codecs, weighed
 from thinwire_lab.reproduce.dictionaries.link_simulation import (
@@ -89,7 +89,7 @@ def test_a_paced_course_shows_latency_before_the_line_is_full() -> None:
 def test_named_cells_can_be_read() -> None:
     assert len(NAMED) * len(METHODS) == 12
     for cell in NAMED.values():
-        assert not read_limits(cell.limits).free
+        assert not read_limits(cell.limits).is_free
         assert sum(map(len, cell.dealt([1]))) == cell.messages
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thinwire.brokers.link_limits import FREE, Limit, Limits
 from thinwire.errors import ConfigError
+from thinwire_lab.live.link_limits import FREE, Limit, Limits
 from thinwire_lab.overlay_sim.discrete_events import Kernel
 from thinwire_lab.reproduce.dictionaries.link_parties import LinkReceiver, LinkSender, Relay, Weights
 

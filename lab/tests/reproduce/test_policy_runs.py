@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from thinwire.dictionaries.byte_account import ALONE, Topology
 from thinwire.dictionaries.codecs import Deflate
+from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
 from thinwire.errors import ConfigError
 from thinwire_lab.reproduce.dictionaries import POLICIES, run_cell, run_stream, weight
 from thinwire_lab.reproduce.dictionaries.policy_cells import messages_of
@@ -23,7 +23,7 @@ def rooms(count: int) -> Iterator[bytes]:
 
 
 def test_deflate_costs_what_it_costs_and_a_byte_a_message() -> None:
-    (row,) = run_stream(rooms(100), "deflate", [ALONE])
+    (row,) = run_stream(rooms(100), "deflate", [ONE_TO_ONE])
     plain = sum(map(len, rooms(100)))
     packed = sum(len(Deflate().pack(message)) + 1 for message in rooms(100))
     assert row["reduction"] == pytest.approx(100 * (1 - packed / plain))
@@ -33,7 +33,7 @@ def test_deflate_costs_what_it_costs_and_a_byte_a_message() -> None:
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_rows_are_plain_and_one_a_topology(policy: str) -> None:
     settings = {"first": 300} if policy == "single" else {}
-    rows = run_stream(rooms(800), policy, [ALONE, Topology(1000)], settings=settings, expected=800)
+    rows = run_stream(rooms(800), policy, [ONE_TO_ONE, Topology(1000)], settings=settings, expected=800)
     assert [row["topology"] for row in rows] == ["1:1", "1,000:1"]
     assert json.loads(json.dumps(rows)) == rows
     assert {row["messages"] for row in rows} == {800}
@@ -42,8 +42,8 @@ def test_rows_are_plain_and_one_a_topology(policy: str) -> None:
 
 
 def test_batches_help_deflate_and_count_their_messages() -> None:
-    (one,) = run_stream(rooms(500), "deflate", [ALONE], batch=1)
-    (many,) = run_stream(rooms(500), "deflate", [ALONE], batch=13)
+    (one,) = run_stream(rooms(500), "deflate", [ONE_TO_ONE], batch=1)
+    (many,) = run_stream(rooms(500), "deflate", [ONE_TO_ONE], batch=13)
     assert many["messages"] == one["messages"] == 500
     assert many["mean size"] == one["mean size"]
     assert many["reduction"] > one["reduction"] + 20
@@ -61,7 +61,7 @@ def test_a_stream_is_read_incrementally() -> None:
             yield message
 
     with pytest.raises(KeyboardInterrupt):
-        run_stream(endless(), "ours", [ALONE])
+        run_stream(endless(), "ours", [ONE_TO_ONE])
     assert taken == 5001
 
 
@@ -80,11 +80,11 @@ def test_what_is_not_there_is_named() -> None:
     with pytest.raises(ConfigError, match="no such stream"):
         list(messages_of("nowhere", None, 1))
     with pytest.raises(ConfigError, match="no such policy"):
-        run_stream(rooms(1), "guess", [ALONE])
+        run_stream(rooms(1), "guess", [ONE_TO_ONE])
 
 
 def test_an_empty_stream_is_a_row_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_bytes(b"")
     assert list(messages_of("empty", str(tmp_path), 5, cycle=True)) == []
-    (row,) = run_stream([], "predict", [ALONE])
+    (row,) = run_stream([], "predict", [ONE_TO_ONE])
     assert (row["messages"], row["reduction"]) == (0, 0.0)

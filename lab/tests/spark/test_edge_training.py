@@ -1,4 +1,4 @@
-"""From a landed stream of the edge to the model that its function goes by."""
+"""Messages of an edge topic as a table, a model trained on it, and its assignment to a function."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from pyspark.sql import SparkSession
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Broker
-from thinwire.edge import EdgePublisher, EdgeTopic, apply, teach
+from thinwire.edge import EdgePublisher, EdgeTopic, apply, store_model
 from thinwire.edge.edge_documents import EDGE, model_key
 from thinwire.errors import ConfigError
-from thinwire.spark.jobs.edge_training import land, landed, model_of
 from thinwire_lab.live.edge.load_harness import FUNCTIONS
+from thinwire_lab.spark.edge_training import append_messages, last_stored, train_model
 
 GPS = EdgeTopic("r1.gps", "taxi_regions:aggregated", 10.0, 0.001, output="r1.update")
 
 
-async def _said(broker: Broker, speeds: list[float]) -> None:
+async def _publish(broker: Broker, speeds: list[float]) -> None:
     out = EdgePublisher(broker, "r1.update", "p")
     for number, speed in enumerate(speeds):
         await out.publish(json.dumps({"region": "r1", "speed": speed}).encode(), id=f"{speed}/{number}", due=0.0)
 
 
-def test_a_model_is_made_of_the_landed_stream_and_pushed_back(
+def test_a_model_is_trained_on_stored_messages_and_assigned(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [FUNCTIONS, *sys.path])
     from taxi_training import usual
 
-    async def tell() -> None:
+    async def scenario() -> None:
         broker = LocalBroker(LocalServer())
-        with pytest.raises(ConfigError, match="nothing has been landed"):
-            model_of(spark, tmp_path, usual)
-        await _said(broker, [10.0, 20.0, 60.0])
-        assert await land(broker, "r1.update", tmp_path) == 3
-        assert await land(broker, "r1.update", tmp_path) == 0
-        await _said(broker, [40.0, 40.0])
-        assert await land(broker, "r1.update", tmp_path) == 2
-        assert landed(tmp_path) == 5
-        model = model_of(spark, tmp_path, usual)
+        with pytest.raises(ConfigError, match="no rows yet"):
+            train_model(spark, tmp_path, usual)
+        await _publish(broker, [10.0, 20.0, 60.0])
+        assert await append_messages(broker, "r1.update", tmp_path) == 3
+        assert await append_messages(broker, "r1.update", tmp_path) == 0
+        await _publish(broker, [40.0, 40.0])
+        assert await append_messages(broker, "r1.update", tmp_path) == 2
+        assert last_stored(tmp_path) == 5
+        model = train_model(spark, tmp_path, usual)
         assert json.loads(model) == {"r1": 40.0}
-        with pytest.raises(ConfigError, match="no such topic"):
-            await teach(broker, "r1.gps", model)
+        with pytest.raises(ConfigError, match="no such edge topic"):
+            await store_model(broker, "r1.gps", model)
         await apply(broker, [GPS], {"r1.gps": "h1"})
-        await teach(broker, "r1.gps", model)
+        await store_model(broker, "r1.gps", model)
         entry = await (await broker.bucket(EDGE)).get(model_key("r1.gps"))
         assert entry is not None
         assert entry.value == model
         with pytest.raises(ConfigError, match="limit="):
-            await teach(broker, "r1.gps", b"")
+            await store_model(broker, "r1.gps", b"")
         with pytest.raises(ConfigError, match="bytes, text or JSON"):
-            model_of(spark, tmp_path, lambda frame: object())
+            train_model(spark, tmp_path, lambda frame: object())
         await broker.close()
 
-    asyncio.run(tell())
+    asyncio.run(scenario())

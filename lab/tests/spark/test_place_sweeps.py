@@ -7,10 +7,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from thinwire.analysis.model_training import SIZES, Sweep, TrainedModels, gathered, here
-from thinwire.analysis.placement_files import read_model
-from thinwire.cli.spark_options import on_spark
-from thinwire.placement.published_model import fit_published
+from thinwire.edge.placement_files import read_model
+from thinwire_lab.cli.cell_runner import run_on_spark
+from thinwire_lab.placement.model_training import SIZES, Sweep, TrainedModels, gathered, here
+from thinwire_lab.placement.published_model import fit_published
 from thinwire_lab.reproduce.placement.placement_cells import Occasion, PlacementScale
 
 GRID: list[dict[str, Any]] = [
@@ -19,12 +19,12 @@ GRID: list[dict[str, Any]] = [
 
 
 def test_a_training_set_is_the_same_on_spark(spark: SparkSession) -> None:
-    assert gathered(3, (1, 2), 3, on_spark(spark)) == gathered(3, (1, 2), 3)
+    assert gathered(3, (1, 2), 3, run_on_spark(spark)) == gathered(3, (1, 2), 3)
 
 
 def test_placements_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     both = TrainedModels(read_model(None), fit_published(gathered(8, SIZES, 1), rounds=5), [])
-    assert _placed(both, tmp_path, on_spark(spark)) == _placed(both, tmp_path, here)
+    assert _placed(both, tmp_path, run_on_spark(spark)) == _placed(both, tmp_path, here)
 
 
 def _placed(both: TrainedModels, out: Path, sweep: Sweep) -> list[dict[str, Any]]:

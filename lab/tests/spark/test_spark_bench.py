@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 
 from thinwire.codec import StreamDecoder
 from thinwire.schema import Event
-from thinwire.spark.reconstruction import filled_in
+from thinwire.spark.reconstruction import fill_table
 from thinwire.topics.names import publisher_in
 from thinwire.wire import split
 from thinwire_lab.bench.spark import process_usage as counting
@@ -60,7 +60,7 @@ def _place(event: dict[str, Any]) -> tuple[Any, ...]:
 def test_the_references_fill_in_as_we_do(tmp_path: Path) -> None:
     write_partials(tmp_path, 4_000)
     table = pq.read_table(tmp_path)
-    assert forward_filled(table, VALUES) == filled_in(table, source=[KEY], order=[ORDER], properties=VALUES)
+    assert forward_filled(table, VALUES) == fill_table(table, source=[KEY], order=[ORDER], properties=VALUES)
 
 
 def test_processor_time_of_children_that_have_ended_counts() -> None:

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from thinwire.cli import deliver as verb
 from thinwire.cli.output import Output
 from thinwire.errors import ConfigError, DemandError, NotFinite
 from thinwire.filters import greedy
-from thinwire.spark.jobs.deliver import counted, deliver, kept, table_at, totals
+from thinwire_lab.cli import deliver as command
+from thinwire_lab.spark.threshold_delivery import counted, deliver, kept, table_at, totals
 
 SYMBOLS = ("aaa", "bbb", None)
 
@@ -82,7 +82,7 @@ BAD = {
     "no order": ({"order": []}, ConfigError, "field='order'"),
     "none": ({"thresholds": []}, ConfigError, "thresholds"),
     "nan": ({"thresholds": [float("nan")]}, DemandError, "field='threshold'"),
-    "downwards": ({"thresholds": "3..1"}, DemandError, "upwards"),
+    "downwards": ({"thresholds": "3..1"}, DemandError, "below the first"),
     "step": ({"step": 0}, DemandError, "field='step'"),
 }
 
@@ -109,12 +109,12 @@ def test_the_verb_reads_writes_and_shows(
     (tmp_path / "trades.csv").write_text("\n".join(lines))
     asked = {"step": 1.0, "source": ["symbol"], "order": ["at"]}
     to, rows = str(tmp_path / "counts"), str(tmp_path / "told")
-    found = verb._run(spark, str(tmp_path / "trades.csv"), ("price", "0..40"), asked, to, rows, None)
-    verb._show(Output(json=True), "trades.csv", "price", found)
+    found = command._run(spark, str(tmp_path / "trades.csv"), ("price", "0..40"), asked, to, rows, None)
+    command._show(Output(json=True), "trades.csv", "price", found)
     document = json.loads(capsys.readouterr().out)
     values = np.arange(70) % 7
     assert [row["delivered"] for row in document["thresholds"]] == [greedy(values, c).size for c in range(41)]
     assert len(document["thresholds"]) == spark.read.parquet(to).count() == 41
     assert spark.read.parquet(rows).count() == sum(row["delivered"] for row in found)
-    verb._show(Output(), "trades.csv", "price", found)
+    command._show(Output(), "trades.csv", "price", found)
     assert "20 of 41 thresholds are shown" in capsys.readouterr().out

@@ -21,7 +21,7 @@ from thinwire_lab.workload.recipe import Recipe
 from thinwire_lab.workload.spark import assignment_job as job
 from thinwire_lab.workload.spark.workload_folder import generate, read_manifest
 
-SOURCE = str(Path(__file__).parents[2] / "src")
+SOURCE = str(Path(__file__).parents[3] / "src")
 RECIPE = Recipe(subscriptions=3_000, events=400, brokers=8, seed=5)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from thinwire.analysis.promise_check import Checker
 from thinwire.codec import Demand, StreamConfig
-from thinwire.errors import BrokenPromise
+from thinwire.errors import GuaranteeViolated
 from thinwire.ledger import RowTally
 from thinwire.schema import Event, Property, Schema
 from thinwire_lab.streams.checked_stream import CheckedLink, seconds_of
@@ -54,7 +54,7 @@ def test_within_the_bound_is_kept(checker, heat):
 def test_every_breach_is_seen(checker, event):
     checker.delivered(event)
     assert checker.broken == 1
-    with pytest.raises(BrokenPromise, match="broken=1"):
+    with pytest.raises(GuaranteeViolated, match="broken=1"):
         checker.require()
 
 

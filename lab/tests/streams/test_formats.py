@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.demo import building
-from thinwire.errors import FullEventsOnly, MissingExtra, NotFinite, UnknownProperty, WrongType
+from thinwire.errors import MissingExtra, NotFinite, UnknownProperty, WrongType
 from thinwire.schema import Property, Schema
+from thinwire_lab.errors import FullEventsOnly
 from thinwire_lab.streams import binary_formats as avro
 from thinwire_lab.streams.formats import FORMATS
 
@@ -217,7 +218,7 @@ def test_not_a_number_is_refused(name: str) -> None:
 
 def test_missing_fastavro_explains_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    with pytest.raises(MissingExtra, match="evaluation"):
+    with pytest.raises(MissingExtra, match="lab"):
         FORMATS["avro"].encode({"sensor": "T1", "heat": 20.5}, ROOM)
 
 

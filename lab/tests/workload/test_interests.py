@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.errors import ConfigError, SummaryError
+from thinwire.errors import ConfigError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests, correlations, mutual_information
 from thinwire_lab.workload.interests.transformations import (

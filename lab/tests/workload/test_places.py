@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from thinwire.errors import ConfigError, SummaryError
+from thinwire.errors import ConfigError
 from thinwire_lab.bench.embedding_bench import metric_mds
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.places.latency_embedding import embed, vivaldi
 from thinwire_lab.workload.places.latency_matrix import accuracy, completed, distances, symmetric
 
-PLANETLAB = Path(__file__).parents[3] / "shared" / "data" / "netlatency" / "PlanetLabData_1.txt.gz"
+PLANETLAB = Path(__file__).parents[4] / "shared" / "data" / "netlatency" / "PlanetLabData_1.txt.gz"
 
 
 def planted(count: int = 40, dimensions: int = 3) -> np.ndarray:

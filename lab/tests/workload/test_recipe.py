@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.errors import ConfigError, SummaryError
+from thinwire.errors import ConfigError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import correlations

@@ -56,7 +56,7 @@ def test_many_sizes_and_crowds_far_away() -> None:
 
 
 def test_pieces_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grids, "ROOM", 8)
+    monkeypatch.setattr(grids, "BATCH_PAIRS", 8)
     grid = RectangleGrid(np.zeros((5, 1)), np.arange(1.0, 6.0)[:, None])
     points = np.linspace(0.0, 6.0, 50)[:, None]
     batches = list(grid.match_batches(points))

@@ -65,7 +65,7 @@ def test_identical_rectangles_are_one() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        ([[1.0]], [[0.0]], "low end is above.*row=0, dimension=0"),
+        ([[1.0]], [[0.0]], "low end of a rectangle is above.*row=0, dimension=0"),
         ([[0.0], [np.nan]], [[1.0], [1.0]], "row=1"),
         ([[0.0]], [[1.0, 2.0]], "one shape"),
         ([0.0], [1.0], "one shape"),
@@ -77,5 +77,5 @@ def test_what_is_no_rectangle_is_refused(low: list[object], high: list[object], 
 
 
 def test_points_of_another_dimension_are_refused() -> None:
-    with pytest.raises(ConfigError, match="as many columns"):
+    with pytest.raises(ConfigError, match="one column per dimension"):
         RectangleIndex(np.zeros((1, 2)), np.ones((1, 2))).match(np.zeros((3, 1)))

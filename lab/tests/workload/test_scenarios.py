@@ -5,8 +5,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from thinwire.errors import ScenarioError
 from thinwire.filters.where import parse
+from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.scenarios import Curve, TopicScene, read_scenario
 from thinwire_lab.workload.scenarios.scenario_events import events_of, interests_of, schema_of, shape_at
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from thinwire.cli.main import main
-from thinwire.errors import SummaryError
 from thinwire_lab.cli.summary_files import TAXONOMY, is_real, read_summary
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.interests import correlations
 from thinwire_lab.workload.summary import Country, Group, Ping, Records, compose, from_groups
 
-REAL = Path(__file__).parents[3] / "shared" / "data" / "hierarchy"
+REAL = Path(__file__).parents[4] / "shared" / "data" / "hierarchy"
 SMALL = Records(
     taxonomy=[("1", "", "Sport"), ("2", "1", "Table Tennis"), ("3", "1", "Golf")],
     countries=[

@@ -14,7 +14,7 @@ import pytest
 from thinwire.cli.main import main
 from thinwire_lab.cli.summary_files import read_summary
 
-SOURCE = str(Path(__file__).parents[2] / "src")
+SOURCE = str(Path(__file__).parents[3] / "src")
 TABLES = {
     "topics": "id,parent,name\nall,,All\na,all,A\nb,all,B\n",
     "languages": "id,parent\nany,\nx,any\n",

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from thinwire.analysis.event_columns import Floats, batch_of
-from thinwire.codec.arrow_columns import Rows
-from thinwire.codec.kernels.rule_table import is_whole
+from thinwire.codec.arrow_rows import ArrowRows
+from thinwire.codec.kernels.rule_table import is_integral
 from thinwire.errors import ConfigError
 from thinwire.schema import Property, Schema, infer
 from thinwire.schema.event import nest
@@ -70,9 +70,9 @@ class EventClock:
         return seconds
 
     def _seconds(self, batch: pa.RecordBatch, stamp: Property) -> Floats:
-        rows = Rows(batch, self._alone)
-        cells = rows.cells[0].astype(np.float64) if is_whole(stamp) else rows.cells.view(np.float64)[0].copy()
-        for row in np.flatnonzero(rows.odd).tolist():
+        rows = ArrowRows(batch, self._alone)
+        cells = rows.cells[0].astype(np.float64) if is_integral(stamp) else rows.cells.view(np.float64)[0].copy()
+        for row in np.flatnonzero(rows.irregular).tolist():
             cells[row] = self._ticks(batch.column(0)[row].as_py(), stamp)
         return np.asarray(cells / self._per_second(stamp, cells), dtype=np.float64)
 

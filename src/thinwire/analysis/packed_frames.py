@@ -16,11 +16,11 @@ from thinwire.analysis.event_times import EventClock
 from thinwire.analysis.publisher_run import EncodedRun, TimedPublisher
 from thinwire.analysis.strategies import Bytes, Packed
 from thinwire.codec import StreamConfig
-from thinwire.codec.frame_encoder import WORTH_TRYING, Packer
+from thinwire.codec.dictionary_bindings import MIN_PACKED_BYTES, Packer
 from thinwire.codec.stream_config import Counts
 from thinwire.dictionaries import Dictionary, choose
-from thinwire.dictionaries.byte_account import ALONE
 from thinwire.dictionaries.dictionary_transfer import cost
+from thinwire.dictionaries.topology import ONE_TO_ONE
 from thinwire.schema import Schema
 from thinwire.wire import Frame, FrameKind, read, seal
 
@@ -48,7 +48,7 @@ def learn(
         pace = pace or TimedPublisher(schema, config, float(times[0]))
         told = (frame for stretch in pace.publish(batch, times) for frame in stretch.frames)
         bodies += (frame.body for frame in map(read, told) if frame.kind not in _READ_FIRST)
-    return choose([body for body in bodies if len(body) >= WORTH_TRYING], sizes=SIZES, budget=BUDGET)
+    return choose([body for body in bodies if len(body) >= MIN_PACKED_BYTES], sizes=SIZES, budget=BUDGET)
 
 
 class Packing:
@@ -90,7 +90,7 @@ class Packing:
             control=after.control_bytes - before.control_bytes,
             frames=after.frames - before.frames,
             dictionary=sent,
-            link=sent * ALONE.receivers,
+            link=sent * ONE_TO_ONE.receivers,
         )
 
     def _frames(self, raw: bytes) -> list[bytes]:

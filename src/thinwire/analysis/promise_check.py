@@ -17,7 +17,7 @@ from typing import Any
 
 from thinwire.codec import Demand
 from thinwire.codec.demand import tolerance_of
-from thinwire.errors import BrokenPromise
+from thinwire.errors import GuaranteeViolated
 from thinwire.ledger import RowTally
 from thinwire.schema import Event, Schema
 
@@ -76,7 +76,8 @@ class Checker:
     def require(self) -> None:
         """Raise if the promise was not kept."""
         if not self.kept:
-            raise BrokenPromise(self.first_breach, schema=self.schema.name, broken=self.broken, missing=self.missing)
+            facts = {"schema": self.schema.name, "broken": self.broken, "missing": self.missing}
+            raise GuaranteeViolated(self.first_breach, **facts)
 
     def _compare(self, virtual: Event, actual: Mapping[str, Any]) -> None:
         for name, tolerance in self._tolerance.items():

@@ -129,7 +129,7 @@ class TimedPublisher:
         if batch.num_rows < FEW or not fits(schema):
             return self._singly(batch, times, rows)
         done = publish_batch(self.publisher, batch, self.now)
-        told = [stretch.rows for stretch in done.stretches]
+        told = [stretch.rows for stretch in done.parts]
         places = np.concatenate(told) if told else np.zeros(0, dtype=np.int64)
         return EncodedRun(done.frames, times[places], rows, [row for row, _ in done.rejected])
 

@@ -23,7 +23,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 from thinwire.codec import Demand, StreamConfig
-from thinwire.codec.demand import NEVER_TOLERANT, Tolerance, tolerance_of
+from thinwire.codec.demand import tolerance_of
+from thinwire.codec.tolerance_vector import NEVER_TOLERANT, Tolerance
 from thinwire.errors import ConfigError
 from thinwire.ledger import row as deviation
 from thinwire.ledger.row import Deviation

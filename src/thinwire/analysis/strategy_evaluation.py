@@ -20,7 +20,7 @@ from thinwire.analysis.publisher_run import EncodedRun, Price, TimedPublisher, i
 from thinwire.analysis.strategies import AnalysisOutcome, Bytes, Ranges, Strategy, same_frames
 from thinwire.codec import StreamDecoder
 from thinwire.codec.kernel_warmup import warm_up
-from thinwire.codec.table_reader import TableReader
+from thinwire.codec.table_decoder import TableDecoder
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError
 from thinwire.schema import Schema
@@ -100,7 +100,7 @@ class _Run:
         self.clock = clock
         self.comparison = Comparison(schema)
         self.subscriber = StreamDecoder([schema])
-        self.reader = TableReader(self.subscriber, schema)
+        self.reader = TableDecoder(self.subscriber, schema)
         self.frames: list[bytes] = []
         self.unread = 0
         """rows published since the subscriber last looked"""
@@ -186,7 +186,7 @@ class _Run:
     def _read(self) -> None:
         """Let the subscriber have what was sent."""
         frames, self.frames, self.unread = self.frames, [], 0
-        taken = self.reader.take(frames, range(len(frames)), np.zeros(len(frames)))
+        taken = self.reader.decode(frames, range(len(frames)), np.zeros(len(frames)))
         if taken.batch.num_rows:
             self.comparison.delivered(taken.batch, self.subscriber.bound)
 

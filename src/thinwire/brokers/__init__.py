@@ -1,25 +1,29 @@
-"""Subjects and bytes, no meaning: what carries messages, beginning with a broker in memory that can misbehave."""
+"""Brokers: the protocol that all of them implement, the memory broker, NATS, recordings, and the choice by URL."""
 
 from typing import TYPE_CHECKING
 
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.brokers.protocol import Capabilities, Inbox, Transport, TransportMessage
+    from thinwire.brokers.protocol import Broker, Bucket, Capabilities, LogReader, LogSource, Retention, Span, Stored
     from thinwire.brokers.subjects import matches
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "protocol": "Capabilities Inbox Transport TransportMessage",
+            "protocol": "Broker Bucket Capabilities LogReader LogSource Retention Span Stored",
             "subjects": "matches",
         },
     )
 
 __all__ = [
+    "Broker",
+    "Bucket",
     "Capabilities",
-    "Inbox",
-    "Transport",
-    "TransportMessage",
+    "LogReader",
+    "LogSource",
+    "Retention",
+    "Span",
+    "Stored",
     "matches",
 ]

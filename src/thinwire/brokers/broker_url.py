@@ -1,4 +1,6 @@
-"""Which broker a URL names, without looking into what only its transport understands.
+"""Broker URLs: the factory of each scheme, and opening a connection by URL.
+
+A broker is added by a module with a factory and one call of `register_broker` (or one line in `_FACTORIES`).
 
 >>> read_url("memory://test")
 Address(scheme='memory', rest='test')
@@ -8,16 +10,22 @@ Address(scheme='nats', rest='broker:4222')
 
 from __future__ import annotations
 
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from thinwire.errors import BadUrl
+from thinwire.brokers.protocol import Broker
+from thinwire.errors import BadUrl, ConfigError
 
-SCHEMES = ("nats", "tls", "embedded", "memory")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}")
 
 
 @dataclass(frozen=True)
 class Address:
-    """A URL: its scheme, what follows without secrets, and the whole, which is not shown."""
+    """A parsed URL. `rest` is the part after the scheme without credentials; `url` is complete and not shown."""
 
     scheme: str
     rest: str
@@ -25,18 +33,57 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The URL without secrets."""
+        """The URL without credentials."""
         return f"{self.scheme}://{self.rest}"
 
 
+class OpenedBroker(NamedTuple):
+    """Result of a factory.
+
+    service_broker: second connection, for the services that run in this process; None if services run elsewhere
+    """
+
+    broker: Broker
+    service_broker: Broker | None = None
+
+
+BrokerFactory = Callable[[Address, Mapping[str, Any], AsyncExitStack], Awaitable[OpenedBroker]]
+"""receives the address, the options of `connect`, and a stack on which it pushes what must be closed"""
+
+_FACTORIES: dict[str, BrokerFactory | str] = {
+    "nats": "thinwire.brokers.nats.broker:open_nats",
+    "tls": "thinwire.brokers.nats.broker:open_nats",
+    "embedded": "thinwire.brokers.embedded.server:open_embedded",
+    "memory": "thinwire.brokers.memory.broker:open_memory",
+}
+"""a string is module:function, imported on first use"""
+
+
+def register_broker(scheme: str, factory: BrokerFactory) -> None:
+    """Open URLs of this scheme with `factory`. Raise `ConfigError` if the scheme is invalid or taken."""
+    if not _SCHEME.fullmatch(scheme):
+        raise ConfigError("a scheme is up to 32 lower-case letters, digits, +, - and .", scheme=scheme)
+    if _FACTORIES.get(scheme, factory) is not factory:
+        raise ConfigError("another broker is registered for this scheme", scheme=scheme)
+    _FACTORIES[scheme] = factory
+
+
 def read_url(url: str) -> Address:
-    """The address a URL stands for; several servers of one cluster are joined by commas."""
+    """Parse a URL. The servers of a cluster are separated by commas."""
     scheme, separator, rest = url.partition("://")
-    if not separator or scheme not in SCHEMES:
-        raise BadUrl("unknown scheme" if separator else "no scheme", url=_open_part(url))
-    return Address(scheme, ",".join(_open_part(server) for server in rest.split(",")), url)
+    if not separator or scheme not in _FACTORIES:
+        raise BadUrl("unknown scheme" if separator else "no scheme", url=_without_credentials(url))
+    return Address(scheme, ",".join(_without_credentials(server) for server in rest.split(",")), url)
 
 
-def _open_part(server: str) -> str:
-    """A server without what stands before the last @, which may be a secret."""
+async def open_broker(address: Address, options: Mapping[str, Any], stack: AsyncExitStack) -> OpenedBroker:
+    """Connect to the broker at `address`. Its connections are closed with the stack."""
+    factory = _FACTORIES[address.scheme]
+    if isinstance(factory, str):
+        module, _, name = factory.partition(":")
+        factory = _FACTORIES[address.scheme] = getattr(import_module(module), name)
+    return await factory(address, options, stack)
+
+
+def _without_credentials(server: str) -> str:
     return server.rpartition("@")[2]

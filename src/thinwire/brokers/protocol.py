@@ -1,61 +1,36 @@
-"""What every transport offers: publish bytes under a subject, receive those that match a pattern.
+"""Protocols that every broker implements.
 
-A transport knows nothing of events or frames. What it can do beyond that is a list of capabilities, so that the rooms
-above choose (16 instead of 8 bits of sequence, a header inside the body) instead of guessing.
+`Broker` is one client's connection. It offers three kinds of storage and messaging:
 
-What the live system asks of a broker: a log per topic, words that are not stored, and documents under keys.
+    log        stored messages under subjects, numbered 1, 2, 3 over all subjects, kept according to a `Retention`
+    message    unstored messages and requests between connected clients
+    bucket     documents under keys; every change has a revision, and a write can require the last revision
 
-A `Broker` is one client's connection. Memory and NATS have one each, and the same checks hold both to this page
-(`thinwire.testing.broker_checks`). Names:
+All calls of a `Broker` are coroutines of one event loop. A lost connection is restored in the background. Until then
+calls wait, at most `timeout` seconds, and then raise `BrokerUnavailable`. Acknowledged messages are stored.
 
-    log        messages under subjects, numbered 1, 2, 3 over all of them, kept for a while
-    offset     a message's number in its log
-    bucket     documents under keys; every change has a revision, and a write may insist on the one it has seen
+`LogSource` reads ranges of logs without an event loop, for one caller at a time. NATS servers and recordings on disk
+implement it.
 
-All calls are coroutines of one event loop. A connection that is cut comes back by itself: until then calls wait, at
-most `timeout` seconds, and raise `BrokerUnavailable` after that. What was acknowledged is stored.
-
-What a reader of whole stretches of a log asks: no event loop, no pushing, one caller at a time.
-
-A subscriber lives on what comes next; a table is made of what is there. A `LogSource` answers from a broker through a
-blocking socket, or from a recording on disk, and both in the same words, so that whoever reads does not know which.
+The checks in `tests/brokers/broker_checks` run for every implementation.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-
-
-class TransportMessage(NamedTuple):
-    """What travels.
-
-    sequence: the transport's own number of the message within its subject, counted 1, 2, 3 without a gap; None where
-    the transport has none
-
-    >>> TransportMessage("building.rooms", b"21.5").headers
-    mappingproxy({})
-    """
-
-    subject: str
-    payload: bytes
-    headers: Mapping[str, str] = NO_HEADERS
-    sequence: int | None = None
-
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a transport can do.
+    """Features and limits of a broker.
 
-    gapless: it numbers the messages of a subject without a gap and can replay them from a number;
-    headers: it carries headers; max_payload: bytes in one message, headers included
+    gapless: messages of a subject are numbered without gaps and can be read again from an offset
+    headers: messages can have headers; max_payload: bytes in one message, headers included
     """
 
     gapless: bool
@@ -63,43 +38,17 @@ class Capabilities:
     max_payload: int
 
 
-class Inbox(Protocol):
-    """The messages that match one subscription, in a queue of bounded length."""
-
-    def receive(self) -> TransportMessage | None:
-        """The next message that has arrived; None when there is none now."""
-
-    def close(self) -> None:
-        """Ask for no more; what has arrived can still be received."""
-
-
-class Transport(Protocol):
-    """A broker as its clients see it."""
-
-    @property
-    def capabilities(self) -> Capabilities: ...
-
-    def publish(self, subject: str, payload: bytes, headers: Mapping[str, str] | None = None) -> int | None:
-        """Send a message; its sequence where the transport has told one by now, else None."""
-
-    def subscribe(self, pattern: str, *, limit: int = ...) -> Inbox:
-        """Receive what is published from now on under subjects that match."""
-
-    def close(self) -> None:
-        """Leave; every inbox closes too."""
-
-
 Handler = Callable[[str, bytes], Awaitable[bytes | None]]
-"""subject and payload of a word; what it returns is the answer, None for none"""
+"""receives subject and payload of an unstored message; returns the reply, or None for no reply"""
 
 ANY = -1
-"""a revision or offset that is not insisted on"""
+"""expected revision or offset: no expectation"""
 NOTHING = 0
-"""insist that there is nothing under the key, or under the subjects, yet"""
+"""expected revision or offset: no document under the key, no message under the subjects"""
 
 
 class Stored(NamedTuple):
-    """A message of a log; `time` is when the broker stored it, in seconds since the epoch."""
+    """A message of a log. `time` is when the broker stored it, in seconds since the epoch."""
 
     offset: int
     subject: str
@@ -108,21 +57,30 @@ class Stored(NamedTuple):
 
 
 class Span(NamedTuple):
-    """What a log holds: the first and the last offset (1 and 0 when nothing was ever stored), messages and bytes.
+    """The content of a log: first and last offset (1 and 0 for a new log), number of messages, bytes.
 
-    made: since when there is this log, which tells it from one of the same name that was deleted; empty where the
-    broker does not say
+    log_id: identity of the log. A log that was deleted and created again under the same name has another identity
+    and starts again at offset 1. Empty if the broker offers none; compare with `is_same_log`.
     """
 
     first: int
     last: int
     messages: int
     stored_bytes: int
-    made: str = ""
+    log_id: str = ""
+
+
+def is_same_log(log_id: str, other: str) -> bool:
+    """Whether two log identities can belong to the same log. An empty identity matches every log.
+
+    >>> is_same_log("a", "a"), is_same_log("a", "b"), is_same_log("", "b")
+    (True, False, True)
+    """
+    return not log_id or not other or log_id == other
 
 
 class BucketEntry(NamedTuple):
-    """A document under its key; `value` is None where the key was deleted."""
+    """A document under its key. `value` is None if the key was deleted."""
 
     key: str
     value: bytes | None
@@ -131,9 +89,9 @@ class BucketEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Retention:
-    """How long a log keeps its messages: seconds, bytes, messages; None for no limit. The oldest go first.
+    """How long a log keeps its messages: seconds, bytes, messages; None for no limit. The oldest are removed first.
 
-    A size is reserved at a NATS server when the log is made, whether it is ever used or not; hence none by default.
+    A NATS server reserves `size` when the log is created, used or not; therefore the default is no limit.
     """
 
     seconds: float | None = 7 * 86_400.0
@@ -142,114 +100,124 @@ class Retention:
 
 
 class LogReader(Protocol):
-    """The messages of a log from a place on, in order, each once, across reconnects.
+    """Messages of a log from an offset on, in order, each once, across reconnects.
 
-    At most `limit` messages that `done` has not been told of are on their way or waiting: a reader that is not read
-    costs bounded memory here and nothing at the broker.
+    At most `limit` messages are unacknowledged: in transit, queued, or returned by `next` without a call of `done`.
+    An idle reader therefore uses bounded memory in the client and none in the broker.
+
+    A reader stays on its log: if the log is deleted, `next` raises `UnknownLog`, also if a log of the same name was
+    created again.
     """
 
+    @property
+    def log_id(self) -> str:
+        """Identity of the log, as in `Span.log_id`."""
+
     async def next(self, timeout: float | None = None) -> Stored | None:
-        """The next message; None when none came within so many seconds."""
+        """Return the next message, or None if none arrives within `timeout` seconds."""
 
     def done(self, offset: int) -> None:
-        """Messages up to this offset are worked off and make room for others."""
+        """Acknowledge all messages up to `offset`."""
 
     async def close(self) -> None: ...
 
 
 class Listener(Protocol):
-    """Somebody who hears words; `close` ends it."""
+    """A subscription to unstored messages. `close` ends it."""
 
     async def close(self) -> None: ...
 
 
 class Bucket(Protocol):
-    """Documents under keys (words joined by dots)."""
+    """Documents under keys. A key is tokens joined by dots."""
 
     async def get(self, key: str) -> BucketEntry | None:
-        """The document, or None."""
+        """Return the document, or None."""
 
     async def put(self, key: str, value: bytes, *, revision: int = ANY) -> int:
-        """Store a document and return its revision; `Conflict` if the last one is not `revision` (NOTHING: none)."""
+        """Store a document and return its revision. Raise `Conflict` if the last revision is not `revision`."""
 
     async def delete(self, key: str, *, revision: int = ANY) -> None:
-        """Forget a document; no harm if there is none."""
+        """Delete a document, if it exists. Raise `Conflict` if its revision is not `revision`."""
 
     async def entries(self, pattern: str = ">") -> list[BucketEntry]:
-        """All documents whose key matches, in the order of their revisions."""
+        """Return all documents whose key matches, ordered by revision."""
 
     def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
-        """What is there now, then None once, then every change as it comes, across reconnects; close with aclose()."""
+        """Yield the current documents, then None once, then every change, across reconnects. End it with aclose()."""
 
 
 class Broker(Protocol):
-    """One client's connection."""
+    """One client's connection to a broker."""
 
     @property
     def capabilities(self) -> Capabilities: ...
 
     @property
     def url(self) -> str:
-        """Where it leads, without secrets."""
+        """The address, without credentials."""
 
     @property
     def connected(self) -> bool: ...
 
     async def open_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
-        """Make sure that a log keeps what is published under these subjects (patterns); an existing one stays."""
+        """Create a log for messages under these subjects (patterns), unless it exists."""
 
     async def delete_log(self, log: str) -> None:
-        """Forget a log and its messages; no harm if there is none."""
+        """Delete a log and its messages, if it exists."""
 
     async def append(
         self, log: str, subject: str, payload: bytes, *, after: int = ANY, within: str = "", timeout: float = 60.0
     ) -> int:
-        """Store a message and return its offset. Nothing else of this caller may be on its way under the subject.
+        """Store a message and return its offset. A caller sends one message at a time under a subject.
 
-        after: insist that the last message under `within` (a pattern; the subject itself by default) has this offset,
-        NOTHING that there is none; `Conflict` otherwise and nothing is stored.
-        A connection that breaks in between leaves it open whether the message was stored; the broker object finds out
-        before it sends again, so that it is stored once.
+        after: required offset of the last message under `within` (a pattern; the subject by default), NOTHING for
+        none. If it differs, `Conflict` is raised and nothing is stored.
+        If the connection is lost before the acknowledgement, the message is looked up in the log before it is sent
+        again, so that it is stored once.
         """
 
     async def read(
         self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), limit: int = 256
     ) -> LogReader:
-        """Read a log from an offset on (None: what comes from now on), only these subjects where given."""
+        """Read a log from offset `first` on, or only new messages if None; only messages under `subjects` if given."""
 
     async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
-        """The newest message under subjects that match, at or before an offset where given."""
+        """Return the newest message whose subject matches, at or before offset `up_to` if given."""
 
     async def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
-        """The subjects that have messages in the log, with how many."""
+        """Return the matching subjects that have messages in the log, with their number of messages."""
 
     async def offset_at(self, log: str, time: float) -> int:
-        """The offset of the first message stored at this time or later; one past the last where there is none."""
+        """Return the offset of the first message stored at or after `time`; one past the last if there is none."""
 
     async def span(self, log: str) -> Span:
-        """What the log holds now; `UnknownLog` if there is none."""
+        """Return the current content of a log. Raise `UnknownLog` if it does not exist."""
 
     async def logs(self) -> list[str]:
-        """The names of all logs."""
+        """Return the names of all logs."""
 
     async def send(self, subject: str, payload: bytes) -> None:
-        """Say something to whoever listens now; it is stored nowhere."""
+        """Send an unstored message to the clients that are subscribed now."""
 
     async def request(self, subject: str, payload: bytes, *, timeout: float = 2.0) -> bytes:
-        """Ask, and return the first answer; `NobodyAnswers` at once if nobody listens, or after the timeout."""
+        """Send a request and return the first reply.
+
+        Raise `ServiceUnavailable` at once if no client is subscribed, or after the timeout.
+        """
 
     async def listen(self, pattern: str, handler: Handler) -> Listener:
-        """Hear what is said under subjects that match, and answer it."""
+        """Subscribe to unstored messages whose subject matches. The result of `handler` is sent as the reply."""
 
     async def bucket(self, name: str, *, history: int = 1) -> Bucket:
-        """The bucket of this name, made where there is none."""
+        """Return the bucket of this name. It is created if it does not exist."""
 
     async def close(self) -> None:
-        """Leave: readers, listeners and watches end; what waits for an answer gets `TransportClosed`."""
+        """Close the connection, its readers, listeners and watches. Pending calls raise `TransportClosed`."""
 
 
 class Block(NamedTuple):
-    """Messages of a log side by side, as whoever reads very many of them wants them: one entry a message in each."""
+    """Messages of a log in columns, one entry per message in each."""
 
     offsets: npt.NDArray[np.int64]
     times: npt.NDArray[np.float64]
@@ -258,37 +226,36 @@ class Block(NamedTuple):
 
 
 class LogSource(Protocol):
-    """Logs and documents to read; `close` gives back what it holds, and a `with` block does so by itself."""
+    """Logs and documents, read without an event loop."""
 
     def logs(self) -> list[str]:
-        """The names of all logs."""
+        """Return the names of all logs."""
 
     def span(self, log: str) -> Span:
-        """What the log holds now; `UnknownLog` if there is none."""
+        """Return the current content of a log. Raise `UnknownLog` if it does not exist."""
 
     def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
-        """The newest message under subjects that match, at or before an offset where given."""
+        """Return the newest message whose subject matches, at or before offset `up_to` if given."""
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
-        """The subjects that have messages in the log, with how many."""
+        """Return the matching subjects that have messages in the log, with their number of messages."""
 
     def offset_at(self, log: str, time: float) -> int:
-        """The offset of the first message stored at this time or later; one past the last where there is none."""
+        """Return the offset of the first message stored at or after `time`; one past the last if there is none."""
 
     def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[Stored]]:
-        """The messages from an offset to another, both included, in order, in blocks of bounded size.
+        """Yield the messages from offset `first` to `last`, both included, in order, in blocks of bounded size.
 
-        It ends at `last`, or at the log's end where that comes first. What is no longer in the log is not there: a
-        jump of the offsets says so.
+        Ends at `last` or at the end of the log. Removed messages are skipped; the offsets show the gap.
         """
 
     def read_blocks(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[Block]:
-        """The same, in columns: the fast door, for nothing is made for a single message but its payload."""
+        """Like `read`, in columns. Faster, because no object is created per message except its payload."""
 
     def document(self, bucket: str, key: str) -> bytes | None:
-        """The document under a key of a bucket; None where there is none."""
+        """Return the document under a key of a bucket, or None."""
 
     def documents(self, bucket: str, pattern: str = ">") -> dict[str, bytes]:
-        """All documents whose key matches."""
+        """Return all documents whose key matches."""
 
     def close(self) -> None: ...

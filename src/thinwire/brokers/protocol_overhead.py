@@ -1,16 +1,16 @@
-"""What a broker adds to a message, in bytes on the socket: a stand-in until a real broker is measured.
+"""Bytes that a broker adds to a message on the socket, computed from the text of the NATS client protocol.
 
-The bytes are those of the NATS client protocol's own text, with JetStream acknowledging both ways:
+JetStream acknowledges in both directions:
 
     publisher -> broker     PUB subject inbox size, payload                    (HPUB with headers)
     broker -> publisher     MSG inbox sid size, {"stream":"...","seq":...}
     broker -> subscriber    MSG subject sid ack-subject size, payload          (HMSG with headers)
     subscriber -> broker    PUB ack-subject  0                                 (an empty body acknowledges)
 
-where ack-subject is $JS.ACK.stream.consumer.deliveries.sequence.sequence.nanoseconds.pending. Each subscriber has the
-third and the fourth line once. Assumed: first delivery, a consumer that keeps up (pending 0), one-digit subscription
-numbers, the Python client's inbox of 56 characters. Left out: pull requests, pings, redelivery, TLS, TCP and IP.
-Under these assumptions the sizes equal, byte for byte, what nats-server 2.15 and nats-py 2.16 exchanged.
+where ack-subject is $JS.ACK.stream.consumer.deliveries.sequence.sequence.nanoseconds.pending. The last two lines occur
+once per subscriber. Assumed: first delivery, no backlog (pending 0), one-digit subscription ids, the 56-character inbox
+of the Python client. Not included: pull requests, pings, redelivery, TLS, TCP and IP. Under these assumptions the sizes
+equal those exchanged by nats-server 2.15 and nats-py 2.16.
 
 >>> traffic = JetStream(stream="rooms", consumer="hvac").traffic("building.rooms", 12)
 >>> traffic
@@ -23,11 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
-from thinwire.brokers.protocol import NO_HEADERS
 from thinwire.errors import ConfigError
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _INBOX = "_INBOX." + "x" * 22 + "." + "x" * 26
 _REPLY_SID, _DELIVERY_SID = "1", "2"
 _NO_REPLY = ""
@@ -36,7 +37,7 @@ _LINE = len("\r\n")
 
 
 class Traffic(NamedTuple):
-    """The bytes of one message: to the broker and its answer, then to one subscriber and its answer."""
+    """Bytes of one message: publication and acknowledgement, delivery to one subscriber and acknowledgement."""
 
     published: int
     stored: int
@@ -44,16 +45,16 @@ class Traffic(NamedTuple):
     acknowledged: int
 
     def total(self, subscribers: int = 1) -> int:
-        """All of it on every socket, with so many subscribers."""
+        """Return the bytes on all sockets."""
         return self.published + self.stored + subscribers * (self.delivered + self.acknowledged)
 
 
 @dataclass(frozen=True)
 class JetStream:
-    """A stream and a consumer, whose names travel with every delivery.
+    """A stream and a consumer, whose names are part of every delivery.
 
-    sequence: a typical one; its digits are what matters
-    inbox: where acknowledgements come to; clients differ in the length they give it
+    sequence: a typical one, for its number of digits
+    inbox: reply subject of acknowledgements; its length depends on the client
     """
 
     stream: str = "thinwire"
@@ -62,7 +63,7 @@ class JetStream:
     inbox: str = _INBOX
 
     def traffic(self, subject: str, payload: int, headers: Mapping[str, str] = NO_HEADERS) -> Traffic:
-        """The bytes of a message with a payload of this size."""
+        """Return the bytes of a message with a payload of this size."""
         if payload < 0:
             raise ConfigError("a payload has 0 bytes or more", payload=payload)
         stored = len(f'{{"stream":"{self.stream}","seq":{self.sequence}}}'.encode())
@@ -79,14 +80,14 @@ class JetStream:
 
 
 def link_bytes(subject: str, payload: int, headers: Mapping[str, str] = NO_HEADERS, subscribers: int = 1) -> int:
-    """All bytes of one message on the sockets of its publisher and its subscribers."""
+    """Return the bytes of one message on the sockets of its publisher and its subscribers."""
     if subscribers < 0:
-        raise ConfigError("there are 0 subscribers or more", subscribers=subscribers)
+        raise ConfigError("0 subscribers or more", subscribers=subscribers)
     return JetStream().traffic(subject, payload, headers).total(subscribers)
 
 
 def _size(command: str, payload: int, headers: Mapping[str, str] = NO_HEADERS) -> int:
-    """The bytes of a command line and its body; headers add an H in front and their own size to the line."""
+    """Return the bytes of a command and its body. With headers the command starts with H and has their size."""
     if not headers:
         return len(f"{command} {payload}".encode()) + _LINE + payload + _LINE
     block = "NATS/1.0\r\n" + "".join(f"{name}: {text}\r\n" for name, text in headers.items()) + "\r\n"

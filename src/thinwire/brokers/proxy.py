@@ -1,16 +1,10 @@
-"""A wire that can be watched, narrowed and cut: a TCP proxy on the loopback address.
+"""TCP proxy on the loopback address that counts bytes and can interrupt connections.
 
-It knows nothing of what passes. Benchmarks count the bytes of a link with it, tests break the link with it, and with
-limits it is as slow as a modem or a satellite, acknowledgements included.
+The demonstration and benchmarks count the bytes of a link with it; tests interrupt the link.
 
-    async with Proxy("127.0.0.1", server.port, limits=read_limits("up=56kbit,delay=150ms")) as wire:
-        broker = await connect(f"nats://127.0.0.1:{wire.port}")
-        wire.cut()
-
-Bytes of a socket on their way through a limited lane: what is read now goes on when its time has come.
-
-A passage holds as many bytes as are on the line at full speed and a queue behind it; whoever reads for it stops when it
-is full, so that a sender feels a narrow line as it would feel it elsewhere.
+    async with Proxy("127.0.0.1", server.port) as proxy:
+        broker = await connect(f"nats://127.0.0.1:{proxy.port}")
+        proxy.cut()
 """
 
 from __future__ import annotations
@@ -20,118 +14,54 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, cast
+from typing import Protocol, Self, cast
 
 from thinwire.brokers.embedded import LOOPBACK
-from thinwire.brokers.link_limits import FREE, Limit, Limits, TrafficShaper, lanes
 
 QUEUE = 65_536
-"""bytes that wait in front of a narrow line"""
-UNBOUNDED = 4 << 20
-"""bytes on their way at once where only a delay is asked for"""
-MOST = 64 << 20
-EARLY = 0.0005
-"""seconds: an event loop rounds a wait up to whole milliseconds, half of one on average, which is taken off here"""
+"""bytes of the receive buffers in front of a lane"""
+_READ = 256 * 1024
+"""bytes of a read without a lane"""
 
 
-def capacity(limit: Limit) -> int:
-    """Bytes that a passage holds.
+class Lane(Protocol):
+    """One direction of a connection that delays bytes; a subclass of `Proxy` provides it.
 
-    >>> capacity(Limit(bandwidth=7_000, delay=0.15)), capacity(Limit(delay=0.15))
-    (66586, 4194304)
-    """
-    if limit.bandwidth is None:
-        return UNBOUNDED
-    return QUEUE + min(MOST, int(limit.bandwidth * (limit.delay + limit.jitter)))
-
-
-class Passage:
-    """The bytes of one socket in one direction; several passages may share a lane, as connections share a line.
-
-    arrive: told the bytes that have come through, in order
-
-    Attributes: `held`, the bytes on their way.
+    held: bytes in transit; room: bytes that still fit
     """
 
-    def __init__(self, lane: TrafficShaper, arrive: Callable[[bytes], None]) -> None:
-        self.lane = lane
-        self.held = 0
-        self._arrive = arrive
-        self._capacity = capacity(lane.limit)
-        self._packets: deque[tuple[float, bytes]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+    held: int
 
     @property
-    def room(self) -> int:
-        """Bytes that still fit."""
-        return max(0, self._capacity - self.held)
+    def room(self) -> int: ...
 
     def send(self, data: bytes) -> None:
-        """Put bytes on their way."""
-        now, grain = asyncio.get_running_loop().time(), self.lane.grain
-        for at in range(0, len(data), grain):
-            packet = data[at : at + grain]
-            self._packets.append((self.lane.send(len(packet), now), packet))
-        self.held += len(data)
-        self._wait()
+        """Accept bytes, to be delivered later."""
 
     def clear(self) -> None:
-        """Lose what is on its way."""
-        self._packets.clear()
-        self.held = 0
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _wait(self) -> None:
-        if self._timer is None and self._packets:
-            self._timer = asyncio.get_running_loop().call_at(self._packets[0][0] - EARLY, self._hand_on)
-
-    def _hand_on(self) -> None:
-        """Everything that is due, in one go: a loop that was busy elsewhere has nothing to catch up with later."""
-        self._timer = None
-        now = asyncio.get_running_loop().time() + EARLY
-        due = []
-        while self._packets and self._packets[0][0] <= now:
-            due.append(self._packets.popleft()[1])
-        data = b"".join(due)
-        self.held -= len(data)
-        if data:
-            self._arrive(data)
-        self._wait()
-
-
-_READ = 256 * 1024
-"""bytes that are read at once"""
+        """Discard the bytes in transit."""
 
 
 class Proxy:
-    """A way to a TCP server.
+    """A proxy in front of a TCP server.
 
-    limits: what it lets through, all connections together: they share the line; seed: of its jitter
+    to_broker, from_broker: bytes forwarded in each direction; connections: number of accepted clients
+    paused: bytes wait until `resume`; discarding: bytes from the server are discarded
     """
 
-    def __init__(
-        self, target_host: str, target_port: int, *, port: int = 0, limits: Limits = FREE, seed: int = 0
-    ) -> None:
+    def __init__(self, target_host: str, target_port: int, *, port: int = 0) -> None:
         self.target_host, self.target_port = target_host, target_port
         self.port = port
-        self.limits = limits
-        self.seed = seed
-        self.to_broker = 0
-        """bytes that clients have sent"""
-        self.from_broker = 0
-        """bytes that they have received"""
-        self.connections = 0
-        """clients that have come"""
-        self.paused = False
-        self.deaf = False
-        """does what the broker says get lost on the way?"""
+        self.to_broker = self.from_broker = self.connections = 0
+        self.paused = self.discarding = False
         self._refusing = False
         self._server: asyncio.Server | None = None
-        self._ends: set[_End] = set()
-        self._dialling: set[asyncio.Task[None]] = set()
-        self._up, self._down = lanes(limits, seed)
+        self._ends: dict[_End, None] = {}
+        self._connecting: set[asyncio.Task[None]] = set()
+
+    def make_lane(self, deliver: Callable[[bytes], None], *, to_broker: bool) -> Lane | None:
+        """Return the lane of a new connection in one direction, or None to forward bytes at once."""
+        return None
 
     async def start(self) -> Self:
         loop = asyncio.get_running_loop()
@@ -140,13 +70,13 @@ class Proxy:
         return self
 
     async def stop(self) -> None:
-        """End everything; bytes on their way are lost."""
-        self._drop()
+        """Abort all connections and stop listening."""
+        self.abort_connections()
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
-        await asyncio.gather(*self._dialling, return_exceptions=True)
-        await asyncio.sleep(0)  # sockets close in the next round of the loop
+        await asyncio.gather(*self._connecting, return_exceptions=True)
+        await asyncio.sleep(0)  # aborted sockets close in the next iteration of the loop
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -157,45 +87,53 @@ class Proxy:
         await self.stop()
 
     def cut(self) -> None:
-        """Drop every connection with what is on its way, and let nobody in until `restore`."""
+        """Abort all connections with the bytes in transit, and refuse new ones until `restore`."""
         self._refusing = True
-        self._drop()
+        self.abort_connections()
 
     def restore(self) -> None:
-        """Let clients in again."""
+        """Accept connections again."""
         self._refusing = False
 
     def pause(self) -> None:
-        """Let nothing through; it waits."""
+        """Stop forwarding; bytes wait."""
         self.paused = True
-        for end in self._ends:
-            end.look()
+        self._update_all()
 
     def resume(self) -> None:
-        """Let through what has waited."""
+        """Forward the bytes that waited, and continue."""
         self.paused = False
-        for end in list(self._ends):
-            end.look()
+        self._update_all()
 
-    def _drop(self) -> None:
-        for task in self._dialling:
+    def abort_connections(self) -> None:
+        for task in self._connecting:
             task.cancel()
         for end in list(self._ends):
             end.abort()
-        for lane in (self._up, self._down):
-            lane.clear()
 
-    def welcome(self, client: _End) -> None:
-        """A client has come: find the server for it."""
+    def count(self, size: int, to_broker: bool) -> None:
+        if to_broker:
+            self.to_broker += size
+        else:
+            self.from_broker += size
+
+    def add(self, end: _End) -> None:
+        self._ends[end] = None
+
+    def remove(self, end: _End) -> None:
+        self._ends.pop(end, None)
+
+    def accept(self, client: _End) -> None:
+        """Connect a new client to the server."""
         if self._refusing:
             client.abort()
             return
         self.connections += 1
-        task = asyncio.create_task(self._dial(client))
-        self._dialling.add(task)
-        task.add_done_callback(self._dialling.discard)
+        task = asyncio.create_task(self._connect(client))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
 
-    async def _dial(self, client: _End) -> None:
+    async def _connect(self, client: _End) -> None:
         loop = asyncio.get_running_loop()
         try:
             _, server = await loop.create_connection(
@@ -206,68 +144,54 @@ class Proxy:
             return
         client.pair_with(server)
 
-    def count(self, size: int, to_broker: bool) -> None:
-        if to_broker:
-            self.to_broker += size
-        else:
-            self.from_broker += size
-
-    def enter(self, end: _End) -> Passage | None:
-        """A socket is open; where its bytes must pass, None where they may go on at once."""
-        self._ends.add(end)
-        lane = self._up if end.to_broker else self._down
-        return None if lane.limit.free else Passage(lane, end.arrive)
-
-    def leave(self, end: _End) -> None:
-        self._ends.discard(end)
+    def _update_all(self) -> None:
+        for end in list(self._ends):
+            end.update()
 
 
 class _End(asyncio.BufferedProtocol):
-    """One of the two sockets of a connection; what it reads goes to the other one."""
+    """One of the two sockets of a connection. Bytes read from it are written to the other one."""
 
     def __init__(self, proxy: Proxy, *, to_broker: bool) -> None:
         self.to_broker = to_broker
         self._proxy = proxy
         self._transport: asyncio.Transport | None = None
-        self._passage: Passage | None = None
+        self._lane = proxy.make_lane(self._on_delivery, to_broker=to_broker)
+        self._buffer = memoryview(bytearray(_READ if self._lane is None else QUEUE))
         self._other: _End | None = None
-        self._read = memoryview(b"")
         self._waiting: deque[bytes] = deque()
-        self._finished = False
-        self._full = False
-        """can the other socket take no more?"""
+        self._at_eof = False
+        self._other_is_full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._passage = self._proxy.enter(self)
-        self._read = memoryview(bytearray(_READ if self._passage is None else QUEUE))
-        if self._passage is not None:
-            # otherwise the kernel would take in megabytes that a narrow line has no room for
+        self._proxy.add(self)
+        if self._lane is not None:
+            # the default kernel buffer accepts megabytes, which would hide a full lane from the sender
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, QUEUE)
         if self.to_broker:
-            self._transport.pause_reading()  # until the server is found
-            self._proxy.welcome(self)
+            self._transport.pause_reading()  # until the connection to the server exists
+            self._proxy.accept(self)
 
     def pair_with(self, other: _End) -> None:
-        """The two belong together from now on."""
         if self._transport is None or other._transport is None or self._transport.is_closing():
             other.abort()
             return
         self._other, other._other = other, self
-        self.look()
-        other.look()
+        self.update()
+        other.update()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._read if self._passage is None else self._read[: max(1, self._passage.room)]
+        return self._buffer if self._lane is None else self._buffer[: max(1, self._lane.room)]
 
-    def buffer_updated(self, size: int) -> None:
-        data = bytes(self._read[:size])
-        if self._passage is not None:
-            self._passage.send(data)
-            self.look()
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._buffer[:nbytes])
+        if self._lane is not None:
+            self._lane.send(data)
+            self.update()
         elif self._waiting or self._proxy.paused or self._other is None:
             self._waiting.append(data)
-            self.look()
+            self.update()
         else:
             self._forward(data)
 
@@ -275,65 +199,62 @@ class _End(asyncio.BufferedProtocol):
         self._finish()
         return True
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         if self._other is None:
-            self._proxy.leave(self)
+            self._proxy.remove(self)
         self._finish()
 
     def pause_writing(self) -> None:
         if self._other is not None:
-            self._other._full = True
-            self._other.look()
+            self._other._other_is_full = True
+            self._other.update()
 
     def resume_writing(self) -> None:
         if self._other is not None:
-            self._other._full = False
-            self._other.look()
+            self._other._other_is_full = False
+            self._other.update()
 
-    def look(self) -> None:
-        """Send what may go now, and read on or wait."""
-        stop = self._proxy.paused or self._other is None
-        while self._waiting and not stop and not self._full:
+    def update(self) -> None:
+        """Forward waiting bytes if possible, and pause or resume reading."""
+        is_blocked = self._proxy.paused or self._other is None
+        while self._waiting and not is_blocked and not self._other_is_full:
             self._forward(self._waiting.popleft())
         if self._transport is not None and not self._transport.is_closing():
-            if stop or self._full or self._waiting or (self._passage is not None and not self._passage.room):
+            is_full = self._lane is not None and not self._lane.room
+            if is_blocked or self._other_is_full or self._waiting or is_full:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
-        if self._finished and not self._waiting and not self._held and not stop:
+        in_transit = self._lane is not None and self._lane.held
+        if self._at_eof and not self._waiting and not in_transit and not is_blocked:
             self._close_both()
 
-    def arrive(self, data: bytes) -> None:
-        """Bytes have come through the line."""
-        self._waiting.append(data)
-        self.look()
-
     def abort(self) -> None:
-        """End without sending the rest."""
-        self._proxy.leave(self)
+        """Close the socket and discard the bytes in transit."""
+        self._proxy.remove(self)
         self._waiting.clear()
-        if self._passage is not None:
-            self._passage.clear()
+        if self._lane is not None:
+            self._lane.clear()
         if self._transport is not None:
             self._transport.abort()
 
-    @property
-    def _held(self) -> int:
-        return 0 if self._passage is None else self._passage.held
+    def _on_delivery(self, data: bytes) -> None:
+        self._waiting.append(data)
+        self.update()
 
     def _forward(self, data: bytes) -> None:
         self._proxy.count(len(data), self.to_broker)
-        if self._proxy.deaf and not self.to_broker:
+        if self._proxy.discarding and not self.to_broker:
             return
         if self._other is not None and self._other._transport is not None:
             self._other._transport.write(data)
 
     def _finish(self) -> None:
-        self._finished = True
-        self.look()
+        self._at_eof = True
+        self.update()
 
     def _close_both(self) -> None:
-        self._proxy.leave(self)
+        self._proxy.remove(self)
         for end in (self._other, self):
             if end is not None and end._transport is not None:
                 end._transport.close()

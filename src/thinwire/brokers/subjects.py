@@ -1,6 +1,6 @@
-"""Subjects and patterns, as NATS writes them.
+"""Subjects and patterns in the syntax of NATS.
 
-A subject is words joined by dots. In a pattern `*` stands for exactly one word and a last `>` for one or more.
+A subject is tokens joined by dots. In a pattern `*` matches exactly one token and `>` at the end matches one or more.
 
 >>> matches("building.*.temperature", "building.11.temperature")
 True
@@ -21,40 +21,40 @@ ONE, REST = "*", ">"
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Is this subject one of those the pattern stands for?"""
-    wanted, words = pattern.split("."), subject.split(".")
-    if wanted[-1] == REST:
-        wanted.pop()
-        if len(words) <= len(wanted):
+    """Whether `pattern` matches `subject`."""
+    expected, words = pattern.split("."), subject.split(".")
+    if expected[-1] == REST:
+        expected.pop()
+        if len(words) <= len(expected):
             return False
-        words = words[: len(wanted)]
-    return len(wanted) == len(words) and all(want in (ONE, word) for want, word in zip(wanted, words, strict=True))
+        words = words[: len(expected)]
+    return len(expected) == len(words) and all(one in (ONE, word) for one, word in zip(expected, words, strict=True))
 
 
 def is_literal(pattern: str) -> bool:
-    """Does the pattern stand for one subject only?"""
+    """Whether the pattern has no wildcards."""
     return not {ONE, REST} & set(pattern.split("."))
 
 
-@lru_cache(maxsize=4096)  # publishers come back with the same few subjects
+@lru_cache(maxsize=4096)  # publishers reuse few subjects
 def check_subject(subject: str) -> None:
-    """Refuse what nobody could publish under."""
+    """Raise `BadSubject` unless messages can be published under `subject`."""
     _check_tokens(subject)
     if not is_literal(subject):
-        raise BadSubject("wildcards are for subscribing", subject=subject)
+        raise BadSubject("a subject to publish under has no wildcards", subject=subject)
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuse what nobody could subscribe to."""
+    """Raise `BadSubject` unless `pattern` is a valid subscription."""
     _check_tokens(pattern)
     if REST in pattern.split(".")[:-1]:
-        raise BadSubject("'>' stands at the end only", pattern=pattern)
+        raise BadSubject("'>' is only allowed at the end", pattern=pattern)
 
 
 def _check_tokens(subject: str) -> None:
     if len(subject) > MAX_SUBJECT:
         raise BadSubject("too long", subject=subject, length=len(subject), limit=MAX_SUBJECT)
     if not all(subject.split(".")):
-        raise BadSubject("an empty word", subject=subject)
+        raise BadSubject("an empty token", subject=subject)
     if any(letter.isspace() or not letter.isprintable() for letter in subject):
         raise BadSubject("a space or a control character", subject=subject)

@@ -1,7 +1,4 @@
-"""`thinwire analyze PATH...`: what thinwire would save on recorded events, and the plan that does; on Spark.
-
-What an analysis found, for people and for programs, and the files it leaves.
-"""
+"""`thinwire analyze PATH...`: estimate the savings on recorded events and write a plan, on Spark."""
 
 from __future__ import annotations
 
@@ -13,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thinwire.cli.connection_options import (
-    NOBODY,
-    Access,
-    Identity,
+    NO_CREDENTIALS,
+    BrokerAccess,
+    Credentials,
     SchemaFileOption,
     TolerancesOption,
-    identified,
-    names,
+    read_names,
     read_schema,
-    tolerances,
+    read_tolerances,
+    with_credentials,
 )
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.output import JsonOption, Output, write_atomically
 from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.cli.version import installed_version
 from thinwire.errors import ConfigError
@@ -36,41 +33,34 @@ if TYPE_CHECKING:
 COLUMNS = ("", "strategy", "wire saved", "of batches", "of deflated", "frames saved", "error", "publish", "receive")
 
 
-def write(made: AnalysisReport, report: Path | None, plan: Path | None) -> None:
-    """Write the page and the plan, where somebody wants them."""
+def write_files(made: AnalysisReport, report: Path | None, plan: Path | None) -> None:
+    """Write the report and the plan, if requested."""
     from thinwire.analysis import plan_of, render
     from thinwire.topics.topic_plan import write_plan
 
     if report is not None:
-        _put(report, render(made))
+        write_atomically(report, render(made))
     if plan is not None:
-        _put(plan, write_plan(plan_of(made)))
-
-
-def _put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)  # a reader sees all of it or nothing
+        write_atomically(plan, write_plan(plan_of(made)))
 
 
 def show(output: Output, found: TopicReport, written: dict[str, Any]) -> None:
-    """Print the table of strategies, the front marked, and the plan in a sentence."""
+    """Print the strategies with the Pareto front marked, and the plan in a sentence."""
     front = {one.name for one in found.front}
     ordered = sorted(found.judged, key=lambda one: -one.link_saving)
     rows = [(_mark(one, found, front), *_cells(one)) for one in ordered]
     output.table(f"{found.topic}: {found.chosen.outcome.events:,} events held out", COLUMNS, rows)
-    output.note("* no other is better in everything   > the plan")
+    output.note("* on the Pareto front   > the plan")
     if found.rejected:
         first = found.rejects[0]
-        output.note(f"{found.rejected:,} lines are no events, the first {first.file}:{first.line}: {first.reason}")
+        output.note(f"{found.rejected:,} lines are not events, first {first.file}:{first.line}: {first.reason}")
     output.note(found.sentence)
     for what, path in written.items():
         if path is not None and (what != "rejects" or found.rejected):
             output.note(f"{what}: {path}")
     strategies = [{**_document(one), "front": one.name in front, "chosen": one is found.chosen} for one in ordered]
-    places = {what: str(path) for what, path in written.items() if path is not None}
-    output.document({**_facts(found), "strategies": strategies, **places})
+    paths = {what: str(path) for what, path in written.items() if path is not None}
+    output.document({**_facts(found), "strategies": strategies, **paths})
 
 
 def _facts(found: TopicReport) -> dict[str, Any]:
@@ -92,7 +82,7 @@ def _cells(one: Judged) -> tuple[str, ...]:
     outcome = one.outcome
     savings = (one.link_saving, one.batched_saving, one.packed_saving, one.frame_saving)
     micros = (outcome.publish_cpu, outcome.receive_cpu)
-    broken = "" if outcome.kept else " (promise broken)"
+    broken = "" if outcome.kept else " (bound exceeded)"
     return (
         one.name + broken,
         *(f"{100 * share:.1f} %" for share in savings),
@@ -121,52 +111,52 @@ def _document(one: Judged) -> dict[str, Any]:
 
 PathsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PATH...", help="JSON lines, CSV or Parquet, also gzipped; a folder holds Parquet."),
+    typer.Argument(metavar="PATH...", help="JSON lines, CSV or Parquet, also gzipped; or a folder of Parquet files."),
 ]
-TopicOption = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="What the topic will be called.")]
+TopicOption = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Name of the topic.")]
 SubscribeOption = Annotated[
-    str | None, typer.Option("--subscribe", metavar="TOPIC", help="Instead of files: what this topic's log has.")
+    str | None, typer.Option("--subscribe", metavar="TOPIC", help="Analyse the log of this topic instead of files.")
 ]
 ServersOption = Annotated[
     str | None, typer.Option("--servers", metavar="URL", envvar="THINWIRE_URL", help="The broker, for --subscribe.")
 ]
-TimeOption = Annotated[
-    str | None, typer.Option("--time", metavar="NAME", help="The property that tells an event's time.")
-]
+TimeOption = Annotated[str | None, typer.Option("--time", metavar="NAME", help="Property with the event time.")]
 SourceOption = Annotated[
-    str | None, typer.Option("--source", metavar="A,B", help='What identifies a source; "" if there is only one.')
+    str | None,
+    typer.Option("--source", metavar="A,B", help='Properties that identify a source; "" if there is only one.'),
 ]
 RateOption = Annotated[
-    float | None, typer.Option("--rate", metavar="N", help="Events a second, where they do not tell their time.")
+    float | None, typer.Option("--rate", metavar="N", help="Events per second, if events have no time.")
 ]
 LevelsOption = Annotated[
     str, typer.Option("--levels", metavar="P,P", help="Tolerances to try, in % of each number's range; 0 is exact.")
 ]
-LingersOption = Annotated[
-    str, typer.Option("--linger", metavar="S,S", help="Seconds in which frames may gather into a message.")
-]
+LingersOption = Annotated[str, typer.Option("--linger", metavar="S,S", help="Linger times to try, in seconds.")]
 PackingOption = Annotated[
-    str, typer.Option("--packing", metavar="P,P", help="Of JSON frames, to try: none, deflate, dictionary.")
+    str, typer.Option("--packing", metavar="P,P", help="Packings of JSON frames to try: none, deflate, dictionary.")
 ]
 MaxLingerOption = Annotated[
-    float | None, typer.Option("--max-linger", metavar="S", help="The plan lets no event wait longer.", min=0)
+    float | None, typer.Option("--max-linger", metavar="S", help="Longest linger of the plan.", min=0)
 ]
 LevelOption = Annotated[
-    str | None, typer.Option("--level", metavar="P", help="The plan has this level; else the knee of the front.")
+    str | None,
+    typer.Option("--level", metavar="P", help="Tolerance level of the plan; default: the knee of the front."),
 ]
-ShareOption = Annotated[float, typer.Option("--train", metavar="X", help="Share of the events to learn from.")]
-ChunkOption = Annotated[int, typer.Option("--chunk", metavar="N", help="Events of a chunk.", min=1)]
-ReportOption = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the report here, as HTML.")]
-PlanOption = Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="Write the plan here, as TOML.")]
+ShareOption = Annotated[float, typer.Option("--train", metavar="X", help="Share of the events used for training.")]
+ChunkOption = Annotated[int, typer.Option("--chunk", metavar="N", help="Events per chunk.", min=1)]
+ReportOption = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write the report to this HTML file.")
+]
+PlanOption = Annotated[Path | None, typer.Option("--plan", metavar="FILE", help="Write the plan to this TOML file.")]
 RejectsOption = Annotated[
-    str | None, typer.Option("--rejects", metavar="FOLDER", help="Write lines that are no events here, as JSON lines.")
+    str | None, typer.Option("--rejects", metavar="FOLDER", help="Write rejected lines to this folder, as JSON lines.")
 ]
 WorkOption = Annotated[
-    Path | None, typer.Option("--work", metavar="FOLDER", help="An empty folder that driver and executors share.")
+    Path | None, typer.Option("--work", metavar="FOLDER", help="Empty folder shared by driver and executors.")
 ]
 
 
-@identified
+@with_credentials
 def analyze(
     paths: PathsArgument = None,
     topic: TopicOption = None,
@@ -189,14 +179,14 @@ def analyze(
     rejects: RejectsOption = None,
     work: WorkOption = None,
     master: MasterOption = "local[*]",
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
     json: JsonOption = False,
 ) -> None:
-    """Try every way to publish recorded events, and say what each saves.
+    """Evaluate publishing strategies on recorded events.
 
-    Schema and ranges are learnt from the first part of the events; every
-    figure is of the part held out. Nothing is sent. Leaves with 1 where a
-    promise was broken, with 2 where the input cannot be analysed.
+    Schema and ranges are inferred from the first part of the events; all
+    figures are of the remaining part. Nothing is sent. Exits with 1 if a
+    bound was exceeded, with 2 if the input cannot be analysed.
 
     \b
     thinwire analyze rooms.jsonl --report report.html --plan plan.toml
@@ -209,27 +199,27 @@ def analyze(
     _check(paths, subscribe, master, work)
     lingers = _numbers(linger, "linger")
     wanted = Wanted(
-        topic or subscribe or _named(paths or []),
-        strategies=_strategies(tolerances(tolerance), _numbers(levels, "levels"), lingers, _packings(packing)),
+        topic or subscribe or _topic_name(paths or []),
+        strategies=_strategies(read_tolerances(tolerance), _numbers(levels, "levels"), lingers, _packings(packing)),
         goal=Goal(_level_name(level), max(lingers) if max_linger is None else max_linger),
         share=train,
-        dimensions=names(source),
+        dimensions=read_names(source),
         time=time,
         rate=rate,
         schema=read_schema(schema),
         chunk=chunk,
     )
     about: dict[str, Any] = {"work": work, "rejects": rejects, "command": _command(), "version": installed_version()}
-    access = Access(servers or "", who)
+    access = BrokerAccess(servers or "", credentials)
     made = _run(master, paths or [], subscribe, access, wanted, about)
-    write(made, report, plan)
+    write_files(made, report, plan)
     show(output, made.topics[0], {"report": report, "plan": plan, "rejects": rejects})
     if not all(one.outcome.kept for one in made.topics[0].judged):
         raise typer.Exit(1)
 
 
 def _run(
-    master: str, paths: list[str], subscribe: str | None, access: Access, wanted: Wanted, about: dict[str, Any]
+    master: str, paths: list[str], subscribe: str | None, access: BrokerAccess, wanted: Wanted, about: dict[str, Any]
 ) -> AnalysisReport:
     from thinwire.spark.jobs.analyze import analyze as run
     from thinwire.spark.jobs.analyze import analyze_topic
@@ -247,42 +237,42 @@ def _run(
 
 def _check(paths: list[str] | None, subscribe: str | None, master: str, work: Path | None) -> None:
     if bool(paths) == (subscribe is not None):
-        raise ConfigError("name files to analyse, or a topic with --subscribe", paths=paths or [])
+        raise ConfigError("give files to analyse, or a topic with --subscribe", paths=paths or [])
     for path in paths or ():
         if "://" not in path and not Path(path).exists():
-            raise ConfigError("there is no such file", path=path)
+            raise ConfigError("no such file", path=path)
     if not master.startswith("local") and work is None:
-        raise ConfigError("on a cluster name a folder that driver and executors share: --work", master=master)
+        raise ConfigError("on a cluster give a folder shared by driver and executors: --work", master=master)
 
 
 def _strategies(
-    asked: dict[str, float | str], percents: list[float], lingers: list[float], packings: list[Packed]
+    tolerances: dict[str, float | str], percents: list[float], lingers: list[float], packings: list[Packed]
 ) -> list[Strategy]:
-    """The grid: a level for each percentage, and one for what was asked for by name."""
+    """Return the grid: a level per percentage, and one for the tolerances given by name."""
     from thinwire.analysis import EXACT, Level, grid
 
     levels = [Level(f"{p:g} %", p / 100) if p else EXACT for p in percents]
-    if asked:
-        levels.append(Level("as asked", asked=tuple(asked.items())))
+    if tolerances:
+        levels.append(Level("as asked", asked=tuple(tolerances.items())))
     return grid(levels, lingers=lingers, packings=packings)
 
 
 def _packings(text: str) -> list[Packed]:
-    """Ways of packing joined by commas, each once.
+    """Parse comma-separated packings, each once.
 
     >>> _packings("none, deflate")
     ['none', 'deflate']
     """
     choices: tuple[Packed, ...] = ("none", "deflate", "dictionary")
-    asked = {part.strip() for part in text.split(",") if part.strip()}
-    found = [name for name in choices if name in asked]
-    if not found or len(found) != len(asked):
-        raise ConfigError("write none, deflate or dictionary, joined by commas", packing=text)
+    requested = {part.strip() for part in text.split(",") if part.strip()}
+    found = [name for name in choices if name in requested]
+    if not found or len(found) != len(requested):
+        raise ConfigError("write none, deflate or dictionary, separated by commas", packing=text)
     return found
 
 
 def _level_name(text: str | None) -> str | None:
-    """The level as tables call it.
+    """Return the level name used in tables.
 
     >>> _level_name("0.5"), _level_name("0"), _level_name("as asked")
     ('0.5 %', 'exact', 'as asked')
@@ -294,7 +284,7 @@ def _level_name(text: str | None) -> str | None:
 
 
 def _numbers(text: str, option: str) -> list[float]:
-    """A list of numbers joined by commas, each once.
+    """Parse comma-separated numbers, each once.
 
     >>> _numbers("0.005, 0.1", "linger")
     [0.005, 0.1]
@@ -302,20 +292,20 @@ def _numbers(text: str, option: str) -> list[float]:
     try:
         found = list(dict.fromkeys(float(part) for part in text.split(",") if part.strip()))
     except ValueError:
-        raise ConfigError("write numbers joined by commas", **{option: text}) from None
+        raise ConfigError("write numbers separated by commas", **{option: text}) from None
     if not found or not all(0 <= number < 1e6 for number in found):
-        raise ConfigError("write numbers, zero or more, joined by commas", **{option: text})
+        raise ConfigError("write numbers of at least zero, separated by commas", **{option: text})
     return found
 
 
-def _named(paths: list[str]) -> str:
-    """A topic's name out of a file's.
+def _topic_name(paths: list[str]) -> str:
+    """Derive a topic name from a file name.
 
-    >>> _named(["data/living rooms.jsonl.gz"])
+    >>> _topic_name(["data/living rooms.jsonl.gz"])
     'living-rooms'
     """
     stem = Path(paths[0].rstrip("/")).name.partition(".")[0]
-    return "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in stem) or "events"
+    return "".join(char if char.isalnum() or char in "-_" else "-" for char in stem) or "events"
 
 
 def _command() -> str:

@@ -1,21 +1,14 @@
-"""Who calls: the options by which a verb says so at a broker, written once for all verbs.
+"""Options that commands share: the broker's URL, credentials, tolerances, schema files, start positions.
 
-A verb takes them as one argument, `who`, and `identified` turns that into options of the command line:
+A command takes the credential options as one parameter. `with_credentials` expands it into options of the command line:
 
 >>> import inspect
->>> @identified
-... def greet(to: str, who: Identity = NOBODY) -> None: ...
->>> list(inspect.signature(greet).parameters)
+>>> @with_credentials
+... def ping(to: str, credentials: Credentials = NO_CREDENTIALS) -> None: ...
+>>> list(inspect.signature(ping).parameters)
 ['to', 'token_file', 'creds', 'ca', 'cert', 'key']
-
-What the verbs on a live broker share: where it is, who calls, and what the common options say.
-
->>> pairs(["temperature=0.5", "humidity=1%"], "--tolerance")
-{'temperature': '0.5', 'humidity': '1%'}
->>> tolerances(["temperature=0.5", "humidity=1%"])
+>>> read_tolerances(["temperature=0.5", "humidity=1%"])
 {'temperature': 0.5, 'humidity': '1%'}
-
-What the options of `thinwire sub` mean: where to begin, and which sources.
 """
 
 from __future__ import annotations
@@ -36,24 +29,24 @@ from thinwire.client.bus import Bus, connect
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
 from thinwire.topics.registry_client import current_schema, open_registry
-from thinwire.topics.topic_plan import schema_in
+from thinwire.topics.topic_plan import read_schema_file
 
 TOKEN_VARIABLE = "THINWIRE_TOKEN"
-"""names the variable; a token on the command line would show in the list of processes"""
-_FILE: dict[str, Any] = {"metavar": "FILE", "rich_help_panel": "Who you are"}
-_OPTIONS = {
-    "token_file": typer.Option("--token-file", help=f"A file with the token, else ${TOKEN_VARIABLE}.", **_FILE),
-    "creds": typer.Option("--creds", help="A NATS credentials file.", **_FILE),
-    "ca": typer.Option("--ca", help="Who signed the broker's certificate (PEM).", **_FILE),
-    "cert": typer.Option("--cert", help="The certificate to show (PEM).", **_FILE),
-    "key": typer.Option("--key", help="Its private key (PEM).", **_FILE),
+"""environment variable with the token; on the command line the list of processes would show it"""
+_FILE: dict[str, Any] = {"metavar": "FILE", "rich_help_panel": "Credentials"}
+_CREDENTIAL_OPTIONS = {
+    "token_file": typer.Option("--token-file", help=f"File with the token; default ${TOKEN_VARIABLE}.", **_FILE),
+    "creds": typer.Option("--creds", help="NATS credentials file.", **_FILE),
+    "ca": typer.Option("--ca", help="Certificate authority of the broker (PEM).", **_FILE),
+    "cert": typer.Option("--cert", help="Client certificate (PEM).", **_FILE),
+    "key": typer.Option("--key", help="Private key of the client certificate (PEM).", **_FILE),
 }
-_WHO = "who"
+_CREDENTIALS = "credentials"
 
 
 @dataclass(frozen=True)
-class Identity:
-    """Files that say who somebody is, and whom to believe."""
+class Credentials:
+    """Files with the credentials of a client and the certificate authority of the broker."""
 
     token_file: Path | None = None
     creds: Path | None = None
@@ -62,48 +55,49 @@ class Identity:
     key: Path | None = None
 
     def options(self) -> dict[str, str]:
-        """What a connection is told of it."""
-        given = {
+        """Return the credentials as keyword arguments of `connect`."""
+        options = {
             "token": self._token(),
             "credentials": self.creds,
             "ca": self.ca,
             "certificate": self.cert,
             "key": self.key,
         }
-        return {name: str(value) for name, value in given.items() if value}
+        return {name: str(value) for name, value in options.items() if value}
 
     def _token(self) -> str:
         if self.token_file is None:
             return os.environ.get(TOKEN_VARIABLE, "")
         token = self.token_file.read_text().strip()
         if not token:
-            raise ConfigError("there is no token in it", token_file=str(self.token_file))
+            raise ConfigError("the token file is empty", token_file=str(self.token_file))
         return token
 
 
-NOBODY = Identity()
+NO_CREDENTIALS = Credentials()
 
 
-def identified(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with an option for each part of its argument `who`."""
-    taken = inspect.signature(verb, eval_str=True)
+def with_credentials(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `credentials` of a command by one option per field."""
+    signature = inspect.signature(command, eval_str=True)
 
-    @wraps(verb)
-    def with_options(**given: Any) -> None:
-        verb(who=Identity(**{name: given.pop(name) for name in _OPTIONS}), **given)
+    @wraps(command)
+    def expanded(**values: Any) -> None:
+        credentials = Credentials(**{name: values.pop(name) for name in _CREDENTIAL_OPTIONS})
+        command(credentials=credentials, **values)
 
-    shown = taken.replace(parameters=list(_spread(taken)))
-    with_options.__signature__ = shown  # type: ignore[attr-defined]
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in shown.parameters.values()}
-    return with_options
+    parameters = list(_expand_parameters(signature))
+    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return expanded
 
 
-def _spread(taken: inspect.Signature) -> Iterator[inspect.Parameter]:
-    for parameter in taken.parameters.values():
-        if parameter.name == _WHO:
+def _expand_parameters(signature: inspect.Signature) -> Iterator[inspect.Parameter]:
+    for parameter in signature.parameters.values():
+        if parameter.name == _CREDENTIALS:
             yield from (
                 parameter.replace(name=name, annotation=Annotated[Path | None, option], default=None)
-                for name, option in _OPTIONS.items()
+                for name, option in _CREDENTIAL_OPTIONS.items()
             )
         else:
             yield parameter
@@ -114,74 +108,78 @@ DEFAULT_URL = "nats://127.0.0.1:4222"
 UrlOption = Annotated[str, typer.Option("--to", metavar="URL", envvar="THINWIRE_URL", help="The broker.")]
 TolerancesOption = Annotated[
     list[str] | None,
-    typer.Option("--tolerance", metavar="NAME=X", help="How far this property may be off; repeat it for others."),
+    typer.Option("--tolerance", metavar="NAME=X", help="Largest error of a property; repeat for others."),
 ]
 DefaultToleranceOption = Annotated[
-    float, typer.Option("--default-tolerance", metavar="X", min=0, help="The same for all other measurements.")
+    float, typer.Option("--default-tolerance", metavar="X", min=0, help="Tolerance of all other measurements.")
 ]
 SchemaFileOption = Annotated[
-    Path | None, typer.Option("--schema", metavar="FILE", help="The schema, in Turtle, or JSON if it ends in .json.")
+    Path | None, typer.Option("--schema", metavar="FILE", help="Schema file: Turtle, or JSON if it ends in .json.")
 ]
 
 
 @dataclass(frozen=True)
-class Access:
-    """Where the broker is, and how to be known there."""
+class BrokerAccess:
+    """URL of a broker and the credentials to use there."""
 
     url: str
-    who: Identity = NOBODY
+    credentials: Credentials = NO_CREDENTIALS
 
     @property
-    def shown(self) -> str:
-        """The address without secrets."""
+    def redacted_url(self) -> str:
+        """The URL without secrets."""
         return read_url(self.url).shown
 
     def bus(self, name: str = "") -> Bus:
-        """A bus there, not open yet."""
+        """Return a bus for this broker, not opened yet."""
         return connect(self.url, name=name, **self.options())
 
     def options(self) -> dict[str, Any]:
-        """What the connection is told beside its address."""
-        return self.who.options()
+        """Return the keyword arguments of `connect`."""
+        return self.credentials.options()
 
 
-def pairs(texts: Iterable[str] | None, option: str) -> dict[str, str]:
-    """What NAME=VALUE options say."""
-    found = {}
+def read_pairs(texts: Iterable[str] | None, option: str) -> dict[str, str]:
+    """Parse repeated NAME=VALUE options.
+
+    >>> read_pairs(["room=11.1"], "--sources")
+    {'room': '11.1'}
+    """
+    pairs = {}
     for text in texts or ():
         name, sign, value = (part.strip() for part in text.partition("="))
         if not (name and sign and value):
             raise ConfigError("write NAME=VALUE", **{option.lstrip("-"): text})
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
-def tolerances(texts: Iterable[str] | None) -> dict[str, float | str]:
-    """What `--tolerance` options say: numbers, or percentages of a property's range."""
-    found: dict[str, float | str] = {}
-    for name, value in pairs(texts, "--tolerance").items():
+def read_tolerances(texts: Iterable[str] | None) -> dict[str, float | str]:
+    """Parse `--tolerance` options: numbers, or percentages of a property's range."""
+    tolerances: dict[str, float | str] = {}
+    for name, value in read_pairs(texts, "--tolerance").items():
         try:
-            found[name] = value if value.endswith("%") else float(value)
+            tolerances[name] = value if value.endswith("%") else float(value)
         except ValueError:
             raise ConfigError("a tolerance is a number, or a percentage such as 1%", **{name: value}) from None
-    return found
+    return tolerances
 
 
-def names(text: str | None) -> list[str] | None:
-    """A list joined by commas."""
+def read_names(text: str | None) -> list[str] | None:
+    """Parse a comma-separated list."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def read_schema(path: Path | None) -> Schema | None:
-    """The schema in a file; None where no file is given."""
-    return None if path is None else schema_in(path)
+    """Read the schema in a file; None without a file."""
+    return None if path is None else read_schema_file(path)
 
 
-_STARTS = "latest, earliest, an offset, or a time as in 2024-05-01T10:00:00Z"
+_STARTS = "latest, earliest, an offset, or a time such as 2024-05-01T10:00:00Z"
 
 
 def read_start(text: str) -> str | int | datetime:
-    """Where to begin.
+    """Parse a start position.
 
     >>> read_start("earliest"), read_start("17"), read_start("2024-05-01T10:00:00Z").year
     ('earliest', 17, 2024)
@@ -194,31 +192,33 @@ def read_start(text: str) -> str | int | datetime:
         raise ConfigError(f"start is {_STARTS}", start=text) from None
 
 
-async def schema_of(bus: Bus, topic: str) -> Schema:
-    """The registered schema of a topic."""
+async def fetch_schema(bus: Bus, topic: str) -> Schema:
+    """Fetch the registered schema of a topic."""
     try:
         return await current_schema(await open_registry(bus.broker), topic)
     except UnknownTopic:
-        way = "`thinwire pub TOPIC --infer` registers one, --schema FILE gives it, `thinwire registry list` shows all"
-        raise UnknownTopic(way, topic=topic) from None
+        advice = (
+            "register one with `thinwire pub TOPIC --infer`, or pass --schema FILE; `thinwire registry list` lists all"
+        )
+        raise UnknownTopic(advice, topic=topic) from None
 
 
-def chosen_sources(schema: Schema, sources: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Values of dimensions as events have them: on the command line everything is text.
+def read_sources(schema: Schema, sources: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Convert dimension values from command-line text to the types of the schema.
 
     >>> from thinwire.schema import Property
     >>> rooms = Schema("rooms", [Property("floor", "integer", "dimension"), Property("t", "number", step="0.1")])
-    >>> chosen_sources(rooms, {"floor": "1,2"})
+    >>> read_sources(rooms, {"floor": "1,2"})
     {'floor': [1, 2]}
     """
-    found: dict[str, list[Any]] = {}
+    values: dict[str, list[Any]] = {}
     for name, text in sources.items():
         kind = schema[name].kind if name in schema else Kind.STRING
-        found[name] = [_value(kind, name, part) for part in names(text) or ()]
-    return found
+        values[name] = [_read_value(kind, name, part) for part in read_names(text) or ()]
+    return values
 
 
-def _value(kind: Kind, name: str, text: str) -> Any:
+def _read_value(kind: Kind, name: str, text: str) -> Any:
     if kind is Kind.BOOLEAN and text in ("true", "false"):
         return text == "true"
     if kind is not Kind.INTEGER:
@@ -226,4 +226,4 @@ def _value(kind: Kind, name: str, text: str) -> Any:
     try:
         return int(text)
     except ValueError:
-        raise ConfigError("this dimension is a whole number", sources=f"{name}={text}") from None
+        raise ConfigError("this dimension is an integer", sources=f"{name}={text}") from None

@@ -20,7 +20,7 @@ from thinwire.cli.output import JsonOption, Output
 from thinwire.demo import MAX_RATE, PLANTS, DemoView, Show, rehearse
 from thinwire.demo.process_group import WorkerFailed
 from thinwire.errors import MissingExtra, SparkUnavailable
-from thinwire.services.translator.hold_group import warm_up_holding
+from thinwire.services.translator.hold_group import warm_up_hold_group
 from thinwire.spark.session import check
 
 PLAIN_PULSE = 5.0
@@ -59,7 +59,7 @@ def demo(
     output.note(f"{PLANTS} plants, {rate} events a second ({rate / PLANTS:.0f} times real time) for {seconds:g} s.")
     with output.console.status("the first run on a machine compiles its kernels, up to a minute, once"):
         rehearse()
-        warm_up_holding()  # of the translator, which must not be compiling while subscribers wait for it
+        warm_up_hold_group()  # of the translator, which must not be compiling while subscribers wait for it
     show = Show(run, rate, seconds, together=all_at_once, with_spark=spark and _spark_runs(output))
     try:
         asyncio.run(_perform(output, show))

@@ -1,7 +1,4 @@
-"""Are dictionaries what their hashes say, and is every one there that a log needs?
-
-Dictionaries as the store and files have them: which there are, what one is, and why it was decided so.
-"""
+"""Listing, describing and verifying dictionaries in the store and in files."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thinwire.brokers.protocol import Broker, Bucket
-from thinwire.cli.connection_options import Access
+from thinwire.cli.connection_options import BrokerAccess
 from thinwire.dictionaries import Dictionary, codec_of
 from thinwire.dictionaries.dictionary import MAX_CONTENT
 from thinwire.dictionaries.dictionary_transfer import cost
@@ -33,31 +30,34 @@ from thinwire.topics.names import DICTIONARIES, check_topic, log_of
 from thinwire.wire import bindings_in
 
 MAX_FILE = MAX_CONTENT + 1024
-"""bytes of a dictionary's file"""
-MAX_LINE = 32
-"""dictionaries of a lineage that are shown"""
+"""largest dictionary file in bytes"""
+MAX_LINEAGE = 32
+"""largest number of ancestors shown"""
 _HASH = re.compile(r"[0-9a-f]{4,32}")
 HASH_DIGITS = 32
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A dictionary of a topic; `state`: used, ready (may be used next), or kept for the log.
+class ListedDictionary:
+    """A dictionary of a topic.
 
-    dictionary: None where the store has none of this hash, or another one
+    state: used, ready (may be used next), or kept for the log
+    dictionary: None if it is missing or damaged
     """
 
     topic: str
-    said: DictionaryReference
+    reference: DictionaryReference
     state: str
     dictionary: Dictionary | None
 
 
 @dataclass(frozen=True)
-class Described:
-    """One dictionary; packed, changed: bytes to one receiver, by itself and as a change of its parent.
+class DictionaryDescription:
+    """A dictionary with its costs and origin.
 
-    lineage: hashes of those it came from, the nearest first; topics: where it is kept for
+    packed, changed: transfer size in bytes, alone and as a delta of its parent
+    lineage: hashes of its ancestors, nearest first
+    topics: topics that it is stored for
     """
 
     dictionary: Dictionary
@@ -67,47 +67,47 @@ class Described:
     topics: tuple[str, ...] = ()
 
 
-class Shelves:
-    """The dictionaries of a broker, and what is said about them."""
+class DictionaryBucket:
+    """Reads dictionaries and their documents from the bucket of a broker."""
 
     def __init__(self, bucket: Bucket) -> None:
         self.store = DictionaryStore(bucket)
         self._bucket = bucket
 
     @classmethod
-    async def of(cls, broker: Broker) -> Shelves:
+    async def open(cls, broker: Broker) -> DictionaryBucket:
         return cls(await broker.bucket(DICTIONARIES))
 
     async def in_use(self, topic: str | None) -> dict[str, ActiveDictionaries]:
-        """What publishers may use, by topic."""
+        """Return the dictionaries that publishers may use, by topic."""
         found = await self._values(in_use_key(topic) if topic else "topic.>")
         return {document.topic: document for document in map(ActiveDictionaries.decode, found.values())}
 
     async def kept(self, topic: str | None = None) -> dict[str, StoredDictionaries]:
-        """What the store keeps, by topic."""
+        """Return the stored dictionaries, by topic."""
         found = await self._values(kept_key(topic) if topic else "kept.>")
         return {document.topic: document for document in map(StoredDictionaries.decode, found.values())}
 
     async def decisions(self, topic: str) -> list[Decision]:
-        """What was decided, the newest last."""
+        """Return the decisions about a topic, newest last."""
         found = await self._values(why_key(topic))
         return [decision for value in found.values() for decision in decode_decisions(value)]
 
     async def found(self, hash: str) -> Dictionary | None:
-        """The dictionary with this hash; None where there is none, or another one."""
+        """Return the dictionary with this hash; None if it is missing or damaged."""
         try:
             return await self.store.get(bytes.fromhex(hash))
         except CorruptDictionary:
             return None
 
-    async def whole(self, digits: str) -> str:
-        """The hash that begins with these digits."""
+    async def complete_hash(self, digits: str) -> str:
+        """Return the only hash that starts with these digits."""
         if len(digits) == HASH_DIGITS:
             return digits
         keys = sorted(key for key in await self._values("*") if key.startswith(digits))
         if len(keys) != 1:
-            detail = "no dictionary has a hash that begins so" if not keys else "several hashes begin so: write more"
-            raise ConfigError(f"{detail}; `thinwire dict list` shows them", hash=digits, found=keys[:5])
+            detail = "no hash starts with this" if not keys else "several hashes start with this: give more digits"
+            raise ConfigError(f"{detail}; `thinwire dict list` lists them", hash=digits, found=keys[:5])
         return keys[0]
 
     async def _values(self, pattern: str) -> dict[str, bytes]:
@@ -115,7 +115,7 @@ class Shelves:
 
 
 def is_hash(text: str) -> bool:
-    """May this be a hash, or the beginning of one?
+    """Return whether a text can be a hash or the start of one.
 
     >>> is_hash("9f2c51"), is_hash("rooms")
     (True, False)
@@ -123,87 +123,97 @@ def is_hash(text: str) -> bool:
     return _HASH.fullmatch(text) is not None
 
 
-def of_file(path: Path) -> Dictionary:
-    """The dictionary in a file; the size is checked before it is read."""
+def read_dictionary_file(path: Path) -> Dictionary:
+    """Read a dictionary file; the size is checked first."""
     if path.stat().st_size > MAX_FILE:
         raise CorruptDictionary("the file is larger than a dictionary may be", file=str(path), limit=MAX_FILE)
     return Dictionary.decode(path.read_bytes())
 
 
-async def listed(access: Access, topic: str | None) -> list[Listed]:
-    """All dictionaries of all topics, or of one."""
+async def list_dictionaries(access: BrokerAccess, topic: str | None) -> list[ListedDictionary]:
+    """List the dictionaries of all topics, or of one."""
     async with access.bus() as bus:
-        shelves = await Shelves.of(bus.broker)
-        used, kept = await shelves.in_use(topic), await shelves.kept(topic)
+        bucket = await DictionaryBucket.open(bus.broker)
+        used, kept = await bucket.in_use(topic), await bucket.kept(topic)
         rows = [
-            Listed(name, said, state, await shelves.found(said.hash))
+            ListedDictionary(name, reference, state, await bucket.found(reference.hash))
             for name in sorted(used.keys() | kept.keys())
-            for said, state in _states(used.get(name), kept.get(name), time.time())
+            for reference, state in _states(used.get(name), kept.get(name), time.time())
         ]
     return rows
 
 
-async def described(access: Access, which: str) -> Described:
-    """One dictionary, out of a file or the store."""
+async def describe_dictionary(access: BrokerAccess, which: str) -> DictionaryDescription:
+    """Describe one dictionary from a file or the store."""
     if Path(which).is_file():
-        dictionary = of_file(Path(which))
-        return Described(dictionary, cost(dictionary))
+        dictionary = read_dictionary_file(Path(which))
+        return DictionaryDescription(dictionary, cost(dictionary))
     if not is_hash(which):
-        raise ConfigError("neither a file nor a hash: `thinwire dict list` shows hashes", which=which)
+        raise ConfigError("neither a file nor a hash: `thinwire dict list` lists hashes", which=which)
     async with access.bus() as bus:
-        shelves = await Shelves.of(bus.broker)
-        hash = await shelves.whole(which)
-        found = await shelves.store.get(bytes.fromhex(hash))
+        bucket = await DictionaryBucket.open(bus.broker)
+        hash = await bucket.complete_hash(which)
+        found = await bucket.store.get(bytes.fromhex(hash))
         if found is None:
-            raise ConfigError("the store has no such dictionary: `thinwire dict list` shows them", hash=hash)
-        kept = await shelves.kept()
-        return await _described(shelves, found, kept)
+            raise ConfigError("no such dictionary: `thinwire dict list` lists them", hash=hash)
+        kept = await bucket.kept()
+        return await _described(bucket, found, kept)
 
 
-async def list_decisions(access: Access, topic: str) -> list[Decision]:
-    """The last decisions about a topic."""
+async def list_decisions(access: BrokerAccess, topic: str) -> list[Decision]:
+    """Return the latest decisions about a topic."""
     async with access.bus() as bus:
-        return await (await Shelves.of(bus.broker)).decisions(topic)
+        return await (await DictionaryBucket.open(bus.broker)).decisions(topic)
 
 
-async def _described(shelves: Shelves, found: Dictionary, kept: Mapping[str, StoredDictionaries]) -> Described:
+async def _described(
+    bucket: DictionaryBucket, found: Dictionary, kept: Mapping[str, StoredDictionaries]
+) -> DictionaryDescription:
     hash = found.hash.hex()
-    topics = tuple(sorted(name for name, one in kept.items() if hash in {said.hash for said in one.dictionaries}))
+    topics = tuple(
+        sorted(name for name, one in kept.items() if hash in {reference.hash for reference in one.dictionaries})
+    )
     lineage = _lineage(found, kept[topics[0]] if topics else None)
-    parent = await shelves.found(lineage[0]) if lineage else None
-    return Described(found, cost(found), cost(found, parent) if parent else None, lineage, topics)
+    parent = await bucket.found(lineage[0]) if lineage else None
+    return DictionaryDescription(found, cost(found), cost(found, parent) if parent else None, lineage, topics)
 
 
 def _lineage(found: Dictionary, kept: StoredDictionaries | None) -> tuple[str, ...]:
     line = kept.lineage(found.hash.hex())[1:] if kept is not None else []
-    return tuple(line or ([found.parent.hex()] if found.parent else []))[:MAX_LINE]
+    return tuple(line or ([found.parent.hex()] if found.parent else []))[:MAX_LINEAGE]
 
 
 def _states(
     used: ActiveDictionaries | None, kept: StoredDictionaries | None, now: float
 ) -> list[tuple[DictionaryReference, str]]:
-    """The dictionaries of a topic, the newest first."""
-    ready = {said.hash: said for said in used.dictionaries} if used is not None else {}
-    every = {said.hash: said for said in kept.dictionaries} if kept is not None else {}
+    """Return the dictionaries of a topic with their states, newest first."""
+    ready = {reference.hash: reference for reference in used.dictionaries} if used is not None else {}
+    every = {reference.hash: reference for reference in kept.dictionaries} if kept is not None else {}
     best = used.farthest(now) if used is not None else None
     newest_first = reversed((every | ready).values())
-    return [(said, _state(said, best, said.hash in ready and said.expires > now)) for said in newest_first]
+    return [
+        (reference, _state(reference, best, reference.hash in ready and reference.expires > now))
+        for reference in newest_first
+    ]
 
 
-def _state(said: DictionaryReference, best: DictionaryReference | None, ready: bool) -> str:
-    if best is not None and said.hash == best.hash:
+def _state(reference: DictionaryReference, best: DictionaryReference | None, ready: bool) -> str:
+    if best is not None and reference.hash == best.hash:
         return "used"
     return "ready" if ready else "kept"
 
 
 GOOD = "good"
-PATIENCE = 30.0
-"""seconds without a message of the log, after which it cannot be read"""
+READ_TIMEOUT = 30.0
+"""seconds to wait for the next message of the log"""
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A dictionary; needed: who needs it; verdict: good, or what is wrong."""
+class VerifiedDictionary:
+    """Result for one dictionary.
+
+    needed: what needs it; verdict: good, or the problem
+    """
 
     hash: str
     needed: str
@@ -214,61 +224,61 @@ class Checked:
         return self.verdict == GOOD
 
 
-async def check(access: Access, which: str) -> list[Checked]:
-    """A file, a dictionary of the store, or all that a topic needs."""
+async def verify_dictionaries(access: BrokerAccess, which: str) -> list[VerifiedDictionary]:
+    """Verify a file, a stored dictionary, or all that a topic needs."""
     path = Path(which)
     if path.is_file():
-        return [_of_file(path)]
+        return [_verify_file(path)]
     async with access.bus() as bus:
-        shelves = await Shelves.of(bus.broker)
+        bucket = await DictionaryBucket.open(bus.broker)
         if is_hash(which):
-            return [await _of_store(shelves, await shelves.whole(which), "")]
-        needed = await _needed(bus.broker, shelves, check_topic(which))
-        return [await _of_store(shelves, hash, why) for hash, why in needed.items()]
+            return [await _verify_stored(bucket, await bucket.complete_hash(which), "")]
+        needed = await _find_needed(bus.broker, bucket, check_topic(which))
+        return [await _verify_stored(bucket, hash, why) for hash, why in needed.items()]
 
 
-def _of_file(path: Path) -> Checked:
+def _verify_file(path: Path) -> VerifiedDictionary:
     try:
-        found = of_file(path)
+        found = read_dictionary_file(path)
     except PeerFault as fault:
-        return Checked("", str(path), str(fault))
+        return VerifiedDictionary("", str(path), str(fault))
     named = path.stem.lower()
     other = len(named) == HASH_DIGITS and is_hash(named) and named != found.hash.hex()
-    verdict = "the file has the name of another one" if other else _works(found)
-    return Checked(found.hash.hex(), str(path), verdict)
+    verdict = "the file name is the hash of another dictionary" if other else _test_codec(found)
+    return VerifiedDictionary(found.hash.hex(), str(path), verdict)
 
 
-async def _of_store(shelves: Shelves, hash: str, needed: str) -> Checked:
+async def _verify_stored(bucket: DictionaryBucket, hash: str, needed: str) -> VerifiedDictionary:
     try:
-        found = await shelves.store.get(bytes.fromhex(hash))
+        found = await bucket.store.get(bytes.fromhex(hash))
     except PeerFault as fault:
-        return Checked(hash, needed, str(fault))
-    return Checked(hash, needed, _works(found) if found is not None else "missing: the store has none of this hash")
+        return VerifiedDictionary(hash, needed, str(fault))
+    return VerifiedDictionary(hash, needed, _test_codec(found) if found is not None else "missing in the store")
 
 
-def _works(found: Dictionary) -> str:
-    """Does its codec take it? What it packs it must read again."""
-    said = found.content[-64:] + bytes(range(64))
+def _test_codec(found: Dictionary) -> str:
+    """Pack and unpack a sample with the dictionary."""
+    sample = found.content[-64:] + bytes(range(64))
     try:
         codec = codec_of(found)
-        same = codec.unpack(codec.pack(said), len(said)) == said
+        same = codec.unpack(codec.pack(sample), len(sample)) == sample
     except PeerFault as fault:
         return str(fault)
-    return GOOD if same else "it does not read what it packed"
+    return GOOD if same else "unpacking does not return the packed bytes"
 
 
-async def _needed(broker: Broker, shelves: Shelves, topic: str) -> dict[str, str]:
-    """By hash, who needs it: publishers that may use it, and places of the log that bind a slot to it."""
-    used = (await shelves.in_use(topic)).get(topic)
-    needed = {said.hash: "publishers" for said in used.dictionaries} if used is not None else {}
-    for hash, times in (await _bound(broker, topic, bool(needed))).items():
+async def _find_needed(broker: Broker, bucket: DictionaryBucket, topic: str) -> dict[str, str]:
+    """Return by hash what needs a dictionary: publishers that may use it, and bindings in the log."""
+    used = (await bucket.in_use(topic)).get(topic)
+    needed = {reference.hash: "publishers" for reference in used.dictionaries} if used is not None else {}
+    for hash, times in (await _count_bindings(broker, topic, bool(needed))).items():
         log = f"{times:,} bindings of the log"
         needed[hash] = f"{needed[hash]}, {log}" if hash in needed else log
     return needed
 
 
-async def _bound(broker: Broker, topic: str, known: bool) -> Counter[str]:
-    """How often the log binds a slot to each dictionary."""
+async def _count_bindings(broker: Broker, topic: str, known: bool) -> Counter[str]:
+    """Count the bindings of slots to each dictionary in the log."""
     found: Counter[str] = Counter()
     try:
         span = await broker.span(log_of(topic))
@@ -280,9 +290,9 @@ async def _bound(broker: Broker, topic: str, known: bool) -> Counter[str]:
     try:
         at = span.first - 1
         while at < span.last:
-            stored = await reader.next(PATIENCE)
+            stored = await reader.next(READ_TIMEOUT)
             if stored is None:
-                raise BrokerUnavailable("the log was not told to its end", topic=topic, offset=at, last=span.last)
+                raise BrokerUnavailable("the log could not be read to its end", topic=topic, offset=at, last=span.last)
             found.update(one.hash.hex() for one in bindings_in(stored.payload))
             at = stored.offset
             reader.done(at)

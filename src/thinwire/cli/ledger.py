@@ -1,4 +1,4 @@
-"""`thinwire ledger`: what a run wrote into its ledger."""
+"""`thinwire ledger show`: print the ledger of a run."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ ledger = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 class Grouping(StrEnum):
-    """What rows are added up by."""
+    """Dimension to sum rows by."""
 
     TOPIC = "topic"
     LINK = "link"
     CLASS = "class"
 
 
-_File = Annotated[Path, typer.Argument(help="A ledger: JSON Lines, one row a line.")]
-_By = Annotated[Grouping | None, typer.Option("--by", help="Add up the rows of a run and role by this.")]
-_PLACES = ("run", "topic", "link", "class", "role")
+_File = Annotated[Path, typer.Argument(help="Ledger file, one JSON row per line.")]
+_By = Annotated[Grouping | None, typer.Option("--by", help="Sum the rows of a run and role by this.")]
+_KEYS = ("run", "topic", "link", "class", "role")
 
 
 @ledger.callback()
 def _ledger() -> None:
-    """What a run wrote into its ledger."""
+    """Show the ledger of a run."""
 
 
 @ledger.command()
 def show(file: _File, by: _By = None, json: JsonOption = False) -> None:
-    """Print a ledger: bytes on both planes, errors against the promise, latencies."""
+    """Print a ledger: frame and link bytes, errors relative to their bounds, latencies."""
     output = Output(json)
     rows = list(read(file))
-    rows = grouped(rows, by) if by else rows
-    columns = ["run", by.value, "role"] if by else list(_PLACES)
-    lines = [{name: _place(row, name) for name in columns} | figures(row) for row in rows]
+    rows = group_rows(rows, by) if by else rows
+    columns = ["run", by.value, "role"] if by else list(_KEYS)
+    lines = [{name: _key(row, name) for name in columns} | figures(row) for row in rows]
     if lines:
         output.table(str(file), list(lines[0]), [list(line.values()) for line in lines])
     else:
@@ -49,33 +49,33 @@ def show(file: _File, by: _By = None, json: JsonOption = False) -> None:
     output.document({"file": str(file), "by": by, "rows": [to_document(row) | derived(row) for row in rows]})
 
 
-def grouped(rows: Iterable[Row], by: Grouping) -> list[Row]:
-    """One row for each run, role and value of `by`.
+def group_rows(rows: Iterable[Row], by: Grouping) -> list[Row]:
+    """Return one row per run, role and value of `by`.
 
-    Runs and roles stay apart: one run is the baseline of another, and sender and receiver count the same message.
+    Runs and roles are not summed: a run may be the baseline of another, and both ends count the same message.
     """
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.run, _place(row, by), row.role), []).append(row)
+        groups.setdefault((row.run, _key(row, by), row.role), []).append(row)
     return [merge(group) for group in groups.values()]
 
 
 def figures(row: Row) -> dict[str, Any]:
-    """The columns a reader looks for first."""
+    """Return the columns of the table."""
     return {
         "events": row.events,
         "raw B": row.raw_bytes,
         "frame B": row.frame_bytes,
         "link B": row.link_bytes,
         "saved": _percent(row.saved),
-        "max error": _of_promise(row),
+        "max error": _relative_error(row),
         "sent p50/p99 ms": _spread(row, "latency_sent"),
         "virtual p50/p99 ms": _spread(row, "latency_virtual"),
     }
 
 
 def derived(row: Row) -> dict[str, Any]:
-    """What a row only implies, for those who read the JSON document."""
+    """Return derived figures of a row for the JSON document."""
     return {
         "frame_bytes": row.frame_bytes,
         "saved": row.saved,
@@ -90,7 +90,7 @@ def derived(row: Row) -> dict[str, Any]:
     }
 
 
-def _place(row: Row, name: str) -> str:
+def _key(row: Row, name: str) -> str:
     return str(getattr(row, "class_" if name == "class" else name))
 
 
@@ -98,8 +98,8 @@ def _percent(share: float | None) -> str | None:
     return None if share is None else f"{share:.1%}"
 
 
-def _of_promise(row: Row) -> str | None:
-    """The worst error in percent of its bound, and how many values were beyond theirs."""
+def _relative_error(row: Row) -> str | None:
+    """Return the largest error in percent of its bound, and the number of values above theirs."""
     if row.error_max is None:
         return None
     return f"{row.error_max:.0%}" + (f", {row.broken:,} BROKEN" if row.broken else "")
@@ -113,7 +113,7 @@ def _spread(row: Row, name: str) -> str | None:
 
 
 def _milliseconds(seconds: float) -> str:
-    """Three digits that matter, without an exponent.
+    """Format seconds as milliseconds with three significant digits.
 
     >>> _milliseconds(0.00512), _milliseconds(61.5)
     ('5.12', '61,500')

@@ -1,8 +1,8 @@
-"""The command `thinwire`: a table of verbs, each imported only when it is called.
+"""The program `thinwire`: a table of commands, each imported when it is called.
 
-A verb's module exposes a function (one command) or a `typer.Typer` (a command with verbs of its own) under the name
-the table gives. Because nothing is imported before it is needed, `thinwire --help` is quick, and a verb whose extra is
-not installed harms no other.
+The module of a command exposes a function, or a `typer.Typer` if the command has subcommands, under the attribute named
+in the table. Nothing else is imported, so `thinwire --help` is fast and a command whose extra is not installed does not
+affect the others.
 """
 
 from __future__ import annotations
@@ -22,138 +22,135 @@ from thinwire.errors import PeerFault, ThinwireError
 BROKEN_PIPE, LOCAL_FAULT, PEER_FAULT, INTERRUPTED = 1, 2, 3, 130
 
 
-class Verb(NamedTuple):
-    """Where a verb lives and what it is for."""
+class Command(NamedTuple):
+    """Location and help text of a command."""
 
     module: str
     attribute: str
     help: str
 
 
-VERBS = {
-    "up": Verb("thinwire.cli.up", "up", "Start a broker and the services on this machine."),
-    "pub": Verb("thinwire.cli.pub", "pub", "Publish events from JSON lines."),
-    "sub": Verb("thinwire.cli.sub", "sub", "Print the events of a topic as JSON lines."),
-    "watch": Verb("thinwire.cli.watch", "watch", "Print when quantities of several topics have moved."),
-    "record": Verb("thinwire.cli.record", "record", "Copy the logs of topics into files, and say what is in them."),
-    "ingest": Verb("thinwire.cli.ingest", "ingest", "Land topics in a Parquet table, on Spark."),
-    "replay": Verb("thinwire.cli.replay", "replay", "Play a table back onto a topic, on Spark."),
-    "analyze": Verb("thinwire.cli.analyze", "analyze", "What would be saved on recorded events, and the plan for it."),
-    "deliver": Verb("thinwire.cli.deliver", "deliver", "What thresholds would deliver of recorded events, on Spark."),
-    "sweep": Verb("thinwire.cli.sweep", "sweep", "Any function over a grid of parameters, on Spark."),
-    "edge": Verb("thinwire.cli.edge", "edge", "A host that runs the functions of the topics assigned to it."),
-    "place": Verb("thinwire.cli.place", "place", "Topics on edge hosts under a latency promise."),
-    "dict": Verb("thinwire.cli.dict", "dictionaries", "Dictionaries: train, list, look at and check them."),
-    "registry": Verb("thinwire.cli.registry", "registry", "What is known of topics, schemas and subscribers."),
-    "doctor": Verb("thinwire.cli.doctor", "doctor", "Is everything as it should be, here and at the broker?"),
-    "demo": Verb("thinwire.cli.demo", "demo", "The whole system on this machine, with a live view."),
-    "ledger": Verb("thinwire.cli.ledger", "ledger", "Show what a run wrote into its ledger."),
-    "version": Verb("thinwire.cli.version", "version", "What is installed here, and which extras."),
+COMMANDS = {
+    "up": Command("thinwire.cli.up", "up", "Start a broker and the services on this machine."),
+    "pub": Command("thinwire.cli.pub", "pub", "Publish events from JSON lines."),
+    "sub": Command("thinwire.cli.sub", "sub", "Print the events of a topic as JSON lines."),
+    "watch": Command("thinwire.cli.watch", "watch", "Print a line when quantities of several topics have moved."),
+    "record": Command("thinwire.cli.record", "record", "Copy the logs of topics into files, or describe such files."),
+    "ingest": Command("thinwire.cli.ingest", "ingest", "Write topics to a Parquet table, on Spark."),
+    "replay": Command("thinwire.cli.replay", "replay", "Publish the rows of a table on a topic, on Spark."),
+    "analyze": Command("thinwire.cli.analyze", "analyze", "Estimate the savings on recorded events, and write a plan."),
+    "edge": Command("thinwire.cli.edge", "edge", "Run an edge host that processes the topics assigned to it."),
+    "place": Command("thinwire.cli.place", "place", "Place topics on edge hosts within a latency limit."),
+    "dict": Command("thinwire.cli.dict", "dictionaries", "Train, list, show and verify dictionaries."),
+    "registry": Command("thinwire.cli.registry", "registry", "Show registered topics, schemas and subscriptions."),
+    "doctor": Command("thinwire.cli.doctor", "doctor", "Check this machine and the broker."),
+    "demo": Command("thinwire.cli.demo", "demo", "Run the whole system on this machine, with a live view."),
+    "ledger": Command("thinwire.cli.ledger", "ledger", "Show the ledger of a run."),
+    "version": Command("thinwire.cli.version", "version", "Show installed packages and extras."),
 }
 
 EXTRAS = {
     "aiokafka": "kafka",
     "aiomqtt": "mqtt",
-    "fastavro": "evaluation",
     "hypothesis": "testing",
     "matplotlib": "plots",
     "nats": "nats",
     "pandas": "spark",
-    "psutil": "evaluation",
+    "pydivsufsort": "predict",
     "pyspark": "spark",
 }
-"""module -> the extra that brings it"""
+"""module -> the extra that installs it"""
 
-# The verb itself parses what follows its name, `--help` included.
-_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+# The command itself parses its arguments, `--help` included.
+_PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
-def build(verbs: dict[str, Verb]) -> typer.Typer:
-    """The command with these verbs, none of them imported yet."""
+def build(commands: dict[str, Command]) -> typer.Typer:
+    """Return the program with these commands, without importing them."""
     app = typer.Typer(name="thinwire", add_completion=False, no_args_is_help=True)
     app.callback()(_top)
-    for name, verb in verbs.items():
-        app.command(name, help=verb.help, context_settings=_PASS_ON)(_call_later(name, verb))
+    for name, command in commands.items():
+        app.command(name, help=command.help, context_settings=_PASS_THROUGH)(_import_and_call(name, command))
     return app
 
 
-def installed_verbs() -> dict[str, Verb]:
-    """The verbs of this package and of distributions that add some (entry point group `thinwire.verbs`)."""
-    found = dict(VERBS)
+def installed_commands() -> dict[str, Command]:
+    """Return the commands of this package and of other distributions (entry point group `thinwire.verbs`)."""
+    found = dict(COMMANDS)
     for entry in entry_points(group="thinwire.verbs"):
         found.update(entry.load())
     return found
 
 
-def main(args: Sequence[str] | None = None, *, verbs: dict[str, Verb] | None = None) -> int:
-    """Run one verb and return the exit code; a known fault is one line on stderr, never a traceback."""
+def main(args: Sequence[str] | None = None, *, commands: dict[str, Command] | None = None) -> int:
+    """Run one command and return the exit code. A known error is one line on stderr, without a traceback."""
     try:
-        code = _run(build(installed_verbs() if verbs is None else verbs), "thinwire", args)
+        code = _run(build(installed_commands() if commands is None else commands), "thinwire", args)
         sys.stdout.flush()
         return code
-    except ThinwireError as fault:
-        return _complain(str(fault), PEER_FAULT if isinstance(fault, PeerFault) else LOCAL_FAULT)
+    except ThinwireError as error:
+        return _print_error(str(error), PEER_FAULT if isinstance(error, PeerFault) else LOCAL_FAULT)
     except ModuleNotFoundError as missing:
         extra = EXTRAS.get((missing.name or "").partition(".")[0])
         if extra is None:
             raise
         install = f"pip install 'thinwire[{extra}]'"
-        return _complain(f"this needs the extra {extra} ({missing.name} is missing): {install}", LOCAL_FAULT)
+        return _print_error(f"this needs the extra {extra} ({missing.name} is missing): {install}", LOCAL_FAULT)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _abandon_stdout()
+        _discard_stdout()
         return BROKEN_PIPE
-    except OSError as trouble:
-        return _complain(str(trouble), LOCAL_FAULT)
+    except OSError as error:
+        return _print_error(str(error), LOCAL_FAULT)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"thinwire {installed_version()}")
         raise typer.Exit
 
 
-# Eager: it answers before typer can complain that no verb was given.
+# Eager: evaluated before typer reports a missing command.
 _VersionOption = Annotated[
-    bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
+    bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
 ]
 
 
 def _top(version: _VersionOption = False) -> None:
-    """Pub/sub that sends less."""
+    """Publish/subscribe with less bandwidth: subscribers state tolerances, publishers send what they cannot predict."""
 
 
-def _call_later(name: str, verb: Verb) -> Callable[[typer.Context], None]:
+def _import_and_call(name: str, command: Command) -> Callable[[typer.Context], None]:
     def call(context: typer.Context) -> None:
-        target = getattr(import_module(verb.module), verb.attribute)
-        raise typer.Exit(_run(_as_app(target, verb), f"thinwire {name}", context.args))
+        target = getattr(import_module(command.module), command.attribute)
+        raise typer.Exit(_run(_as_app(target, command), f"thinwire {name}", context.args))
 
     return call
 
 
-def _as_app(target: Any, verb: Verb) -> typer.Typer:
+def _as_app(target: Any, command: Command) -> typer.Typer:
     if isinstance(target, typer.Typer):
         return target
     app = typer.Typer(add_completion=False)
-    app.command(help=target.__doc__ or verb.help)(target)
+    app.command(help=target.__doc__ or command.help)(target)
     return app
 
 
 def _run(app: typer.Typer, name: str, args: Sequence[str] | None) -> int:
-    """Parse and run; complaints about usage are printed by typer, their exit code comes back."""
+    """Parse the arguments and run; typer prints usage errors. Return the exit code."""
     try:
         typer.main.get_command(app).main(args=args, prog_name=name)
-    except SystemExit as leave:
-        return leave.code if isinstance(leave.code, int) else int(leave.code is not None)
+    except SystemExit as exit:
+        return exit.code if isinstance(exit.code, int) else int(exit.code is not None)
     return 0
 
 
-def _complain(sentence: str, code: int) -> int:
-    print(f"thinwire: {sentence}", file=sys.stderr)
+def _print_error(text: str, code: int) -> int:
+    print(f"thinwire: {text}", file=sys.stderr)
     return code
 
 
-def _abandon_stdout() -> None:
-    """The reader has gone: what is still buffered goes nowhere, so that the interpreter's last flush is quiet too."""
+def _discard_stdout() -> None:
+    """Redirect stdout to the null device, so that the flush at exit does not fail on the closed pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What a verb prints: tables for people, or with `--json` one JSON document and nothing else on stdout.
+"""Output of commands: tables for people, or with `--json` one JSON document on stdout.
 
 >>> Output(json=False).document({"bytes": 12})
 >>> Output(json=True).document({"bytes": 12, "ratio": float("nan")})
@@ -15,6 +15,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,15 +23,15 @@ from rich.console import Console
 from rich.table import Table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-"""the type of a verb's `json` parameter"""
+"""type of the parameter `json` of a command"""
 
 _PIPED_WIDTH = 160
 
 
 class Output:
-    """Where a verb writes. Both forms are always offered; the one that was not asked for stays off stdout.
+    """Destination of a command's results.
 
-    json: the document goes to stdout, and everything meant for people to stderr
+    json: print the JSON document to stdout and everything else to stderr
     """
 
     def __init__(self, json: bool = False) -> None:
@@ -38,30 +39,34 @@ class Output:
         self.console = _console(to_stderr=json)
 
     def note(self, text: str) -> None:
-        """A line for people."""
+        """Print a line of text."""
         self.console.print(text, markup=False, highlight=False)
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """A table for people; columns of numbers are set flush right."""
+        """Print a table; columns of numbers are right-aligned."""
         cells = [list(row) for row in rows]
         table = Table(title=title, title_justify="left")
-        for place, column in enumerate(columns):
-            numbers = any(_is_number(row[place]) for row in cells)
-            table.add_column(column, justify="right" if numbers else "left", overflow="fold")
+        for index, column in enumerate(columns):
+            numeric = any(_is_number(row[index]) for row in cells)
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
         for row in cells:
-            table.add_row(*map(shown, row))
+            table.add_row(*map(format_cell, row))
         self.console.print(table, markup=False)
 
+    def facts(self, title: str, facts: Mapping[str, Any]) -> None:
+        """Print a table of names and values."""
+        self.table(title, ("what", "value"), list(facts.items()))
+
     def document(self, value: Any) -> None:
-        """The JSON document of this run; call it once."""
+        """Print the JSON document of the command; call it once."""
         if self.json:
-            print(json_text.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+            print(json_text.dumps(to_json(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def shown(value: Any) -> str:
-    """A cell as people read it.
+def format_cell(value: Any) -> str:
+    """Format a value for a table.
 
-    >>> shown(1234567), shown(0.123456), shown(None), shown("T1")
+    >>> format_cell(1234567), format_cell(0.123456), format_cell(None), format_cell("T1")
     ('1,234,567', '0.1235', '-', 'T1')
     """
     if value is None:
@@ -71,23 +76,36 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def plain(value: Any) -> Any:
-    """The same value in JSON's own types; what is not a finite number is null.
+def to_json(value: Any) -> Any:
+    """Convert a value to JSON types; numbers that are not finite become null.
 
-    >>> plain({"room": ("11.1", 2.0), "gap": float("inf")})
+    >>> to_json({"room": ("11.1", 2.0), "gap": float("inf")})
     {'room': ['11.1', 2.0], 'gap': None}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return to_json(asdict(value))
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
+        return [to_json(item) for item in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return to_json(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int | None) else str(value)
+
+
+def print_status(text: str) -> None:
+    """Print a line about the progress of a command to stderr."""
+    print(f"thinwire: {text}", file=sys.stderr, flush=True)
+
+
+def write_atomically(path: Path, data: str | bytes) -> None:
+    """Write a file so that a reader sees the old content or all of the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.write_bytes(data if isinstance(data, bytes) else data.encode())
+    unfinished.replace(path)
 
 
 def _is_number(value: Any) -> bool:
@@ -96,5 +114,5 @@ def _is_number(value: Any) -> bool:
 
 def _console(to_stderr: bool) -> Console:
     stream = sys.stderr if to_stderr else sys.stdout
-    # Without a terminal rich assumes 80 columns and folds a table that a file or a pager could hold.
+    # Without a terminal rich assumes 80 columns and folds tables that a file or a pager could hold.
     return Console(file=stream, width=None if stream.isatty() else _PIPED_WIDTH)

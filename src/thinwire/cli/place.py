@@ -1,63 +1,50 @@
-"""`thinwire place`: topics on hosts under a latency promise, and why; verbs that run or teach have their own files.
-
-`thinwire place apply | run`: topics onto the hosts that are there, and a controller that keeps promises.
-
-`thinwire place train | calibrate`: a latency model from simulated runs, and a simulated host from measured ones.
-
-`thinwire place teach`: Spark makes a model of what a topic says, and the function of a topic goes by it.
-"""
+"""`thinwire place propose | explain | apply | run`: topics on edge hosts within a latency limit."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from thinwire.analysis.model_training import store, store_published
-from thinwire.analysis.placement_files import (
-    host_text,
-    named,
-    read_edge_topics,
-    read_hosts,
-    read_model,
-    read_runs,
-    read_topics,
-)
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker
-from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, UrlOption, identified
+from thinwire.cli.connection_options import (
+    DEFAULT_URL,
+    NO_CREDENTIALS,
+    BrokerAccess,
+    Credentials,
+    UrlOption,
+    with_credentials,
+)
 from thinwire.cli.ingest import read_duration
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.spark_options import MasterOption, running
-from thinwire.cli.sweep import find
 from thinwire.cli.terminal import Interruptible, run
-from thinwire.client.local_services import open_broker
-from thinwire.clock import WallClock
-from thinwire.edge import Controller, EdgeTopic, apply, teach
-from thinwire.edge.assignment import Where, current, present, proposed
+from thinwire.edge import Controller, EdgeTopic, apply
+from thinwire.edge.assignment import HostOfTopic, find_running_hosts, propose_hosts, read_assignment
 from thinwire.edge.edge_host import TERM
+from thinwire.edge.placement_files import read_edge_topics, read_hosts, read_model, read_topics, select_hosts
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, HostAssignment, PlacementPlan, Rising, TopicLoad, propose, tightened
-from thinwire.placement.calibration import Calibration, calibrate
+from thinwire.placement import Host, HostAssignment, MonotoneModel, PlacementPlan, TopicLoad, propose, tightened
 from thinwire.placement.explanation import explain
 
-APPLY_COLUMNS = ("topic", "host", "before", "function", "messages/s", "promised ms")
+APPLY_COLUMNS = ("topic", "host", "before", "function", "messages/s", "limit ms")
 
 FileOption = Annotated[
-    Path, typer.Option("--topics", help="TOML: [[topic]] name, function, rate, interval, promise...")
+    Path, typer.Option("--topics", help="TOML file: [[topic]] name, function, rate, interval, promise...")
 ]
-PromiseOption = Annotated[str, typer.Option("--promise", help="For topics that state none, such as p90=1s.")]
-ApplyTogetherOption = Annotated[int, typer.Option("-k", help="Topics on one host, at most.", min=1)]
-ApplyModelOption = Annotated[Path | None, typer.Option("--model", help="A latency model; else the simulated one.")]
-DryOption = Annotated[bool, typer.Option("--dry-run", help="Show where topics would go; change nothing.")]
-SaveOption = Annotated[bool, typer.Option("--save", help="Also empty hosts that are not needed.")]
+PromiseOption = Annotated[str, typer.Option("--promise", help="Default latency limit of topics, such as p90=1s.")]
+ApplyTogetherOption = Annotated[int, typer.Option("-k", help="Largest number of topics per host.", min=1)]
+ApplyModelOption = Annotated[
+    Path | None, typer.Option("--model", help="Latency model file; default: the model of simulated hosts.")
+]
+DryOption = Annotated[bool, typer.Option("--dry-run", help="Print the assignment without applying it.")]
+SaveOption = Annotated[bool, typer.Option("--save", help="Also release hosts that are not needed.")]
 
 
-@identified
+@with_credentials
 def apply_(
     topics: FileOption,
     to: UrlOption = DEFAULT_URL,
@@ -65,18 +52,18 @@ def apply_(
     k: ApplyTogetherOption = 6,
     model: ApplyModelOption = None,
     dry_run: DryOption = False,
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
     json: JsonOption = False,
 ) -> None:
-    """Assign topics to the hosts that are there; each goes on where it was.
+    """Assign topics to the running hosts. Topics continue from their last position.
 
     \b
     thinwire place apply --topics topics.toml --to nats://hub:4222 -k 6
     """
 
-    output, access = Output(json), Access(to, who)
+    output, access = Output(json), BrokerAccess(to, credentials)
     wanted, judge = read_edge_topics(topics, read_promise(promise)), read_model(model)
-    where, before, plan = run(_applied(access, wanted, judge, k, dry_run))
+    where, before, plan = run(_apply(access, wanted, judge, k, dry_run))
     rows = [(t.topic, where[t.topic], before.get(t.topic), t.function, t.rate, 1000 * t.promise) for t in wanted]
     output.table("would be assigned" if dry_run else "assigned", APPLY_COLUMNS, rows)
     moved = sum(host != before.get(topic) for topic, host in where.items())
@@ -84,45 +71,45 @@ def apply_(
     output.document({"hosts": where, "before": before, "applied": not dry_run, **_facts(plan)})
 
 
-@identified
+@with_credentials
 def run_(
     to: UrlOption = DEFAULT_URL,
     k: ApplyTogetherOption = 6,
     model: ApplyModelOption = None,
     save: SaveOption = False,
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> None:
-    """Watch promises and move topics, until Ctrl-C or SIGTERM. Of several, one leads.
+    """Monitor latency limits and move topics, until Ctrl-C or SIGTERM. One of several controllers is active.
 
     \b
     thinwire place run --to nats://hub:4222
     """
-    access, judge = Access(to, who), read_model(model)
-    run(_controlled(Output(False), access, judge, k, save))
+    access, judge = BrokerAccess(to, credentials), read_model(model)
+    run(_run_controller(Output(False), access, judge, k, save))
 
 
-async def opened(access: Access, stack: AsyncExitStack) -> Broker:
-    """A connection to the hub, closed with the stack."""
+async def open_hub(access: BrokerAccess, stack: AsyncExitStack) -> Broker:
+    """Connect to the hub; the stack closes the connection."""
     broker, _ = await open_broker(read_url(access.url), {"name": "placement", **access.options()}, stack)
     return broker
 
 
-async def _applied(
-    access: Access, topics: list[EdgeTopic], model: Rising, k: int, dry_run: bool
-) -> tuple[Where, Where, PlacementPlan | None]:
+async def _apply(
+    access: BrokerAccess, topics: list[EdgeTopic], model: MonotoneModel, k: int, dry_run: bool
+) -> tuple[HostOfTopic, HostOfTopic, PlacementPlan | None]:
     async with AsyncExitStack() as stack:
-        hub = await opened(access, stack)
-        hosts, before = await present(hub, TERM), dict((await current(hub)).hosts)
-        where, plan = proposed(topics, hosts, before, model, k)
+        hub = await open_hub(access, stack)
+        hosts, before = await find_running_hosts(hub, TERM), dict((await read_assignment(hub)).hosts)
+        where, plan = propose_hosts(topics, hosts, before, model, k)
         if not dry_run:
             await apply(hub, topics, where)
         return where, before, plan
 
 
-async def _controlled(output: Output, access: Access, model: Rising, k: int, save: bool) -> None:
+async def _run_controller(output: Output, access: BrokerAccess, model: MonotoneModel, k: int, save: bool) -> None:
     async with AsyncExitStack() as stack:
-        controller = Controller(await opened(access, stack), model, k=k, save=save)
-        output.note(f"{access.shown}  controller {controller.name} watches. Ctrl-C stops it.")
+        controller = Controller(await open_hub(access, stack), model, k=k, save=save)
+        output.note(f"{access.redacted_url}  controller {controller.name} is running. Ctrl-C stops it.")
         with Interruptible():
             await asyncio.create_task(controller.run())
 
@@ -131,136 +118,24 @@ def _facts(plan: PlacementPlan | None) -> dict[str, Any]:
     return {} if plan is None else {"lower_bound": plan.lower_bound, "gap": plan.gap, "complete": plan.complete}
 
 
-STORES = {"ours": store, "published": store_published}
+COLUMNS = ("host", "topic", "messages/s", "ms a message", "expected p90 ms", "with margin ms", "limit ms")
 
-ToOption = Annotated[Path, typer.Option("--to", help="Write the model here, as JSON.")]
-RunsOption = Annotated[int, typer.Option("--runs", help="Runs to train with, for each number of topics.", min=40)]
-SeedOption = Annotated[int, typer.Option("--seed", help="Of all chances.", min=0)]
-StoredModelOption = Annotated[str, typer.Option("--model", help=f"Which model: {' or '.join(STORES)}.")]
-RunsArgument = Annotated[Path, typer.Argument(metavar="RUNS", help="Measured runs, as `thinwire bench edge` writes.")]
-HostsToOption = Annotated[Path | None, typer.Option("--to", help="Write the host here, as TOML for --hosts.")]
-
-
-def train_(
-    to: ToOption,
-    runs: RunsOption = 1000,
-    seed: SeedOption = 1,
-    model: StoredModelOption = "ours",
-    master: MasterOption = "local[*]",
-    json: JsonOption = False,
-) -> None:
-    """Train a latency model on simulated hosts and keep it with machine, date and error.
-
-    Runs are simulated on Spark where it can run, else one after the other
-    in this process.
-
-    \b
-    thinwire place train --to model.json --runs 1000
-    """
-    output = Output(json)
-    if model not in STORES:
-        raise ConfigError("no such model", field="model", value=model, choose_from=sorted(STORES))
-    with running(master, output, app="thinwire place train") as sweep:
-        origin = STORES[model](to, WallClock(), runs, seed, sweep)
-    for name, value in origin.items():
-        output.note(f"{name}: {value}")
-    output.document({"model": str(to), **origin})
-
-
-def calibrate_(runs: RunsArgument, to: HostsToOption = None, json: JsonOption = False) -> None:
-    """Fit a simulated host to measured runs, and say how far it is off on runs it was not fitted to.
-
-    \b
-    thinwire place calibrate edge-runs.json --to hosts.toml
-    """
-    output = Output(json)
-    found = calibrate(read_runs(runs))
-    output.table("simulated against measured p90", CALIBRATION_COLUMNS, _rows(found))
-    text = host_text(found.host)
-    output.note(text)
-    if found.fresh is None:
-        output.note("nothing was held back: measure more configurations before you trust this")
-    if to is not None:
-        to.write_text(text, encoding="utf-8")
-    output.document({"host": asdict(found.host), "seen": found.seen, "fresh": found.fresh})
-
-
-CALIBRATION_COLUMNS = ("runs", "how many", "topics", "R2(log)", "mean off %", "worst off %")
-
-
-def _rows(found: Calibration) -> list[tuple[Any, ...]]:
-    both = (("fitted to", found.seen), ("held back", found.fresh))
-    return [
-        (name, close.runs, close.topics, round(close.fit, 4), round(100 * close.off, 1), round(100 * close.worst, 1))
-        for name, close in both
-        if close is not None
-    ]
-
-
-TaughtTopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic whose function shall learn.")]
-FromOption = Annotated[str, typer.Option("--from", metavar="TOPIC", help="The topic to learn from.")]
-WithOption = Annotated[str, typer.Option("--with", help="module:function that makes a model of a DataFrame.")]
-TableOption = Annotated[Path, typer.Option("--table", metavar="DIR", help="Where the stream is landed, as Parquet.")]
-
-
-@identified
-def teach_(
-    topic: TaughtTopicArgument,
-    source: FromOption,
-    learning: WithOption,
-    table: TableOption,
-    to: UrlOption = DEFAULT_URL,
-    master: MasterOption = "local[*]",
-    who: Identity = NOBODY,
-    json: JsonOption = False,
-) -> None:
-    """Land a topic, let a function on Spark make a model of it, and give that to the function of a topic.
-
-    The function on Spark gets a DataFrame of offset, due, id and body; the one
-    at the edge gets its model through `learned` in the same module.
-
-    \b
-    thinwire place teach region-7.gps --from region-7.update --with speeds:usual --table landed/region-7
-    """
-    output, access = Output(json), Access(to, who)
-    called = find(learning)
-    from thinwire.spark.jobs.edge_training import land, model_of
-    from thinwire.spark.session import session
-
-    async def landing() -> int:
-        async with AsyncExitStack() as stack:
-            return await land(await opened(access, stack), source, table)
-
-    async def teaching(model: bytes) -> None:
-        async with AsyncExitStack() as stack:
-            await teach(await opened(access, stack), topic, model)
-
-    fresh = run(landing())
-    spark = session(master, app="thinwire place teach")
-    try:
-        model = model_of(spark, table, called)
-    finally:
-        spark.stop()
-    run(teaching(model))
-    output.note(f"{fresh} messages landed in {table}; {topic} goes by a model of {len(model)} bytes from now on.")
-    output.document({"topic": topic, "landed": fresh, "bytes": len(model)})
-
-
-COLUMNS = ("host", "topic", "messages/s", "ms a message", "expected p90 ms", "with margin ms", "promised ms")
-
-place = typer.Typer(add_completion=False, no_args_is_help=True, help="Topics on hosts under a latency promise.")
+place = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Place topics on edge hosts within a latency limit."
+)
 
 place.command("apply")(apply_)
 place.command("run")(run_)
-place.command("teach")(teach_)
-place.command("train")(train_)
-place.command("calibrate")(calibrate_)
 
-TopicsOption = Annotated[Path, typer.Option("--topics", help="TOML: [[topic]] name, rate, interval, promise.")]
-HostsOption = Annotated[Path, typer.Option("--hosts", help="TOML: [[host]] name, cores, speed, contention, count.")]
-HostOption = Annotated[list[str] | None, typer.Option("--host", help="Only this kind of host; may be repeated.")]
-TogetherOption = Annotated[int, typer.Option("-k", help="Topics on one host, at most.")]
-ModelOption = Annotated[Path | None, typer.Option("--model", help="A latency model; else the simulated one.")]
+TopicsOption = Annotated[Path, typer.Option("--topics", help="TOML file: [[topic]] name, rate, interval, promise.")]
+HostsOption = Annotated[
+    Path, typer.Option("--hosts", help="TOML file: [[host]] name, cores, speed, contention, count.")
+]
+HostOption = Annotated[list[str] | None, typer.Option("--host", help="Use only this kind of host; may be repeated.")]
+TogetherOption = Annotated[int, typer.Option("-k", help="Largest number of topics per host.")]
+ModelOption = Annotated[
+    Path | None, typer.Option("--model", help="Latency model file; default: the model of simulated hosts.")
+]
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to explain.")]
 
 
@@ -274,7 +149,7 @@ def propose_(
     model: ModelOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Propose a placement: fewest hosts, expected p90 with its margin, the lower bound, the price of a tighter promise.
+    """Propose a placement with few hosts: expected p90 with margin, lower bound, hosts needed for tighter limits.
 
     \b
     thinwire place propose --topics topics.toml --hosts hosts.toml --promise p90=1s -k 6
@@ -284,7 +159,9 @@ def propose_(
     plan = propose(wanted, kinds, judge, k)
     harder = tightened(wanted, kinds, judge, k)
     by_name = {topic.name: topic for topic in wanted}
-    output.table("placement", COLUMNS, [row for seat in plan.seats for row in _rows_place(seat, by_name)])
+    output.table(
+        "placement", COLUMNS, [row for assignment in plan.assignments for row in _assignment_rows(assignment, by_name)]
+    )
     _print_plan(output, plan, judge, harder)
     output.document(_document(plan, judge, harder))
 
@@ -300,7 +177,7 @@ def explain_(
     model: ModelOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say why a topic is where the proposal puts it.
+    """Explain the host that the proposal chooses for a topic.
 
     \b
     thinwire place explain region-7.gps --topics topics.toml --hosts hosts.toml
@@ -316,7 +193,7 @@ def explain_(
 
 
 def read_promise(text: str) -> float:
-    """Seconds of a promise.
+    """Parse a latency limit and return seconds.
 
     >>> read_promise("p90=1s"), read_promise("p90=250ms")
     (1.0, 0.25)
@@ -329,34 +206,45 @@ def read_promise(text: str) -> float:
 
 def _read(
     topics: Path, hosts: Path, host: list[str] | None, promise: str, model: Path | None
-) -> tuple[list[TopicLoad], list[Host], Rising]:
+) -> tuple[list[TopicLoad], list[Host], MonotoneModel]:
     wanted = read_topics(topics, read_promise(promise))
-    return wanted, named(read_hosts(hosts), host or []), read_model(model)
+    return wanted, select_hosts(read_hosts(hosts), host or []), read_model(model)
 
 
-def _rows_place(seat: HostAssignment, topics: dict[str, TopicLoad]) -> list[tuple[Any, ...]]:
+def _assignment_rows(assignment: HostAssignment, topics: dict[str, TopicLoad]) -> list[tuple[Any, ...]]:
     rows = []
-    for name, p90, bound in zip(seat.topics, seat.p90, seat.bounds, strict=True):
+    for name, p90, bound in zip(assignment.topics, assignment.p90, assignment.bounds, strict=True):
         topic = topics[name]
         times = [round(1000 * seconds, 1) for seconds in (p90, bound, topic.promise)]
-        rows.append((seat.host, name, topic.rate, 1000 * topic.interval, *times))
+        rows.append((assignment.host, name, topic.rate, 1000 * topic.interval, *times))
     return rows
 
 
-def _print_plan(output: Output, plan: PlacementPlan, model: Rising, harder: dict[float, int | None]) -> None:
-    proof = "the fewest that the model allows" if plan.gap == 0 else f"{plan.gap} more than the lower bound"
-    output.note(f"{len(plan.seats)} hosts, lower bound {plan.lower_bound}: {proof}.")
+def _print_plan(output: Output, plan: PlacementPlan, model: MonotoneModel, harder: dict[float, int | None]) -> None:
+    proof = "the minimum under this model" if plan.gap == 0 else f"{plan.gap} more than the lower bound"
+    output.note(f"{len(plan.assignments)} hosts, lower bound {plan.lower_bound}: {proof}.")
     for share, count in harder.items():
-        told = "some topic could not keep it alone" if count is None else f"{count} hosts"
-        output.note(f"promises {share:g} times as long: {told}.")
+        needed = "not feasible: a topic exceeds it even alone" if count is None else f"{count} hosts"
+        output.note(f"limits multiplied by {share:g}: {needed}.")
     origin = "; ".join(f"{name}: {value}" for name, value in model.origin.items() if not isinstance(value, dict))
-    output.note(f"margin: {100 * model.margin.kept:g} % of runs stay below. Model: {origin or 'of unknown origin'}.")
+    output.note(f"margin: {100 * model.margin.kept:g} % of runs are below it. Model: {origin or 'unknown origin'}.")
 
 
-def _document(plan: PlacementPlan, model: Rising, harder: dict[float, int | None]) -> dict[str, Any]:
-    seats = [
-        {"host": seat.host, "kind": seat.kind.name, "topics": seat.topics, "p90": seat.p90, "bounds": seat.bounds}
-        for seat in plan.seats
+def _document(plan: PlacementPlan, model: MonotoneModel, harder: dict[float, int | None]) -> dict[str, Any]:
+    assignments = [
+        {
+            "host": assignment.host,
+            "kind": assignment.kind.name,
+            "topics": assignment.topics,
+            "p90": assignment.p90,
+            "bounds": assignment.bounds,
+        }
+        for assignment in plan.assignments
     ]
-    facts = {"hosts": len(plan.seats), "lower_bound": plan.lower_bound, "gap": plan.gap, "complete": plan.complete}
-    return {**facts, "k": plan.k, "tightened": harder, "seats": seats, "model": dict(model.origin)}
+    facts = {
+        "hosts": len(plan.assignments),
+        "lower_bound": plan.lower_bound,
+        "gap": plan.gap,
+        "complete": plan.complete,
+    }
+    return {**facts, "k": plan.k, "tightened": harder, "assignments": assignments, "model": dict(model.origin)}

@@ -1,4 +1,4 @@
-"""`thinwire pub TOPIC [FILE]`: events from JSON lines onto a topic."""
+"""`thinwire pub TOPIC [FILE]`: publish events from JSON lines."""
 
 from __future__ import annotations
 
@@ -14,51 +14,49 @@ import typer
 
 from thinwire.cli.connection_options import (
     DEFAULT_URL,
-    NOBODY,
-    Access,
+    NO_CREDENTIALS,
+    BrokerAccess,
+    Credentials,
     DefaultToleranceOption,
-    Identity,
     SchemaFileOption,
     TolerancesOption,
     UrlOption,
-    identified,
-    names,
+    read_names,
     read_schema,
-    tolerances,
+    read_tolerances,
+    with_credentials,
 )
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.output import JsonOption, Output, print_status
 from thinwire.cli.pub_input import EventInput, PublishOptions, PublishSummary, resolve_input_schema
-from thinwire.cli.terminal import Interruptible, run, status
+from thinwire.cli.terminal import Interruptible, run, status_line
 from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError
 from thinwire.topics.topic_plan import load_plan
 
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Such as building.rooms.")]
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object a line; - for stdin.")]
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="For example building.rooms.")]
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object per line; - for stdin.")]
 InferOption = Annotated[
-    bool, typer.Option("--infer", help="Find the schema from the first lines and register it, if there is none.")
+    bool, typer.Option("--infer", help="Infer the schema from the first lines and register it, if there is none.")
 ]
-SampleOption = Annotated[int, typer.Option("--sample", metavar="N", help="With --infer: from so many lines.", min=1)]
+SampleOption = Annotated[int, typer.Option("--sample", metavar="N", help="With --infer: lines to read.", min=1)]
 DimensionsOption = Annotated[
-    str | None, typer.Option("--dimensions", metavar="A,B", help="With --infer: what identifies a source.")
+    str | None, typer.Option("--dimensions", metavar="A,B", help="With --infer: properties that identify a source.")
 ]
-TimeOption = Annotated[str | None, typer.Option("--time", metavar="NAME", help="With --infer: the time of an event.")]
-NameOption = Annotated[str, typer.Option("--name", help="The publisher's own name; one restarted keeps it.")]
+TimeOption = Annotated[str | None, typer.Option("--time", metavar="NAME", help="With --infer: the event time.")]
+NameOption = Annotated[str, typer.Option("--name", help="Name of the publisher; keep it across restarts.")]
 LingerOption = Annotated[
     float | None,
-    typer.Option("--linger", help="Seconds in which frames gather into a message; else the plan's, or 0.005.", min=0),
+    typer.Option("--linger", help="Seconds to collect frames for one message; default: the plan's, or 0.005.", min=0),
 ]
 PlanOption = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="Schema, settings and linger as in this plan.")
+    Path | None, typer.Option("--plan", metavar="FILE", help="Take schema, settings and linger from this plan.")
 ]
-RetainOption = Annotated[
-    bool, typer.Option("--retain", help="Keep the topic's events for later, also while nobody subscribes.")
-]
-RateOption = Annotated[float | None, typer.Option("--rate", help="Events a second; else as fast as they come.", min=0)]
+RetainOption = Annotated[bool, typer.Option("--retain", help="Store events even while there is no subscriber.")]
+RateOption = Annotated[float | None, typer.Option("--rate", help="Events per second; default: no limit.", min=0)]
 
 
-@identified
+@with_credentials
 def pub(
     topic: TopicArgument,
     file: FileArgument = "-",
@@ -75,16 +73,15 @@ def pub(
     default_tolerance: DefaultToleranceOption = 0,
     retain: RetainOption = False,
     rate: RateOption = None,
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
     json: JsonOption = False,
 ) -> None:
-    """Publish events: one JSON object a line, from a file or standard input.
+    """Publish events, one JSON object per line, from a file or standard input.
 
-    The schema is the registered one, or comes with --schema or --infer.
-    How far values may be off is for subscribers to ask; --tolerance counts
-    only where no registry runs. A bad line is reported with its number and
-    the rest goes on; then it leaves with 1. Ctrl-C stores what was read so
-    far and leaves with 130.
+    The schema is the registered one, or is given by --schema or --infer.
+    Subscribers request tolerances; --tolerance applies only without a
+    registry. A bad line is reported with its number and skipped; the exit
+    code is then 1. Ctrl-C stores the events read so far and exits with 130.
 
     \b
     thinwire samples building -n 1000 | thinwire pub plant --infer --retain
@@ -94,25 +91,25 @@ def pub(
     if infer and schema is not None:
         raise ConfigError("give --schema or --infer, not both", schema=str(schema))
     if plan is not None and (infer or schema is not None):
-        raise ConfigError("the plan has the schema: leave out --schema and --infer, or --plan", plan=str(plan))
-    feed = PublishOptions(
+        raise ConfigError("the plan contains the schema: omit --schema and --infer, or omit --plan", plan=str(plan))
+    options = PublishOptions(
         topic=topic,
         schema=read_schema(schema),
         plan=load_plan(plan).topic(topic) if plan is not None else None,
         infer=sample if infer else 0,
-        dimensions=names(dimensions),
+        dimensions=read_names(dimensions),
         time=time,
         retain=retain,
         name=name,
         linger=linger,
-        tolerance=tolerances(tolerance),
+        tolerance=read_tolerances(tolerance),
         default_tolerance=default_tolerance,
         rate=rate,
     )
     output = Output(json)
-    with _opened(file) as descriptor:
-        intake = EventInput(descriptor, complain=_complain)
-        interrupted, summary = run(_publish(feed, intake, Access(to, who)))
+    with _open_descriptor(file) as descriptor:
+        events = EventInput(descriptor, on_rejected=_print_rejected)
+        interrupted, summary = run(_publish(options, events, BrokerAccess(to, credentials)))
     _show(output, summary)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -121,8 +118,8 @@ def pub(
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[int]:
-    """The file's descriptor; opened before anything else, for it may not be there."""
+def _open_descriptor(file: str) -> Iterator[int]:
+    """Open the input before connecting, so that a missing file is reported first."""
     if file == "-":
         yield sys.stdin.fileno()
         return
@@ -133,47 +130,43 @@ def _opened(file: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-async def _publish(feed: PublishOptions, intake: EventInput, access: Access) -> tuple[bool, PublishSummary]:
-    """Publish it all. Was it interrupted, and what came of it?"""
-    async with access.bus(feed.name) as bus:
-        settled = await resolve_input_schema(bus, feed, intake, _print_line)
+async def _publish(options: PublishOptions, events: EventInput, access: BrokerAccess) -> tuple[bool, PublishSummary]:
+    """Publish all events. Return whether it was interrupted, and the summary."""
+    async with access.bus(options.name) as bus:
+        schema = await resolve_input_schema(bus, options, events, print_status)
         publisher = bus.publisher(
-            feed.topic,
-            name=feed.name,
-            schema=settled,
-            tolerance=feed.tolerance,
-            default_tolerance=feed.default_tolerance,
-            **feed.batching,
+            options.topic,
+            name=options.name,
+            schema=schema,
+            tolerance=options.tolerance,
+            default_tolerance=options.default_tolerance,
+            **options.batching,
         )
         async with publisher as out:
-            shown = status(lambda: f"{intake.taken:,} events, {intake.rejected:,} rejected", "waiting for events")
-            with Interruptible() as ending, shown:
-                await _pour(intake, out, feed.rate)
+            line = status_line(lambda: f"{events.taken:,} events, {events.rejected:,} rejected", "waiting for events")
+            with Interruptible() as block, line:
+                await _publish_events(events, out, options.rate)
             await out.flush()
-            summary = PublishSummary.of(intake, out, feed.topic)
-    return ending.interrupted, summary
+            summary = PublishSummary.of(events, out, options.topic)
+    return block.interrupted, summary
 
 
-async def _pour(intake: EventInput, out: Publisher, rate: float | None) -> None:
+async def _publish_events(events: EventInput, out: Publisher, rate: float | None) -> None:
     loop = asyncio.get_running_loop()
-    begin = loop.time()
-    async for number, event, size in intake:
+    start = loop.time()
+    async for number, event, size in events:
         if rate:
-            await asyncio.sleep(begin + intake.taken / rate - loop.time())
-        await intake.offer(out, number, event, size)
+            await asyncio.sleep(start + events.taken / rate - loop.time())
+        await events.offer(out, number, event, size)
 
 
 def _show(output: Output, summary: PublishSummary) -> None:
     facts = summary.facts()
-    output.table(f"published to {summary.topic}", ("what", "value"), facts.items())
+    output.facts(f"published to {summary.topic}", facts)
     if summary.unheard:
-        output.note("Nobody subscribes to this topic, so nothing was stored: --retain keeps events for later.")
+        output.note("The topic has no subscriber, so no event was stored; --retain stores events anyway.")
     output.document({"topic": summary.topic, **facts, "unheard": summary.unheard})
 
 
-def _complain(number: int, reason: str) -> None:
+def _print_rejected(number: int, reason: str) -> None:
     print(f"line {number}: {reason}", file=sys.stderr)
-
-
-def _print_line(sentence: str) -> None:
-    print(f"thinwire: {sentence}", file=sys.stderr)

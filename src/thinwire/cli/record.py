@@ -1,12 +1,8 @@
-"""`thinwire record TOPIC... --to FOLDER`: the logs of topics into files; `--info FOLDER`: what such files hold.
-
-What a recording holds, for `thinwire record --info`.
-"""
+"""`thinwire record TOPIC... --to FOLDER`: copy topic logs into files. `--info FOLDER` describes a recording."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -17,10 +13,17 @@ from typing import Annotated, Any, NamedTuple, cast
 import typer
 
 from thinwire.brokers.recording import Recording, RecordingWriter, open_recording
-from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, identified, read_start
+from thinwire.cli.connection_options import (
+    DEFAULT_URL,
+    NO_CREDENTIALS,
+    BrokerAccess,
+    Credentials,
+    read_start,
+    with_credentials,
+)
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.terminal import Interruptible, run, status
+from thinwire.cli.output import JsonOption, Output, print_status
+from thinwire.cli.terminal import Interruptible, run, status_line
 from thinwire.errors import ConfigError
 from thinwire.topics.names import publisher_in, topic_of
 from thinwire.topics.recorder import Recorder, RecordingResult, Start, open_logs
@@ -29,23 +32,23 @@ RECORDED_COLUMNS = ("topic", "first", "last", "messages", "bytes", "publishers",
 
 
 def show_info(output: Output, path: Path, *, check: bool) -> None:
-    """Print what is there; with `check` everything is read, and a damaged block is an error that names it."""
+    """Print the content of a recording; with `check` read all of it and raise an error for a damaged block."""
     with open_recording(path) as recording:
-        logs = [_about(recording, log) for log in recording.logs()]
+        logs = [_describe_log(recording, log) for log in recording.logs()]
         documents = {bucket: len(recording.documents(bucket)) for bucket in recording.buckets()}
-        checked = sum(_read_through(recording, log) for log in recording.logs()) if check else None
+        checked = sum(_count_messages(recording, log) for log in recording.logs()) if check else None
     output.table(
         f"recording {path}", RECORDED_COLUMNS, ([_cell(row[name]) for name in RECORDED_COLUMNS] for row in logs)
     )
     output.table("documents", ("bucket", "documents"), documents.items())
     for row in logs:
-        _print_flaws(output, row)
+        _print_gaps(output, row)
     if checked is not None:
-        output.note(f"All {checked:,} messages were read, and are as they were written.")
+        output.note(f"All {checked:,} messages were read and verified.")
     output.document({"path": str(path), "logs": logs, "documents": documents, "checked": checked})
 
 
-def _about(recording: Recording, log: str) -> dict[str, Any]:
+def _describe_log(recording: Recording, log: str) -> dict[str, Any]:
     span, times = recording.span(log), recording.times(log)
     begins, ends = (_iso(time) for time in times) if times is not None else (None, None)
     return {
@@ -59,21 +62,23 @@ def _about(recording: Recording, log: str) -> dict[str, Any]:
         "begins": begins,
         "ends": ends,
         "gaps": recording.gaps(log),
-        "cuts": [{"file": str(cut.file), "byte": cut.byte, "bytes": cut.bytes} for cut in recording.cuts(log)],
+        "cuts": [
+            {"file": str(cut.file), "byte": cut.byte, "bytes": cut.bytes} for cut in recording.truncated_tails(log)
+        ],
     }
 
 
-def _read_through(recording: Recording, log: str) -> int:
+def _count_messages(recording: Recording, log: str) -> int:
     span = recording.span(log)
     return sum(len(block.offsets) for block in recording.read_blocks(log, span.first, span.last))
 
 
-def _print_flaws(output: Output, row: dict[str, Any]) -> None:
+def _print_gaps(output: Output, row: dict[str, Any]) -> None:
     for first, last in row["gaps"]:
-        output.note(f"{row['topic']}: offsets {first:,} to {last:,} were no longer in the log.")
+        output.note(f"{row['topic']}: offsets {first:,} to {last:,} were not in the log any more.")
     for cut in row["cuts"]:
-        where = f"{cut['file']} is cut off at byte {cut['byte']:,}"
-        output.note(f"{row['topic']}: {where}: {cut['bytes']:,} bytes there are no whole block and do not count.")
+        where = f"{cut['file']} is truncated at byte {cut['byte']:,}"
+        output.note(f"{row['topic']}: {where}: an incomplete block of {cut['bytes']:,} bytes is ignored.")
 
 
 def _cell(value: Any) -> Any:
@@ -84,24 +89,24 @@ def _iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
-TopicsArgument = Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", help="Such as building.rooms.")]
+TopicsArgument = Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", help="For example building.rooms.")]
 FolderOption = Annotated[
-    Path | None, typer.Option("--to", metavar="FOLDER", help="A new folder, or a recording that goes on.")
+    Path | None, typer.Option("--to", metavar="FOLDER", help="A new folder, or a recording to continue.")
 ]
-InfoOption = Annotated[Path | None, typer.Option("--info", metavar="FOLDER", help="Say what a recording holds.")]
-CheckOption = Annotated[bool, typer.Option("--check", help="With --info: read all of it, and name what is damaged.")]
+InfoOption = Annotated[Path | None, typer.Option("--info", metavar="FOLDER", help="Describe a recording.")]
+CheckOption = Annotated[bool, typer.Option("--check", help="With --info: read all messages and report damage.")]
 FromOption = Annotated[
     str,
     typer.Option(
-        "--from", metavar="PLACE", help="Where a new one begins: earliest, latest, an offset, or an ISO time."
+        "--from", metavar="POSITION", help="Start of a new recording: earliest, latest, an offset, or an ISO time."
     ),
 ]
-SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Leave after so many seconds.", min=0)]
+SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Exit after this many seconds.", min=0)]
 CaughtUpOption = Annotated[
-    bool, typer.Option("--until-caught-up", help="Leave when everything is copied that is there now.")
+    bool, typer.Option("--until-caught-up", help="Exit when all messages present at the start are copied.")
 ]
 CheckpointsOption = Annotated[
-    bool, typer.Option("--checkpoints", help="Copy checkpoints too: reading from the middle costs less.")
+    bool, typer.Option("--checkpoints", help="Copy checkpoints too, so that a reader can start in the middle quickly.")
 ]
 ServersOption = Annotated[
     str, typer.Option("--servers", "--url", metavar="URL", envvar="THINWIRE_URL", help="The broker.")
@@ -109,7 +114,7 @@ ServersOption = Annotated[
 COLUMNS = ("topic", "messages", "bytes", "from", "to", "gaps", "behind")
 
 
-@identified
+@with_credentials
 def record(
     topics: TopicsArgument = None,
     to: FolderOption = None,
@@ -120,15 +125,15 @@ def record(
     info: InfoOption = None,
     check: CheckOption = False,
     servers: ServersOption = DEFAULT_URL,
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
     json: JsonOption = False,
 ) -> None:
-    """Copy the logs of topics into files that are read without a broker.
+    """Copy the logs of topics into files that can be read without a broker.
 
-    Runs until Ctrl-C, --seconds or --until-caught-up; the recording is
-    complete in any case, and goes on where it ended when the same folder
-    is named again. What the broker no longer had is said. Leaves with 130
-    after Ctrl-C, and with --info with 3 where files are damaged.
+    Runs until Ctrl-C, --seconds or --until-caught-up. The recording is valid
+    in each case; naming the same folder again continues it. Offsets that the
+    broker no longer has are reported. Exits with 130 after Ctrl-C, and with
+    --info with 3 if files are damaged.
 
     \b
     thinwire record building.rooms --to rooms.rec --until-caught-up
@@ -142,17 +147,15 @@ def record(
         return
     if not topics or to is None:
         raise ConfigError("name the topics and --to FOLDER, or --info FOLDER")
-    access = Access(servers, who)
-    wanted = _Wanted(topics, to, cast(Start, read_start(start)), seconds, until_caught_up, checkpoints)
-    interrupted, copied, written = run(_record(wanted, access))
+    access = BrokerAccess(servers, credentials)
+    request = _RecordRequest(topics, to, cast(Start, read_start(start)), seconds, until_caught_up, checkpoints)
+    interrupted, copied, written = run(_record(request, access))
     _show(output, to, copied, written)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-class _Wanted(NamedTuple):
-    """What is to be recorded, and for how long."""
-
+class _RecordRequest(NamedTuple):
     topics: list[str]
     to: Path
     start: Start
@@ -161,19 +164,21 @@ class _Wanted(NamedTuple):
     checkpoints: bool
 
 
-async def _record(wanted: _Wanted, access: Access) -> tuple[bool, Mapping[str, RecordingResult], int]:
-    """Record until enough. Was it interrupted, what was copied, how many bytes were written?"""
+async def _record(request: _RecordRequest, access: BrokerAccess) -> tuple[bool, Mapping[str, RecordingResult], int]:
+    """Record the topics. Return whether it was interrupted, the copied messages and the bytes written."""
     async with access.bus() as bus:
-        await open_logs(bus.broker, wanted.topics)  # before there is a folder: an unknown topic leaves none
-        with RecordingWriter(wanted.to) as out:
-            recorder = Recorder(bus.broker, out, wanted.topics, checkpoints=wanted.checkpoints, tell=_print_line)
-            await recorder.open(wanted.start)
-            shown = status(lambda: _progress(recorder.copied), "waiting for messages")
-            with Interruptible() as ending, shown, suppress(TimeoutError):
-                async with asyncio.timeout(wanted.seconds):
-                    await recorder.copy(until_caught_up=wanted.until_caught_up)
+        await open_logs(bus.broker, request.topics)  # before the folder is created: an unknown topic leaves no folder
+        with RecordingWriter(request.to) as out:
+            recorder = Recorder(
+                bus.broker, out, request.topics, checkpoints=request.checkpoints, on_progress=print_status
+            )
+            await recorder.open(request.start)
+            line = status_line(lambda: _progress(recorder.results), "waiting for messages")
+            with Interruptible() as block, line, suppress(TimeoutError):
+                async with asyncio.timeout(request.seconds):
+                    await recorder.copy(until_caught_up=request.until_caught_up)
             await recorder.put_documents()
-    return ending.interrupted, recorder.copied, out.written
+    return block.interrupted, recorder.results, out.written
 
 
 def _progress(copied: Mapping[str, RecordingResult]) -> str:
@@ -189,7 +194,3 @@ def _show(output: Output, to: Path, copied: Mapping[str, RecordingResult], writt
     output.table(f"recorded to {to}", COLUMNS, rows)
     topics: list[dict[str, Any]] = [{**asdict(one), "behind": one.behind} for one in copied.values()]
     output.document({"path": str(to), "written": written, "topics": topics})
-
-
-def _print_line(sentence: str) -> None:
-    print(f"thinwire: {sentence}", file=sys.stderr)

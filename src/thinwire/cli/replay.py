@@ -1,4 +1,4 @@
-"""`thinwire replay TABLE --to TOPIC`: a table onto a topic, on Spark."""
+"""`thinwire replay TABLE --to TOPIC`: publish the rows of a table on a topic, on Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, identified, names
+from thinwire.cli.connection_options import (
+    DEFAULT_URL,
+    NO_CREDENTIALS,
+    BrokerAccess,
+    Credentials,
+    read_names,
+    with_credentials,
+)
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.record import ServersOption
 from thinwire.cli.spark_options import MasterOption, progress_bar
@@ -18,23 +25,33 @@ if TYPE_CHECKING:
 
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="A folder of Parquet files.")]
 TopicOption = Annotated[str, typer.Option("--to", metavar="TOPIC", help="The topic to publish on.")]
-SpeedOption = Annotated[str, typer.Option("--speed", metavar="10x", help="1x as it was, 10x ten times faster, or max.")]
-LimitOption = Annotated[int | None, typer.Option("--limit", metavar="N", help="The first rows only.", min=1)]
-PublishersOption = Annotated[
-    int, typer.Option("--publishers", metavar="N", help="How many share the sources; not more than cores.", min=1)
+SpeedOption = Annotated[
+    str, typer.Option("--speed", metavar="10x", help="1x for the original rate, 10x for ten times faster, or max.")
 ]
-OfOption = Annotated[str | None, typer.Option("--of", metavar="TOPIC", help="Of several in the table, this one.")]
+LimitOption = Annotated[int | None, typer.Option("--limit", metavar="N", help="Publish the first N rows only.", min=1)]
+PublishersOption = Annotated[
+    int,
+    typer.Option(
+        "--publishers",
+        metavar="N",
+        help="Number of publishers that share the sources; at most the number of cores.",
+        min=1,
+    ),
+]
+OfOption = Annotated[
+    str | None, typer.Option("--of", metavar="TOPIC", help="Topic to select if the table contains several.")
+]
 DimensionsOption = Annotated[
-    str | None, typer.Option("--dimensions", metavar="A,B", help="What identifies a source, for a new topic.")
+    str | None, typer.Option("--dimensions", metavar="A,B", help="Properties that identify a source, for a new topic.")
 ]
 TimeOption = Annotated[
-    str | None, typer.Option("--time", metavar="NAME", help="The time of an event, for a new topic.")
+    str | None, typer.Option("--time", metavar="NAME", help="Property with the event time, for a new topic.")
 ]
-NameOption = Annotated[str | None, typer.Option("--name", help="How the publishers' names begin.")]
-ByOption = Annotated[str, typer.Option("--by", metavar="A,B", help="Columns that name the table's folders.")]
+NameOption = Annotated[str | None, typer.Option("--name", help="Prefix of the publisher names.")]
+ByOption = Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns of the table.")]
 
 
-@identified
+@with_credentials
 def replay(
     table: TableArgument,
     to: TopicOption,
@@ -48,15 +65,15 @@ def replay(
     by: ByOption = "topic,date",
     master: MasterOption = "local[*]",
     servers: ServersOption = DEFAULT_URL,
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
     json: JsonOption = False,
 ) -> None:
-    """Publish the rows of a table, those of each source in their order.
+    """Publish the rows of a table, in order per source.
 
-    A topic that is not registered gets the schema of the topic that the
-    rows came from, or one that is found from them, and retains its events.
-    Rows that do not fit are counted and kept as dead letters; then it
-    leaves with 1.
+    A topic that is not registered gets the schema of the original topic, or
+    one inferred from the rows, and retains its events. Rows that do not
+    match the schema are counted and stored as dead letters; the exit code
+    is then 1.
 
     \b
     thinwire replay lake/rooms --to test.rooms --speed 10x
@@ -64,7 +81,7 @@ def replay(
     """
     output = Output(json)
     rate = read_speed(speed)
-    access = Access(servers, who)
+    access = BrokerAccess(servers, credentials)
     from thinwire.spark.jobs.replay import replay as play
     from thinwire.spark.session import session
 
@@ -80,10 +97,10 @@ def replay(
                 limit=limit,
                 publishers=publishers,
                 of=of,
-                dimensions=names(dimensions),
+                dimensions=read_names(dimensions),
                 event_time=time,
                 name=name,
-                by=names(by) or (),
+                by=read_names(by) or (),
                 progress=progress,
                 **access.options(),
             )
@@ -95,17 +112,17 @@ def replay(
 
 
 def read_speed(text: str) -> float | None:
-    """How many times faster; None for as fast as it goes.
+    """Parse a speed factor; None for no limit.
 
     >>> read_speed("10x"), read_speed("0.5x"), read_speed("max")
     (10.0, 0.5, None)
     """
     if text == "max":
         return None
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)x?", text)
-    if found is None or not float(found[1]):
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)x?", text)
+    if match is None or not float(match[1]):
         raise ConfigError("write it as 10x, 1x, 0.5x or max", speed=text)
-    return float(found[1])
+    return float(match[1])
 
 
 def _show(output: Output, table: str, topic: str, done: Replayed) -> None:
@@ -115,7 +132,7 @@ def _show(output: Output, table: str, topic: str, done: Replayed) -> None:
         "messages": done.messages,
         "publishers": done.publishers,
     }
-    output.table(f"{table} to {topic}", ("what", "value"), facts.items())
+    output.facts(f"{table} to {topic}", facts)
     if done.unheard:
-        output.note("Nobody subscribes to this topic, so nothing was stored: register it with retain.")
+        output.note("The topic has no subscriber, so no event was stored; register it with retain.")
     output.document({"table": table, "topic": topic, **facts, "unheard": done.unheard})

@@ -1,14 +1,10 @@
-"""How a verb on a live broker runs, so that Ctrl-C and SIGTERM always end it cleanly, and soon.
-
-A line on a terminal that moves while work goes on; nothing where standard error is none.
-"""
+"""Running an asynchronous command: clean shutdown on Ctrl-C and SIGTERM, and a status line on a terminal."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -16,74 +12,78 @@ from typing import Any, Self, TypeVar
 
 from rich.console import Console
 
-CLOSING = 5.0
-"""seconds to close in order after Ctrl-C"""
+from thinwire.cli.output import print_status
+
+CLOSE_TIMEOUT = 5.0
+"""seconds to close connections after Ctrl-C"""
+FORCED_CANCEL_INTERVAL = 0.1
+REFRESH_INTERVAL = 0.2
 
 T = TypeVar("T")
 
 
-def run(work: Coroutine[Any, Any, T], *, patience: float = CLOSING) -> T:
-    """Run it to its end. Ctrl-C and SIGTERM cancel it, so that what is open gets closed; then it is interrupted.
+def run(work: Coroutine[Any, Any, T], *, close_timeout: float = CLOSE_TIMEOUT) -> T:
+    """Run a coroutine to its end. Ctrl-C and SIGTERM cancel it, wait until it has closed, and raise KeyboardInterrupt.
 
-    patience: seconds that closing may take; a broker that has gone must not keep anybody
+    close_timeout: seconds until an unfinished shutdown is cancelled, for example because the broker is unreachable
     """
     logging.basicConfig(format="thinwire: %(message)s", level=logging.WARNING)
     try:
-        return asyncio.run(_run_until_stopped(work, patience))
+        return asyncio.run(_run_with_signals(work, close_timeout))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
 
-async def _run_until_stopped(work: Coroutine[Any, Any, T], patience: float) -> T:
+async def _run_with_signals(work: Coroutine[Any, Any, T], close_timeout: float) -> T:
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
-    ending = _Ending(task, patience)
-    # a shell lets what it starts in the background ignore Ctrl-C, and means it
-    heeded = [sign for sign in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(sign) is not signal.SIG_IGN]
-    for sign in heeded:
-        loop.add_signal_handler(sign, ending.request_stop)
+    shutdown = _Shutdown(task, close_timeout)
+    # A shell starts background jobs with SIGINT ignored; installing a handler would undo that.
+    handled = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in handled:
+        loop.add_signal_handler(number, shutdown.request)
     try:
         return await work
     finally:
-        ending.over()
-        for sign in heeded:
-            loop.remove_signal_handler(sign)
+        shutdown.finish()
+        for number in handled:
+            loop.remove_signal_handler(number)
 
 
-class _Ending:
-    """Ends a task when told to: politely, and after a while, or when told again, by force."""
+class _Shutdown:
+    """Cancels a task on request, and again by force after a timeout or a second request."""
 
-    def __init__(self, task: asyncio.Task[Any], patience: float) -> None:
+    def __init__(self, task: asyncio.Task[Any], timeout: float) -> None:
         self._task = task
-        self._patience = patience
+        self._timeout = timeout
         self._timer: asyncio.TimerHandle | None = None
 
-    def request_stop(self) -> None:
+    def request(self) -> None:
         if self._timer is not None:
-            self._insist()
+            self._cancel_repeatedly()
             return
         self._task.cancel()
-        self._timer = asyncio.get_running_loop().call_later(self._patience, self._give_up)
+        self._timer = asyncio.get_running_loop().call_later(self._timeout, self._on_timeout)
 
-    def over(self) -> None:
+    def finish(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _give_up(self) -> None:
-        print("thinwire: the broker does not answer; what it has not acknowledged may be lost", file=sys.stderr)
-        self._insist()
+    def _on_timeout(self) -> None:
+        print_status("the broker does not respond; unacknowledged messages may be lost")
+        self._cancel_repeatedly()
 
-    def _insist(self) -> None:
-        """Cancel what is waited for, and what will be: every part that closes may ask the broker something."""
-        self.over()
+    def _cancel_repeatedly(self) -> None:
+        """Cancel the current and every later wait: each part that closes may send a request to the broker."""
+        self.finish()
         self._task.cancel()
-        self._timer = asyncio.get_running_loop().call_later(0.1, self._insist)
+        self._timer = asyncio.get_running_loop().call_later(FORCED_CANCEL_INTERVAL, self._cancel_repeatedly)
 
 
 class Interruptible:
-    """Inside, Ctrl-C ends what is being waited for and nothing more: the verb goes on behind it and closes in order.
+    """Context in which Ctrl-C ends the block and nothing else, so that the command can finish in order.
 
-    interrupted: did that happen?
+    interrupted: whether the block was ended by Ctrl-C
     """
 
     def __init__(self) -> None:
@@ -102,26 +102,22 @@ class Interruptible:
         return self.interrupted
 
 
-EVERY = 0.2
-"""seconds between two looks"""
-
-
 @contextmanager
-def status(tell: Callable[[], str], waiting: str) -> Iterator[None]:
-    """Show what `tell` says, looked at now and then by the running loop; before the first look, `waiting`."""
+def status_line(text: Callable[[], str], initial: str) -> Iterator[None]:
+    """Show `text()` on a terminal and refresh it while the block runs; print nothing if stderr is not a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
         return
-    with console.status(waiting) as line:
-        watch = asyncio.get_running_loop().create_task(_watch(lambda: line.update(tell())))
+    with console.status(initial) as line:
+        refresh = asyncio.get_running_loop().create_task(_refresh(lambda: line.update(text())))
         try:
             yield
         finally:
-            watch.cancel()
+            refresh.cancel()
 
 
-async def _watch(look: Callable[[], None]) -> None:
+async def _refresh(update: Callable[[], None]) -> None:
     while True:
-        await asyncio.sleep(EVERY)
-        look()
+        await asyncio.sleep(REFRESH_INTERVAL)
+        update()

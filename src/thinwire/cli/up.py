@@ -1,4 +1,4 @@
-"""`thinwire up`: a broker and the services, or services alone, until somebody stops them."""
+"""`thinwire up`: run a broker and the services, or the services alone."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options import NOBODY, Access, Identity, identified
+from thinwire.cli.connection_options import NO_CREDENTIALS, BrokerAccess, Credentials, with_credentials
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import Interruptible, run
-from thinwire.client.local_services import open_broker, run_dictionaries, run_registry, run_translator, run_watches
+from thinwire.client.local_services import run_dictionaries, run_registry, run_translator, run_watches
 from thinwire.clock import WallClock
 from thinwire.errors import BrokerUnavailable, ConfigError
 from thinwire.topics.registry_client import open_registry
 from thinwire.topics.topic_plan import Plan, load_plan, register_plan
 
-PULSE = 0.5
-"""seconds between two looks at whether the broker still runs"""
-STOPPING = 15.0
-"""seconds that a broker with much in hand may need to stop"""
+POLL_INTERVAL = 0.5
+"""seconds between two checks whether the broker still runs"""
+STOP_TIMEOUT = 15.0
+"""seconds that a busy broker may need to stop"""
 
 
 class Service(StrEnum):
-    """What runs beside a broker."""
+    """A service that runs beside a broker."""
 
     REGISTRY = "registry"
     TRANSLATOR = "translator"
@@ -40,29 +40,31 @@ class Service(StrEnum):
     WATCHES = "watches"
 
 
-PortOption = Annotated[int, typer.Option("--port", help="Where it listens; 0 for a free port.", min=0, max=65535)]
+PortOption = Annotated[int, typer.Option("--port", help="Port of the broker; 0 for a free one.", min=0, max=65535)]
 DirectoryOption = Annotated[
     Path | None,
-    typer.Option("--dir", metavar="DIR", help="Where its data stay; else they go when it stops."),
+    typer.Option("--dir", metavar="DIR", help="Data directory of the broker; default: a temporary one."),
 ]
 LeavesOption = Annotated[
     int | None,
-    typer.Option("--leaves", metavar="PORT", help="Where hosts of the edge join; 0 for a free port.", min=0, max=65535),
+    typer.Option(
+        "--leaves", metavar="PORT", help="Port for leaf nodes of edge hosts; 0 for a free one.", min=0, max=65535
+    ),
 ]
 RunningOption = Annotated[
-    str | None, typer.Option("--to", metavar="URL", help="Start no broker: only the services, on the one at URL.")
+    str | None, typer.Option("--to", metavar="URL", help="Start no broker; run the services on the one at URL.")
 ]
 OnlyOption = Annotated[
     Service | None,
-    typer.Option("--only", help="Run one of the services alone; all but the registry share the work with others."),
+    typer.Option("--only", help="Run one service alone; all but the registry share topics with other instances."),
 ]
 PlanOption = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="Register the topics of this plan, with their settings.")
+    Path | None, typer.Option("--plan", metavar="FILE", help="Register the topics of this plan with their settings.")
 ]
-JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON once everything is up.")]
+JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON when everything has started.")]
 
 
-@identified
+@with_credentials
 def up(
     port: PortOption = 4222,
     leaves: LeavesOption = None,
@@ -70,19 +72,18 @@ def up(
     to: RunningOption = None,
     only: OnlyOption = None,
     plan: PlanOption = None,
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
     json: JsonLineOption = False,
 ) -> None:
-    """Run a broker on this machine, the registry, a translator, the
-    dictionary service and the watch service, until Ctrl-C or SIGTERM.
+    """Run a broker, the registry, a translator, the dictionary trainer and
+    the watcher on this machine, until Ctrl-C or SIGTERM.
 
-    The registry tells publishers what subscribers want; the translator makes
-    channels of the log for those who ask for less than the most demanding
-    one; the dictionary service finds what the messages of a topic share,
-    where its owner wants that; the watch service evaluates what `thinwire
-    watch` asks. The broker listens on 127.0.0.1 alone and dies with this
-    process, even a killed one. Leaves with 0 when it is stopped, with 2
-    where it cannot start.
+    The registry configures publishers for the tolerances that subscribers
+    request. The translator makes a channel for each class of coarser
+    subscriptions. The dictionary trainer trains dictionaries for topics that
+    use them. The watcher evaluates watches. The broker listens on 127.0.0.1
+    only and ends with this process, even if it is killed. Exits with 0 when
+    stopped, with 2 if it cannot start.
 
     \b
     thinwire up --dir ~/thinwire-data
@@ -91,46 +92,50 @@ def up(
     thinwire up --to nats://broker:4222 --only translator
     """
     output = Output(json)
-    # read before anything starts, for it may be bad
+    # Read before anything starts, so that an invalid plan leaves nothing running.
     planned = load_plan(plan) if plan is not None else None
     if to is None:
         try:
             server = EmbeddedServer(directory, port=port, leaves=leaves)
-            run(_broker_and_services(output, server, only, planned), patience=STOPPING)
-        except OSError as trouble:
+            run(_run_broker_and_services(output, server, only, planned), close_timeout=STOP_TIMEOUT)
+        except OSError as error:
             where = str(directory or tempfile.gettempdir())
             raise ConfigError(
-                f"{trouble.strerror}: make room, or choose another directory (--dir)", dir=where
+                f"{error.strerror}: free some space, or choose another directory (--dir)", dir=where
             ) from None
     elif directory is not None:
-        raise ConfigError("a broker that runs has its data elsewhere: leave out --dir, or --to", dir=str(directory))
+        raise ConfigError("--dir requires a broker started here: omit --dir, or omit --to", dir=str(directory))
     else:
-        run(_services_alone(output, Access(to, who), only, planned))
+        run(_run_services(output, BrokerAccess(to, credentials), only, planned))
 
 
-async def _broker_and_services(output: Output, server: EmbeddedServer, only: Service | None, plan: Plan | None) -> None:
+async def _run_broker_and_services(
+    output: Output, server: EmbeddedServer, only: Service | None, plan: Plan | None
+) -> None:
     async with server, _services(server.url, {}, only) as services:
         await _register(output, server.url, {}, plan)
-        kept = "go when it stops; --dir DIR keeps them" if server.temporary else "stay there"
-        running = f"broker{', ' if only is None else ' and '}{_named(only)} run"
-        joined = f"; hosts of the edge join at {server.leaf_url}" if server.leaf_url else ""
-        _announce(output, server.url, server.directory, f"{running}; data in {server.directory} {kept}{joined}")
+        lifetime = " until it stops; --dir DIR keeps them" if server.temporary else ""
+        running = f"broker{', ' if only is None else ' and '}{_display_name(only)} run"
+        leaves = f"; edge hosts connect to {server.leaf_url}" if server.leaf_url else ""
+        _announce(output, server.url, server.directory, f"{running}; data in {server.directory}{lifetime}{leaves}")
         with Interruptible():
-            await _watch(services, server)
+            await _wait_for_end(services, server)
 
 
-async def _services_alone(output: Output, access: Access, only: Service | None, plan: Plan | None) -> None:
+async def _run_services(output: Output, access: BrokerAccess, only: Service | None, plan: Plan | None) -> None:
     if read_url(access.url).scheme not in ("nats", "tls"):
-        raise ConfigError("name a broker that runs: nats://host:4222 or tls://host:4222", to=access.shown)
+        raise ConfigError(
+            "give the URL of a running broker: nats://host:4222 or tls://host:4222", to=access.redacted_url
+        )
     async with _services(access.url, access.options(), only) as services:
         await _register(output, access.url, access.options(), plan)
-        _announce(output, access.shown, None, f"{_named(only)} {'run' if only is None else 'runs'}")
+        _announce(output, access.redacted_url, None, f"{_display_name(only)} {'run' if only is None else 'runs'}")
         with Interruptible():
-            await _watch(services)
+            await _wait_for_end(services)
 
 
 async def _register(output: Output, url: str, options: dict[str, Any], plan: Plan | None) -> None:
-    """Make the topics of a plan known before anybody is told that everything is up."""
+    """Register the topics of a plan before the start is announced."""
     if plan is None:
         return
     async with AsyncExitStack() as stack:
@@ -139,10 +144,10 @@ async def _register(output: Output, url: str, options: dict[str, Any], plan: Pla
     output.note(f"registered from the plan: {', '.join(topic.topic for topic in topics)}")
 
 
-_NAMES = {Service.DICTIONARIES: "the dictionary service", Service.WATCHES: "the watch service"}
+_NAMES = {Service.DICTIONARIES: "the dictionary trainer", Service.WATCHES: "the watcher"}
 
 
-def _named(only: Service | None) -> str:
+def _display_name(only: Service | None) -> str:
     if only is None:
         return "registry, translator, dictionaries and watches"
     return _NAMES.get(only, f"the {only}")
@@ -150,7 +155,7 @@ def _named(only: Service | None) -> str:
 
 @asynccontextmanager
 async def _services(url: str, options: dict[str, Any], only: Service | None) -> AsyncIterator[set[asyncio.Task[None]]]:
-    """The services at work, as the tasks that do it."""
+    """Start the services and yield their tasks."""
     starts = {
         Service.REGISTRY: run_registry,
         Service.TRANSLATOR: run_translator,
@@ -166,19 +171,19 @@ async def _services(url: str, options: dict[str, Any], only: Service | None) -> 
         yield tasks
 
 
-async def _watch(services: set[asyncio.Task[None]], server: EmbeddedServer | None = None) -> None:
-    """Until a service, or the broker under it, ends by itself."""
+async def _wait_for_end(services: set[asyncio.Task[None]], server: EmbeddedServer | None = None) -> None:
+    """Wait until a service or the broker ends, and raise its error."""
     ended: set[asyncio.Task[None]] = set()
     while not ended:
-        ended, _ = await asyncio.wait(services, timeout=PULSE, return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait(services, timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
         if server is not None and not server.running:
-            raise BrokerUnavailable(f"the broker ended by itself. Its log ends with:\n{server.log_tail()}\n")
+            raise BrokerUnavailable(f"the broker has exited. End of its log:\n{server.log_tail()}\n")
     for service in ended:
         service.result()
 
 
-def _announce(output: Output, url: str, directory: Path | None, sentence: str) -> None:
+def _announce(output: Output, url: str, directory: Path | None, text: str) -> None:
     if output.json:
         line = {"url": url, "pid": os.getpid(), "dir": None if directory is None else str(directory)}
         print(json_text.dumps(line), flush=True)
-    output.note(f"{url}  {sentence}. Ctrl-C stops it.")
+    output.note(f"{url}  {text}. Ctrl-C stops it.")

@@ -1,4 +1,4 @@
-"""`thinwire version`: what is installed here, and which extras."""
+"""`thinwire version`: installed packages and extras."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"](?
 
 
 def version(json: JsonOption = False) -> None:
-    """What is installed here, and which extras."""
+    """Show the versions of thinwire, Python, the dependencies and the extras."""
     output = Output(json)
     rows: list[tuple[str, str | None, str]] = [("thinwire", installed_version(), "")]
     rows += [("python", platform.python_version(), "")]
@@ -24,12 +24,12 @@ def version(json: JsonOption = False) -> None:
 
 
 def installed_version() -> str:
-    """The version of thinwire itself; a source tree that was never installed has none."""
+    """Return the version of thinwire, or a placeholder for a source tree that is not installed."""
     return _found("thinwire") or "unknown (not installed)"
 
 
 def requirements() -> list[tuple[str, str]]:
-    """Every distribution thinwire asks for, with the extra that asks for it."""
+    """Return every dependency with the extra that requires it."""
     try:
         lines = requires("thinwire") or []
     except PackageNotFoundError:

@@ -1,9 +1,4 @@
-"""The bus: what users connect to, publish on and subscribe to.
-
-A connection to a broker from its opening to its end, with the publishers, subscriptions and watches made on it.
-
-What there is of a topic, looked up when a publisher or subscription opens; a publisher may make a new one known.
-"""
+"""The bus: a connection to a broker, and the publishers, subscriptions and watches on it."""
 
 from __future__ import annotations
 
@@ -11,35 +6,35 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker, Bucket
-from thinwire.client.event_rejection import carries_payloads
-from thinwire.client.local_services import open_broker, run_services
+from thinwire.client.local_services import run_services
 from thinwire.client.publisher import MAX_PENDING, Publisher
-from thinwire.client.served_watch import CURSOR, forget_watcher, watch_options
 from thinwire.client.subscription import OnNotice, Subscription
-from thinwire.client.subscription_request import Start, asked
-from thinwire.client.watch import Watch
+from thinwire.client.subscription_request import Start, make_request
+from thinwire.client.watch import CURSOR, Watch
+from thinwire.client.watch_registration import forget_watcher, make_options
 from thinwire.clock import Clock, WallClock
 from thinwire.codec import Demand, StreamConfig
-from thinwire.codec.demand import Tolerance
-from thinwire.errors import NobodyAnswers, ThinwireError, TransportClosed, UnknownTopic
+from thinwire.codec.tolerance_vector import Tolerance
+from thinwire.errors import ThinwireError, TransportClosed
 from thinwire.filters.composite.feed_sequencer import LatePolicy
-from thinwire.schema import Schema, opaque
+from thinwire.schema import Schema
 from thinwire.topics.names import CURSORS, REGISTRY, WATCHES, check_name_token, check_topic
-from thinwire.topics.registry_client import ping, register_schema, remove_subscription, topic_document
-from thinwire.topics.topic import TopicMetadata
+from thinwire.topics.registry_client import register_schema, remove_subscription
 from thinwire.topics.topic_documents import TopicDocument
+from thinwire.topics.topic_metadata import TopicMetadata, is_served
 from thinwire.topics.topic_settings import Settings
 
 Part = TypeVar("Part", Publisher, Subscription, Watch)
 
 
 class Connection:
-    """Opened and closed with `async with`; what was made on it is closed with it, the latest first."""
+    """A connection to a broker. Closing it closes the publishers, subscriptions and watches on it, last one first."""
 
     def __init__(self, url: str, *, name: str, services: bool, clock: Clock, options: Mapping[str, Any]) -> None:
         self.name = check_name_token(name or f"c{secrets.token_hex(4)}", "name")
@@ -51,7 +46,7 @@ class Connection:
         self._broker: Broker | None = None
         self._bucket: Bucket | None = None
         self._parts: list[Publisher | Subscription | Watch] = []
-        self._made = 0
+        self._names = 0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address.shown!r}, name={self.name!r})"
@@ -80,12 +75,12 @@ class Connection:
         return self._broker
 
     async def close(self, *, failed: bool = False) -> None:
-        """End what is still open, publishers after storing what they have, and leave the broker."""
+        """Close everything that is open, then the connection. Publishers store their pending frames first."""
         problems: list[ThinwireError] = []
         for part in reversed(self._parts):
             try:
                 await (part.close() if isinstance(part, Publisher) else part.close(failed=failed))
-            except ThinwireError as problem:  # the others must be closed all the same
+            except ThinwireError as problem:  # the others are closed nevertheless
                 problems.append(problem)
         self._parts.clear()
         self._broker = None
@@ -99,78 +94,35 @@ class Connection:
             raise TransportClosed("this bus is not open: use `async with connect(...)`")
         return self._bucket
 
-    def _keep(self, part: Part) -> Part:
-        """It is closed with the connection."""
+    def _add(self, part: Part) -> Part:
         self._parts.append(part)
         return part
 
-    def _fresh_name(self) -> str:
-        self._made += 1
-        return self.name if self._made == 1 else f"{self.name}-{self._made}"
-
-
-class TopicFinder:
-    """Finds topics at a broker, and registers them there."""
-
-    def __init__(self, broker: Broker, registry: Bucket) -> None:
-        self._broker = broker
-        self._registry = registry
-
-    async def served(self) -> bool:
-        """Does a registry answer?"""
-        try:
-            await ping(self._broker)
-        except NobodyAnswers:
-            return False
-        return True
-
-    async def register(self, schema: Schema, **settings: Any) -> TopicDocument:
-        """Make a topic known, or a new version of its schema."""
-        check_topic(schema.name)
-        return await register_schema(self._registry, schema, Settings(**settings) if settings else None)
-
-    async def find(
-        self, name: str, schema: Schema | None, *, register: bool, dictionaries: bool = False
-    ) -> TopicMetadata:
-        """What there is of a topic; a new one may be registered, with dictionaries where its publisher wants them."""
-        fresh = await topic_document(self._registry, check_topic(name)) is None
-        settings = {"dictionaries": True} if fresh and dictionaries else {}
-        if schema is None and fresh:
-            return await self._find_payloads(name, register=register, **settings)
-        if register and schema is not None and await self.served():
-            await self.register(schema, **settings)
-        return await TopicMetadata.find(self._broker, self._registry, name, schema)
-
-    async def _find_payloads(self, name: str, *, register: bool, **settings: Any) -> TopicMetadata:
-        """A topic without a schema: what nobody was there to take is kept in the log all the same, for no state tells
-        of it later."""
-        if not register and not await carries_payloads(self._broker, name):
-            raise UnknownTopic(topic=name)
-        if register and await self.served():
-            await self.register(opaque(name), retain=True, **settings)
-        return await TopicMetadata.find(self._broker, self._registry, name, opaque(name))
+    def _next_name(self) -> str:
+        self._names += 1
+        return self.name if self._names == 1 else f"{self.name}-{self._names}"
 
 
 def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | None = None, **options: Any) -> Bus:
-    """A bus on the broker at this URL; use it with `async with`.
+    """Return a bus for the broker at a URL; use it with `async with`.
 
-    url: `nats://host:4222` or `tls://...` (several servers joined by commas), `embedded://` (starts a real nats-server
-        here, `embedded:///folder` keeps its data there), `memory://name` (in this process)
-    name: who connects; the default name of publishers
-    services: run a registry and a translator in this process, for a broker that is started here or in memory
-    options: passed on to the connection: `token`, `user`, `password`, `credentials`, `nkey`, `ca`, `certificate`,
-        `key`, `hostname`, `connect_timeout`; `limits`, such as "up=56kbit,delay=150ms", narrows the line to the broker
+    url: `nats://host:4222` or `tls://...` (several servers separated by commas), `embedded://` (starts a nats-server;
+        `embedded:///folder` stores its data in a folder), `memory://name` (in this process)
+    name: of the client; the default name of its publishers
+    services: run all services in this process, for `embedded://` and `memory://`
+    options: of the connection: `token`, `user`, `password`, `credentials`, `nkey`, `ca`, `certificate`,
+        `key`, `hostname`, `connect_timeout`, `timeout`
 
     >>> import asyncio
     >>> from thinwire import Property, Schema
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
-    >>> async def story():
-    ...     async with connect("memory://story") as bus:
+    >>> async def example():
+    ...     async with connect("memory://example") as bus:
     ...         await bus.register(rooms)
     ...         async with bus.subscribe("rooms", tolerance={"t": 0.5}) as events, bus.publisher("rooms") as out:
     ...             await out.publish({"room": "11.1", "t": 20.5})
     ...             return await anext(events)
-    >>> event = asyncio.run(story())
+    >>> event = asyncio.run(example())
     >>> event["t"], event.bound["t"], event.virtual
     (20.5, 0.5, False)
     """
@@ -178,20 +130,21 @@ def connect(url: str, *, name: str = "", services: bool = True, clock: Clock | N
 
 
 class Bus(Connection):
-    """A connection with everything on it. Made by `connect`."""
+    """Creates publishers, subscriptions and watches on one connection. Created by `connect`."""
 
     async def served(self) -> bool:
-        """Does a registry answer? Without one the bus works directly on the log."""
-        return await self._topics.served()
+        """Report whether a registry answers. Without one, publishers and subscriptions use the log directly."""
+        return await is_served(self.broker)
 
     async def register(self, schema: Schema, **settings: Any) -> TopicDocument:
-        """Make a topic known under the schema's name, or a new version of its schema.
+        """Register a topic under the name of its schema, or a new version of the schema.
 
-        settings: `retain` (keep publishing and storing while nobody subscribes), `format` ("compact" or "json"),
-        `predictor`, `max_silence`, `key_frame_interval`, `audit_every`, `late_policy`, `dictionaries` (have publishers
-        pack with what messages share, where that pays)
+        settings: `retain` (store events without subscriptions as well), `format` ("compact" or "json"), `predictor`,
+        `max_silence`, `key_frame_interval`, `audit_every`, `late_policy`, `dictionaries` (compress with trained
+        dictionaries)
         """
-        return await self._topics.register(schema, **settings)
+        check_topic(schema.name)
+        return await register_schema(self._registry, schema, Settings(**settings) if settings else None)
 
     def publisher(
         self,
@@ -208,29 +161,29 @@ class Bus(Connection):
         recover: bool = False,
         dictionaries: bool | None = None,
     ) -> Publisher:
-        """A publisher of a topic; use it with `async with`.
+        """Return a publisher of a topic; use it with `async with`.
 
-        name: its own among the publishers of the topic; a restarted one comes back under the same name
-        schema: of a topic that is not registered; with a registry running, it is registered. Without one, a topic that
-            nobody has registered takes bytes, whatever they mean: `await out.publish(b"...")`
-        tolerance, default_tolerance, config: how far off values may be, where no registry decides
+        name: unique among the publishers of the topic; a restarted publisher uses the same name
+        schema: of a topic that is not registered; it is registered if a registry runs. A topic without a schema takes
+            bytes: `await out.publish(b"...")`
+        tolerance, default_tolerance, config: used while there is no registry
         linger, max_batch, max_pending, recover, dictionaries: see `Publisher`
         """
         demand = Demand(tolerance=dict(tolerance or {}), default_tolerance=default_tolerance)
-        made = Publisher(
-            lambda: self._topics.find(topic, schema, register=True, dictionaries=bool(dictionaries)),
+        part = Publisher(
+            partial(self._open_topic, topic, schema, register=True, dictionaries=bool(dictionaries)),
             self.broker,
             self.clock,
             check_topic(topic),
             config or StreamConfig(version=0, demand=demand),
-            name=check_name_token(name or self._fresh_name(), "name"),
+            name=check_name_token(name or self._next_name(), "name"),
             linger=linger,
             max_batch=max_batch,
             max_pending=max_pending,
             recover=recover,
             dictionaries=dictionaries,
         )
-        return self._keep(made)
+        return self._add(part)
 
     def subscribe(
         self,
@@ -252,27 +205,26 @@ class Bus(Connection):
         limit: int = 256,
         on_notice: OnNotice | None = None,
     ) -> Subscription:
-        """The events of a topic: `async for event in bus.subscribe(...)`.
+        """Subscribe to a topic: `async for event in bus.subscribe(...)`.
 
-        tolerance: per property, how far a value may be from the truth; `default_tolerance` for the other measurements
-        properties: the ones to deliver, all by default; dimensions and the time always come
+        tolerance: maximum difference from the true value, by property; `default_tolerance` for other measurements
+        properties: the properties to deliver, all by default; dimensions and the time are always delivered
         sources: values of dimensions, `{"sensor": "T1"}` or `{"sensor": ["T1", "T2"]}`
-        where: only events that match, such as "price between 10 and 20 and region = 'EU'"; what it names is exact
-        emit: "all" events, or "changes": only those in which a value moved by more than its tolerance
-        cadence: "event" as they come, or "tick": every `tick` seconds also what is expected of silent sources, as
-            provisional events without a bound
-        durable: go on under this name after the last event worked off
-        start: where a new subscription begins: "latest", "earliest", an offset of the log, or a datetime
-        exact: True, or names of properties that must arrive as they were sent
-        schema: of a topic that is not registered; of a registered one, the version to read it as. The events of a
-            topic without one are bytes: `event["payload"]`
-        ack_every: seconds between two notes of what a durable one has worked off, at most
-        limit: messages read ahead, at most
-        on_notice: called with what is told beside events: `EventsMissed`, `BoundExceeded`, `ClockSkew`,
-        `MessageUnreadable`, `NoTranslator`,
-            `Audit`, `Watermark`
+        where: a predicate such as "price between 10 and 20 and region = 'EU'"; its properties are exact
+        emit: "all" events, or "changes": only events in which a value differs by more than its tolerance from the event
+            delivered last
+        cadence: "event", or "tick": every `tick` seconds also the predicted events of silent sources, without a bound
+        durable: a name under which the position is stored; the subscription continues after the last acknowledged event
+        start: of a new subscription: "latest", "earliest", an offset of the log, or a datetime
+        exact: True, or the names of properties without tolerance
+        schema: of a topic that is not registered; of a registered one, the version that events are converted to. Events
+            of a topic without a schema are bytes: `event["payload"]`
+        ack_every: seconds between two writes of the cursor
+        limit: messages that are fetched ahead
+        on_notice: called for each notice: `EventsMissed`, `BoundExceeded`, `ClockSkew`, `MessageUnreadable`,
+            `BrokerUnreachable`, `NoTranslator`, `Audit`, `Watermark`
         """
-        wanted = asked(
+        request = make_request(
             tolerance=tolerance,
             default_tolerance=default_tolerance,
             properties=properties,
@@ -285,19 +237,19 @@ class Bus(Connection):
             start=start,
             exact=exact,
         )
-        made = Subscription(
-            lambda: self._topics.find(topic, schema, register=False),
+        part = Subscription(
+            partial(self._open_topic, topic, schema),
             self.broker,
             self.clock,
             check_topic(topic),
-            wanted,
+            request,
             identity=durable or f"s{secrets.token_hex(6)}",
             reader_schema=schema,
             ack_every=ack_every,
             limit=limit,
             on_notice=on_notice,
         )
-        return self._keep(made)
+        return self._add(part)
 
     def watch(
         self,
@@ -307,48 +259,46 @@ class Bus(Connection):
         max_delay: float = 1.0,
         late_policy: LatePolicy = "apply",
         start: Literal["latest", "earliest"] | datetime = "latest",
-        schemas: Sequence[Schema] = (),
         ack_every: float = 0.2,
         limit: int = 256,
         on_notice: OnNotice | None = None,
     ) -> Watch:
-        """Be told when quantities of several topics have moved: `async for hit in bus.watch("...")`.
+        """Watch a condition over several registered topics: `async for hit in bus.watch("...")`.
 
-        expression: `topic[source].property +- threshold`, joined by `and`, `or` and parentheses
-        durable: go on under this name after the last notification worked off; needs the watch service
-        max_delay: seconds that an event waits for others that happened before it; `math.inf` to wait for the word of
-            every publisher that nothing is missing, which comes at least every `max_silence` of a topic
-        late_policy: "apply" what comes later than that, flagged `late`, or "drop" it
-        start: where a watch begins that is new: "latest", "earliest", or a datetime
-        schemas: of topics that are not registered; such a watch is evaluated in this process
+        A watch service evaluates it. Without one, opening the watch raises ServiceUnavailable.
+
+        expression: `topic[source].property +- threshold`, combined with `and`, `or` and parentheses
+        durable: a name under which the position is stored
+        max_delay: seconds that an event waits for earlier events of other publishers; `math.inf` to wait for the
+            watermark of every publisher, which is sent at least every `max_silence` seconds
+        late_policy: "apply" events that are later, with the flag `late`, or "drop" them
+        start: of a new watch: "latest", "earliest", or a datetime
         ack_every, limit: as in `subscribe`; limit counts records of the watch's log
-        on_notice: called with what is told beside notifications: `EventsMissed`, `BoundExceeded`, `MessageUnreadable`,
-        `PublisherLost`, `NoTranslator`
+        on_notice: called for each notice: `EventsMissed`, `BoundExceeded`, `MessageUnreadable`, `PublisherLost`,
+            `BrokerUnreachable`
         """
-        made = Watch(
+        part = Watch(
             self.broker,
             self.clock,
             expression,
-            watch_options(max_delay, late_policy, start),
+            make_options(max_delay, late_policy, start),
             identity=check_name_token(durable, "durable") if durable is not None else f"h{secrets.token_hex(6)}",
             durable=durable,
-            schemas=schemas,
             ack_every=ack_every,
             limit=limit,
             on_notice=on_notice,
         )
-        return self._keep(made)
+        return self._add(part)
 
     async def forget_watch(self, durable: str) -> None:
-        """End a durable watch for good: nobody evaluates it for this name any more, and its place is lost."""
+        """Remove a durable watch and its position."""
         await forget_watcher(await self.broker.bucket(WATCHES), check_name_token(durable, "durable"))
         await (await self.broker.bucket(CURSORS)).delete(f"{CURSOR}.{durable}")
 
     async def forget(self, topic: str, durable: str) -> None:
-        """End a durable subscription for good: nobody is asked for it any more, and its place is lost."""
+        """Remove a durable subscription and its position."""
         await remove_subscription(self._registry, check_topic(topic), check_name_token(durable, "durable"))
         await (await self.broker.bucket(CURSORS)).delete(f"{topic}.{durable}")
 
-    @property
-    def _topics(self) -> TopicFinder:
-        return TopicFinder(self.broker, self._registry)
+    async def _open_topic(self, name: str, schema: Schema | None, **options: bool) -> TopicMetadata:
+        return await TopicMetadata.open(self.broker, self._registry, name, schema, **options)

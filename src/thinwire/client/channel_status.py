@@ -1,13 +1,13 @@
-"""How the class of a subscription is served: what its translator says, and whether there is one.
+"""State of the channel of a subscription's demand class.
 
-    what is said of the class      what is read
-    open                           the channel, while its translator is there
-    log                            the log: it is what was asked
-    refused                        the log; a notice says why
-    nothing                        the log; at the start, where a channel is needed and a translator is there, it is
-                                   given a moment to say something
+    state in the channel document   feed to read
+    open                            the channel, while its translator answers
+    log                             the log: it already has the requested precision
+    refused                         the log; a notice gives the reason
+    no document                     the log. A new subscription that needs a channel waits for a document first, if a
+                                    translator is running
 
-What is said is read as it changes. Whether somebody is there is only asked when a channel has been silent for a while.
+The document is followed in its bucket. The translator is asked whether it runs only after the channel was silent.
 """
 
 from __future__ import annotations
@@ -20,161 +20,166 @@ from contextlib import aclosing, suppress
 
 from thinwire.brokers.protocol import Broker
 from thinwire.client.notices import Notice, NoTranslator
-from thinwire.errors import BrokerUnavailable, NobodyAnswers, RegistryError, TransportError
+from thinwire.errors import BrokerUnavailable, RegistryError, ServiceUnavailable, TransportError
 from thinwire.topics.channel_documents import ChannelDocument, channel_key
 from thinwire.topics.leases import translator_key
 from thinwire.topics.names import CHANNELS, LEASES, translator_subject
 
-PATIENCE = 3.0
-"""seconds that a translator has to say how a new class is served"""
-SIGN_OF_LIFE = 1.2
-"""seconds in which a translator that is there says so"""
-ANSWER = 1.0
-"""seconds that a translator has to answer"""
-FIRST, OFTEN = 0.5, 5.0
-"""seconds without a message after which the translator is asked whether it is there, first and then"""
-GIVE_UP = 10.0
-"""seconds without an answer after which the log is read instead"""
+DOCUMENT_TIMEOUT = 3.0
+"""seconds that a running translator has to publish the document of a new class"""
+LEASE_INTERVAL = 1.2
+"""seconds in which a running translator renews a lease"""
+ANSWER_TIMEOUT = 1.0
+MIN_POLL, MAX_POLL = 0.5, 5.0
+"""seconds without a message after which the translator is asked whether it runs: at first, and at most"""
+GIVE_UP_AFTER = 10.0
+"""seconds without an answer after which the log is read"""
+NO_ANSWER = "no translator answers; the subscription reads the log: no event is lost, and no bandwidth is saved"
 
 _log = logging.getLogger("thinwire.client")
 
 
 class ChannelStatus:
-    """What is known of how one class of a topic is served."""
+    """Follows the channel document of one demand class.
 
-    def __init__(self, broker: Broker, topic: str, class_id: str, tell: Callable[[Notice], None]) -> None:
+    document: the current one; None if there is none
+    since: the log offset from which the channel contains everything; None while there is no channel to read
+    """
+
+    def __init__(self, broker: Broker, topic: str, class_id: str, on_notice: Callable[[Notice], None]) -> None:
         self.document: ChannelDocument | None = None
+        self.since: int | None = None
         self._broker = broker
         self._topic = topic
         self._class_id = class_id
-        self._tell = tell
-        self._changed = asyncio.Event()
-        self._known = asyncio.Event()
-        self._watching: asyncio.Task[None] | None = None
-        self._given_up = 0
-        self._refused = ""
-        self._ask_at: float | None = None
-        self._unanswered: float | None = None
-        self._pause, self._again_at = FIRST, 0.0
-
-    @property
-    def has_channel(self) -> bool:
-        """Is there a channel to read?"""
-        return self.document is not None and self.document.state == "open" and self.document.epoch > self._given_up
-
-    @property
-    def since(self) -> int:
-        """The input offset after which the channel tells everything."""
-        return self.document.since if self.document is not None else 0
+        self._on_notice = on_notice
+        self._document_changed = asyncio.Event()
+        self._is_loaded = asyncio.Event()
+        self._follower: asyncio.Task[None] | None = None
+        self._failed_epoch = 0
+        self._reported_refusal = ""
+        self._poll_at: float | None = None
+        self._poll_interval = MIN_POLL
+        self._unanswered_since: float | None = None
+        self._retry_at = 0.0
 
     async def open(self) -> None:
-        """Begin to read what is said of the class; returns when it is known what is said now."""
-        self._watching = asyncio.create_task(self._watch(), name=f"channel {self._topic}")
-        await self._known.wait()
+        """Start to follow the document; returns when its current state is known."""
+        self._follower = asyncio.create_task(self._follow(), name=f"channel {self._topic}")
+        await self._is_loaded.wait()
 
     async def close(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.gather(self._follower, return_exceptions=True)
 
-    async def wait_until_known(self, *, needed: bool) -> None:
-        """Wait until it is said how the class is served, if it needs a channel and somebody is there to say it."""
-        if self.document is None and needed and await self._entries():
-            await self._wait_for_document()
-        if self.has_channel and await self.ask() is None:
-            self._given_up = self.document.epoch if self.document is not None else 0
+    async def wait_for_document(self, *, needed: bool) -> None:
+        """Wait for the document if a channel is needed and a translator runs, and check that the translator answers."""
+        if self.document is None and needed and await self._lease_revisions():
+            await self._wait_while_leased()
+        if self.since is not None and await self.request_stored_offset() is None:
+            self._mark_failed()
 
-    async def ask(self) -> int | None:
-        """Up to where in the log everything told to the class is stored, as its translator says; None: no answer."""
+    async def request_stored_offset(self) -> int | None:
+        """Ask the translator for the log offset up to which the channel is stored; None without an answer."""
         try:
-            answer = await self._broker.request(translator_subject(self._topic), b"", timeout=ANSWER)
+            answer = await self._broker.request(translator_subject(self._topic), b"", timeout=ANSWER_TIMEOUT)
             stored = json.loads(answer).get("stored", 0)
-        except (NobodyAnswers, BrokerUnavailable, ValueError, AttributeError):
+        except (ServiceUnavailable, BrokerUnavailable, ValueError, AttributeError):
             return None
         return stored if isinstance(stored, int) else 0
 
     def on_channel_message(self) -> None:
-        """The channel has said something."""
-        self._ask_at, self._pause, self._unanswered = None, FIRST, None
+        """Reset the silence timer."""
+        self._poll_at, self._poll_interval, self._unanswered_since = None, MIN_POLL, None
 
-    async def look(self, now: float) -> int | None:
-        """Where the channel has been silent: is its translator there? Asked now and then; up to where everything is
-        stored, if it says so. One that does not answer for long is given up: there is no channel until another epoch.
+    async def poll(self, now: float) -> int | None:
+        """Ask the translator for the stored offset if the channel was silent for a while.
+
+        A translator that does not answer for `GIVE_UP_AFTER` seconds has failed: there is no channel until its document
+        has another epoch.
         """
-        if self._ask_at is None:
-            self._ask_at = now + FIRST
-        if now < self._ask_at or not self._broker.connected:
+        if self._poll_at is None:
+            self._poll_at = now + MIN_POLL
+        if now < self._poll_at or not self._broker.connected:
             return None
-        if self._unanswered is not None and now - self._unanswered >= GIVE_UP:
-            self._give_up()
+        if self._unanswered_since is not None and now - self._unanswered_since >= GIVE_UP_AFTER:
+            self._mark_failed()
+            self._poll_at = self._unanswered_since = None
+            _log.warning("%s: %s", self._topic, NO_ANSWER)
+            self._on_notice(NoTranslator(NO_ANSWER))
             return None
-        # noted before it is asked: whoever waits for the answer may lose patience
-        self._unanswered = now if self._unanswered is None else self._unanswered
-        self._ask_at = now + FIRST
-        stored = await self.ask()
+        # Set before the request: the caller may be cancelled while it waits for the answer.
+        self._unanswered_since = now if self._unanswered_since is None else self._unanswered_since
+        self._poll_at = now + MIN_POLL
+        stored = await self.request_stored_offset()
         if stored is not None:
-            self._ask_at, self._pause, self._unanswered = now + self._pause, min(2 * self._pause, OFTEN), None
+            self._poll_at, self._unanswered_since = now + self._poll_interval, None
+            self._poll_interval = min(2 * self._poll_interval, MAX_POLL)
         return stored
 
-    async def refresh(self, now: float) -> None:
-        """Is a translator that was given up there after all?"""
-        given_up = self.document is not None and self.document.state == "open" and not self.has_channel
-        if given_up and now >= self._again_at and self._broker.connected:
-            self._again_at = now + GIVE_UP
-            if await self.ask() is not None:
-                self._given_up = 0
+    async def retry_failed(self, now: float) -> None:
+        """Use the channel again if its failed translator answers."""
+        has_failed = self.document is not None and self.document.state == "open" and self.since is None
+        if has_failed and now >= self._retry_at and self._broker.connected:
+            self._retry_at = now + GIVE_UP_AFTER
+            if await self.request_stored_offset() is not None:
+                self._failed_epoch = 0
+                self._update()
 
-    def complain(self) -> None:
-        """Say once where a class is refused."""
+    def report_refusal(self) -> None:
+        """Send a notice once if the class was refused."""
         document = self.document
-        refused = document.reason if document is not None and document.state == "refused" else ""
-        if refused and refused != self._refused:
-            _log.warning("%s: %s", self._topic, refused)
-            self._tell(NoTranslator(refused))
-        self._refused = refused
+        reason = document.reason if document is not None and document.state == "refused" else ""
+        if reason and reason != self._reported_refusal:
+            _log.warning("%s: %s", self._topic, reason)
+            self._on_notice(NoTranslator(reason))
+        self._reported_refusal = reason
 
-    def _give_up(self) -> None:
-        assert self.document is not None
-        self._given_up, self._ask_at, self._unanswered = self.document.epoch, None, None
-        reason = "no translator answers: the log is read, nothing is lost, and no bandwidth is saved until one is back"
-        _log.warning("%s: %s", self._topic, reason)
-        self._tell(NoTranslator(reason))
+    def _mark_failed(self) -> None:
+        self._failed_epoch = self.document.epoch if self.document is not None else 0
+        self._update()
 
-    async def _watch(self) -> None:
+    def _update(self) -> None:
+        document = self.document
+        is_open = document is not None and document.state == "open" and document.epoch > self._failed_epoch
+        self.since = document.since if document is not None and is_open else None
+
+    async def _follow(self) -> None:
         try:
             bucket = await self._broker.bucket(CHANNELS)
             async with aclosing(bucket.watch(channel_key(self._topic, self._class_id))) as changes:
                 async for entry in changes:
                     if entry is None:
-                        self._known.set()
+                        self._is_loaded.set()
                     else:
-                        self.document = _read(entry.value)
-                        self._changed.set()
+                        self.document = _decode(entry.value)
+                        self._update()
+                        self._document_changed.set()
         except TransportError as problem:
-            _log.warning("%s: how this class is served can no longer be followed: %s", self._topic, problem)
+            _log.warning("%s: stopped following the channel document: %s", self._topic, problem)
         finally:
-            self._known.set()
+            self._is_loaded.set()
 
-    async def _wait_for_document(self) -> None:
-        """Wait for word of the class, as long as a translator shows signs of life."""
-        before = await self._entries()
+    async def _wait_while_leased(self) -> None:
+        """Wait for a document while a translator renews its lease."""
+        before = await self._lease_revisions()
         with suppress(TimeoutError):
-            async with asyncio.timeout(SIGN_OF_LIFE):
-                await self._changed.wait()
+            async with asyncio.timeout(LEASE_INTERVAL):
+                await self._document_changed.wait()
                 return
-        if await self._entries() == before:
+        if await self._lease_revisions() == before:
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE - SIGN_OF_LIFE):
-                await self._changed.wait()
+            async with asyncio.timeout(DOCUMENT_TIMEOUT - LEASE_INTERVAL):
+                await self._document_changed.wait()
 
-    async def _entries(self) -> dict[str, int]:
-        """The translators that have said they are there, and their last signs of life."""
+    async def _lease_revisions(self) -> dict[str, int]:
         bucket = await self._broker.bucket(LEASES)
         return {entry.key: entry.revision for entry in await bucket.entries(translator_key("*"))}
 
 
-def _read(value: bytes | None) -> ChannelDocument | None:
+def _decode(value: bytes | None) -> ChannelDocument | None:
     try:
         return ChannelDocument.decode(value) if value is not None else None
     except RegistryError:

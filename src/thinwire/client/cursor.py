@@ -1,26 +1,29 @@
-"""What a durable subscriber has worked off: a document at the broker, written by one reader at a time.
+"""Cursors: the stored positions of durable subscriptions and watches. One reader at a time writes a cursor.
 
-Its place is an offset of the log and the number of events worked off in the message behind it. Where it reads a
-channel, `channel` is the same of that channel, `positions` says how far in the log each publisher was told by it, and
-`offset` is the last place of the log behind which nothing is missing: whoever cannot read the channel goes on there.
+A cursor in a channel has three positions: in the channel, in the log per publisher, as covered by the channel, and an
+offset of the log up to which every event was delivered. A reader that cannot read the channel resumes at that offset.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket
-from thinwire.client.delivery_dedup import DeliveredEvents, Last
-from thinwire.errors import Conflict, DurableTaken, RegistryError
-from thinwire.topics.log_position import ChannelPosition, Positions
+from thinwire.errors import Conflict, NameInUse
+from thinwire.topics.delivery_dedup import DeliveredEvents, EventNumber
+from thinwire.topics.document import Document
+from thinwire.topics.document_fields import Count, StoredName, mapping_of, refuse, text, whole
 from thinwire.topics.names import CURSORS
+from thinwire.topics.position import Position, PublisherPositions
 
 
-class ChannelPlace(NamedTuple):
-    """A place in the channel of a class, and how far in the log each publisher is told up to there.
+class ChannelCursor(NamedTuple):
+    """A position in the channel of a class, and the log positions of publishers that it covers.
 
-    opened: the input offset at which the channel began; since: the position of publishers that are not named
+    opened: input offset at which the channel was opened
+    since: log offset for publishers without a position of their own
     """
 
     class_id: str
@@ -28,31 +31,31 @@ class ChannelPlace(NamedTuple):
     offset: int
     within: int
     since: int
-    positions: dict[str, ChannelPosition]
+    positions: dict[str, Position]
 
     @property
-    def all_positions(self) -> Positions:
+    def all_positions(self) -> PublisherPositions:
         """The positions of all publishers."""
-        return Positions(self.since, self.positions)
+        return PublisherPositions(self.since, self.positions)
 
 
 class Cursor(NamedTuple):
-    """The offset of the last message worked off, and how many events of the next one were.
+    """Offset of the last acknowledged message, and number of acknowledged events in the next one.
 
-    channel: the place in a channel, where one was read
-    told: the last events of sources that were worked off although they lie behind the place
+    channel: position in a channel, if the subscription reads one
+    delivered: last delivered events of sources that are ahead of the position
     """
 
     offset: int
     within: int = 0
-    channel: ChannelPlace | None = None
-    told: DeliveredEvents | None = None
+    channel: ChannelCursor | None = None
+    delivered: DeliveredEvents | None = None
 
 
-class CursorKeeper:
-    """Reads and writes one cursor. Whoever opens it last has it; the one before is told at its next write.
+class CursorStore:
+    """Reads and writes one cursor. Opening it takes it over: the next write of the previous reader fails.
 
-    every: seconds between two writes, at most
+    every: seconds between two writes
     """
 
     def __init__(self, bucket: Bucket, key: str, *, every: float) -> None:
@@ -61,28 +64,28 @@ class CursorKeeper:
         self._key = key
         self._revision = NOTHING
         self._written: Cursor | None = None
+        self._unknown: Mapping[str, Any] = {}
         self._due = 0.0
 
     @classmethod
-    async def open(
-        cls, broker: Broker, topic: str, durable: str, *, every: float
-    ) -> tuple[CursorKeeper, Cursor | None]:
-        """Take the cursor over, and say where it stands; None for a durable that is new."""
-        keeper = cls(await broker.bucket(CURSORS), f"{topic}.{durable}", every=every)
-        return keeper, await keeper._take_over()
+    async def open(cls, broker: Broker, topic: str, durable: str, *, every: float) -> tuple[CursorStore, Cursor | None]:
+        """Take the cursor over and read it; None for a new durable name."""
+        store = cls(await broker.bucket(CURSORS), f"{topic}.{durable}", every=every)
+        return store, await store._take_over()
 
     def is_due(self, now: float) -> bool:
-        """Is it time to write?"""
+        """Return True if `every` seconds have passed since the last write."""
         return now >= self._due
 
-    async def keep(self, cursor: Cursor, now: float) -> None:
-        """Write the cursor if it moved."""
+    async def save(self, cursor: Cursor, now: float) -> None:
+        """Write the cursor if it has changed; `NameInUse` if another reader took it over."""
         if cursor == self._written:
             return
+        value = CursorDocument.of(cursor, self._unknown).encode()
         try:
-            self._revision = await self._bucket.put(self._key, _encode(cursor), revision=self._revision)
+            self._revision = await self._bucket.put(self._key, value, revision=self._revision)
         except Conflict:
-            raise DurableTaken(durable=self._key) from None
+            raise NameInUse(durable=self._key) from None
         self._written = cursor
         self._due = now + self.every
 
@@ -91,59 +94,87 @@ class CursorKeeper:
         if entry is None or entry.value is None:
             self._revision = entry.revision if entry is not None else NOTHING
             return None
-        cursor = _decode(self._key, entry.value)
-        # Written again so that another reader's revision is no longer the last: it notices at its next write.
+        document = CursorDocument.decode(entry.value, f"{CURSORS}/{self._key}")
+        cursor, self._unknown = document.cursor(), document.unknown
+        # A write of the same value changes the revision, so that the next write of the previous reader is refused.
         self._revision = await self._bucket.put(self._key, entry.value, revision=entry.revision)
         self._written = cursor
         return cursor
 
 
-def _encode(cursor: Cursor) -> bytes:
-    document: dict[str, Any] = {"offset": cursor.offset, "within": cursor.within}
-    place = cursor.channel
-    if place is not None:
-        names = ("opened", "offset", "within")
-        document["channel"] = {"class": place.class_id, **{name: getattr(place, name) for name in names}}
-        document["since"] = place.since
-        document["positions"] = {name: list(position) for name, position in place.positions.items()}
-    if cursor.told:
-        document["told"] = {
-            publisher: [[list(source), *last] for source, last in sources.items()]
-            for publisher, sources in cursor.told.items()
-        }
-    return json.dumps(document).encode()
+_check_count = whole()
 
 
-def _decode(key: str, value: bytes) -> Cursor:
-    try:
-        document = json.loads(value)
-        offset, within = _counts(document["offset"], document.get("within", 0))
-        return Cursor(offset, within, _place(document), _read_delivered(document))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise RegistryError("not a cursor", bucket=CURSORS, key=key) from None
+def _check_position(field: str, value: Any) -> list[int]:
+    if not isinstance(value, list) or len(value) != 2:
+        refuse(field, "an offset and a number of events", value)
+    return [_check_count(field, item) for item in value]
 
 
-def _place(document: dict[str, Any]) -> ChannelPlace | None:
-    channel = document.get("channel")
-    if channel is None:
-        return None
-    opened, offset, within, since = _counts(channel["opened"], channel["offset"], channel["within"], document["since"])
-    positions = {str(name): ChannelPosition(*_counts(*at)) for name, at in document["positions"].items()}
-    return ChannelPlace(str(channel["class"]), opened, offset, within, since, positions)
+def _check_delivered(field: str, value: Any) -> list[list[Any]]:
+    if not isinstance(value, list):
+        refuse(field, "a list", value)
+    for row in value:
+        if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], list):
+            refuse(field, "a list of sources with incarnation and ordinal", value)
+        _check_position(field, row[1:])
+    return value
 
 
-def _read_delivered(document: dict[str, Any]) -> DeliveredEvents | None:
-    found = document.get("told")
-    if found is None:
-        return None
-    return {
-        str(publisher): {tuple(source): Last(*_counts(life, ordinal)) for source, life, ordinal in sources}
-        for publisher, sources in found.items()
-    }
+@dataclass(frozen=True)
+class _StoredChannel(Document):
+    """Stored position in a channel."""
+
+    class_id: Annotated[str, text(), StoredName("class")]
+    opened: Count
+    offset: Count
+    within: Count
 
 
-def _counts(*numbers: Any) -> tuple[int, ...]:
-    """Whole numbers from 0 on, each of them."""
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise ValueError("not a count")
-    return numbers
+@dataclass(frozen=True)
+class CursorDocument(Document):
+    """Stored form of a cursor.
+
+    channel, since, positions: position in a channel, and the log positions of publishers that it corresponds to
+    delivered: sources, with incarnation and ordinal of the last delivered event, per publisher
+    """
+
+    omit_none: ClassVar[bool] = True
+
+    offset: Count
+    within: Count = 0
+    channel: _StoredChannel | None = None
+    since: Count | None = None
+    positions: Annotated[Mapping[str, list[int]], mapping_of(_check_position)] | None = None
+    delivered: Annotated[Mapping[str, list[Any]], mapping_of(_check_delivered), StoredName("told")] | None = None
+
+    @classmethod
+    def of(cls, cursor: Cursor, unknown: Mapping[str, Any]) -> CursorDocument:
+        """The document of a cursor, with the fields of the stored one that this version does not define."""
+        channel, delivered = cursor.channel, None
+        if cursor.delivered:
+            delivered = {
+                publisher: [[list(source), *last] for source, last in sources.items()]
+                for publisher, sources in cursor.delivered.items()
+            }
+        if channel is None:
+            return cls(cursor.offset, cursor.within, delivered=delivered, unknown=unknown)
+        stored = _StoredChannel(channel.class_id, channel.opened, channel.offset, channel.within)
+        positions = {name: list(position[:2]) for name, position in channel.positions.items()}
+        return cls(cursor.offset, cursor.within, stored, channel.since, positions, delivered, unknown=unknown)
+
+    def cursor(self) -> Cursor:
+        """The cursor that the document describes."""
+        delivered, channel, stored = None, None, self.channel
+        if self.delivered is not None:
+            delivered = {
+                publisher: {
+                    tuple(source): EventNumber(incarnation, ordinal) for source, incarnation, ordinal in sources
+                }
+                for publisher, sources in self.delivered.items()
+            }
+        if stored is not None:
+            positions = {name: Position(position[0], position[1]) for name, position in (self.positions or {}).items()}
+            since = self.since if self.since is not None else 0
+            channel = ChannelCursor(stored.class_id, stored.opened, stored.offset, stored.within, since, positions)
+        return Cursor(self.offset, self.within, channel, delivered)

@@ -1,292 +1,374 @@
-"""What a subscription reads, feed after feed: the log of its topic, or the channel of its class where there is one."""
+"""Reading the feed of a subscription, and switching between the topic log and the channel of its demand class.
+
+    state      transition
+    LOG        -> SWITCHING   a channel is open, and the log was read up to its end offset at that time
+    CHANNEL    -> SWITCHING   the channel was closed or restarted, or its translator does not answer
+    SWITCHING  -> LOG, CHANNEL   the other feed is open at the right position; back to the same feed if it is not
+
+`FeedSwitch` finds the positions. The other feed is opened by a task of its own and taken over in one step, because a
+caller of `next` may be cancelled at any await.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import fields
-from typing import NamedTuple
+from enum import Enum
+from functools import partial
+from typing import Any
 
 from thinwire.brokers.protocol import Broker, Stored
+from thinwire.client.change_baseline import ChangeBaseline
 from thinwire.client.channel_status import ChannelStatus
-from thinwire.client.cursor import ChannelPlace, Cursor
-from thinwire.client.delivery_dedup import DeliveryDedup
-from thinwire.client.event_pipeline import EventPipeline
-from thinwire.client.feed import ChannelCatchUp, ChannelFeed, Feed, LogCatchUp, Settling
-from thinwire.client.feed_switch import NEARBY, FeedSwitch
-from thinwire.client.notices import Notice
-from thinwire.client.subscription_request import SubscriptionRequest
-from thinwire.clock import Clock
-from thinwire.codec import Counts, EventsMissed
-from thinwire.errors import BrokerUnavailable, ThinwireError
-from thinwire.schema import Event, Schema
+from thinwire.client.cursor import Cursor
+from thinwire.client.feed import ChannelFeed, Feed, FeedBatch, split_deliveries
+from thinwire.client.feed_start import RETENTION_LOSS, StartPosition, needs_channel, open_first_feed
+from thinwire.client.feed_switch import FeedSwitch, compare_feeds
+from thinwire.client.notices import MessageUnreadable, Notice
+from thinwire.codec import Counts, Delivery, State, StreamDecoder
+from thinwire.errors import BrokerUnavailable, PeerFault
+from thinwire.topics.delivery_dedup import Source
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.topic import TopicMetadata
+from thinwire.topics.log_decoder import resolve_and_retry
+from thinwire.topics.topic_metadata import TopicMetadata
+
+CHECK_INTERVAL = 0.05
+"""seconds between two checks for a better feed and for decoders that wait for key frames"""
 
 
-class StartPosition(NamedTuple):
-    """Where a subscription begins: an offset of the log, whether it is new and begins now, and what it worked off."""
+class FeedState(Enum):
+    """What a reader does."""
 
-    first: int
-    begins: bool
-    cursor: Cursor | None = None
+    LOG = "log"
+    CHANNEL = "channel"
+    SWITCHING = "switching"
 
 
 class FeedReader:
-    """The feed that is read now, and going over to another when there is a better one.
+    """Reads the log or the channel, whichever is better, from one position on.
 
-    demand: the class of the subscription; reader: the schema to read events as
-    tell: called with what is told beside events; keep: called to note what is worked off, before a feed is left
+    demand: the class of the subscription
+    use_channels: False if only the log has the events in the requested schema
+    on_notice: called for each notice; save_cursor: called before a feed is closed
+    changed_properties: see `LogDecoder.changed_properties`
+    skip: events of the first message that were acknowledged before the last restart
     """
 
     def __init__(
         self,
         broker: Broker,
-        clock: Clock,
-        view: TopicMetadata,
-        asked: SubscriptionRequest,
+        topic: TopicMetadata,
         demand: DemandClass,
         *,
-        reader: Schema | None,
         limit: int,
-        tell: Callable[[Notice], None],
-        keep: Callable[[], Awaitable[None]],
+        use_channels: bool,
+        on_notice: Callable[[Notice], None],
+        save_cursor: Callable[[], Awaitable[None]],
+        changed_properties: Callable[[StreamDecoder], Collection[str]],
     ) -> None:
+        self.state = FeedState.LOG
         self.skip = 0
-        self._broker = broker
-        self._clock = clock
-        self._view = view
-        self._asked = asked
-        self._demand = demand
-        self._reader = reader
-        self._tell = tell
-        self._keep = keep
-        self._feed_switch = FeedSwitch(broker, view, demand, limit)
-        self._serving: ChannelStatus | None = None
-        self._before: dict[str, Counts] = {}
-        self._preparing: asyncio.Task[Feed | None] | None = None
-        self._left: Feed | None = None
-        self._broken_off = False
-        self._catch_up: Settling | None = None
-        self._log_end = 0
         self.feed: Feed
-        self.intake: EventPipeline
+        self._broker = broker
+        self._topic = topic
+        self._demand = demand
+        self._on_notice = on_notice
+        self._save_cursor = save_cursor
+        self._changed_properties = changed_properties
+        self._feed_switch = FeedSwitch(broker, topic, demand, limit)
+        has_channels = topic.managed and use_channels
+        self._status = ChannelStatus(broker, topic.name, demand.id, on_notice) if has_channels else None
+        is_changes = demand.emit == "changes"
+        self._baseline = ChangeBaseline(has_predicate=demand.where is not None) if is_changes else None
+        self._switch: asyncio.Task[Feed | None] | None = None
+        self._previous: Feed | None = None
+        self._is_broken_off = False
+        self._log_end = 0
+        self._next_check = 0.0
+        self._entry_offset = math.inf
+        self._unread: Stored | None = None
+        self._pending: list[FeedBatch] = []
+        self._last_offset: int | None = None
+        self._previous_counts: dict[str, Counts] = {}
 
-    async def begin(self, place: StartPosition) -> None:
-        """Find out how the class is served, and begin to read."""
-        if self._view.managed and (self._reader is None or self._reader.fingerprint.hex() == self._view.current):
-            self._view.know_class(self._demand)
-            self._serving = ChannelStatus(self._broker, self._view.name, self._demand.id, self._tell)
+    async def open(self, start: StartPosition) -> list[FeedBatch]:
+        """Start to read; returns the current state of all sources for a new subscription."""
+        if self._status is not None:
+            self._topic.add_class(self._demand)
         try:
-            if self._serving is not None:
-                await self._serving.open()
-                await self._serving.wait_until_known(needed=await self._needs_channel())
-            self.feed, floor = await self._first(place)
+            if self._status is not None:
+                await self._status.open()
+                await self._status.wait_for_document(needed=await needs_channel(self._topic, self._demand))
+            self.feed, self.skip = await open_first_feed(
+                self._feed_switch, self._status, self._demand, start, self._on_notice
+            )
         except BaseException:
-            await self._end_serving()
+            await self._close_status()
             raise
-        given = self._view, self._asked, self._demand, self._reader, self._tell
-        self.intake = EventPipeline(*given, self.feed.log_decoder, floor)
+        self._use(self.feed)
+        return await self._read_current_state() if start.is_new else []
 
     async def close(self) -> None:
-        """Read no more."""
-        await self._end_serving()
-        feeds = [self.feed, self._left]
-        if self._preparing is not None:
-            self._preparing.cancel()
-            (found,) = await asyncio.gather(self._preparing, return_exceptions=True)
+        """Close the feed, and a switch in progress."""
+        await self._close_status()
+        feeds = [self.feed, self._previous]
+        if self._switch is not None:
+            self._switch.cancel()
+            (found,) = await asyncio.gather(self._switch, return_exceptions=True)
             feeds.append(found if isinstance(found, Feed) else None)
         for feed in feeds:
             if feed is not None:
                 await feed.close()
 
-    async def _end_serving(self) -> None:
-        if self._serving is not None:
-            await self._serving.close()
+    @property
+    def offset(self) -> int | None:
+        """The log offset up to which everything was received."""
+        return self.feed.log_offset or self._last_offset
 
     @property
-    def on_channel(self) -> bool:
-        """Is a channel read, and not the log?"""
+    def decoders(self) -> Mapping[str, StreamDecoder]:
+        """The decoders of the current feed by publisher."""
+        return self.feed.log_decoder.links
+
+    @property
+    def is_fresh(self) -> bool:
+        """Report whether the current feed had no message yet."""
+        return self.feed.is_fresh
+
+    @property
+    def is_on_channel(self) -> bool:
         return isinstance(self.feed, ChannelFeed)
 
     @property
     def counts(self) -> dict[str, Counts]:
-        """What each publisher's links have done so far, on all feeds."""
-        return _together(self._before, {name: link.counts for name, link in self.intake.log_decoder.links.items()})
+        """The counters of each publisher's decoders over all feeds."""
+        return _add_counts(self._previous_counts, self.feed)
 
     def cursor(self, within: int | None = None) -> Cursor:
-        """Where to go on after the end: behind the last message, or behind so many of its events."""
-        return self.feed.cursor(self.intake.floor, within)
+        """Return the position after the last message, or after the first `within` events of it."""
+        return self.feed.cursor(within)
 
-    async def next(self, timeout: float) -> tuple[Stored | None, list[Event]]:
-        """The next message and its events; None when none came within so many seconds."""
-        stored = self.intake.unread or await self.feed.next(timeout)
-        if stored is None or self._is_left_behind(stored):
-            return None, []
-        if self._serving is not None:
-            self._serving.on_channel_message()
-        events = await self.intake.take(stored, self._clock.now())
-        self.feed.took(stored)
-        self._finish_switch()
-        return stored, [*events, *await self.intake.take_pending()]
+    def include_suppressed(self, publisher: str, sources: Collection[Source]) -> None:
+        """Deliver suppressed events of a publisher as well, until each of these sources had an event."""
+        self.feed.log_decoder.include_suppressed(publisher, sources)
 
-    async def ask_for_the_lost(self, now: float) -> None:
-        """Ask for key frames where links do not know where they are."""
-        await self.feed.requests.ask(self.intake.log_decoder, now)
+    async def next(self, now: float, timeout: float) -> list[FeedBatch]:
+        """Return the deliveries of the next message; none if there is no message within `timeout` seconds.
 
-    async def deliver_current_state(self) -> list[Event]:
-        """A subscriber that begins now first hears of every source, from what is kept or from who tells of it."""
-        log_decoder = self.intake.log_decoder
+        The messages before count as acknowledged.
+        """
+        feed = self.feed
+        if not feed.is_fresh:
+            feed.reader.done(feed.offset)
+        if (now >= self._next_check or self.state is FeedState.SWITCHING) and self._unread is None:
+            await self._check(now)
+            feed = self.feed
+        if self._pending:
+            return self._take_pending()
+        stored = self._unread or await feed.reader.next(timeout)
+        if stored is None:
+            self._next_check = 0.0
+            return []
+        if self._status is not None and isinstance(feed, ChannelFeed):
+            if self._is_abandoned(feed, stored):
+                return []
+            self._status.on_channel_message()
+        try:
+            deliveries = feed.log_decoder.receive(stored, now)
+        except PeerFault as fault:
+            deliveries = await self._decode_again(feed, stored, now, fault)
+        self._unread = None
+        feed.offset, feed.is_fresh = stored.offset, False
+        decoder = feed.log_decoder.current
+        if decoder.state is not State.READY or stored.offset >= self._entry_offset:
+            self._next_check = 0.0  # request key frames, or enter the channel, at once
+        return self._make_batches(feed, stored, decoder, deliveries)
+
+    def _make_batches(
+        self, feed: Feed, stored: Stored, decoder: StreamDecoder, deliveries: list[Delivery]
+    ) -> list[FeedBatch]:
+        on_channel = isinstance(feed, ChannelFeed)
+        time = None if on_channel else stored.time
+        changed_events = feed.log_decoder.changed_events
+        events, notices = split_deliveries(deliveries)
+        batches = [FeedBatch(decoder, events, notices, stored.offset, time, changed_events)]
+        if self._baseline is not None:
+            if self._baseline.is_changed_by(feed, decoder, stored.offset):
+                state = decoder.present()
+                batches.append(FeedBatch(decoder, state, [], stored.offset, is_state=True, exactly=on_channel))
+            self._finish_catch_up(self._baseline)
+        return batches + self._take_pending() if self._pending else batches
+
+    async def _check(self, now: float) -> None:
+        """Look for a better feed, complete a switch, and request missing key frames."""
+        self._next_check = now + CHECK_INTERVAL
+        if self._status is not None and self.state is not FeedState.SWITCHING and not self.skip:
+            await self._check_status(self._status, now)
+        if self._switch is not None:
+            await self._complete_switch(self._switch)
+        if self._baseline is not None:
+            await self._baseline.poll(now)
+            self._finish_catch_up(self._baseline)
+        if self._previous is not None:
+            await self._previous.close()
+            self._previous = None
+        await self.feed.requests.ask(self.feed.log_decoder, now)
+
+    async def _check_status(self, status: ChannelStatus, now: float) -> None:
+        status.report_refusal()
+        feed = self.feed
+        if isinstance(feed, ChannelFeed):
+            await self._check_channel(status, feed, now)
+            if self._is_broken_off or status.since != feed.since:
+                self._start_switch(self._return_to_log(feed))
+            return
+        await status.retry_failed(now)
+        if status.since is not None and self._feed_switch.is_due(feed, status.since, now):
+            self._start_switch(self._enter_channel(feed, status.since, now))
+
+    async def _check_channel(self, status: ChannelStatus, feed: ChannelFeed, now: float) -> None:
+        """Check a silent channel: if it was read to its end, it covers the log up to the translator's stored offset."""
+        stored_offset = await status.poll(now)
+        if stored_offset and not any(feed.log_decoder.lost()):
+            newest = await self._broker.last(feed.selection.log, feed.selection.subjects())
+            if newest is None or newest.offset <= feed.offset:
+                feed.log_decoder.positions.complete_to(stored_offset)
+
+    def _start_switch(self, opening: Coroutine[Any, Any, Feed | None]) -> None:
+        self.state = FeedState.SWITCHING
+        self._switch = asyncio.create_task(opening, name=f"feed switch {self._topic.name}")
+
+    async def _complete_switch(self, switch: asyncio.Task[Feed | None]) -> None:
+        """Wait for the other feed, and continue with it."""
+        try:
+            feed = await asyncio.shield(switch)
+        finally:
+            if switch.done():
+                self._switch = None
+                self.state = FeedState.CHANNEL if self.is_on_channel else FeedState.LOG
+                self._entry_offset = self._feed_switch.entry_offset
+        if feed is not None:
+            previous, on_channel = self.feed, self.is_on_channel
+            self._last_offset = self.offset
+            self._previous_counts = _add_counts(self._previous_counts, previous)
+            handover = compare_feeds(previous.log_decoder, feed.log_decoder)
+            feed.log_decoder.dedup = handover.dedup if handover.dedup else None
+            self._pending += [FeedBatch(decoder, events, []) for decoder, events in handover.pending]
+            self._previous, self.feed, self._is_broken_off = previous, feed, False
+            self._use(feed)
+            if self._baseline is not None:
+                self._baseline.start_switch(feed, self._catch_up_target(previous, feed, on_channel))
+            for missed in handover.missed:
+                self._on_notice(missed)
+
+    def _use(self, feed: Feed) -> None:
+        feed.log_decoder.changed_properties = self._changed_properties
+        self.state = FeedState.CHANNEL if isinstance(feed, ChannelFeed) else FeedState.LOG
+        if self._status is not None:
+            self._status.on_channel_message()
+
+    def _catch_up_target(self, previous: Feed, feed: Feed, on_channel: bool) -> Callable[[], Awaitable[int | None]]:
+        if on_channel:
+            return partial(_return, self._log_end)
+        return partial(self._find_channel_offset, feed, previous.offset)
+
+    async def _find_channel_offset(self, feed: Feed, log_offset: int) -> int | None:
+        """Return the end of the channel if it covers the log up to an offset."""
+        assert self._status is not None
+        stored_offset = await self._status.request_stored_offset()
+        if stored_offset is None or stored_offset < log_offset:
+            return None
+        newest = await self._broker.last(feed.selection.log, feed.selection.subjects())
+        return newest.offset if newest is not None else 0
+
+    def _finish_catch_up(self, baseline: ChangeBaseline) -> None:
+        if baseline.finish_switch():
+            exactly = self.is_on_channel
+            self._pending += [
+                FeedBatch(decoder, decoder.present(), [], is_state=True, exactly=exactly)
+                for decoder in self.feed.log_decoder.links.values()
+            ]
+
+    def _take_pending(self) -> list[FeedBatch]:
+        pending, self._pending = self._pending, []
+        return pending
+
+    def _is_abandoned(self, feed: ChannelFeed, stored: Stored) -> bool:
+        """Report whether the channel was closed or restarted before this message."""
+        assert self._status is not None
+        is_closed = self._status.since != feed.since and not self.skip
+        if is_closed or feed.log_decoder.is_restarted_by(stored):
+            self._is_broken_off = True
+            self._unread = None
+            self._next_check = 0.0
+        return self._is_broken_off
+
+    async def _decode_again(self, feed: Feed, stored: Stored, now: float, fault: PeerFault) -> list[Delivery]:
+        decoder = feed.log_decoder.decoder_of(stored)
+
+        def report(problem: PeerFault) -> None:
+            self._unread = None
+            self._on_notice(MessageUnreadable(decoder.publisher, stored.offset, str(problem)))
+
+        async def fetch(name: bytes) -> bool:
+            # The caller may be cancelled while a definition is fetched, and the broker may be unreachable.
+            self._unread = stored
+            return await self._topic.fetch(name)
+
+        again = partial(feed.log_decoder.pass_on, stored, now)
+        return await resolve_and_retry(decoder, fault, again, fetch, report)
+
+    async def _read_current_state(self) -> list[FeedBatch]:
+        """Return the latest event of every source; key frames are requested if the state is not complete."""
+        log_decoder = self.feed.log_decoder
         if not log_decoder.links or any(log_decoder.lost()):
             await self.feed.requests.request_all()
-        return await self.intake.present()
+        return [FeedBatch(decoder, decoder.present(), []) for decoder in log_decoder.links.values()]
 
-    async def switch_feed(self, now: float) -> list[Event]:
-        """Read what serves best from now on. The events that the feed before had still to say.
+    async def _enter_channel(self, feed: Feed, since: int, now: float) -> Feed | None:
+        channel = await self._feed_switch.enter_channel(feed, since, now)
+        return await self._with_saved_cursor(channel) if channel is not None else None
 
-        Whoever asks for events may lose patience at any moment. So another feed is prepared beside, and then taken in
-        one step; what is left to do after it waits for the next call.
-        """
-        serving = self._serving
-        if self.intake.unread is not None:
-            return []
-        if serving is not None and self._preparing is None and not self.skip:
-            serving.complain()
-            if isinstance(self.feed, ChannelFeed):
-                await self._watch(serving, self.feed, now)
-                if self._broken_off or not self._is_channel_current(serving, self.feed):
-                    self._preparing = asyncio.create_task(self._to_log(self.feed))
-            else:
-                await serving.refresh(now)
-                if serving.has_channel and self._feed_switch.is_due(self.feed, serving.since, now):
-                    self._preparing = asyncio.create_task(self._to_channel(self.feed, serving.since, now))
-        if self._preparing is not None:
-            await self._take(self._preparing)
-        if self._catch_up is not None:
-            await self._catch_up.ask(now)
-            self._finish_switch()
-        if self._left is not None:
-            await self._left.close()
-            self._left = None
-        return await self.intake.take_pending()
-
-    async def _first(self, place: StartPosition) -> tuple[Feed, DeliveryDedup]:
-        cursor = place.cursor
-        if cursor is not None and cursor.channel is not None:
-            return await self._resume(cursor, cursor.channel)
-        self.skip = cursor.within if cursor is not None else 0
-        # a channel of matching events does not say who matches now: that is read from the log
-        newest_tells = self._demand.where is None
-        if place.begins and newest_tells and self._serving is not None and self._serving.has_channel:
-            newest = await self._feed_switch.newest(place.first - 1, self._serving.since)
-            if newest is not None:
-                return newest, DeliveryDedup()
-        feed = await self._feed_switch.log(place.first, NEARBY if place.begins else None)
-        return feed, DeliveryDedup(cursor.told if cursor is not None else None)
-
-    async def _resume(self, cursor: Cursor, place: ChannelPlace) -> tuple[Feed, DeliveryDedup]:
-        """Go on in a channel where it stopped, or where it is no longer kept, in the log."""
-        feed = await self._feed_switch.again(place) if place.class_id == self._demand.id else None
-        if feed is not None and self._serving is not None:
-            self.skip = place.within
-            return feed, DeliveryDedup(cursor.told)
-        found = await self._feed_switch.to_log(place.all_positions)
-        if not found.kept or (self._asked.emit == "all" and self._asked.where is None):
-            # what the channel had passed over in silence, and not told yet, nobody knows any more
-            self._tell(EventsMissed("", None, None, None, "retention"))
-        return found.feed, DeliveryDedup(cursor.told, found.ahead)
-
-    async def _to_channel(self, feed: Feed, since: int, now: float) -> Feed | None:
-        found = await self._feed_switch.to_channel(feed, since, now)
-        return await self._noted(found) if found is not None else None
-
-    async def _to_log(self, feed: ChannelFeed) -> Feed | None:
+    async def _return_to_log(self, feed: ChannelFeed) -> Feed | None:
         try:
-            found = await self._feed_switch.to_log(feed.log_decoder.positions)
+            found = await self._feed_switch.return_to_log(feed.log_decoder.positions)
         except BrokerUnavailable:
             return None
-        if not found.kept:
-            self._tell(EventsMissed("", None, None, None, "retention"))
+        if not found.is_complete:
+            self._on_notice(RETENTION_LOSS)
         self._log_end = found.end
-        return await self._noted(found.feed)
+        return await self._with_saved_cursor(found.feed)
 
-    async def _noted(self, feed: Feed) -> Feed:
-        """A feed to go over to, once it is noted what was worked off of the present one."""
+    async def _with_saved_cursor(self, feed: Feed) -> Feed:
+        """Return an opened feed after the cursor of the current one was saved."""
         try:
-            await self._keep()
+            await self._save_cursor()
         except BaseException:
             await feed.close()
             raise
         return feed
 
-    def _is_left_behind(self, stored: Stored) -> bool:
-        """Is this from a channel that ended, or began anew, while it was waited for?"""
-        if self._serving is not None and isinstance(self.feed, ChannelFeed):
-            tells = self.skip or self._is_channel_current(self._serving, self.feed)
-            self._broken_off = not tells or self.feed.log_decoder.leaps(stored)
-        return self._broken_off
-
-    def _is_channel_current(self, serving: ChannelStatus, feed: ChannelFeed) -> bool:
-        return serving.has_channel and serving.since == feed.since
-
-    async def _take(self, preparing: asyncio.Task[Feed | None]) -> None:
-        """Wait for a feed, and go on with it."""
-        try:
-            feed = await asyncio.shield(preparing)
-        finally:
-            if preparing.done():
-                self._preparing = None
-        if feed is not None:
-            left, self.feed = self.feed, feed
-            self._left, self._broken_off = left, False
-            self._before = _together(self._before, {name: link.counts for name, link in left.log_decoder.links.items()})
-            self.intake.switch_decoder(feed.log_decoder)
-            if self._asked.emit == "changes":
-                by_changes = self._asked.where is None or not self.on_channel
-                self._catch_up = self._settled_when(left, feed) if by_changes else None
-                self.intake.settled = self._catch_up is None
-
-    def _finish_switch(self) -> None:
-        if self._catch_up is not None and self._catch_up.over:
-            self._catch_up = None
-            self.intake.finish_switch()
-
-    def _settled_when(self, left: Feed, feed: Feed) -> Settling:
-        if isinstance(feed, ChannelFeed):
-            assert self._serving is not None
-            return ChannelCatchUp(self._broker, self._serving, feed, left.offset)
-        return LogCatchUp(feed, self._log_end)
-
-    async def _watch(self, serving: ChannelStatus, feed: ChannelFeed, now: float) -> None:
-        """Where a channel is silent: is its translator there, and has it nothing more to say?"""
-        complete = await serving.look(now)
-        if complete and not any(feed.log_decoder.lost()):
-            newest = await self._broker.last(feed.track.log, feed.track.subjects())
-            if newest is None or newest.offset <= feed.offset:
-                feed.log_decoder.positions.complete_to(complete)
-
-    async def _needs_channel(self) -> bool:
-        """Does the class ask for something that the log is not? Its translator comes to the same conclusion."""
-        config = await self._view.configuration()
-        if config is None or not config.wanted or config.demand.min_interval:
-            return False
-        try:
-            return not self._demand.is_log(self._view.travelling, config.demand)
-        except ThinwireError:
-            return False
+    async def _close_status(self) -> None:
+        if self._status is not None:
+            await self._status.close()
 
 
-def _together(before: dict[str, Counts], now: dict[str, Counts]) -> dict[str, Counts]:
-    """The sums of what was counted, by publisher; the very counts where there is nothing to add."""
+async def _return(offset: int) -> int | None:
+    return offset
+
+
+def _add_counts(before: dict[str, Counts], feed: Feed) -> dict[str, Counts]:
+    """Add the counters of a feed by publisher; the counters themselves where there is nothing to add."""
+    current = {name: decoder.counts for name, decoder in feed.log_decoder.links.items()}
     if not before:
-        return now
+        return current
     names = [field.name for field in fields(Counts)]
+    none = Counts()
     return {
-        name: Counts(
-            **{field: getattr(before.get(name, _NONE), field) + getattr(now.get(name, _NONE), field) for field in names}
+        publisher: Counts(
+            **{n: getattr(before.get(publisher, none), n) + getattr(current.get(publisher, none), n) for n in names}
         )
-        for name in before.keys() | now.keys()
+        for publisher in before.keys() | current.keys()
     }
-
-
-_NONE = Counts()

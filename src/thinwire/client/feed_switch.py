@@ -1,187 +1,285 @@
-"""Going over from the log to a channel and back, at a place from which nothing is lost.
+"""Switching a subscription between the topic log and a channel without loss or duplicates.
 
-Log to channel. A translator can only tell of what is in the log. So the end of the channels is looked up first and the
-end of the log after it: once a subscription has read the log up to that end, whatever its channel told up to the other
-is known, and it goes on in the channel from there. No clock is asked, and none has to agree with another.
+Log to channel. A channel contains only events that its translator has read from the log. The switch therefore reads the
+end offset of the channels first and the end offset of the log second. When the subscription has consumed the log up to
+the second offset, it has received everything in the channel before the first one, and continues in the channel from
+there. No clocks are compared.
 
-Channel to log. Every message of a channel says up to where in the log it tells. The log is read from the first message
-that some publisher's channel has not told; what others were told further is recognised by its numbers.
+Channel to log. Each message of a channel contains the log position that it covers of its publisher. The subscription
+continues in the log after the smallest of these positions. Events that were already delivered are recognised by
+publisher, incarnation and ordinal.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
-from thinwire.client.cursor import ChannelPlace
-from thinwire.client.feed import ChannelFeed, Feed, channel_feed, log_feed
-from thinwire.codec import State
+from thinwire.client.cursor import ChannelCursor
+from thinwire.client.feed import ChannelFeed, Feed
+from thinwire.codec import EventsMissed, State, StreamDecoder
 from thinwire.errors import BrokerUnavailable, UnknownLog
+from thinwire.schema import Event
+from thinwire.topics.channel_decoder import ChannelDecoder
+from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, EventNumber, Source
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position import ChannelPosition, LogSelection, Positions
-from thinwire.topics.log_seek import SILENT
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import publisher_in
-from thinwire.topics.topic import TopicMetadata
+from thinwire.topics.position import Position, PublisherPositions
+from thinwire.topics.seeker import INACTIVE_AFTER
+from thinwire.topics.topic_metadata import TopicMetadata
+from thinwire.wire.control_frames import MAX_SKIP
 
-NEARBY = 4096
-"""messages that a new subscriber reads to know where everything stands; beyond that it asks for key frames"""
-AGAIN, RARELY = 0.5, 8.0
-"""seconds between two attempts to go over to a channel: at first, and when they keep failing"""
+MAX_SEEK = 4096
+"""messages that a new reader decodes to restore the state of all sources; beyond that it requests key frames"""
+MIN_RETRY, MAX_RETRY = 0.5, 8.0
+"""seconds between two attempts to enter a channel"""
 
 
-class Ends(NamedTuple):
-    """Where the channels of a topic and its log ended, looked up in this order; since: of the channel at that time."""
+class EndOffsets(NamedTuple):
+    """The last offsets of the channels of a topic and of its log, read in this order; since: of the channel then."""
 
     channels: int
     log: int
     since: int
 
 
-class InTheLog(NamedTuple):
-    """A place in the log.
+class LogEntryPoint(NamedTuple):
+    """The log at the position at which a reader of a channel continues.
 
-    kept: does the log still reach back that far? end: where the log ended; ahead: who was told further than the place
+    is_complete: the log still has every message from there on; end: its last offset
+    ahead: the positions of publishers whose channel covers more than the position
     """
 
     feed: Feed
-    kept: bool
+    is_complete: bool
     end: int
-    ahead: dict[str, ChannelPosition]
+    ahead: dict[str, Position]
 
 
 class FeedSwitch:
-    """The ways between the log of a topic and the channel of a class, for one subscription.
+    """Opens the log of a topic or the channel of a demand class at the right position, for one subscription.
 
-    limit: messages that it reads ahead, at most
+    limit: messages that a reader fetches ahead
     """
 
-    def __init__(self, broker: Broker, view: TopicMetadata, demand: DemandClass, limit: int) -> None:
+    def __init__(self, broker: Broker, topic: TopicMetadata, demand: DemandClass, limit: int) -> None:
         self._broker = broker
-        self._view = view
+        self._topic = topic
         self._demand = demand
         self._limit = limit
-        self._log = LogSelection(view.name)
-        self._channel = LogSelection(view.name, demand.id)
-        self._ends: Ends | None = None
-        self._next, self._pause = 0.0, AGAIN
+        self._log = LogSelection(topic.name)
+        self._channel = LogSelection(topic.name, demand.id)
+        self._ends: EndOffsets | None = None
+        self._retry_at, self._retry_interval = 0.0, MIN_RETRY
 
-    async def log(self, place: int, furthest: int | None = None) -> Feed:
-        """The log, from a place on."""
-        feed = log_feed(self._broker, self._view, only_changes=self._demand.emit == "changes")
-        await feed.seek(place, self._view.learn, furthest)
+    async def open_log(self, first: int, furthest: int | None = None) -> Feed:
+        """Open the log at the offset `first`."""
+        only_changes = self._demand.emit == "changes"
+        log_decoder = LogDecoder(self._topic.lookup, dictionaries=self._topic.dictionary, only_changes=only_changes)
+        feed = Feed(self._broker, self._log, log_decoder)
+        await feed.seek(first, self._topic.fetch, furthest)
         await feed.open(self._limit)
         return feed
 
-    async def channel(self, place: int, positions: Positions, since: int, furthest: int | None = None) -> ChannelFeed:
-        """The channel of the class, from a place on, its links as far as they could be brought there."""
-        # what a class with a predicate is not told of did not match, so nobody wants to see it either
-        only_changes = self._demand.emit == "changes" or self._demand.where is not None
-        feed = channel_feed(self._broker, self._view, self._demand.id, positions, since, only_changes=only_changes)
-        await feed.seek(place, self._view.learn, furthest)
-        return feed
-
-    async def newest(self, log_end: int, since: int) -> ChannelFeed | None:
-        """The channel from now on, for a subscription that begins at the end of the log; None where there is none."""
+    async def open_channel_at_end(self, log_end: int, since: int) -> ChannelFeed | None:
+        """Open the channel for a subscription that starts at the end of the log; None if there is none."""
         with suppress(UnknownLog):
             end = (await self._broker.span(self._channel.log)).last
-            feed = await self.channel(end + 1, Positions(log_end), since, NEARBY)
+            feed = await self._seek_channel(end + 1, PublisherPositions(log_end), since, MAX_SEEK)
             await feed.open(self._limit)
             return feed
         return None
 
-    def is_due(self, feed: Feed, since: int, now: float) -> bool:
-        """Is it time to try the way from the log to the channel?"""
-        ends = self._ends
-        if ends is None or ends.since != since:
-            return now >= self._next
-        return feed.offset >= ends.log
-
-    async def to_channel(self, feed: Feed, since: int, now: float) -> ChannelFeed | None:
-        """The channel, at a place up to which the log has been read; None where it is not time yet."""
-        ends, self._ends = self._ends, None
-        if ends is None or ends.since != since:
-            ends = await self._look(feed.offset, since)
-            self._next = now + AGAIN
-        if ends is None or feed.offset < ends.log:
-            self._ends = ends
-            return None
-        with suppress(BrokerUnavailable, UnknownLog):
-            found = await self.channel(ends.channels + 1, Positions(feed.offset), since, NEARBY)
-            if await self._knows_all(found, feed):
-                await found.open(self._limit)
-                self._pause = AGAIN
-                return found
-        self._pause = min(2 * self._pause, RARELY)
-        self._next = now + self._pause
-        return None
-
-    async def to_log(self, positions: Positions) -> InTheLog:
-        """The log, from the first message on that some publisher's channel has not told."""
-        span = await self._broker.span(self._log.log)
-        told = {publisher: positions.of(publisher) for publisher in await self._publishers()}
-        untold = [at.offset for publisher, at in told.items() if await self._last(publisher, span.last) > at.offset]
-        place = min(untold, default=span.last) + 1
-        feed = await self.log(max(place, span.first))
-        ahead = {publisher: at for publisher, at in told.items() if at > (feed.offset, 0)}
-        return InTheLog(feed, place >= span.first, span.last, ahead)
-
-    async def again(self, place: ChannelPlace) -> ChannelFeed | None:
-        """The channel where somebody stopped reading it; None where it is no longer kept."""
+    async def resume_channel(self, position: ChannelCursor) -> ChannelFeed | None:
+        """Open the channel at a stored position; None if its messages were removed."""
         with suppress(UnknownLog):
             span = await self._broker.span(self._channel.log)
-            if span.first <= place.offset + 1 <= span.last + 1:
-                feed = await self.channel(place.offset + 1, place.all_positions, place.opened)
-                absent = place.positions.keys() - feed.log_decoder.links.keys()
-                if not any(feed.log_decoder.lost()) and all([await self._is_silent(name, place) for name in absent]):
+            if span.first <= position.offset + 1 <= span.last + 1:
+                feed = await self._seek_channel(position.offset + 1, position.all_positions, position.opened)
+                absent = position.positions.keys() - feed.log_decoder.links.keys()
+                if not any(feed.log_decoder.lost()) and all([await self._is_silent(name, position) for name in absent]):
                     await feed.open(self._limit)
                     return feed
         return None
 
-    async def _look(self, offset: int, since: int) -> Ends | None:
-        """Where everything ends now, if the log has been read nearly so far."""
+    def is_due(self, feed: Feed, since: int, now: float) -> bool:
+        """Report whether the log was read far enough, or the next attempt is due."""
+        ends = self._ends
+        if ends is None or ends.since != since:
+            return now >= self._retry_at
+        return feed.offset >= ends.log
+
+    @property
+    def entry_offset(self) -> float:
+        """The log offset from which the channel can be entered; infinite while it is unknown."""
+        return self._ends.log if self._ends is not None else math.inf
+
+    async def enter_channel(self, feed: Feed, since: int, now: float) -> ChannelFeed | None:
+        """Open the channel at a position up to which the log was read; None if that is not possible yet."""
+        ends, self._ends = self._ends, None
+        if ends is None or ends.since != since:
+            ends = await self._read_ends(feed.offset, since)
+            self._retry_at = now + MIN_RETRY
+        if ends is None or feed.offset < ends.log:
+            self._ends = ends
+            return None
+        with suppress(BrokerUnavailable, UnknownLog):
+            channel = await self._seek_channel(ends.channels + 1, PublisherPositions(feed.offset), since, MAX_SEEK)
+            if await self._covers_publishers(channel, feed):
+                await channel.open(self._limit)
+                self._retry_interval = MIN_RETRY
+                return channel
+        self._retry_interval = min(2 * self._retry_interval, MAX_RETRY)
+        self._retry_at = now + self._retry_interval
+        return None
+
+    async def return_to_log(self, positions: PublisherPositions) -> LogEntryPoint:
+        """Open the log at the first message that the channel does not cover."""
+        span = await self._broker.span(self._log.log)
+        covered = {publisher: positions.of(publisher) for publisher in await self._publishers()}
+        uncovered = [
+            at.offset for publisher, at in covered.items() if await self._last(publisher, span.last) > at.offset
+        ]
+        first = min(uncovered, default=span.last) + 1
+        feed = await self.open_log(max(first, span.first))
+        ahead = {publisher: at for publisher, at in covered.items() if at > Position(feed.offset)}
+        return LogEntryPoint(feed, first >= span.first, span.last, ahead)
+
+    async def _seek_channel(
+        self, first: int, positions: PublisherPositions, since: int, furthest: int | None = None
+    ) -> ChannelFeed:
+        """Create a channel feed whose decoders are at the offset `first`; a decoder without a state stays empty."""
+        # Events that a channel with a predicate suppresses do not match: they are not delivered either.
+        only_matching = self._demand.where is not None
+        channel_decoder = ChannelDecoder(
+            self._topic.lookup,
+            dictionaries=self._topic.dictionary,
+            only_changes=self._demand.emit == "changes" or only_matching,
+            positions=positions,
+            only_matching=only_matching,
+        )
+        feed = ChannelFeed(self._broker, self._channel, channel_decoder, since)
+        await feed.seek(first, self._topic.fetch, furthest)
+        return feed
+
+    async def _read_ends(self, offset: int, since: int) -> EndOffsets | None:
+        """Return the current ends; None if the log was not yet read nearly that far."""
         with suppress(BrokerUnavailable, UnknownLog):
             channels = (await self._broker.span(self._channel.log)).last
             log = (await self._broker.span(self._log.log)).last
-            return Ends(channels, log, since) if log - offset <= self._limit else None
+            return EndOffsets(channels, log, since) if log - offset <= self._limit else None
         return None
 
-    async def _knows_all(self, found: ChannelFeed, feed: Feed) -> bool:
-        """Does the channel tell of everybody that the log told of? It is asked for those who are missing."""
+    async def _covers_publishers(self, channel: ChannelFeed, feed: Feed) -> bool:
+        """Report whether the channel has the state of all publishers of the log; request it for missing ones."""
         complete = True
-        for publisher, link in feed.log_decoder.links.items():
-            ready = link.state is State.READY
-            known = await self._has_state_of(found, publisher)
-            if ready and known and link.incarnation == found.log_decoder.link(publisher).incarnation:
+        for publisher, decoder in feed.log_decoder.links.items():
+            is_ready = decoder.state is State.READY
+            has_state = await self._has_state_of(channel, publisher)
+            if is_ready and has_state and decoder.incarnation == channel.log_decoder.link(publisher).incarnation:
                 continue
-            if not await self._is_over(publisher):
+            if not await self._is_inactive(publisher):
                 complete = False
-                if not known:
-                    await found.requests.ask_for(publisher)
+                if not has_state:
+                    await channel.requests.request(publisher)
         return complete
 
-    async def _has_state_of(self, found: ChannelFeed, publisher: str) -> bool:
-        """Has the channel, since it was opened, told where this publisher stands?"""
-        link = found.log_decoder.links.get(publisher)
-        if link is None or link.state is not State.READY:
+    async def _has_state_of(self, channel: ChannelFeed, publisher: str) -> bool:
+        """Report whether the channel has sent the state of a publisher since it was opened."""
+        decoder = channel.log_decoder.links.get(publisher)
+        if decoder is None or decoder.state is not State.READY:
             return False
-        return found.log_decoder.positions.of(publisher).offset >= await self._last(publisher, found.since)
+        return channel.log_decoder.positions.of(publisher).offset >= await self._last(publisher, channel.since)
 
-    async def _is_over(self, publisher: str) -> bool:
-        """Has this publisher said nothing for so long that nobody waits for it?"""
+    async def _is_inactive(self, publisher: str) -> bool:
         newest = await self._broker.last(self._log.log, self._log.subjects())
         last = await self._broker.last(self._log.log, self._log.subjects(publisher))
-        return newest is None or last is None or last.time < newest.time - SILENT
+        return newest is None or last is None or last.time < newest.time - INACTIVE_AFTER
 
-    async def _is_silent(self, publisher: str, place: ChannelPlace) -> bool:
-        """Has the channel told nothing of this publisher after a place?"""
+    async def _is_silent(self, publisher: str, position: ChannelCursor) -> bool:
+        """Report whether the channel has no message of a publisher after a position."""
         last = await self._broker.last(self._channel.log, self._channel.subjects(publisher))
-        return last is not None and last.offset <= place.offset
+        return last is not None and last.offset <= position.offset
 
     async def _publishers(self) -> set[str]:
         return {publisher_in(subject) for subject in await self._broker.subjects(self._log.log, self._log.subjects())}
 
     async def _last(self, publisher: str, up_to: int) -> int:
-        """The offset of a publisher's last message, 0 where there is none."""
+        """Return the offset of the last message of a publisher in the log, 0 if there is none."""
         stored = await self._broker.last(self._log.log, self._log.subjects(publisher), up_to=up_to)
         return stored.offset if stored is not None else 0
+
+
+class Handover(NamedTuple):
+    """What one feed leaves to the next.
+
+    pending: events that only the decoders of the previous feed can deliver; missed: events that neither can deliver
+    dedup: events that the next feed will repeat
+    """
+
+    pending: list[tuple[StreamDecoder, list[Event]]]
+    missed: list[EventsMissed]
+    dedup: DeliveryDedup
+
+
+def compare_feeds(old: LogDecoder, new: LogDecoder) -> Handover:
+    """Compare the decoders of two feeds, each at its own position.
+
+    Sources whose state is further in the new feed had suppressed events in between: the old decoders still have the
+    predictions and deliver these events.
+    """
+    delivered: DeliveredEvents = {}
+    handover = Handover([], [], DeliveryDedup())
+    for publisher, decoder in old.links.items():
+        repeated = old.dedup.delivered.get(publisher, {}) if old.dedup is not None else {}
+        successor = new.links.get(publisher)
+        reached = _known_events(successor) if successor is not None else {}
+        incarnation = (successor.incarnation or 0) if successor is not None else 0
+        is_ready, events = decoder.state is State.READY, list[Event]()
+        behind = delivered[publisher] = {}
+        for source, number, alias in _last_events(decoder):
+            last = max(number, repeated.get(source, number))
+            new_number = reached.get(source, EventNumber(0, 0))
+            if new_number < last and last.incarnation >= incarnation:  # a feed has no events of past incarnations
+                behind[source] = last
+            elif new_number.incarnation == last.incarnation and new_number.ordinal > last.ordinal:
+                if is_ready and alias is not None:
+                    suppressed = _expand_suppressed(decoder, alias, new_number.ordinal - number.ordinal)
+                    events += [event for event in suppressed if event.ordinal > last.ordinal]
+                else:
+                    gap = EventsMissed(publisher, source, last.ordinal + 1, new_number.ordinal, "gap")
+                    handover.missed.append(gap)
+        if events:
+            handover.pending.append((decoder, events))
+    return handover._replace(dedup=DeliveryDedup(delivered))
+
+
+def _last_events(decoder: StreamDecoder) -> Iterator[tuple[Source, EventNumber, int | None]]:
+    """Iterate over the last event of every source, with its row; None for sources of a past state."""
+    state = decoder.decoder_state
+    known = set(state.known_sources()) if state is not None else set()
+    if state is not None:
+        for source, row, ordinal in state.last_ordinals():
+            yield source, EventNumber(state.incarnation, ordinal), row
+    for source, incarnation, ordinal in decoder.delivered.entries(known):
+        yield source, EventNumber(incarnation, ordinal), None
+
+
+def _known_events(decoder: StreamDecoder) -> dict[Source, EventNumber]:
+    return {source: number for source, number, alias in _last_events(decoder) if alias is not None}
+
+
+def _expand_suppressed(decoder: StreamDecoder, alias: int, skip: int) -> list[Event]:
+    """Return suppressed events of a source, expanded in bounded steps."""
+    assert decoder.decoder_state is not None
+    events: list[Event] = []
+    while skip:
+        part = min(skip, MAX_SKIP)
+        events += decoder.decoder_state.expand_suppressed(alias, part)
+        skip -= part
+    return events

@@ -1,7 +1,7 @@
-"""A topic as its subscriber sees it: an endless series of events, each with its bound.
+"""A subscription: the events of a topic as an asynchronous iterator.
 
-Nothing is read on its own: asking for the next event reads, so a subscriber that is slow holds the log back and not the
-memory. Asking also says that the events handed out before are worked off.
+Messages are read when the next event is requested, so that a slow subscriber needs no memory here. Requesting an event
+acknowledges the events before it.
 """
 
 from __future__ import annotations
@@ -12,39 +12,54 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 from types import TracebackType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from thinwire.brokers.protocol import Broker, Listener
-from thinwire.client.cursor import Cursor, CursorKeeper
-from thinwire.client.feed_reader import FeedReader, StartPosition
-from thinwire.client.notices import Notice, OutageMonitor
+from thinwire.client.cursor import Cursor, CursorStore
+from thinwire.client.event_shaper import EventShaper
+from thinwire.client.feed import FeedBatch
+from thinwire.client.feed_reader import FeedReader, FeedState
+from thinwire.client.feed_start import RETENTION_LOSS, StartPosition
+from thinwire.client.notices import Notice
+from thinwire.client.subscription_monitor import OutageMonitor, SubscriptionMonitor
 from thinwire.client.subscription_request import SubscriptionRequest
 from thinwire.clock import Clock
-from thinwire.codec import Counts, EventsMissed, Watermark
+from thinwire.codec import Counts, Watermark
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import TransportClosed
 from thinwire.schema import Event, Schema
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.names import alive_subject, log_of
-from thinwire.topics.topic import TopicMetadata
 from thinwire.topics.topic_documents import SubscriptionDocument
+from thinwire.topics.topic_metadata import TopicMetadata
 
 MAX_NOTICES = 1024
-REGISTRY_PATIENCE = 2.0
-LONG = 5.0
-"""seconds of other work after which a subscription makes sure that it is still known"""
-PULSE = 0.5
-"""seconds without a message after which a subscription looks around: lost links, ticks, cursors"""
+REGISTRY_TIMEOUT = 2.0
+"""seconds that the registry has to apply the demand of a new subscription"""
+REGISTER_AGAIN_AFTER = 5.0
+"""seconds without a request for events after which the registry may have removed the subscription"""
+POLL_INTERVAL = 0.5
+"""seconds without a message after which periodic checks run"""
 
 _log = logging.getLogger("thinwire.client")
 
 OnNotice = Callable[[Notice], None]
 
 
-class Subscription:
-    """Events of a topic, as `async for` or in batches. Made by `Bus.subscribe`.
+class _Opened(NamedTuple):
+    """The parts of an open subscription."""
 
-    notices: the last things it was told beside events (what was missed, coarser bounds, clocks that differ)
+    topic: TopicMetadata
+    listener: Listener
+    reader: FeedReader
+    shaper: EventShaper
+    monitor: SubscriptionMonitor
+
+
+class Subscription:
+    """Events of a topic, one by one (`async for`) or in batches. Created by `Bus.subscribe`.
+
+    notices: the latest notices: missed events, exceeded bounds, clock skew, outages
     """
 
     def __init__(
@@ -53,7 +68,7 @@ class Subscription:
         broker: Broker,
         clock: Clock,
         topic: str,
-        asked: SubscriptionRequest,
+        request: SubscriptionRequest,
         *,
         identity: str,
         reader_schema: Schema | None = None,
@@ -62,7 +77,7 @@ class Subscription:
         on_notice: OnNotice | None = None,
     ) -> None:
         self.topic = topic
-        self.asked = asked
+        self.request = request
         self.identity = identity
         self.notices: deque[Notice] = deque(maxlen=MAX_NOTICES)
         self._find_topic = find_topic
@@ -72,15 +87,15 @@ class Subscription:
         self._ack_every = ack_every
         self._limit = limit
         self._on_notice = on_notice
-        self._outage_monitor = OutageMonitor(broker.url, self._notify)
+        self._outage = OutageMonitor(broker.url, self._notify)
+        self._timeout = min(POLL_INTERVAL, request.tick) if request.cadence == "tick" else POLL_INTERVAL
+        self._batches: deque[FeedBatch] = deque()
         self._ready: deque[Event] = deque()
-        self._handed_out = 0
-        self._at_once = 0
-        self._offset: int | None = None
-        self._next_tick = self._turned = 0.0
-        self._reading: FeedReader | None = None
-        self._cursor_store: CursorKeeper | None = None
-        self._listener: Listener | None = None
+        self._delivered = 0
+        self._last_delivered = 0
+        self._next_tick = self._last_read = 0.0
+        self._cursor_store: CursorStore | None = None
+        self._opened: _Opened | None = None
         self._closed = False
 
     async def __aenter__(self) -> Subscription:
@@ -97,211 +112,258 @@ class Subscription:
 
     async def __anext__(self) -> Event:
         while not self._ready:
-            if not await self._more():
+            if not await self._read():
                 raise StopAsyncIteration
-        self._handed_out += 1
-        self._at_once = 1
+        self._delivered += 1
+        self._last_delivered = 1
         return self._ready.popleft()
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
-        """The events as they come, all of a message at once; asking for the next batch says this one is worked off."""
-        while self._ready or await self._more():
+        """Iterate over the events in batches, one a message. Requesting a batch acknowledges the one before."""
+        while self._ready or await self._read():
             if self._ready:
                 batch = list(self._ready)
                 self._ready.clear()
-                self._handed_out += len(batch)
-                self._at_once = len(batch)
+                self._delivered += len(batch)
+                self._last_delivered = len(batch)
                 yield batch
 
     @property
     def offset(self) -> int | None:
-        """The place in the log up to which everything has been received."""
-        return self._reading.feed.log_offset or self._offset if self._reading is not None else None
+        """The log offset up to which everything was received."""
+        return self._opened.reader.offset if self._opened is not None else None
 
     @property
     def feed(self) -> Literal["log", "channel"]:
-        """What it reads now: the log of the topic, or the channel of those who ask for the same."""
-        return "channel" if self._reading is not None and self._reading.on_channel else "log"
+        """The feed that is read: the topic log, or the channel of the demand class."""
+        return "channel" if self._opened is not None and self._opened.reader.is_on_channel else "log"
 
     @property
     def counts(self) -> dict[str, Counts]:
-        """What each publisher's link has done so far."""
-        return self._reading.counts if self._reading is not None else {}
+        """The counters of each publisher's decoder."""
+        return self._opened.reader.counts if self._opened is not None else {}
 
     @property
     def dictionary_bytes(self) -> int:
-        """Bytes of dictionaries that came from the store so far."""
-        return self._view.dictionary_bytes if self._reading is not None else 0
+        """Bytes of dictionaries that were fetched."""
+        return self._opened.topic.dictionary_bytes if self._opened is not None else 0
 
     @property
     def watermark(self) -> float | None:
-        """Up to this time (seconds) the events of every publisher heard of are complete; None before it is known."""
-        return self._reading.intake.watermark if self._reading is not None else None
+        """The time in seconds up to which all publishers are complete; None while it is unknown."""
+        return self._opened.monitor.watermark(self._opened.reader.decoders) if self._opened is not None else None
 
     async def open(self) -> None:
-        """Say what is asked, and find the place to begin at."""
-        if self._reading is not None or self._closed:
+        """Register the demand and seek to the start position."""
+        if self._opened is not None or self._closed:
             return
-        self._view = view = await self._find_topic()
-        self.asked.check(view.schema)
+        topic = await self._find_topic()
+        self.request.check(topic.schema)
         await asyncio.to_thread(warm_up)
-        await view.open_log()
-        # The place first, the demand after it: the key frames that answer the demand then lie behind the place.
-        place = await self._place()
-        await self._ask()
-        reading = FeedReader(
-            self._broker,
-            self._clock,
-            view,
-            self.asked,
-            DemandClass.of(self._document()),
-            reader=self._reader_schema,
-            limit=self._limit,
-            tell=self._notify,
-            keep=self._keep,
-        )
-        await reading.begin(place)
+        await topic.open_log()
+        # The position is read before the demand is registered: key frames that answer the demand are then after it.
+        start = await self._start_position()
+        listener = await self._register(topic)
         try:
-            self._ready.extend(await reading.deliver_current_state() if place.begins else ())
+            await self._open_reader(topic, listener, start)
         except BaseException:
-            await reading.close()
+            await self._unregister(topic, listener)
             raise
-        self._reading = reading
 
     async def close(self, *, failed: bool = False) -> None:
-        """Stop. What was handed out counts as worked off, but for the last event or batch where the caller failed on
-        it. A durable subscription stays known to the registry, others end."""
+        """Stop. Delivered events count as acknowledged, except for the last event or batch if the caller `failed`.
+
+        The registry keeps the demand of a durable subscription.
+        """
         if self._closed:
             return
         self._closed = True
-        reading = self._reading
+        opened = self._opened
+        if opened is None:
+            return
         try:
-            if self._cursor_store is not None and reading is not None and not reading.feed.fresh:
-                await self._cursor_store.keep(self._next_cursor(reading, failed), self._clock.now())
+            if self._cursor_store is not None and not opened.reader.is_fresh:
+                await self._cursor_store.save(self._next_cursor(opened.reader, failed), self._clock.now())
         finally:
-            if reading is not None:
-                await reading.close()
-            if self._listener is not None:
-                await self._listener.close()
-                if self.asked.durable is None:
-                    await self._view.subscription_ends(self.identity)
+            await opened.reader.close()
+            await self._unregister(opened.topic, opened.listener)
 
-    async def _place(self) -> StartPosition:
-        """Where to begin."""
-        cursor = await self._open_cursor() if self.asked.durable is not None else None
+    async def _open_reader(self, topic: TopicMetadata, listener: Listener, start: StartPosition) -> None:
+        schema, demand = self._reader_schema, DemandClass.of(self._document())
+        shaper = EventShaper(topic, self.request, demand, schema, self._notify)
+        monitor = SubscriptionMonitor(self.request, topic, self._notify)
+        reader = FeedReader(
+            self._broker,
+            topic,
+            demand,
+            limit=self._limit,
+            use_channels=schema is None or schema.fingerprint.hex() == topic.current,
+            on_notice=self._notify,
+            save_cursor=self._save_cursor,
+            changed_properties=shaper.changed_properties,
+        )
+        self._batches.extend(await reader.open(start))
+        self._opened = _Opened(topic, listener, reader, shaper, monitor)
+        try:
+            await self._deliver_batches(self._opened)
+        except BaseException:
+            self._opened = None
+            await reader.close()
+            raise
+
+    async def _start_position(self) -> StartPosition:
+        cursor = await self._open_cursor(self.request.durable) if self.request.durable is not None else None
         span = await self._broker.span(log_of(self.topic))
         if cursor is None:
-            first = await self._asked_offset(span.first, span.last + 1)
+            first = await self._first_offset(span.first, span.last + 1)
             if self._cursor_store is not None:
-                await self._cursor_store.keep(Cursor(first - 1), self._clock.now())
-            return StartPosition(first, self.asked.start == "latest")
+                await self._cursor_store.save(Cursor(first - 1), self._clock.now())
+            return StartPosition(first, self.request.start == "latest")
         if cursor.channel is None and cursor.offset + 1 < span.first:
-            self._notify(EventsMissed("", None, None, None, "retention"))
+            self._notify(RETENTION_LOSS)
             cursor = Cursor(span.first - 1)
         return StartPosition(cursor.offset + 1, False, cursor)
 
-    async def _open_cursor(self) -> Cursor | None:
-        assert self.asked.durable is not None
-        self._cursor_store, cursor = await CursorKeeper.open(
-            self._broker, self.topic, self.asked.durable, every=self._ack_every
-        )
+    async def _open_cursor(self, durable: str) -> Cursor | None:
+        self._cursor_store, cursor = await CursorStore.open(self._broker, self.topic, durable, every=self._ack_every)
         return cursor
 
-    async def _asked_offset(self, first: int, after_last: int) -> int:
-        start = self.asked.start
+    async def _first_offset(self, first: int, after_last: int) -> int:
+        start = self.request.start
         if isinstance(start, datetime):
             return await self._broker.offset_at(log_of(self.topic), start.timestamp())
         if isinstance(start, int):
             return max(first, start)
         return first if start == "earliest" else after_last
 
-    async def _ask(self) -> None:
-        """Make the demand known, and give the registry a moment to pass it on."""
-        self._listener = await self._broker.listen(alive_subject(self.identity), _alive)
-        self._turned = self._clock.now()
-        await self._view.subscription_starts(self._document())
-        if not await self._view.wait_for(self.asked.tolerances(self._view.schema, deciding=True), REGISTRY_PATIENCE):
-            _log.warning("%s: the registry has not answered; what is asked here counts when it does", self.topic)
+    async def _register(self, topic: TopicMetadata) -> Listener:
+        """Register the demand, and wait until the registry has applied it."""
+        listener = await self._broker.listen(alive_subject(self.identity), _alive)
+        try:
+            self._last_read = self._clock.now()
+            await topic.put_subscription(self._document())
+            tolerances = self.request.tolerances(topic.schema, deciding=True)
+            if not await topic.wait_for_tolerances(tolerances, REGISTRY_TIMEOUT):
+                _log.warning("%s: no answer from the registry; the demand is applied when it runs", self.topic)
+        except BaseException:
+            await self._unregister(topic, listener)
+            raise
+        return listener
 
-    async def _more(self) -> bool:
-        """Work for more events: acknowledge, go over where that is better, read a message. False at the end."""
+    async def _unregister(self, topic: TopicMetadata, listener: Listener) -> None:
+        await listener.close()
+        if self.request.durable is None:
+            await topic.remove_subscription(self.identity)
+
+    async def _read(self) -> bool:
+        """Acknowledge, and read the next message. False once the subscription is closed."""
         if self._closed:
             return False
-        if self._reading is None:
+        if self._opened is None:
             await self.open()
-        if self._reading is None:
+        opened = self._opened
+        if opened is None:
             raise TransportClosed()
-        reading = self._reading
-        await self._acknowledge(reading)
-        await self._still_here(self._clock.now())
-        self._offset = self.offset
-        rest = await reading.switch_feed(self._clock.now())
-        if rest:
-            self._handed_out = 0
-            self._ready.extend(rest)
-            return True
-        stored, events = await reading.next(min(PULSE, self.asked.tick) if self.asked.cadence == "tick" else PULSE)
-        now = self._clock.now()
-        self._outage_monitor.note(self._broker.connected, now)
-        if stored is not None:
-            self._handed_out = 0
-            self._ready.extend(events)
-            self._leave_out(reading)
-        if stored is None or any(reading.intake.log_decoder.lost()):
-            await reading.ask_for_the_lost(now)
-        if self.asked.cadence == "tick" and now >= self._next_tick:
-            self._next_tick = now + self.asked.tick
-            self._ready.extend(await reading.intake.expected())
+        if not self._batches:
+            now = self._clock.now()
+            if self._cursor_store is not None:
+                await self._acknowledge(self._cursor_store, opened.reader, now)
+            if now - self._last_read > REGISTER_AGAIN_AFTER and self.request.durable is None:
+                await opened.topic.put_subscription(self._document())
+            self._last_read = now
+            self._batches.extend(await opened.reader.next(now, self._timeout))
+            if not self._batches:
+                self._outage.update(self._broker.connected, self._clock.now())
+            elif self._outage.since is not None:
+                self._outage.update(True, now)
+        if self._batches:
+            self._delivered = 0
+            await self._deliver_batches(opened)
+        if self.request.cadence == "tick":
+            await self._deliver_predictions(opened)
         return True
 
-    def _leave_out(self, reading: FeedReader) -> None:
-        """The events of the first message that were worked off before the last end."""
-        while reading.skip and self._ready:
-            self._ready.popleft()
-            self._handed_out += 1
-            reading.skip -= 1
-        reading.skip = 0
+    async def _deliver_batches(self, opened: _Opened) -> None:
+        # A batch is removed after it was delivered: the caller may be cancelled while static properties are fetched.
+        while self._batches:
+            events = await self._shape(opened, self._batches[0])
+            self._ready.extend(events)
+            self._batches.popleft()
+        if opened.reader.skip and not opened.reader.is_fresh:
+            self._skip_acknowledged(opened.reader)
 
-    async def _still_here(self, now: float) -> None:
-        """Who did not come back for long may have been taken for gone by the registry."""
-        if now - self._turned > LONG and self.asked.durable is None:
-            await self._view.subscription_starts(self._document())
-        self._turned = now
+    async def _shape(self, opened: _Opened, batch: FeedBatch) -> list[Event]:
+        decoder = batch.decoder
+        if batch.is_state:
+            events, repeated = await opened.shaper.shape_state(
+                decoder, batch.events, batch.offset, exactly=batch.exactly
+            )
+            if repeated:
+                opened.reader.include_suppressed(decoder.publisher, repeated)
+            return events
+        if batch.events:
+            opened.monitor.publishers.add(decoder.publisher)
+        if batch.notices:
+            self._batches[0] = batch._replace(notices=[])  # a callback may raise: no notice is sent twice
+            self._send_notices(opened, batch)
+        opened.monitor.check_bounds(decoder, on_channel=opened.reader.state is FeedState.CHANNEL)
+        return await opened.shaper.shape(decoder, batch.events, batch.offset, batch.changed_events)
 
-    async def _acknowledge(self, reading: FeedReader) -> None:
-        """More is asked for, so everything handed out is worked off."""
-        if reading.feed.fresh:
+    def _send_notices(self, opened: _Opened, batch: FeedBatch) -> None:
+        for notice in batch.notices:
+            if opened.monitor.is_relevant(notice):
+                if isinstance(notice, Watermark):
+                    opened.monitor.update_watermark(notice, batch.time)
+                self._notify(notice)
+
+    async def _deliver_predictions(self, opened: _Opened) -> None:
+        """Deliver the predicted events of silent sources when a tick is due."""
+        now = self._clock.now()
+        if now < self._next_tick:
             return
-        reading.feed.done()
-        if self._cursor_store is not None and self._cursor_store.is_due(self._clock.now()):
-            await self._cursor_store.keep(reading.cursor(), self._clock.now())
+        self._next_tick = now + self.request.tick
+        for decoder in opened.reader.decoders.values():
+            predicted = opened.monitor.predict_silent(decoder)
+            self._ready.extend(await opened.shaper.shape(decoder, predicted))
 
-    async def _keep(self) -> None:
-        """The feed is about to be left: note what is worked off of it."""
-        if self._cursor_store is not None and self._reading is not None and not self._reading.feed.fresh:
-            await self._cursor_store.keep(self._reading.cursor(), self._clock.now())
+    def _skip_acknowledged(self, reader: FeedReader) -> None:
+        """Drop the events of the first message that were acknowledged before the last stop."""
+        while reader.skip and self._ready:
+            self._ready.popleft()
+            self._delivered += 1
+            reader.skip -= 1
+        reader.skip = 0
 
-    def _next_cursor(self, reading: FeedReader, failed: bool) -> Cursor:
-        """Where to go on after the end: behind the last message, or within it where events of it are left."""
-        if not self._ready and not (failed and self._handed_out):
-            return reading.cursor()
-        # Which events count as changes depends on what came before; those of a message come again as a whole.
-        within = self._handed_out - failed * self._at_once if self.asked.emit == "all" else 0
-        return reading.cursor(max(0, within))
+    async def _acknowledge(self, store: CursorStore, reader: FeedReader, now: float) -> None:
+        if not reader.is_fresh and store.is_due(now):
+            await store.save(reader.cursor(), now)
+
+    async def _save_cursor(self) -> None:
+        opened = self._opened
+        if self._cursor_store is not None and opened is not None and not opened.reader.is_fresh:
+            await self._cursor_store.save(opened.reader.cursor(), self._clock.now())
+
+    def _next_cursor(self, reader: FeedReader, failed: bool) -> Cursor:
+        """Return the position after the last message, or within it if not all of its events are acknowledged."""
+        if not self._ready and not self._batches and not (failed and self._delivered):
+            return reader.cursor()
+        # Which events are changes depends on the events before: a message is delivered again as a whole.
+        within = self._delivered - failed * self._last_delivered if self.request.emit == "all" else 0
+        return reader.cursor(max(0, within))
 
     def _document(self) -> SubscriptionDocument:
-        asked = self.asked
+        request = self.request
         return SubscriptionDocument(
             topic=self.topic,
             identity=self.identity,
-            tolerance=dict(asked.tolerance),
-            default_tolerance=asked.default_tolerance,
-            exact=asked.exact,
-            properties=asked.properties,
-            sources={name: sorted(choice, key=str) for name, choice in asked.sources.items()},
-            durable=asked.durable,
-            emit=asked.emit,
-            where=asked.where.canonical if asked.where is not None else None,
+            tolerance=dict(request.tolerance),
+            default_tolerance=request.default_tolerance,
+            exact=request.exact,
+            properties=request.properties,
+            sources={name: sorted(values, key=str) for name, values in request.sources.items()},
+            durable=request.durable,
+            emit=request.emit,
+            where=request.where.canonical if request.where is not None else None,
             since=self._clock.now(),
         )
 

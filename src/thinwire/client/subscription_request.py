@@ -1,4 +1,4 @@
-"""What a subscriber asks for, checked against the topic's schema before anything is sent."""
+"""The options of a subscription, checked against the schema of the topic before anything is sent."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from thinwire.codec import Demand
-from thinwire.codec.demand import Tolerance, check_names, tolerance_of
+from thinwire.codec.demand import check_names, tolerance_of
+from thinwire.codec.tolerance_vector import Tolerance
 from thinwire.errors import ConfigError, DemandError
 from thinwire.filters.where import Where, parse
 from thinwire.schema import Role, Schema
 
 Start = Literal["latest", "earliest"] | int | datetime
-"""now, the first event still kept, an offset of the log, or a time"""
+"""the end of the log, the first stored event, an offset, or a time"""
 
 
 @dataclass(frozen=True)
 class SubscriptionRequest:
-    """A subscription in one frozen value; see `Bus.subscribe` for what each part means."""
+    """The options of a subscription; see `Bus.subscribe`."""
 
     tolerance: Mapping[str, Tolerance] = field(default_factory=lambda: MappingProxyType({}))
     default_tolerance: float = 0
@@ -55,7 +56,7 @@ class SubscriptionRequest:
             raise ConfigError("give the start a time zone, such as timezone.utc", start=self.start)
 
     def demand(self) -> Demand:
-        """The demand as a publisher's rules know it."""
+        """Return the demand in the form that the rules of a publisher use."""
         exact = (*(self.exact if isinstance(self.exact, tuple) else ()), *self.deciding)
         tolerance = {**self.tolerance, **dict.fromkeys(exact, 0)} if self.exact is not True else {}
         return Demand(
@@ -66,22 +67,24 @@ class SubscriptionRequest:
 
     @property
     def deciding(self) -> tuple[str, ...]:
-        """The properties that decide which events are delivered; they are exact, whether they are delivered or not."""
+        """The properties of the predicate. They are exact, whether they are delivered or not."""
         return self.where.names if self.where is not None else ()
 
     def tolerances(self, schema: Schema, *, deciding: bool = False) -> dict[str, float]:
-        """The tolerance of every property that is delivered and travels; `deciding`: those that decide as well."""
-        demand, too = self.demand(), self.deciding if deciding else ()
+        """Return the tolerances of the delivered properties; `deciding`: also of those of the predicate."""
+        demand, others = self.demand(), self.deciding if deciding else ()
         return {
-            p.name: float(tolerance_of(schema, p, demand)) for p in schema.wire if self.wants(p.name) or p.name in too
+            p.name: float(tolerance_of(schema, p, demand))
+            for p in schema.wire
+            if self.wants(p.name) or p.name in others
         }
 
     def wants(self, name: str) -> bool:
-        """Is this property delivered? Dimensions and the time always are."""
+        """Report whether a property is delivered. Dimensions and the time always are."""
         return self.properties is None or name in self.properties
 
     def check(self, schema: Schema) -> None:
-        """Refuse what this schema cannot give, by name."""
+        """Raise DemandError, with the property, for options that do not fit the schema."""
         if self.where is not None:
             self.where.check(schema)
             self.where.check_tolerances(self.tolerance)
@@ -95,46 +98,48 @@ class SubscriptionRequest:
         self.tolerances(schema)
 
 
-def asked(
+def make_request(
     *,
     properties: Sequence[str] | None,
     sources: Mapping[str, Any] | None,
     exact: bool | Sequence[str],
     tolerance: Mapping[str, Tolerance] | None,
     where: str | None = None,
-    **others: Any,
+    **options: Any,
 ) -> SubscriptionRequest:
-    """What a caller asks, in frozen form."""
+    """Create a request from the arguments of `Bus.subscribe`."""
     if isinstance(properties, str):
         raise ConfigError("properties is a list of names", properties=properties)
     return SubscriptionRequest(
         properties=tuple(properties) if properties is not None else None,
-        sources={name: _choice(value) for name, value in (sources or {}).items()},
+        sources={name: _selected_values(value) for name, value in (sources or {}).items()},
         exact=exact if isinstance(exact, bool) else tuple(exact),
         tolerance=dict(tolerance or {}),
-        where=_predicate(where),
-        **others,
+        where=_parse_predicate(where),
+        **options,
     )
 
 
-def _predicate(where: str | None) -> Where | None:
+def _parse_predicate(where: str | None) -> Where | None:
     if where is not None and not isinstance(where, str):
         raise ConfigError("where is a text such as \"price > 10 and region = 'EU'\"", where=where)
     return parse(where) if where is not None else None
 
 
-def _choice(value: Any) -> frozenset[Any]:
+def _selected_values(value: Any) -> frozenset[Any]:
     many = isinstance(value, Collection) and not isinstance(value, str | bytes)
     return frozenset(value) if many else frozenset({value})
 
 
-def _check_known(schema: Schema, names: Sequence[str], what: str) -> None:
+def _check_known(schema: Schema, names: Sequence[str], option: str) -> None:
     known = {p.name for p in schema if not p.confidential}
     for name in names:
         if name not in known:
-            raise DemandError(f"{what} names a property that does not travel", property=name, choose_from=sorted(known))
+            raise DemandError(
+                f"{option}: no such property, or it is confidential", property=name, choose_from=sorted(known)
+            )
 
 
 def always_delivered(schema: Schema) -> frozenset[str]:
-    """What every event keeps whatever is chosen: its dimensions and its time."""
+    """Return the properties that every event has: its dimensions and its time."""
     return frozenset(p.name for p in schema if p.role in (Role.DIMENSION, Role.HEADER))

@@ -1,7 +1,4 @@
-"""Publisher and subscriber ends of a link: events in, frames out, and back. No I/O.
-
-Reduce events to what must travel, and expand them again: two ends kept in lock-step.
-"""
+"""Values and streams: StreamEncoder turns events into frames, StreamDecoder turns frames into events. No I/O."""
 
 from typing import TYPE_CHECKING
 

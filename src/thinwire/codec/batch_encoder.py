@@ -1,7 +1,7 @@
-"""Many events at once: an Arrow batch in, the frames that publishing its rows one by one would have given.
+"""Encoding of Arrow batches, with the same frames as publishing the rows one at a time.
 
-Ordinary rows run through the compiled kernel without coming back to Python; new sources, refused events and whatever
-else is not ordinary take the per-event way in between, on the same state.
+The kernel encodes regular rows. New sources, rejected events and other irregular rows are published one at a time in
+between, on the same state.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from thinwire.codec.arrow_columns import Ints, Rows
-from thinwire.codec.compiled_encoder import FastEncoder
-from thinwire.codec.frame_encoder import Encoder
+from thinwire.codec.arrow_rows import ArrowRows, Ints
+from thinwire.codec.compiled_encoder import CompiledEncoder
+from thinwire.codec.frame_encoder import FrameEncoder
 from thinwire.codec.kernels.event_encoder import encode_rows, scale_columns
 from thinwire.codec.stream_encoder import StreamEncoder
 from thinwire.errors import EventRejected
@@ -25,7 +25,7 @@ _BUFFER = 1 << 20
 
 
 class EncodedFrames(NamedTuple):
-    """Frames one after the other in one buffer; `ends` says where each one ends, `rows` which row it belongs to."""
+    """Concatenated frames; `ends` has the end of each frame, `rows` the row of each frame."""
 
     data: bytes
     ends: Ints
@@ -39,149 +39,147 @@ class EncodedFrames(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The frames of a batch, in order, and the rows that were refused with the reason."""
+    """The frames of a batch in order, and the rejected rows with their errors."""
 
-    stretches: list[EncodedFrames]
+    parts: list[EncodedFrames]
     rejected: list[tuple[int, EventRejected]]
 
     @property
     def frames(self) -> list[bytes]:
-        return [frame for stretch in self.stretches for frame in stretch.frames()]
+        return [frame for part in self.parts for frame in part.frames()]
 
 
-def publish_batch(publisher: StreamEncoder, batch: pa.RecordBatch, now: float) -> Batch:
-    """The frames of all events of a batch, all published at the same time."""
-    fast = publisher.encoder.fast
-    if fast is None or publisher.config.audit_every or publisher.schema.nested or _texts_wait(publisher):
-        return _one_by_one(publisher, batch.to_pylist(), now)
-    return _Run(publisher, fast, batch, now).run()
+def publish_batch(encoder: StreamEncoder, batch: pa.RecordBatch, now: float) -> Batch:
+    """Encode all events of a batch, published at the same time."""
+    compiled = encoder.frame_encoder.compiled
+    if compiled is None or encoder.config.audit_every or encoder.schema.nested or _may_keep_texts(encoder):
+        return _publish_rows(encoder, batch.to_pylist(), now)
+    return _Run(encoder, compiled, batch, now).run()
 
 
-def _texts_wait(publisher: StreamEncoder) -> bool:
-    """Can the state keep a text although a row had another? Then a row cannot be compared with the one before."""
-    rules = publisher.encoder.reducer.rules
-    return any(rule.lane is EncodingKind.TEXT and not rules.fires(rule) for rule in rules.rules)
+def _may_keep_texts(encoder: StreamEncoder) -> bool:
+    """Check whether the state may keep a text that differs from the previous row; rows cannot be compared then."""
+    rules = encoder.frame_encoder.reducer.rules
+    return any(rule.encoding is EncodingKind.TEXT and not rules.triggers(rule) for rule in rules.rules)
 
 
-def _one_by_one(publisher: StreamEncoder, events: list[dict[str, object]], now: float) -> Batch:
+def _publish_rows(encoder: StreamEncoder, events: list[dict[str, object]], now: float) -> Batch:
     frames: list[bytes] = []
     rows: list[int] = []
     rejected: list[tuple[int, EventRejected]] = []
     for row, event in enumerate(events):
         try:
-            told = publisher.publish(event, now)
+            row_frames = encoder.publish(event, now)
         except EventRejected as problem:
             rejected.append((row, problem))
             continue
-        frames += told
-        rows += [row] * len(told)
-    return Batch([_stretch(frames, np.array(rows, dtype=np.int64))], rejected)
+        frames += row_frames
+        rows += [row] * len(row_frames)
+    return Batch([_join_frames(frames, np.array(rows, dtype=np.int64))], rejected)
 
 
-def _stretch(frames: list[bytes], rows: Ints) -> EncodedFrames:
+def _join_frames(frames: list[bytes], rows: Ints) -> EncodedFrames:
     return EncodedFrames(b"".join(frames), np.cumsum([len(frame) for frame in frames], dtype=np.int64), rows)
 
 
 class _Run:
-    """One batch under way."""
-
-    def __init__(self, publisher: StreamEncoder, fast: FastEncoder, batch: pa.RecordBatch, now: float) -> None:
-        self.publisher = publisher
-        self.encoder: Encoder = publisher.encoder
-        self.fast = fast
+    def __init__(self, encoder: StreamEncoder, compiled: CompiledEncoder, batch: pa.RecordBatch, now: float) -> None:
+        self.encoder = encoder
+        self.frame_encoder: FrameEncoder = encoder.frame_encoder
+        self.compiled = compiled
         self.now = now
-        self.rows = Rows(batch, publisher.schema)
-        known = publisher.encoder.reducer.roster.rows
-        self.places = np.array([known.get(key, -1) for key in self.rows.keys], dtype=np.int64)[self.rows.sources]
+        self.rows = ArrowRows(batch, encoder.schema)
+        known = encoder.frame_encoder.reducer.row_map.rows
+        self.table_rows = np.array([known.get(key, -1) for key in self.rows.keys], dtype=np.int64)[self.rows.sources]
         self.ticks = np.zeros_like(self.rows.cells)
-        scale_columns(fast.plan, self.rows.cells, self.ticks)
+        scale_columns(compiled.rule_table, self.rows.cells, self.ticks)
         self.out = np.empty(_BUFFER, dtype=np.uint8)
         self.ends = np.zeros(self.rows.count, dtype=np.int64)
-        self.stretches: list[EncodedFrames] = []
+        self.parts: list[EncodedFrames] = []
         self.rejected: list[tuple[int, EventRejected]] = []
         self._stuck = False
 
     def run(self) -> Batch:
         self._mark_texts()
         at = 0
-        if self.rows.count and self.publisher.is_due(self.now):
-            self._singly(0)
+        if self.rows.count and self.encoder.is_due(self.now):
+            self._publish_row(0)
             at = 1
         while at < self.rows.count:
-            at = self._ordinary(at)
-            if at < self.rows.count and (self.rows.odd[at] or self.places[at] < 0 or self._stuck):
-                self._singly(at)
+            at = self._encode_regular(at)
+            if at < self.rows.count and (self.rows.irregular[at] or self.table_rows[at] < 0 or self._stuck):
+                self._publish_row(at)
                 at += 1
-        return Batch(self.stretches, self.rejected)
+        return Batch(self.parts, self.rejected)
 
-    def _ordinary(self, first: int) -> int:
-        """As many rows as the kernel takes; answers with the next."""
-        fast, columns = self.fast, self.encoder.reducer.columns
+    def _encode_regular(self, first: int) -> int:
+        """Encode regular rows with the kernel. Return the next row."""
+        compiled, table = self.compiled, self.frame_encoder.reducer.table
         end, size = encode_rows(
-            fast.plan,
-            fast.cells,
-            columns.view(),
-            columns.width,
-            self.places,
+            compiled.rule_table,
+            compiled.cells,
+            table.view(),
+            table.width,
+            self.table_rows,
             self.ticks,
-            self.rows.odd,
+            self.rows.irregular,
             first,
-            fast.work,
-            fast.blocks,
+            compiled.work,
+            compiled.blocks,
             self.out,
             self.ends,
         )
         self._stuck = end == first
-        self._keep(first, end, size)
-        fast.attend()
-        if self.encoder.reducer.trials is not None:
-            switches = self.encoder.switches()
+        self._add_frames(first, end, size)
+        compiled.run_trial()
+        if self.frame_encoder.reducer.trials is not None:
+            switches = self.frame_encoder.switches()
             if switches:
-                self.stretches.append(_stretch(switches, np.full(len(switches), end - 1)))
+                self.parts.append(_join_frames(switches, np.full(len(switches), end - 1)))
         return int(end)
 
-    def _keep(self, first: int, end: int, size: int) -> None:
+    def _add_frames(self, first: int, end: int, size: int) -> None:
         if end == first:
             return
         ends = self.ends[first:end]
-        telling = np.flatnonzero(np.diff(ends, prepend=0))
-        sent = ends[telling]
-        counts, reducer = self.publisher.counts, self.encoder.reducer
+        sending = np.flatnonzero(np.diff(ends, prepend=0))
+        sent = ends[sending]
+        counts, reducer = self.encoder.counts, self.frame_encoder.reducer
         counts.events += end - first
         counts.frames += len(sent)
         counts.data_bytes += size
         reducer.sent += len(sent)
         reducer.suppressed += end - first - len(sent)
         if size:
-            self.stretches.append(EncodedFrames(self.out[:size].tobytes(), sent, first + telling))
+            self.parts.append(EncodedFrames(self.out[:size].tobytes(), sent, first + sending))
 
-    def _singly(self, row: int) -> None:
+    def _publish_row(self, row: int) -> None:
         try:
-            frames = self.publisher.publish(self.rows.event(row), self.now)
+            frames = self.encoder.publish(self.rows.event(row), self.now)
         except EventRejected as problem:
             self.rejected.append((row, problem))
-            self._distrust(row)
+            self._mark_next_irregular(row)
             return
         if frames:
-            self.stretches.append(_stretch(frames, np.full(len(frames), row)))
-        if self.places[row] < 0:
+            self.parts.append(_join_frames(frames, np.full(len(frames), row)))
+        if self.table_rows[row] < 0:
             source = int(self.rows.sources[row])
-            self.places[self.rows.members(source)] = self.encoder.reducer.roster.rows[self.rows.keys[source]]
+            self.table_rows[self.rows.members(source)] = self.frame_encoder.reducer.row_map.rows[self.rows.keys[source]]
 
-    def _distrust(self, row: int) -> None:
-        """After a refused row, the next of its source was compared with something that never happened."""
+    def _mark_next_irregular(self, row: int) -> None:
+        """Mark the next row of the source as irregular, because it was compared with the rejected row."""
         following = self.rows.following(row)
         if following is not None:
-            self.rows.odd[following] = True
+            self.rows.irregular[following] = True
 
     def _mark_texts(self) -> None:
-        """Rows whose text differs from what the state or the row before has cannot be told by the kernel."""
-        columns = self.encoder.reducer.columns
-        for index, p in enumerate(self.publisher.schema.wire):
+        """Mark rows whose text differs from the state as irregular."""
+        table = self.frame_encoder.reducer.table
+        for index, p in enumerate(self.encoder.schema.wire):
             if p.kind not in (Kind.ENUM, Kind.STRING):
                 continue
             codes, texts = self.rows.texts(p)
             for row in self.rows.firsts().tolist():
-                place = self.places[row]
-                if place >= 0:
-                    self.rows.odd[row] |= texts[codes[row]] != columns.objects[index][place]
+                table_row = self.table_rows[row]
+                if table_row >= 0:
+                    self.rows.irregular[row] |= texts[codes[row]] != table.objects[index][table_row]

@@ -1,8 +1,7 @@
-"""Publishing at speed: one event, one call into a compiled kernel.
+"""Compiled encoding of single events.
 
-A few lines made for the schema pick the values, check that their types have been seen to be good, and hand them over
-in one packed record. Whatever is not ordinary comes back as None and takes the per-event code instead; both move the
-same state, so they can take turns.
+Generated code reads the values of an event, checks that their types were accepted before, and packs them into a record
+for the kernel. Irregular events are left to the scalar code. Both advance the same state and may alternate.
 """
 
 from __future__ import annotations
@@ -14,73 +13,82 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec.code_generation import define, place
+from thinwire.codec.code_generation import define, path_expression
 from thinwire.codec.kernels.event_encoder import encode_event, encode_packed
-from thinwire.codec.kernels.rule_table import is_whole, plan_of
+from thinwire.codec.kernels.rule_table import build_rule_table, is_integral
 from thinwire.codec.reducer import Reducer
 from thinwire.schema import Kind, Property
 from thinwire.schema.timestamps import reader
 from thinwire.wire.stream_state import ATTENTION, LinkState
 
-MANY = 64
-"""events that are packed together, at most: each encoder has room for them once it needs it"""
+MAX_PACKED = 64
+"""maximum number of events packed together"""
 _HEAD, _MOST = 32, 20
-"""bytes of a frame, at most: beside its values, and of each"""
+"""maximum bytes of a frame: without values, and per value"""
 NO_BLOCKS = np.zeros((0, 1, 1), dtype=np.int64)
 
 
 Pack = Callable[[Mapping[str, Any], int], int | None]
-"""packs an event's values into a record from a byte on; the row of its source, None where it is not ordinary"""
+"""Pack the values of an event at a byte of the record. Return the row of its source, or None if it is irregular."""
 
 
-class Packed:
-    """Room for many events: their rows and values, and where their frames will end."""
+class PackedEvents:
+    """Buffers for packed events: rows, values, and the ends of their frames. Allocated on first use."""
 
     def __init__(self, size: int, pack: Callable[[bytearray], Pack]) -> None:
-        record = bytearray(MANY * size)
+        record = bytearray(MAX_PACKED * size)
         self.pack = pack(record)
-        self.whole = np.frombuffer(record, dtype=np.int64).reshape(MANY, -1)
-        self.rows, self.ends = array("q", bytes(8 * MANY)), array("q", bytes(8 * MANY))
+        self.cells = np.frombuffer(record, dtype=np.int64).reshape(MAX_PACKED, -1)
+        self.rows, self.ends = array("q", bytes(8 * MAX_PACKED)), array("q", bytes(8 * MAX_PACKED))
         self.row_numbers = np.frombuffer(self.rows, dtype=np.int64)
         self.end_bytes = np.frombuffer(self.ends, dtype=np.int64)
-        self.frames = memoryview(bytearray(MANY * (_HEAD + _MOST * size // 8)))
+        self.frames = memoryview(bytearray(MAX_PACKED * (_HEAD + _MOST * size // 8)))
         self.out = np.frombuffer(self.frames, dtype=np.uint8)
 
 
-class FastEncoder:
-    """Event in, frame out; None where the per-event code must take it."""
+class CompiledEncoder:
+    """Encodes regular events to frames."""
 
-    def __init__(self, reducer: Reducer, link: LinkState) -> None:
+    def __init__(self, reducer: Reducer, stream: LinkState) -> None:
         self.reducer = reducer
-        self.link = link
-        self.good: set[tuple[type, ...]] = set()
-        self.plan = plan_of(reducer.columns)
-        self.cells = np.frombuffer(link.cells, dtype=np.int64)
-        self.work = np.zeros((3, self.plan.shape[1]), dtype=np.int64)
+        self.stream = stream
+        self.accepted_types: set[tuple[type, ...]] = set()
+        self.rule_table = build_rule_table(reducer.table)
+        self.cells = np.frombuffer(stream.cells, dtype=np.int64)
+        self.work = np.zeros((3, self.rule_table.shape[1]), dtype=np.int64)
         self.blocks = reducer.trials.blocks if reducer.trials is not None else NO_BLOCKS
-        self._size = 8 * self.plan.shape[1]
+        self._size = 8 * self.rule_table.shape[1]
         self._record = bytearray(self._size)
-        self._whole = np.frombuffer(self._record, dtype=np.int64)
-        self._many: Packed | None = None
-        self._buffer = bytearray(_HEAD + _MOST * self.plan.shape[1])
+        self._cells = np.frombuffer(self._record, dtype=np.int64)
+        self._packed: PackedEvents | None = None
+        self._buffer = bytearray(_HEAD + _MOST * self.rule_table.shape[1])
         self._out = np.frombuffer(self._buffer, dtype=np.uint8)
         self._frame = memoryview(self._buffer)
         self._pack = self._compile(self._record)
-        self._width = reducer.columns.width
+        self._width = reducer.table.width
 
     def encode(self, event: Mapping[str, Any]) -> bytes | None:
-        """The frame of an event, empty where nothing must travel; None where it is not ordinary."""
+        """Return the frame of an event, empty if nothing is sent; None if the scalar code must encode it."""
         row = self._pack(event, 0)
         if row is None:
             return None
-        columns = self.reducer.columns
+        table = self.reducer.table
         end = encode_event(
-            self.plan, self.cells, columns.view(), self._width, row, self._whole, self.work, self.blocks, self._out, 0
+            self.rule_table,
+            self.cells,
+            table.view(),
+            self._width,
+            row,
+            self._cells,
+            self.work,
+            self.blocks,
+            self._out,
+            0,
         )
         if end < 0:
             return None
-        if self.link.cells[ATTENTION]:
-            self.attend()
+        if self.stream.cells[ATTENTION]:
+            self.run_trial()
         if not end:
             self.reducer.suppressed += 1
             return b""
@@ -88,10 +96,10 @@ class FastEncoder:
         return bytes(self._frame[:end])
 
     def pack(self, events: Sequence[Mapping[str, Any]], first: int) -> int:
-        """Make events ready for `encode_packed`, from number `first` on; how many, up to one that is not ordinary."""
-        many = self._many = self._many or Packed(self._size, self._compile)
-        last = min(len(events), first + MANY)
-        pack, rows, at = many.pack, many.rows, 0
+        """Pack events from index `first` for `encode_packed`. Return their number, up to the first irregular one."""
+        packed = self._packed = self._packed or PackedEvents(self._size, self._compile)
+        last = min(len(events), first + MAX_PACKED)
+        pack, rows, at = packed.pack, packed.rows, 0
         for number in range(first, last):
             row = pack(events[number], at * self._size)
             if row is None:
@@ -101,66 +109,67 @@ class FastEncoder:
         return at
 
     def encode_packed(self, first: int, count: int) -> tuple[int, list[tuple[int, bytes]]]:
-        """As many of the packed events as the kernel takes: the number of the next, and the frames with theirs."""
-        many = self._many
-        assert many is not None
+        """Encode packed events with the kernel. Return the index of the next event, and frames with indexes."""
+        packed = self._packed
+        assert packed is not None
         end = encode_packed(
-            self.plan,
+            self.rule_table,
             self.cells,
-            self.reducer.columns.view(),
+            self.reducer.table.view(),
             self._width,
-            many.row_numbers,
-            many.whole,
+            packed.row_numbers,
+            packed.cells,
             first,
             count,
             self.work,
             self.blocks,
-            many.out,
-            many.end_bytes,
+            packed.out,
+            packed.end_bytes,
         )
-        if self.link.cells[ATTENTION]:
-            self.attend()
+        if self.stream.cells[ATTENTION]:
+            self.run_trial()
         frames, at = [], 0
-        for number, after in enumerate(many.ends[first:end], start=first):
+        for number, after in enumerate(packed.ends[first:end], start=first):
             if after != at:
-                frames.append((number, bytes(many.frames[at:after])))
+                frames.append((number, bytes(packed.frames[at:after])))
                 at = after
         self.reducer.sent += len(frames)
         self.reducer.suppressed += end - first - len(frames)
         return end, frames
 
-    def learn(self, event: Mapping[str, Any]) -> None:
-        """The per-event code found this event good: so are others with the same types."""
-        if len(self.good) < 64:
+    def accept_types(self, event: Mapping[str, Any]) -> None:
+        """Accept the types of an event that the scalar code encoded."""
+        if len(self.accepted_types) < 64:
             values = self.reducer.pick(event) if self.reducer.validated else event
-            self.good.add(tuple(type(values.get(p.name)) for p in self.reducer.schema.wire))
+            self.accepted_types.add(tuple(type(values.get(p.name)) for p in self.reducer.schema.wire))
 
-    def attend(self) -> None:
-        """See to the trial that a kernel points at."""
-        row = self.link.cells[ATTENTION] - 1
-        self.link.cells[ATTENTION] = 0
+    def run_trial(self) -> None:
+        """Handle the predictor trial that the kernel requests."""
+        row = self.stream.cells[ATTENTION] - 1
+        self.stream.cells[ATTENTION] = 0
         if row >= 0 and self.reducer.trials is not None:
-            self.reducer.trials.attend(row)
+            self.reducer.trials.run_trial(row)
 
     def _compile(self, record: bytearray) -> Pack:
-        """The function that packs an event's values and answers with its row."""
+        """Return the generated function that packs the values of an event and returns its row."""
         schema = self.reducer.schema
         names: dict[str, Any] = {
-            "good": self.good,
-            "row_of": self.reducer.finder(),
+            "accepted": self.accepted_types,
+            "row_of": self.reducer.row_lookup(),
             "pack_into": struct.Struct("<" + "".join(_code(p) for p in schema.wire)).pack_into,
             "record": record,
             "Problem": (struct.error, KeyError, TypeError, AttributeError),
         }
         validated = self.reducer.validated
-        where = {p.name: place(p.name) if validated else f"event[{p.name!r}]" for p in schema}
+        where = {p.name: path_expression(p.name) if validated else f"event[{p.name!r}]" for p in schema}
         key = "".join(f"{where[p.name]}, " for p in schema.dimensions)
+        types = "".join(f"v{i}.__class__, " for i in range(len(schema.wire)))
         lines = [
             "def pack(event, at):",
             "    try:",
-            *(self._distrust() if not validated else self._heed_flags()),
+            *(self._count_check() if not validated else self._flag_check()),
             *(f"        v{i} = {where[p.name]}" for i, p in enumerate(schema.wire)),
-            f"        if ({''.join(f'v{i}.__class__, ' for i in range(len(schema.wire)))}) not in good: return None",
+            f"        if ({types}) not in accepted: return None",
             f"        row = row_of(({key}))",
             "        if row is None: return None",
         ]
@@ -174,22 +183,23 @@ class FastEncoder:
         code: Pack = define("pack", "\n".join(lines), names)
         return code
 
-    def _distrust(self) -> list[str]:
-        """Lines that leave events with too few or too many properties to the per-event code."""
+    def _count_check(self) -> list[str]:
+        """Return lines that leave events with missing or additional properties to the scalar code."""
         schema = self.reducer.schema
         return [
             f"        if len(event) != {len(schema.properties)}: return None",
             *(f"        event[{p.name!r}]" for p in schema if p.confidential),
         ]
 
-    def _heed_flags(self) -> list[str]:
-        """What is outside its range must travel: where values are off already, only their flags tell."""
-        watched = any(rule.upstream and rule.ranged for rule in self.reducer.rules.rules)
+    def _flag_check(self) -> list[str]:
+        """Return lines that leave flagged events to the scalar code. With upstream bounds, only flags show values out
+        of range."""
+        watched = any(rule.upstream and rule.has_range for rule in self.reducer.rules.rules)
         return ["        if event.flags: return None"] * watched
 
     def _pack_line(self, i: int, p: Property, lines: list[str], names: dict[str, Any]) -> str:
         if p.kind in (Kind.ENUM, Kind.STRING):
-            names[f"objects{i}"] = self.reducer.columns.objects[i]
+            names[f"objects{i}"] = self.reducer.table.objects[i]
             lines.append(f"        if v{i} != objects{i}[row]: return None")
             return "0"
         if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
@@ -199,7 +209,7 @@ class FastEncoder:
 
 
 def _code(p: Property) -> str:
-    """How a property's value stands in the packed record."""
-    if p.kind is Kind.FLOAT or not is_whole(p):
+    """Return the struct format of a property in the packed record."""
+    if p.kind is Kind.FLOAT or not is_integral(p):
         return "d"
     return "q"

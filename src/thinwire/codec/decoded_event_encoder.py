@@ -1,7 +1,4 @@
-"""Many events of a decoder at once: the frames that publishing them one by one would have given, bit for bit.
-
-Ordinary events run through the compiled kernel together; what is not ordinary, or due, takes its turn in between.
-"""
+"""Encoding of many events of a decoder, with the same frames as publishing them one at a time."""
 
 from __future__ import annotations
 
@@ -12,60 +9,62 @@ from thinwire.codec.stream_encoder import StreamEncoder
 from thinwire.schema import Event
 
 if TYPE_CHECKING:
-    from thinwire.codec.compiled_encoder import FastEncoder
+    from thinwire.codec.compiled_encoder import CompiledEncoder
 
 
 class Frames(NamedTuple):
-    """Frames one after the other, each with the number of its event; data: are all of them compact data frames?"""
+    """Frames with the index of their event; `data` is true if all of them are compact data frames."""
 
     numbers: list[int]
     frames: list[bytes]
     data: bool
 
 
-Taken = Generator[Frames, None, int]
-"""frames, and how many events were taken in the end"""
+EncodedEvents = Generator[Frames, None, int]
+"""yields frames; returns the number of events encoded"""
 
 
-def encode_decoded_events(publisher: StreamEncoder, events: Sequence[Event], now: float) -> Taken:
-    """The frames of events that a trusting publisher tells at one time, with the numbers of the events from 0 on.
+def encode_decoded_events(encoder: StreamEncoder, events: Sequence[Event], now: float) -> EncodedEvents:
+    """Encode events with a validated encoder at one time. Indexes of events start at 0.
 
-    Raises EventRejected, and `publisher.counts.events` says how many were told before; nothing else has changed then.
+    Raises EventRejected; `encoder.counts.events` counts the events encoded before it.
     """
-    fast, at = publisher.encoder.fast, 0
+    compiled, at = encoder.frame_encoder.compiled, 0
     while at < len(events):
-        taken = 0
-        if fast is not None and not publisher.is_due(now):
-            taken = yield from _ordinary(publisher, fast, events, at, now)
-        if not taken:
-            taken = yield from _singly(publisher, events, at, now)
-        at += taken
+        count = 0
+        if compiled is not None and not encoder.is_due(now):
+            count = yield from _encode_regular(encoder, compiled, events, at, now)
+        if not count:
+            count = yield from _publish_one(encoder, events, at, now)
+        at += count
     return at
 
 
-def _ordinary(publisher: StreamEncoder, fast: FastEncoder, events: Sequence[Event], at: int, now: float) -> Taken:
-    """The next events, up to one that cannot be packed."""
-    packed, done = fast.pack(events, at), 0
+def _encode_regular(
+    encoder: StreamEncoder, compiled: CompiledEncoder, events: Sequence[Event], at: int, now: float
+) -> EncodedEvents:
+    """Encode the next events with the kernel, up to one that cannot be packed."""
+    packed, done = compiled.pack(events, at), 0
     while done < packed:
-        end, found = fast.encode_packed(done, packed)
-        publisher.counts.events += end - done
+        end, found = compiled.encode_packed(done, packed)
+        encoder.counts.events += end - done
         if found:
             numbers, frames = [at + number for number, _ in found], [frame for _, frame in found]
-            publisher.counts.add_all_data(frames)
+            encoder.counts.add_all_data(frames)
             yield Frames(numbers, frames, data=True)
-        if publisher.encoder.reducer.trials is not None:
-            yield from _of(at + end - 1, publisher.encoder.switches())
+        if encoder.frame_encoder.reducer.trials is not None:
+            yield from _frames_of(at + end - 1, encoder.frame_encoder.switches())
         if end == done:
-            end += yield from _singly(publisher, events, at + done, now)
+            end += yield from _publish_one(encoder, events, at + done, now)
         done = end
     return done
 
 
-def _singly(publisher: StreamEncoder, events: Sequence[Event], at: int, now: float) -> Taken:
-    yield from _of(at, publisher.publish(events[at], now))
+def _publish_one(encoder: StreamEncoder, events: Sequence[Event], at: int, now: float) -> EncodedEvents:
+    yield from _frames_of(at, encoder.publish(events[at], now))
     return 1
 
 
-def _of(number: int, frames: list[bytes]) -> Iterator[Frames]:
+def _frames_of(number: int, frames: list[bytes]) -> Iterator[Frames]:
     if frames:
         yield Frames([number] * len(frames), frames, data=False)

@@ -1,111 +1,38 @@
-"""What was known before a successor took over: it says how far the silence went, and this says what it was about.
-
-What a subscriber remembers of sources whose state it lost: the last event it delivered.
-
-Frames in their order: what each kind does to a replica, and what it brings the subscriber.
-
-Frames of JSON in their order, the short way: a look at the header, the check, and what the body says.
-
-Whatever is not as it nearly always is (another kind, another place, a dictionary that is not known, a body that is
-none) is left as it was, for those who look more closely and can say what is wrong.
-"""
+"""Effect of each frame kind on decoder state, for frames that arrive in order."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
-from thinwire.codec import Expander
-from thinwire.codec import deliveries as audits
-from thinwire.codec import source_table as payloads
-from thinwire.codec import value_encoder as exceptions
+from thinwire.codec.audit import decode_audit, measure_errors
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.deliveries import Audit, Delivery, Watermark
+from thinwire.codec.source_table import PAYLOAD_STATE, count_payload
+from thinwire.codec.value_encoder import check_kind
 from thinwire.errors import CorruptFrame, PeerFault
 from thinwire.schema import Event
 from thinwire.schema.schema import PAYLOAD
-from thinwire.wire import Binding, ExplicitValues, Frame, FrameKind, Heartbeat, SourceState, Switch, varint
-from thinwire.wire import compact_body as compact
-from thinwire.wire import exact_value as exact
+from thinwire.wire import (
+    Binding,
+    ExplicitValues,
+    Frame,
+    FrameKind,
+    Heartbeat,
+    SourceState,
+    Switch,
+    compact_body,
+    exact_value,
+    varint,
+)
 from thinwire.wire.frame import LONG, MAX_FRAME, PACKED, is_known, unpack
 from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, WIDE
 
-Key = tuple[Any, ...]
 
+def handle_frame(decoder_state: DecoderState, frame: Frame, max_sources: int, out: list[Delivery]) -> None:
+    """Apply an accepted frame to the state and append its deliveries to `out`. Unknown kinds have no effect.
 
-class SourceLocation(NamedTuple):
-    """Where a source's state is."""
-
-    decoder_state: DecoderState
-    alias: int
-
-    @property
-    def ordinal(self) -> int:
-        """The number of the source's last event there."""
-        return self.decoder_state.expander.columns.ordinal(self.alias)
-
-    def pass_over(self, skip: int) -> list[Event]:
-        """The events that followed it in silence, whatever the replica's own reader wanted to see."""
-        self.decoder_state.passed_over = True
-        return self.decoder_state.pass_over(self.alias, skip)
-
-
-class PredecessorState:
-    """The sources that a successor has not told yet, each with the last replica that knew it."""
-
-    def __init__(self) -> None:
-        self._places: dict[Key, SourceLocation] = {}
-
-    def add(self, decoder_state: DecoderState) -> None:
-        """This one is succeeded. Sources it had not been told itself stay with the one before it."""
-        for alias, key in enumerate(decoder_state.expander.keys):
-            if key is not None:
-                self._places[key] = SourceLocation(decoder_state, alias)
-
-    def give_up(self, key: Key) -> SourceLocation | None:
-        """Where the source's state was; the successor's counts from now on."""
-        return self._places.pop(key, None)
-
-    def clear(self) -> None:
-        """Nothing more can be learned from the former ones."""
-        self._places.clear()
-
-
-class DeliveredOrdinals:
-    """The last ordinal delivered of each source, and in which life of its publisher."""
-
-    def __init__(self) -> None:
-        self._last: dict[Key, tuple[int, int]] = {}
-
-    def keep(self, expander: Expander, incarnation: int) -> None:
-        """Remember every source that is known."""
-        for alias in expander.known():
-            self.keep_one(expander, alias, incarnation)
-
-    def keep_one(self, expander: Expander, alias: int, incarnation: int) -> None:
-        """Remember one source."""
-        key = expander.keys[alias]
-        if key is not None:
-            self._last[key] = (incarnation, expander.columns.ordinal(alias))
-
-    def last(self, key: Key) -> tuple[int | None, int]:
-        """Life and ordinal of the source's last event delivered; (None, 0) for one never seen."""
-        return self._last.get(key, (None, 0))
-
-    def entries(self, known: Container[Key | None]) -> list[tuple[Key, int, int]]:
-        """Source, life and ordinal of all that is remembered, but for sources whose state is `known`."""
-        return [(key, *last) for key, last in self._last.items() if key not in known]
-
-    def restore(self, entries: Iterable[tuple[Key, int, int]]) -> None:
-        """Remember these as well."""
-        self._last.update((key, (life, ordinal)) for key, life, ordinal in entries)
-
-
-def take_frame(decoder_state: DecoderState, frame: Frame, max_sources: int, out: list[Delivery]) -> None:
-    """Add what a frame that came in its order brings; kinds this version does not know bring nothing.
-
-    Events are added as they are found, so that a frame which turns out to be corrupt takes none of them with it.
+    Events are appended as they are decoded. A frame that turns out to be corrupt does not lose those before the error.
     """
     if not is_known(frame.kind):
         return
@@ -119,7 +46,7 @@ def take_frame(decoder_state: DecoderState, frame: Frame, max_sources: int, out:
     elif kind == FrameKind.INTRODUCTION:
         _introduction(decoder_state, body, max_sources, out)
     elif kind == FrameKind.HEARTBEAT:
-        _heartbeat(decoder_state, Heartbeat.decode(body, decoder_state.link.sources), out)
+        _heartbeat(decoder_state, Heartbeat.decode(body, decoder_state.stream.sources), out)
     elif kind == FrameKind.SWITCH:
         _switch(decoder_state, Switch.decode(body), out)
     elif kind == FrameKind.AUDIT:
@@ -129,106 +56,107 @@ def take_frame(decoder_state: DecoderState, frame: Frame, max_sources: int, out:
 
 
 def _payload(decoder_state: DecoderState, body: bytes, out: list[Delivery]) -> None:
-    expander, link = decoder_state.expander, decoder_state.link
+    expander, stream = decoder_state.expander, decoder_state.stream
     if not decoder_state.payloads:
-        raise CorruptFrame("a payload on a topic that has a schema")
-    if not link.sources:
-        link.sources = 1
-        expander.restore(0, b"[]", 1, payloads.UNKEPT)
+        raise CorruptFrame("a payload on a topic with a schema")
+    if not stream.sources:
+        stream.sources = 1
+        expander.restore(0, b"[]", 1, PAYLOAD_STATE)
     elif expander.knows(0):
-        payloads.note(expander.columns)
+        count_payload(expander.table)
     else:
         return
-    about = expander.metadata_codes[0]
-    assert about is not None
-    out.append(Event.of({PAYLOAD: body}, about, expander.columns.ordinal(0)))
+    metadata = expander.event_metadata[0]
+    assert metadata is not None
+    out.append(Event.of({PAYLOAD: body}, metadata, expander.table.ordinal(0)))
 
 
 def _data(decoder_state: DecoderState, body: bytes, exceptional: bool, out: list[Delivery]) -> None:
-    partial = compact.decode(body, exceptional, decoder_state.link)
+    partial = compact_body.decode(body, exceptional, decoder_state.stream)
     if decoder_state.expander.knows(partial.source):
-        out += decoder_state.pass_over(partial.source, partial.skip)
+        out += decoder_state.expand_suppressed(partial.source, partial.skip)
         out += decoder_state.expander.expand(partial._replace(skip=0))
 
 
 def _json(decoder_state: DecoderState, body: bytes, out: list[Delivery]) -> None:
-    spelled(decoder_state, decoder_state.spelling.decode(body, decoder_state.link.sources), out)
+    _apply_values(decoder_state, decoder_state.spelling.decode(body, decoder_state.stream.sources), out)
 
 
-def spelled(decoder_state: DecoderState, given: ExplicitValues, out: list[Delivery]) -> None:
-    """Add the events of a partial whose values are spelled out."""
-    source, skip, values = given
+def _apply_values(decoder_state: DecoderState, explicit: ExplicitValues, out: list[Delivery]) -> None:
+    """Append the suppressed events and the event of a body with plain values."""
+    source, skip, values = explicit
     if decoder_state.expander.knows(source):
         if skip:
-            out += decoder_state.pass_over(source, skip)
-        out.append(decoder_state.expander.expand_given(source, values))
+            out += decoder_state.expand_suppressed(source, skip)
+        out.append(decoder_state.expander.expand_values(source, values))
 
 
 def _introduction(decoder_state: DecoderState, body: bytes, max_sources: int, out: list[Delivery]) -> None:
-    expander, link = decoder_state.expander, decoder_state.link
+    expander, stream = decoder_state.expander, decoder_state.stream
     state, at = SourceState.decode(body, 0)
-    told: list[tuple[int, Any]] = []
+    exact_values: list[tuple[int, Any]] = []
     while at < len(body):
         index, at = varint.read(body, at)
-        value, at = exact.decode(body, at)
+        value, at = exact_value.decode(body, at)
         if index >= len(expander.rules.rules):
-            raise CorruptFrame("a value of no property", index=index)
-        exceptions.check_kind(expander.rules.rules[index], value)
-        told.append((index, value))
-    alias = link.sources
-    if alias >= max_sources:
-        raise CorruptFrame("more sources than this reader takes", limit=max_sources)
-    link.sources += 1
-    expander.restore(alias, state.dimensions, state.ordinal, state.columns)
-    out.append(expander.introduced(alias, tuple(told)))
+            raise CorruptFrame("value of an unknown property", index=index)
+        check_kind(expander.rules.rules[index], value)
+        exact_values.append((index, value))
+    row = stream.sources
+    if row >= max_sources:
+        raise CorruptFrame("more sources than the decoder accepts", limit=max_sources)
+    stream.sources += 1
+    expander.restore(row, state.dimensions, state.ordinal, state.columns)
+    out.append(expander.first_event(row, tuple(exact_values)))
 
 
 def _heartbeat(decoder_state: DecoderState, beat: Heartbeat, out: list[Delivery]) -> None:
     if beat.sequence != decoder_state.sequence - 1:
-        raise CorruptFrame("a heartbeat from another place in the stream", sequence=beat.sequence)
-    for silence in beat.silences:
-        for alias in range(silence.first, silence.first + silence.sources):
-            if decoder_state.expander.knows(alias):
-                out += decoder_state.pass_over(alias, silence.skip)
-    if decoder_state.complete:
+        raise CorruptFrame("heartbeat of another position in the stream", sequence=beat.sequence)
+    for run in beat.silences:
+        for row in range(run.first, run.first + run.sources):
+            if decoder_state.expander.knows(row):
+                out += decoder_state.expand_suppressed(row, run.skip)
+    if decoder_state.is_complete:
         out.append(Watermark(decoder_state.expander.publisher, beat.watermark / 1000))
 
 
 def _switch(decoder_state: DecoderState, switch: Switch, out: list[Delivery]) -> None:
     if decoder_state.expander.knows(switch.source):
-        out += decoder_state.pass_over(switch.source, switch.skip)
+        out += decoder_state.expand_suppressed(switch.source, switch.skip)
         decoder_state.expander.switch(switch)
 
 
 def _audit(decoder_state: DecoderState, body: bytes, out: list[Delivery]) -> None:
     expander = decoder_state.expander
-    source, skip, exacts = audits.decode(body, expander.rules.schema)
+    source, skip, exacts = decode_audit(body, expander.rules.schema)
     if expander.knows(source):
-        out += decoder_state.pass_over(source, skip)
-        seen = expander.current(source)
-        found = audits.errors(seen, exacts, expander.rules)
-        truth = dict(zip(found, exacts, strict=True))
-        out.append(Audit(expander.publisher, seen.source, seen.ordinal, found, dict(seen.bound), truth))
+        out += decoder_state.expand_suppressed(source, skip)
+        event = expander.current(source)
+        errors = measure_errors(event, exacts, expander.rules)
+        exact_values = dict(zip(errors, exacts, strict=True))
+        out.append(Audit(expander.publisher, event.source, event.ordinal, errors, dict(event.bound), exact_values))
 
 
-_LONGEST_HEADER = 5
+_MAX_HEADER = 5
 """bytes"""
 
 
-def take_json_frames(decoder_state: DecoderState, frames: list[bytes], number: int, out: list[Delivery]) -> None:
-    """Add the events of the frames from this number on, as far as the short way goes; the sequence says how far.
+def handle_json_frames(decoder_state: DecoderState, frames: list[bytes], number: int, out: list[Delivery]) -> None:
+    """Decode the run of JSON frames from index `number` without creating `Frame` objects.
 
-    CorruptFrame: a value that its property cannot have, in the frame that the sequence has moved past last.
+    It stops before the first frame that is not a valid JSON frame in order; `handle_frame` reports the reason. The
+    sequence shows how many frames were decoded. Raises CorruptFrame for a value that its property cannot have; the
+    sequence is then after that frame.
     """
-    link, bindings, decode = decoder_state.link, decoder_state.bindings, decoder_state.spelling.decode
-    cells, wide = link.cells, link.cells[WIDE]
+    stream, bindings, decode = decoder_state.stream, decoder_state.bindings, decoder_state.spelling.decode
+    cells, wide = stream.cells, stream.cells[WIDE]
     sequence, chain = cells[SEQUENCE], cells[CHAIN]
     plain = FrameKind.JSON | LONG * wide | cells[INCARNATION] << 6
     starts = {plain: 3 + wide, plain | PACKED: 4 + wide}
     slot, codec = -1, None
-    for place in range(number, len(frames)):
-        raw = frames[place]
-        if not _LONGEST_HEADER < len(raw) <= MAX_FRAME:
+    for raw in frames[number:]:
+        if not _MAX_HEADER < len(raw) <= MAX_FRAME:
             return
         start = starts.get(raw[0])
         if start is None or raw[start - 2] != sequence & 0xFF or (wide and raw[start - 3] != sequence >> 8 & 0xFF):
@@ -243,10 +171,10 @@ def take_json_frames(decoder_state: DecoderState, frames: list[bytes], number: i
                     slot = raw[1]
                     codec = bindings.codec(slot)
                 body = unpack(body, slot, MAX_FRAME) if codec is None else codec.unpack(body, MAX_FRAME)
-            given = decode(body, link.sources)
+            explicit = decode(body, stream.sources)
         except PeerFault:
             return
         sequence += 1
         chain = after
         cells[SEQUENCE], cells[CHAIN] = sequence, chain
-        spelled(decoder_state, given, out)
+        _apply_values(decoder_state, explicit, out)

@@ -1,4 +1,4 @@
-"""Things that many rows share, by small numbers: texts, and what the events of a source have in common."""
+"""Values that many rows share, by code: texts, and the metadata of a source's events."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ T = TypeVar("T")
 Codes = npt.NDArray[np.int32]
 
 
-class Texts:
-    """The texts of a column, each once.
+class InternedTexts:
+    """The distinct texts of a column.
 
-    >>> texts = Texts()
+    >>> texts = InternedTexts()
     >>> [texts.code(text) for text in ("idle", None, "idle")]
     [0, 1, 0]
     """
@@ -33,7 +33,7 @@ class Texts:
         self._codes: dict[str | None, int] = {}
 
     def code(self, text: str | None) -> int:
-        """The number of a text, or of none at all."""
+        """Return the code of a text or of None."""
         code = self._codes.get(text)
         if code is None:
             code = self._codes[text] = len(self.texts)
@@ -41,79 +41,83 @@ class Texts:
         return code
 
     def column(self, codes: Codes) -> pa.Array:
-        """The texts of all rows."""
+        """Return the texts of all rows."""
         return pa.array(self.texts, type=pa.string()).take(pa.array(codes))
 
     @property
     def longest(self) -> int:
-        """How many letters a row has at most."""
+        """Maximum number of characters of a row."""
         return max((len(text or "") for text in self.texts), default=0)
 
     def sizes(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """How many letters each row has."""
+        """Return the number of characters of each row."""
         return np.array([len(text or "") for text in self.texts], dtype=np.int64)[codes]
 
 
 class MetadataCodes:
-    """What is known about events beside their values: source, bounds, and whether anything of them was told.
+    """Distinct event metadata: source, bounds, and whether the event is virtual.
 
-    Nearly all events of a source share one record of it, which is known again by its identity.
+    The events of a source share one metadata object, which is recognised by its identity.
     """
 
     def __init__(self) -> None:
-        self._metadata_codes: list[About] = []
+        self._metadata: list[About] = []
         self._codes: dict[int, int] = {}
 
-    def code(self, about: About | None) -> int:
-        """The number of a record; of a source that nobody knows, -1."""
-        if about is None:
+    def code(self, metadata: About | None) -> int:
+        """Return the code of a metadata object; -1 for None."""
+        if metadata is None:
             return -1
-        code = self._codes.get(id(about))
+        code = self._codes.get(id(metadata))
         if code is None:
-            code = self._codes[id(about)] = len(self._metadata_codes)
-            self._metadata_codes.append(about)  # it stays here, so that its identity stays its own
+            code = self._codes[id(metadata)] = len(self._metadata)
+            self._metadata.append(metadata)  # the reference keeps its id unique
         return code
 
     def sources(self, codes: Codes) -> pa.Array:
-        """The dimension values of all rows, as JSON."""
-        return _spread([source_text(about[1]) for about in self._metadata_codes], pa.string(), codes)
+        """Return the sources of all rows as JSON."""
+        return _spread([source_text(metadata[1]) for metadata in self._metadata], pa.string(), codes)
 
-    def dimension(self, p: Property, place: int, codes: Codes) -> pa.Array:
-        """A dimension's column; null where a peer told a value of another type."""
+    def dimension(self, p: Property, index: int, codes: Codes) -> pa.Array:
+        """Return the column of a dimension; null where a peer sent another type."""
         kind = arrow_type(p)
         return _spread(
-            [about[1][place] if _is_a(about[1][place], kind) else None for about in self._metadata_codes], kind, codes
+            [metadata[1][index] if _is_a(metadata[1][index], kind) else None for metadata in self._metadata],
+            kind,
+            codes,
         )
 
-    def unfit(self, p: Property, place: int, codes: Codes) -> list[tuple[int, Any]]:
-        """The rows whose dimension has another type than its column, and its value there."""
+    def unfit(self, p: Property, index: int, codes: Codes) -> list[tuple[int, Any]]:
+        """Return the rows whose dimension has another type than its column, with the value."""
         kind = arrow_type(p)
-        odd = {
-            code: about[1][place] for code, about in enumerate(self._metadata_codes) if not _is_a(about[1][place], kind)
+        unfit = {
+            code: metadata[1][index]
+            for code, metadata in enumerate(self._metadata)
+            if not _is_a(metadata[1][index], kind)
         }
-        rows = np.flatnonzero(np.isin(codes, list(odd))).tolist() if odd else []
-        return [(row, odd[int(codes[row])]) for row in rows]
+        rows = np.flatnonzero(np.isin(codes, list(unfit))).tolist() if unfit else []
+        return [(row, unfit[int(codes[row])]) for row in rows]
 
     @property
     def longest(self) -> int:
-        """How many letters the source of a row has at most."""
-        return max((len(source_text(about[1])) for about in self._metadata_codes), default=0)
+        """Maximum number of characters of a source."""
+        return max((len(source_text(metadata[1])) for metadata in self._metadata), default=0)
 
     def sizes(self, codes: Codes) -> npt.NDArray[np.int64]:
-        """How many letters the source of each row has."""
-        return np.array([len(source_text(about[1])) for about in self._metadata_codes], dtype=np.int64)[codes]
+        """Return the number of characters of the source of each row."""
+        return np.array([len(source_text(metadata[1])) for metadata in self._metadata], dtype=np.int64)[codes]
 
     def virtual(self, codes: Codes) -> pa.Array:
-        """Which rows were not told."""
-        return _spread([about[4] for about in self._metadata_codes], pa.bool_(), codes)
+        """Return which rows are virtual events."""
+        return _spread([metadata[4] for metadata in self._metadata], pa.bool_(), codes)
 
     def bounds(self, schema: Schema, codes: Codes) -> pa.Array:
-        """The bounds of all rows; null where nothing is claimed."""
-        told = {id(about[0]): about[0] for about in self._metadata_codes}
-        places = {key: place for place, key in enumerate(told)}
-        which = np.array([places[id(about[0])] for about in self._metadata_codes], dtype=np.int32)[codes]
+        """Return the bounds of all rows; null where there is none."""
+        bounds = {id(metadata[0]): metadata[0] for metadata in self._metadata}
+        indexes = {key: index for index, key in enumerate(bounds)}
+        which = np.array([indexes[id(metadata[0])] for metadata in self._metadata], dtype=np.int32)[codes]
         kind = bound_type(schema)
-        columns = [_bound_column([bound.get(field.name) for bound in told.values()], which) for field in kind]
+        columns = [_bound_column([bound.get(field.name) for bound in bounds.values()], which) for field in kind]
         return pa.StructArray.from_arrays(columns, fields=list(kind)) if columns else pa.array([{}] * len(codes), kind)
 
 
@@ -123,16 +127,16 @@ def _source_text(*key: Any) -> str:
 
 
 def source_text(key: Sequence[Any]) -> str:
-    """A source as text: its dimension values, as a JSON array.
+    """Return a source as text: its dimension values as a JSON array.
 
     >>> source_text(("11.1", 4))
     '["11.1",4]'
     """
-    return _source_text(*key)  # each value on its own, so that 1 and true are told apart
+    return _source_text(*key)  # separate arguments: the cache must distinguish 1 and true
 
 
 def value_text(value: Any) -> str:
-    """An opaque value as JSON; bytes, which it has no word for, as `{"$bytes": base64}`, as in frames of plain JSON.
+    """Return an opaque value as JSON; bytes as `{"$bytes": base64}`, as in JSON frames.
 
     >>> value_text({"b": [1, None]}), value_text(b"hi")
     ('{"b":[1,null]}', '{"$bytes":"aGk="}')
@@ -141,7 +145,7 @@ def value_text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """Compact JSON; a text that UTF-8 cannot hold, which a peer may have told, is escaped."""
+    """Return compact JSON; texts that UTF-8 cannot encode are escaped."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     try:
         text.encode()
@@ -150,15 +154,15 @@ def _json(value: Any) -> str:
     return text
 
 
-def codes_of(numbers: npt.NDArray[np.int64], things: Sequence[T], code: Callable[[T], int]) -> Codes:
-    """The codes of rows that each name one of these things; each is asked for once, where that is less work."""
-    if len(numbers) < len(things):
-        return np.array([code(things[number]) for number in numbers.tolist()], dtype=np.int32)
-    return np.array([code(thing) for thing in things], dtype=np.int32)[numbers]
+def codes_of(numbers: npt.NDArray[np.int64], values: Sequence[T], code: Callable[[T], int]) -> Codes:
+    """Return the code of the value that each row refers to. Each value or each row is coded once, whichever is less."""
+    if len(numbers) < len(values):
+        return np.array([code(values[number]) for number in numbers.tolist()], dtype=np.int32)
+    return np.array([code(value) for value in values], dtype=np.int32)[numbers]
 
 
 def _bound_column(values: list[float | None], which: Codes) -> pa.Array:
-    """One property's bounds: a few numbers, spread over all rows."""
+    """Return the bounds of one property for all rows."""
     numbers = np.array([0.0 if value is None else value for value in values], dtype=np.float64)
     absent = np.array([value is None for value in values], dtype=np.bool_)
     return pa.array(numbers[which], mask=absent[which] if absent.any() else None)
@@ -169,7 +173,7 @@ def _spread(values: list[Any], kind: pa.DataType, codes: Codes) -> pa.Array:
 
 
 def _is_a(value: Any, kind: pa.DataType) -> bool:
-    """Has a dimension's value, which a peer told, the type of its column?"""
+    """Check whether a dimension value of a peer has the type of its column."""
     if isinstance(value, bool) or kind == pa.bool_():
         return isinstance(value, bool) and kind == pa.bool_()
     if isinstance(value, int):

@@ -1,7 +1,7 @@
-"""Compiling the kernels before anybody waits for them: the first time on a machine that takes up to a minute.
+"""Compilation of all kernels before they are needed. The first compilation on a machine needs about a minute.
 
-Numba compiles a kernel when it is first called and keeps the result on disk. A program with a deadline, such as a
-client that must answer its broker, calls this first, beside its other work.
+Numba compiles a kernel on its first call and stores the result on disk. A program with deadlines, such as a client that
+must answer its broker, calls `warm_up` in a thread first.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _SCHEMA = Schema(
     ],
 )
 _EVENTS = 80
-"""enough for a trial of predictors, and for events that are passed over"""
+"""enough for a predictor trial and for suppressed events"""
 
 
 @cache
 def warm_up() -> None:
-    """Send some events through a link, so that every kernel is compiled or read from disk; once per process."""
+    """Encode and decode some events, so that every kernel is compiled or loaded from disk; once per process."""
     publisher, reader = StreamEncoder(_SCHEMA, StreamConfig(), name="warm"), StreamDecoder([_SCHEMA], publisher="warm")
-    teller = StreamDecoder([_SCHEMA], publisher="warm", passed_over=False)
+    changes_reader = StreamDecoder([_SCHEMA], publisher="warm", include_suppressed=False)
     frames = publisher.start(0.0)
     for n in range(_EVENTS):
         frames += publisher.publish({"time": n, "source": "a", "t": 20 + n // 4 / 10, "on": n % 8 < 4}, 0.0)
     frames += publisher.heartbeat(0.0)
-    for subscriber in (reader, teller):
-        told = subscriber.receive(join(frames), now=0.0)
+    for subscriber in (reader, changes_reader):
+        deliveries = subscriber.receive(join(frames), now=0.0)
     reader.peek()
-    link = StreamEncoder(_SCHEMA, StreamConfig(), name="warm", over=publisher.encoder.reducer.rules, validated=True)
-    list(encode_decoded_events(link, [thing for thing in told if isinstance(thing, Event)], 0.0))
+    stream = StreamEncoder(_SCHEMA, StreamConfig(), name="warm", over=publisher.rules, validated=True)
+    list(encode_decoded_events(stream, [item for item in deliveries if isinstance(item, Event)], 0.0))

@@ -1,9 +1,9 @@
-"""`auto`: predictors on trial.
+"""Selection of predictors for `auto`.
 
-For each source and number, a block of events is kept now and then, every candidate is run over it in closed loop, and
-the one that would have cost the fewest bits takes over if it beats the present one clearly. The change travels as a
-switch, so that both ends agree. A source is tried at its start and then ever more rarely; the number of blocks kept at
-a time is bounded, and a new source starts with what was last found best.
+A trial stores a block of events of a source, runs every candidate over it in closed loop, and switches to the one with
+the fewest bits if it is clearly better than the current one. The change is sent in a switch frame. A source has a trial
+at its start and then at growing intervals. The number of concurrent trials is bounded. A new source starts with the
+predictor that was selected last.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Any
 import numpy as np
 
 from thinwire.codec.kernels.predictor_costs import shadow
-from thinwire.codec.predictors import predictor as steps
+from thinwire.codec.predictors import arithmetic
 from thinwire.codec.predictors.catalogue import candidates
-from thinwire.codec.source_table import COEFFICIENTS, DUE, FIELDS, FILLED, HEAD, MODE, TRIAL, SourceTable
+from thinwire.codec.source_table import COEFFICIENTS, DUE, FILLED, HEADER_CELLS, MODE, SLOT_CELLS, TRIAL, SourceTable
 from thinwire.codec.ticks import UNSET
 from thinwire.wire.control_frames import PredictorChange
 from thinwire.wire.partial_event import EncodingKind
 
 BLOCK = 64
 POOL = 1_024
-LONGEST_REST = 4_096
+MAX_INTERVAL = 4_096
 MARGIN = 96
-"""bits over a block by which a change must pay"""
+"""minimum gain of a change over a block, in bits"""
 
 
-class Trials:
-    """The trials of one link's publisher."""
+class PredictorTrials:
+    """Predictor trials of one stream encoder."""
 
-    def __init__(self, columns: SourceTable) -> None:
-        self.columns = columns
+    def __init__(self, table: SourceTable) -> None:
+        self.table = table
         self.auto = [
-            (i, rule) for i, rule in enumerate(columns.rules.rules) if rule.auto and rule.lane is EncodingKind.TICK
+            (i, rule) for i, rule in enumerate(table.rules.rules) if rule.auto and rule.encoding is EncodingKind.TICK
         ]
         self.blocks = np.zeros((POOL, BLOCK, max(1, len(self.auto))), dtype=np.int64)
         self._free = list(range(POOL - 1, -1, -1))
@@ -45,66 +45,66 @@ class Trials:
         self._periods = np.array([rule.property.period or 0 for _, rule in self.auto], dtype=np.int64)
         self._pending: list[tuple[int, tuple[PredictorChange, ...]]] = []
 
-    def offer(self, row: int, ticks: tuple[Any, ...]) -> None:
-        """An event of a source whose trial is due or under way."""
+    def add_event(self, row: int, ticks: tuple[Any, ...]) -> None:
+        """Add an event of a source whose trial is due or running."""
         if self._pick is None:
             return
-        table, start = self.columns.table, row * self.columns.width
-        trial, filled = table[start + TRIAL], table[start + FILLED]
+        cells, start = self.table.cells, row * self.table.width
+        trial, filled = cells[start + TRIAL], cells[start + FILLED]
         if trial:
             self.blocks[trial - 1, filled] = self._pick(ticks)
-            table[start + FILLED] = filled + 1
-        self.attend(row)
+            cells[start + FILLED] = filled + 1
+        self.run_trial(row)
 
-    def attend(self, row: int) -> None:
-        """Begin a trial that is due, or judge one that is complete."""
-        table, start = self.columns.table, row * self.columns.width
-        if not table[start + TRIAL]:
+    def run_trial(self, row: int) -> None:
+        """Start a trial that is due, or finish one that is complete."""
+        cells, start = self.table.cells, row * self.table.width
+        if not cells[start + TRIAL]:
             self._begin(row)
-        elif table[start + FILLED] == BLOCK:
-            self._judge(row)
+        elif cells[start + FILLED] == BLOCK:
+            self._finish(row)
 
     @property
-    def decided(self) -> bool:
-        """Are there changes that have not been told?"""
+    def has_changes(self) -> bool:
+        """Whether there are changes that are not sent yet."""
         return bool(self._pending)
 
     def drain(self) -> list[tuple[int, tuple[PredictorChange, ...]]]:
-        """The changes decided since the last call: row and what changes."""
+        """Return row and changes has_changes since the last call."""
         pending, self._pending = self._pending, []
         return pending
 
     def _begin(self, row: int) -> None:
-        table, start = self.columns.table, row * self.columns.width
+        cells, start = self.table.cells, row * self.table.width
         if not self._free:
-            table[start + DUE] = table[start] + BLOCK
+            cells[start + DUE] = cells[start] + BLOCK
             return
         trial = self._free.pop()
-        table[start + TRIAL], table[start + FILLED], table[start + DUE] = trial + 1, 0, table[start] + 1
-        if self.columns.ring_width:
-            season = table[start + HEAD + FIELDS * self.columns.slots : start + self.columns.width]
-            self._seasons[trial] = (table[start], season)
+        cells[start + TRIAL], cells[start + FILLED], cells[start + DUE] = trial + 1, 0, cells[start] + 1
+        if self.table.ring_width:
+            season = cells[start + HEADER_CELLS + SLOT_CELLS * self.table.slots : start + self.table.width]
+            self._seasons[trial] = (cells[start], season)
 
-    def _judge(self, row: int) -> None:
-        table, start = self.columns.table, row * self.columns.width
-        trial = table[start + TRIAL] - 1
-        places = [self.columns.place(row, rule.first_slot) for _, rule in self.auto]
-        present = np.array([(table[i + MODE], table[i + COEFFICIENTS]) for i in places], dtype=np.int64)
+    def _finish(self, row: int) -> None:
+        cells, start = self.table.cells, row * self.table.width
+        trial = cells[start + TRIAL] - 1
+        starts = [self.table.slot_start(row, rule.first_slot) for _, rule in self.auto]
+        present = np.array([(cells[i + MODE], cells[i + COEFFICIENTS]) for i in starts], dtype=np.int64)
         costs, trends = shadow(
             self.blocks[trial], present, self._limits, self._candidates, self._periods, *self._season(trial)
         )
         changes = [
             change
             for k, (_, rule) in enumerate(self.auto)
-            if (change := self._better(row, rule.first_slot, costs[k], trends[k])) is not None
+            if (change := self._find_change(row, rule.first_slot, costs[k], trends[k])) is not None
         ]
-        table[start + TRIAL] = 0
-        table[start + DUE] = table[start] + min(max(table[start], BLOCK), LONGEST_REST)
+        cells[start + TRIAL] = 0
+        cells[start + DUE] = cells[start] + min(max(cells[start], BLOCK), MAX_INTERVAL)
         self._free.append(trial)
         if changes:
             for change in changes:
-                self.columns.switch(row, change)
-                self._remember(change)
+                self.table.switch(row, change)
+                self._make_default(change)
             self._pending.append((row, tuple(changes)))
 
     def _season(self, trial: int) -> tuple[Any, Any, int]:
@@ -112,24 +112,24 @@ class Trials:
             empty = np.zeros(0, dtype=np.int64)
             return empty, np.zeros(len(self.auto), dtype=np.int64), 0
         ordinal, season = self._seasons.pop(trial)
-        first = HEAD + FIELDS * self.columns.slots
-        starts = [self.columns.ring_start[rule.first_slot] - first for _, rule in self.auto]
+        first = HEADER_CELLS + SLOT_CELLS * self.table.slots
+        starts = [self.table.ring_start[rule.first_slot] - first for _, rule in self.auto]
         return np.array(season, dtype=np.int64), np.array(starts, dtype=np.int64), ordinal + 1
 
-    def _better(self, row: int, slot: int, costs: Any, trends: Any) -> PredictorChange | None:
-        i = self.columns.place(row, slot)
-        mode, coefficients = self.columns.table[i + MODE], self.columns.table[i + COEFFICIENTS]
+    def _find_change(self, row: int, slot: int, costs: Any, trends: Any) -> PredictorChange | None:
+        i = self.table.slot_start(row, slot)
+        mode, coefficients = self.table.cells[i + MODE], self.table.cells[i + COEFFICIENTS]
         same = (self._candidates[:, 0] == mode) & (self._candidates[:, 1] == coefficients)
         present = int(costs[same][0]) if same.any() else 1 << 40
         best = int(np.argmin(costs))
         if int(costs[best]) * 16 + MARGIN * 16 > present * 15:
             return None
         kind = int(self._candidates[best, 0])
-        trend = int(trends[best]) if kind & 15 == steps.TREND and trends[best] != UNSET else 0
+        trend = int(trends[best]) if kind & 15 == arithmetic.TREND and trends[best] != UNSET else 0
         return PredictorChange(slot, kind, int(self._candidates[best, 1]), trend)
 
-    def _remember(self, change: PredictorChange) -> None:
-        """New sources start with what an old one was found to do best with."""
-        first = HEAD + change.slot * FIELDS
-        self.columns.blank[first + MODE] = change.mode
-        self.columns.blank[first + COEFFICIENTS] = change.coefficients
+    def _make_default(self, change: PredictorChange) -> None:
+        """Make the selected predictor the initial one of new sources."""
+        first = HEADER_CELLS + change.slot * SLOT_CELLS
+        self.table.blank[first + MODE] = change.mode
+        self.table.blank[first + COEFFICIENTS] = change.coefficients

@@ -1,4 +1,4 @@
-"""Reduce: an event comes in, and what its receivers cannot know comes out."""
+"""Reduction of events to the values that receivers cannot predict."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from thinwire.codec import code_generation as generate
-from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec import ticks as residual
-from thinwire.codec import value_encoder as exceptions
-from thinwire.codec import value_encoder as lane_codes
+from thinwire.codec import code_generation, value_encoder
 from thinwire.codec.code_generation import define, picker
-from thinwire.codec.event_admission import Admission, LatePolicy, Pacing
+from thinwire.codec.event_admission import Admission, EventPacing, LatePolicy
+from thinwire.codec.row_map import RowMap, Source
+from thinwire.codec.row_snapshot import snapshot_row
 from thinwire.codec.rules import RuleSet
-from thinwire.codec.source_table import DUE, LATEST, TOLD, TRAVELLED, Key, Roster, SourceTable, take_over
-from thinwire.codec.ticks import ABSENT, TICK_LIMIT
-from thinwire.codec.value_decoder import shower, value_of_exact
-from thinwire.codec.value_encoder import Flags, Gate, first_value
+from thinwire.codec.source_table import DUE, INTERVAL_START, LAST_SENT, LATEST, SourceTable, copy_rows
+from thinwire.codec.ticks import ABSENT, TICK_LIMIT, decode_residual, encode_residual
+from thinwire.codec.value_decoder import value_of_exact, value_reader
+from thinwire.codec.value_encoder import ChangeGate, Flags, first_value
 from thinwire.errors import TooManySources
 from thinwire.schema import Event
 from thinwire.schema.event import flatten
@@ -29,26 +27,26 @@ MAX_SOURCES = 1_000_000
 
 if TYPE_CHECKING:
     from thinwire.codec.expander import Expander
-    from thinwire.codec.predictor_trials import Trials
+    from thinwire.codec.predictor_trials import PredictorTrials
 
 
 class Introduction(NamedTuple):
-    """A source never seen before: its dimensions, the number of its first event, its state after that, and exact values
-    beside it."""
+    """A new source: its dimensions, the ordinal and the state of its first event, and values that the state cannot
+    represent."""
 
     source: int
     dimensions: bytes
     ordinal: int
-    columns: bytes
+    state: bytes
     exceptions: tuple[tuple[int, Any], ...]
 
 
 class Reducer:
-    """The publishing end of a link's shared knowledge.
+    """Reduces events to partial events. It owns the source table of a stream encoder and the predictor trials.
 
-    validated: events come from a decoder: they are known to be good, have numbers and flags of their own, and may carry
+    validated: events come from a decoder. They need no validation, have ordinals and flags of their own, and may have
         properties that the schema does not have
-    roster: which row a source has; another one once its sources and those of the roster part ways
+    row_map: rows of the sources. It may be shared with other reducers until their sources differ
 
     >>> from thinwire.schema import Property, Schema
     >>> from thinwire.codec import Demand, resolve
@@ -68,218 +66,220 @@ class Reducer:
         late_policy: LatePolicy = "accept",
         max_sources: int = MAX_SOURCES,
         validated: bool = False,
-        roster: Roster | None = None,
+        row_map: RowMap | None = None,
     ) -> None:
         self.validated = validated
         self.rules = rules
         self.schema = rules.schema
-        self.columns = SourceTable(rules)
-        self.roster = roster or Roster()
+        self.table = SourceTable(rules)
+        self.row_map = row_map or RowMap()
         self.max_sources = max_sources
         self.late_policy = late_policy
-        self.trials = _trials(self.columns) if any(rule.auto for rule in rules.rules) else None
+        self.trials = _create_trials(self.table) if any(rule.auto for rule in rules.rules) else None
         self.suppressed = 0
         self.sent = 0
         self._admission = Admission(self.schema)
-        self._pacing = Pacing(self.columns)
-        self._gate = Gate(self.columns)
+        self._pacing = EventPacing(self.table)
+        self._gate = ChangeGate(self.table)
         self.pick = picker(self.schema)
-        """the schema's values by path, of an event that a decoder handed out"""
+        """returns the schema's values by path from an event of a decoder"""
         self._code = self._compile()
 
     @property
-    def keys(self) -> list[Key]:
-        """The sources, by row."""
-        return self.roster.keys[: self.columns.rows]
+    def keys(self) -> list[Source]:
+        """The sources in row order."""
+        return self.row_map.sources[: self.table.rows]
 
-    def row_of(self, key: Key) -> int | None:
-        """The row of a source; None for one never seen."""
-        row = self.roster.rows.get(key)
-        return None if row is None or row >= self.columns.rows else row
+    def row_of(self, key: Source) -> int | None:
+        """Return the row of a source, or None if it is unknown."""
+        row = self.row_map.rows.get(key)
+        return None if row is None or row >= self.table.rows else row
 
-    def finder(self) -> Callable[[Key], int | None]:
-        """The fastest way to `row_of`: only a trusting reducer shares its roster, or leaves it for another."""
-        return self.row_of if self.validated else self.roster.rows.get
+    def row_lookup(self) -> Callable[[Source], int | None]:
+        """Return the fastest lookup of rows. Only the row map of a validated reducer is shared or replaced."""
+        return self.row_of if self.validated else self.row_map.rows.get
 
     def reduce(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
-        """What must travel of this event; None where nothing must. A refused event changes nothing."""
+        """Return the values of an event that must be sent, or None. A rejected event changes nothing."""
         if self.validated:
             return self.reduce_decoded(event)
         return self._code(flatten(event, self.schema) if self.schema.nested else event)
 
     def reduce_flat(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
-        """The same, for an event that already has one value per path."""
+        """Reduce an event that has one value per path."""
         return self._code(event)
 
     def reduce_decoded(self, event: Mapping[str, Any]) -> Partial | Introduction | None:
-        """The same, for a trusting reducer: a new source begins with the number that its event has."""
+        """Reduce an event of a decoder. A new source starts with the ordinal of its event."""
         ordinal, flags = (event.ordinal, event.flags) if isinstance(event, Event) else (1, ())
         return self._code(self.pick(event), ordinal, flags)
 
-    def skipped(self, row: int) -> int:
-        """Events of a source that nobody has been told about yet; from now on they count as told."""
-        table, start = self.columns.table, row * self.columns.width
-        skip = table[start] - table[start + TOLD]
-        table[start + TOLD] = table[start]
+    def take_suppressed(self, row: int) -> int:
+        """Return the number of suppressed events of a source that no frame has reported, and mark them as reported."""
+        cells, start = self.table.cells, row * self.table.width
+        skip = cells[start] - cells[start + LAST_SENT]
+        cells[start + LAST_SENT] = cells[start]
         return skip
 
     def values(self, partial: Partial) -> dict[int, Any]:
-        """The values of a partial spelled out, for formats that do so."""
+        """Return the plain values of a partial event."""
         values: dict[int, Any] = {}
         for position, index in enumerate(indexes(partial.mask)):
             if partial.exceptions >> index & 1:
                 values[index] = value_of_exact(self.rules.rules[index], partial.codes[position])
             else:
-                values[index] = self._showers[index](partial.source)
+                values[index] = self._value_readers[index](partial.source)
         return values
 
     @cached_property
-    def _showers(self) -> list[Callable[[int], Any]]:
-        """What shows the value of each property; made where values are spelled out."""
-        return [shower(self.columns, rule, index) for index, rule in enumerate(self.rules.rules)]
+    def _value_readers(self) -> list[Callable[[int], Any]]:
+        """Functions that return the value of a property in a row; created for the JSON format only."""
+        return [value_reader(self.table, rule, index) for index, rule in enumerate(self.rules.rules)]
 
-    def take_over(self, old: Reducer) -> None:
-        """Begin with the sources of another reducer of the same schema and roster, at the values it has told."""
+    def continue_from(self, old: Reducer) -> None:
+        """Start with the sources of another reducer of the same schema and row map, at its sent values."""
         pairs = zip(self.rules.rules, old.rules.rules, strict=True)
-        take_over(self.columns, old.columns, range(old.columns.rows))
+        copy_rows(self.table, old.table, range(old.table.rows))
         self._pacing.resume()
         if any(new.bound < former.bound for new, former in pairs):
-            self.columns.near = {row: self.columns.ordinal(row) for row in range(self.columns.rows)}
+            self.table.approximate = {row: self.table.ordinal(row) for row in range(self.table.rows)}
 
     def adopt(
-        self, expander: Expander, chosen: Callable[[Key], bool] | None = None, roster: Roster | None = None
+        self, expander: Expander, chosen: Callable[[Source], bool] | None = None, row_map: RowMap | None = None
     ) -> None:
-        """Begin with the sources that an expander knows, those of them that are chosen, at the values it has.
+        """Start with the sources of an expander, or those that `chosen` selects, at their values.
 
-        roster: of other reducers that have adopted the same sources; it is shared where that is so
+        row_map: row map of other reducers of the same sources; shared if the rows agree
         """
-        if self.columns.rows:
-            raise ValueError("a reducer that has sources of its own adopts none")
+        if self.table.rows:
+            raise ValueError("this reducer already has sources")
         found = [(row, key) for row, key in enumerate(expander.keys) if key is not None]
         if chosen is not None:
             found = [(row, key) for row, key in found if chosen(key)]
         if len(found) > self.max_sources:
             raise TooManySources(limit=self.max_sources)
         keys = [key for _, key in found]
-        self.roster = roster if roster is not None and roster.begins_with(keys) else Roster(keys)
-        take_over(self.columns, expander.columns, [row for row, _ in found])
+        self.row_map = row_map if row_map is not None and row_map.starts_with(keys) else RowMap(keys)
+        copy_rows(self.table, expander.table, [row for row, _ in found])
         if found:
-            self.columns.by_row()[:, [LATEST, TRAVELLED]] = ABSENT  # an expander has no clock of its own
+            self.table.by_row()[:, [LATEST, INTERVAL_START]] = ABSENT  # an expander does not store event times
         self._pacing.resume()
 
     def drain_switches(self) -> list[Switch]:
-        """Changes of predictor that must be told before the next event."""
+        """Return the predictor changes that must be sent before the next event."""
         if self.trials is None:
             return []
-        return [Switch(row, self.skipped(row), changes) for row, changes in self.trials.drain()]
+        return [Switch(row, self.take_suppressed(row), changes) for row, changes in self.trials.drain()]
 
     def dimensions(self, row: int) -> bytes:
-        """The dimension values of a source, as JSON."""
-        return json.dumps(list(self.roster.keys[row]), separators=(",", ":"), ensure_ascii=False).encode()
+        """Return the dimension values of a source as JSON."""
+        return json.dumps(list(self.row_map.sources[row]), separators=(",", ":"), ensure_ascii=False).encode()
 
     def _compile(self) -> Callable[..., Partial | Introduction | None]:
         late = self.late_policy == "reject" and self._pacing.time is not None
-        source = generate.reducer_source(
-            self.rules, self.columns.width, late, self._admission.must_weigh, self.validated
+        source = code_generation.reducer_source(
+            self.rules, self.table.width, late, self._admission.needs_size_check, self.validated
         )
         names: dict[str, Any] = {
             "ABSENT": ABSENT,
             "LIMIT": TICK_LIMIT,
             "PROPERTIES": len(self.schema.properties),
             "NAMES": self._admission.names,
-            "row_of": self.finder(),
-            "columns": self.columns,
-            "expected": self.columns.expected,
-            "settle": self.columns.set_value,
-            "encode_residual": residual.encode,
-            "decode_residual": residual.decode,
-            "refuse": self._admission.refuse,
+            "row_of": self.row_lookup(),
+            "table": self.table,
+            "predicted": self.table.predicted,
+            "set_value": self.table.set_value,
+            "encode_residual": encode_residual,
+            "decode_residual": decode_residual,
+            "reject": self._admission.reject,
             "check_names": self._admission.check_names,
-            "check_weight": self._admission.check_weight,
+            "check_size": self._admission.check_size,
             "check_time": self._check_time,
-            "held_back": self._held_back,
-            "passes_over": self._passes_over,
-            "outside": exceptions.outside,
+            "suppress_too_soon": self._suppress_too_soon,
+            "suppress_unchanged": self._suppress_unchanged,
+            "outside": value_encoder.outside,
             "introduce": self._introduce,
             "finish": self._finish,
-            **{name: getattr(lane_codes, name) for name in _LANE_FUNCTIONS},
+            **{name: getattr(value_encoder, name) for name in _ENCODING_FUNCTIONS},
         }
         for index, rule in enumerate(self.rules.rules):
             names[f"rule{index}"] = rule
             names[f"convert{index}"] = self._admission.converters[index]
-            names[f"objects{index}"] = self.columns.objects[index]
+            names[f"objects{index}"] = self.table.objects[index]
         code: Callable[..., Partial | Introduction | None] = define("reduce", source, names)
         return code
 
     def _finish(
         self, row: int, mask: int, exceptional: int, codes: list[Any], ticks: tuple[Any, ...]
     ) -> Partial | None:
-        table, start = self.columns.table, row * self.columns.width
-        ordinal = table[start] + 1
-        table[start] = ordinal
-        if self.trials is not None and ordinal >= table[start + DUE]:
-            self.trials.offer(row, ticks)
-        skip = ordinal - table[start + TOLD] - 1
+        cells, start = self.table.cells, row * self.table.width
+        ordinal = cells[start] + 1
+        cells[start] = ordinal
+        if self.trials is not None and ordinal >= cells[start + DUE]:
+            self.trials.add_event(row, ticks)
+        skip = ordinal - cells[start + LAST_SENT] - 1
         if not mask and skip < MAX_SKIP - 1 and not self.rules.changes:
             self.suppressed += 1
             return None
-        table[start + TOLD] = ordinal
+        cells[start + LAST_SENT] = ordinal
         self.sent += 1
         return Partial(row, skip, mask, exceptional, codes)
 
     def _introduce(
-        self, key: Key, ticks: tuple[Any, ...], event: Mapping[str, Any], ordinal: int = 1, flags: Flags = ()
+        self, key: Source, ticks: tuple[Any, ...], event: Mapping[str, Any], ordinal: int = 1, flags: Flags = ()
     ) -> Introduction:
-        if self.columns.rows >= self.max_sources:
+        if self.table.rows >= self.max_sources:
             raise TooManySources(limit=self.max_sources)
         if not self.validated:
             self._admission.check_key(key)
-        row = self.columns.add()
+        row = self.table.add()
         if isinstance(event, Event) and event.source == key:
-            key = event.source  # which the decoder keeps anyway
-        if not self.roster.put(key, row):
-            self.roster = Roster([*self.roster.keys[:row], key])
-        table, start = self.columns.table, row * self.columns.width
-        table[start] = ordinal - 1
-        told = self._first_values(row, ticks, event, flags)
-        table[start] = table[start + TOLD] = ordinal
+            key = event.source  # the decoder stores the same object
+        if not self.row_map.add(key, row):
+            self.row_map = RowMap([*self.row_map.sources[:row], key])
+        cells, start = self.table.cells, row * self.table.width
+        cells[start] = ordinal - 1
+        exact_values = self._first_values(row, ticks, event, flags)
+        cells[start] = cells[start + LAST_SENT] = ordinal
         if not self.rules.changes:
-            table[start + DUE] = ordinal + 1
+            cells[start + DUE] = ordinal + 1
         self._pacing.begin(row, ticks)
         self.sent += 1
-        return Introduction(row, self.dimensions(row), ordinal, snapshots.take(self.columns, row), told)
+        return Introduction(row, self.dimensions(row), ordinal, snapshot_row(self.table, row), exact_values)
 
     def _first_values(
         self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags
     ) -> tuple[tuple[int, Any], ...]:
-        told: list[tuple[int, Any]] = []
+        exact_values: list[tuple[int, Any]] = []
         for index, rule in enumerate(self.rules.rules):
             value = event.get(rule.property.name)
-            outside = exceptions.is_outside(rule, value, flags)
-            answer = first_value(self.columns, rule, row, index, ticks[index], value, outside)
-            if answer is not None:
-                told.append((index, answer))
-        return tuple(told)
+            outside = value_encoder.is_outside(rule, value, flags)
+            exact = first_value(self.table, rule, row, index, ticks[index], value, outside)
+            if exact is not None:
+                exact_values.append((index, exact))
+        return tuple(exact_values)
 
-    def _held_back(self, row: int, ticks: tuple[Any, ...]) -> bool:
-        held_back = self._pacing.holds_back(row, ticks)
-        self.suppressed += held_back
-        return held_back
+    def _suppress_too_soon(self, row: int, ticks: tuple[Any, ...]) -> bool:
+        too_soon = self._pacing.suppress(row, ticks)
+        self.suppressed += too_soon
+        return too_soon
 
-    def _passes_over(self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags = ()) -> bool:
-        passed = self._gate.passes_over(row, ticks, event, flags)
-        self.suppressed += passed
-        return passed
+    def _suppress_unchanged(
+        self, row: int, ticks: tuple[Any, ...], event: Mapping[str, Any], flags: Flags = ()
+    ) -> bool:
+        is_suppressed = self._gate.suppress(row, ticks, event, flags)
+        self.suppressed += is_suppressed
+        return is_suppressed
 
     def _check_time(self, row: int, ticks: tuple[Any, ...]) -> None:
-        self._pacing.check(row, ticks, self.roster.keys[row])
+        self._pacing.check(row, ticks, self.row_map.sources[row])
 
 
-def _trials(columns: SourceTable) -> Trials:
-    """Trials need the compiled kernels, which cost half a second to load: only `auto` pays for them."""
-    from thinwire.codec.predictor_trials import Trials
+def _create_trials(table: SourceTable) -> PredictorTrials:
+    """Trials import the compiled kernels, which takes half a second, so only `auto` loads them."""
+    from thinwire.codec.predictor_trials import PredictorTrials
 
-    return Trials(columns)
+    return PredictorTrials(table)
 
 
-_LANE_FUNCTIONS = ("tick_exception", "flag_exception", "float_code", "geo_code", "object_code", "array_code")
+_ENCODING_FUNCTIONS = ("tick_exception", "flag_exception", "float_code", "geo_code", "object_code", "array_code")

@@ -1,10 +1,8 @@
-"""Rules: how each property that travels is reduced, and what of that a receiver is told.
+"""Rules: how each property of a stream is encoded, resolved from a schema and a demand.
 
-What a schema and a demand come to: one rule for each property that travels.
-
-Precedence, first match wins: the subscription (a tolerance or predictor given for this property), the domain rule
-(timestamps follow their cadence, power near zero is idle, positions are judged by distance, status and quality never
-vary), the type rule, the default.
+The first match wins: the subscription (a tolerance or predictor for the property), the domain rule (timestamps use the
+cadence predictor, power near zero is idle, positions are compared by distance, status and quality have no
+tolerance), the type rule, the default.
 """
 
 from __future__ import annotations
@@ -16,11 +14,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from thinwire.codec import geo_distance as geo
-from thinwire.codec.demand import Demand, check_names, in_ticks, tick_size, tolerance_of
+from thinwire.codec.demand import Demand, check_names, tolerance_of
 from thinwire.codec.predictors import Predictor, by_name
-from thinwire.codec.predictors.predictor import FINE, LAST
+from thinwire.codec.predictors.arithmetic import FINE, LAST
+from thinwire.codec.predictors.catalogue import custom_by_name
+from thinwire.codec.predictors.custom import MAX_CUSTOM, CustomPredictor
 from thinwire.codec.predictors.seasonal import Seasonal
 from thinwire.codec.ticks import TICK_LIMIT
+from thinwire.codec.tolerance_vector import in_ticks, tick_size
 from thinwire.errors import ConfigError, CorruptFrame, DemandError
 from thinwire.schema import Kind, Property, Role, Schema
 from thinwire.wire import varint
@@ -29,23 +30,28 @@ from thinwire.wire.partial_event import SLOTS, EncodingKind, lane_of
 MAX_TOLERANCE = 1 << 60
 MAX_UPSTREAM = 1 << 62
 
-_HOLD, _CHANGES, _UPSTREAM = 1, 2, 4
+_HOLD, _CHANGES, _UPSTREAM, _CUSTOM = 1, 2, 4, 8
 _DOUBLE, _INTEGER = 1 << 53, 1 << 62
+_MAX_NAME = 64
+"""bytes of the name of a custom predictor"""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How one property is reduced.
+    """How one property is encoded.
 
-    tolerance: in ticks; half: half the width of a bin in which its residuals travel
-    band: ticks around zero that count as zero; lowest, highest: the declared range in ticks
-    mode, coefficients: the predictor a new source starts with; auto: may it change?
-    distance: the tolerance of a float, in its own unit
-    upstream: how far off the values already are that come in, in ticks; of a float in its own unit
+    tolerance: in ticks
+    half: half the width of the bins of its residuals
+    band: ticks around zero that count as zero
+    lowest, highest: the declared range in ticks
+    mode, coefficients: the predictor of a new source
+    auto: whether the predictor may change
+    distance: the tolerance of a float, in its unit
+    upstream: bound of the incoming values, in ticks; of a float in its unit
     """
 
     property: Property
-    lane: EncodingKind
+    encoding: EncodingKind
     first_slot: int
     tolerance: int = 0
     half: int = 0
@@ -60,30 +66,31 @@ class Rule:
 
     @computed
     def slots(self) -> int:
-        return SLOTS.get(self.lane, 0)
+        return SLOTS.get(self.encoding, 0)
 
     @computed
     def bound(self) -> float:
-        """How far a value sent under this rule can be from the truth, in the property's unit."""
-        if self.lane is EncodingKind.FLOAT:
+        """Maximum error of a value sent under this rule, in the unit of the property."""
+        if self.encoding is EncodingKind.FLOAT:
             return _sum_above(self.distance, self.upstream) if self.upstream else self.distance
-        if self.lane is EncodingKind.GEO:
+        if self.encoding is EncodingKind.GEO:
             return (self.tolerance + self.upstream) * geo.METRES_PER_TICK
         return float((self.tolerance + self.band + int(self.upstream)) * tick_size(self.property))
 
     @computed
-    def ranged(self) -> bool:
-        """Is a range declared, outside of which values always travel?"""
+    def has_range(self) -> bool:
+        """Whether a range is declared. Values outside of it are always sent."""
         return self.property.minimum is not None or self.property.maximum is not None
 
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The rules of all wire properties, in order.
+    """The rules of all properties of a stream, in order.
 
-    hold: values are held until they fire, and then told exactly
-    min_interval: ticks of the event's time between two events of a source that travel
-    changes: an event travels only where something beside its headers fires
+    hold: values are held until they exceed the tolerance, and then sent exactly
+    min_interval: minimum ticks of event time between two sent events of a source
+    changes: only properties that are not headers trigger frames
+    custom: custom predictors; the mode of the first is `arithmetic.MODES`
     """
 
     schema: Schema
@@ -91,6 +98,7 @@ class RuleSet:
     hold: bool = False
     min_interval: int = 0
     changes: bool = False
+    custom: tuple[type[CustomPredictor], ...] = ()
 
     @property
     def slots(self) -> int:
@@ -98,45 +106,49 @@ class RuleSet:
 
     @property
     def bounds(self) -> dict[str, float | None]:
-        """The bound of every property that travels."""
+        """The bound of every property."""
         return {rule.property.name: rule.bound for rule in self.rules}
 
     @property
-    def silent_bounds(self) -> dict[str, float | None]:
-        """The same for events that were passed over in silence: nothing is claimed of what did not make them travel."""
+    def suppressed_bounds(self) -> dict[str, float | None]:
+        """The bound of every property in suppressed events; None for properties that do not trigger frames."""
         waits = bool(self.min_interval)
-        return {rule.property.name: None if waits or not self.fires(rule) else rule.bound for rule in self.rules}
+        return {rule.property.name: None if waits or not self.triggers(rule) else rule.bound for rule in self.rules}
 
     @property
     def upstream(self) -> bool:
-        """Are any of the values that come in already off?"""
+        """Whether any incoming value has a bound above zero."""
         return any(rule.upstream for rule in self.rules)
 
-    def fires(self, rule: Rule) -> bool:
-        """May this property make an event travel?"""
+    def triggers(self, rule: Rule) -> bool:
+        """Check whether a change of this property triggers a frame."""
         return not self.changes or rule.property.role is not Role.HEADER
 
     def encode(self) -> bytes:
-        """What a receiver must know of the rules, as it travels in key frames."""
+        """Return the part of the rules that key frames contain."""
         upstream = self.upstream
-        flags = _HOLD * self.hold | _CHANGES * self.changes | _UPSTREAM * upstream
+        flags = _HOLD * self.hold | _CHANGES * self.changes | _UPSTREAM * upstream | _CUSTOM * bool(self.custom)
         parts = [varint.write(flags), varint.write(self.min_interval)]
+        if self.custom:
+            parts.append(varint.write(len(self.custom)))
+            parts += (varint.write_blob(predictor.name.encode()) for predictor in self.custom)
         for rule in self.rules:
-            if rule.lane is EncodingKind.FLOAT:
+            if rule.encoding is EncodingKind.FLOAT:
                 parts.append(struct.pack(">d", rule.distance))
                 parts += [struct.pack(">d", rule.upstream)] * upstream
-            elif rule.lane in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
+            elif rule.encoding in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
                 parts += (varint.write(rule.tolerance), varint.write(rule.half), varint.write(rule.band))
                 parts += [varint.write(int(rule.upstream))] * upstream
         return b"".join(parts)
 
 
 def decode(body: bytes, schema: Schema) -> RuleSet:
-    """The rules as a key frame tells them: all that expanding needs."""
+    """Return the rules of a key frame, as far as a decoder needs them."""
     flags, at = varint.read(body, 0)
-    if flags & ~(_HOLD | _CHANGES | _UPSTREAM):
-        raise CorruptFrame("rules of a kind this version does not know", flags=flags)
+    if flags & ~(_HOLD | _CHANGES | _UPSTREAM | _CUSTOM):
+        raise CorruptFrame("rules have flags that this version does not support", flags=flags)
     interval, at = varint.read(body, at)
+    custom, at = _read_custom(body, at) if flags & _CUSTOM else ((), at)
     rules: list[Rule] = []
     slot = 0
     for p in schema.wire:
@@ -145,13 +157,25 @@ def decode(body: bytes, schema: Schema) -> RuleSet:
         slot += rule.slots
     if at != len(body):
         raise CorruptFrame("rules do not fit the schema", length=len(body), read=at)
-    return RuleSet(schema, tuple(rules), bool(flags & _HOLD), interval, bool(flags & _CHANGES))
+    return RuleSet(schema, tuple(rules), bool(flags & _HOLD), interval, bool(flags & _CHANGES), custom)
+
+
+def _read_custom(body: bytes, at: int) -> tuple[tuple[type[CustomPredictor], ...], int]:
+    """Read the names of custom predictors. Raises UnknownPredictor."""
+    count, at = varint.read(body, at)
+    if not 0 < count <= MAX_CUSTOM:
+        raise CorruptFrame("number of custom predictors out of range", count=count, limit=MAX_CUSTOM)
+    names: list[str] = []
+    for _ in range(count):
+        name, at = varint.read_blob(body, at, _MAX_NAME)
+        names.append(name.decode("ascii", "replace"))
+    return tuple(custom_by_name(name) for name in names), at
 
 
 def range_of(p: Property, tolerance: int, *, declared: bool = True) -> tuple[int, int]:
-    """The ticks that take their lane, as far as both ends can count and show them.
+    """Return the range of ticks that are sent as residuals: both ends can count and display them.
 
-    declared: those of the declared range only
+    declared: limit it to the declared range
     """
     step = p.step or Fraction(1)
     reach = max(0, _reach(step) - tolerance)
@@ -163,25 +187,25 @@ def range_of(p: Property, tolerance: int, *, declared: bool = True) -> tuple[int
 
 
 def _reach(step: Fraction) -> int:
-    """The largest tick whose value can be told from its neighbours': a double has 53 bits, an integer 63."""
+    """Return the largest tick whose value differs from its neighbours': a double has 53 bits, an integer 63."""
     largest = _DOUBLE if step.denominator != 1 else _INTEGER
     return min(largest // step.numerator, TICK_LIMIT)
 
 
 def _read_rule(body: bytes, at: int, p: Property, slot: int, upstream: bool) -> tuple[Rule, int]:
-    lane = lane_of(p.kind)
-    if lane is EncodingKind.FLOAT:
+    encoding = lane_of(p.kind)
+    if encoding is EncodingKind.FLOAT:
         (distance, *before), at = _doubles(body, at, p, 1 + upstream)
-        return Rule(p, lane, slot, distance=distance, upstream=before[0] if before else 0), at
-    if lane not in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
-        return Rule(p, lane, slot), at
+        return Rule(p, encoding, slot, distance=distance, upstream=before[0] if before else 0), at
+    if encoding not in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
+        return Rule(p, encoding, slot), at
     numbers = [0, 0, 0, 0]
     for k in range(3 + upstream):
         numbers[k], at = varint.read(body, at)
     tolerance, half, band, already = numbers
     if max(tolerance, half, band) > MAX_TOLERANCE or half > tolerance or already > MAX_UPSTREAM:
-        raise CorruptFrame("a tolerance above its limit", tolerance=tolerance, half=half, band=band, upstream=already)
-    return Rule(p, lane, slot, tolerance, half, band, *range_of(p, tolerance), upstream=already), at
+        raise CorruptFrame("tolerance above its limit", tolerance=tolerance, half=half, band=band, upstream=already)
+    return Rule(p, encoding, slot, tolerance, half, band, *range_of(p, tolerance), upstream=already), at
 
 
 def _doubles(body: bytes, at: int, p: Property, count: int) -> tuple[tuple[float, ...], int]:
@@ -189,120 +213,145 @@ def _doubles(body: bytes, at: int, p: Property, count: int) -> tuple[tuple[float
         raise CorruptFrame("rules cut off", property=p.name)
     numbers = struct.unpack_from(f">{count}d", body, at)
     if count > 1 and not all(0 <= number < math.inf for number in numbers):
-        raise CorruptFrame("a tolerance that is no number", property=p.name)
+        raise CorruptFrame("tolerance is not a number", property=p.name)
     return numbers, at + 8 * count
 
 
 def _sum_above(a: float, b: float) -> float:
-    """The sum of two doubles, rounded up where it must be: a bound may not be too small."""
+    """Return the sum of two doubles rounded up, because a bound must not be too small."""
     total = a + b
     exact = math.isinf(total) or Fraction(total) >= Fraction(a) + Fraction(b)
     return total if exact else math.nextafter(total, math.inf)
 
 
 def resolve(schema: Schema, demand: Demand, over: RuleSet | None = None) -> RuleSet:
-    """The rules of a demand on a schema.
+    """Return the rules of a demand on a schema.
 
-    over: the rules under which the events that come in were told, where they come from a decoder. What they allowed is
-        part of every bound
+    over: the rules under which the incoming events were decoded, if they come from a decoder. Their bounds are part of
+        every bound
 
     >>> rooms = Schema("rooms", [Property("t", "number", step="0.1"), Property("on", "boolean")])
-    >>> told = resolve(rooms, Demand(default_tolerance=0.5))
-    >>> [rule.tolerance for rule in told.rules]
+    >>> upstream = resolve(rooms, Demand(default_tolerance=0.5))
+    >>> [rule.tolerance for rule in upstream.rules]
     [5, 0]
-    >>> resolve(rooms, Demand(default_tolerance=0.2), over=told).bounds
+    >>> resolve(rooms, Demand(default_tolerance=0.2), over=upstream).bounds
     {'t': 0.7, 'on': 0.0}
     """
     check_names(schema, demand)
     _check_predictors(schema, demand)
     before = _by_name(over)
     rules: list[Rule] = []
+    custom: list[type[CustomPredictor]] = []
     slot = 0
     for p in schema.wire:
-        rule = _rule(schema, p, demand, slot, before.get(p.name))
+        rule = _rule(schema, p, demand, slot, before.get(p.name), custom)
         slot += rule.slots
         rules.append(rule)
-    return RuleSet(schema, tuple(rules), demand.mode == "hold", _interval(schema, demand), demand.changes)
+    interval = _interval(schema, demand)
+    return RuleSet(schema, tuple(rules), demand.mode == "hold", interval, demand.changes, tuple(custom))
 
 
 def _by_name(over: RuleSet | None) -> dict[str, Rule]:
     if over is None:
         return {}
     if over.min_interval or over.changes:
-        raise DemandError("nothing can be promised over events that were thinned out", schema=over.schema.name)
+        raise DemandError(
+            "no guarantee is possible over events that were thinned out by min_interval or changes",
+            schema=over.schema.name,
+        )
     return {rule.property.name: rule for rule in over.rules}
 
 
-def _rule(schema: Schema, p: Property, demand: Demand, slot: int, before: Rule | None) -> Rule:
-    lane = lane_of(p.kind)
-    asked = tolerance_of(schema, p, demand)
+def _rule(
+    schema: Schema,
+    p: Property,
+    demand: Demand,
+    slot: int,
+    before: Rule | None,
+    custom: list[type[CustomPredictor]],
+) -> Rule:
+    """Return the rule of one property; a custom predictor is added to `custom`."""
+    encoding = lane_of(p.kind)
+    requested = tolerance_of(schema, p, demand)
     upstream = _upstream(p, before)
-    if lane is EncodingKind.FLOAT:
-        return Rule(p, lane, slot, distance=_distance(asked, upstream), upstream=upstream)
-    if lane not in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
-        return Rule(p, lane, slot)
-    if lane is EncodingKind.GEO and upstream:
-        asked = Fraction(0)  # the metric is no metric to the last digit: two distances do not add up to their sum
-    tolerance = min(geo.ticks(float(asked)) if lane is EncodingKind.GEO else in_ticks(p, asked), MAX_TOLERANCE)
+    if encoding is EncodingKind.FLOAT:
+        return Rule(p, encoding, slot, distance=_distance(requested, upstream), upstream=upstream)
+    if encoding not in (EncodingKind.TICK, EncodingKind.GEO, EncodingKind.ARRAY):
+        return Rule(p, encoding, slot)
+    if encoding is EncodingKind.GEO and upstream:
+        requested = Fraction(0)  # rounding makes the sum of two distances exceed the distance of their sum
+    tolerance = min(
+        geo.ticks(float(requested)) if encoding is EncodingKind.GEO else in_ticks(p, requested),
+        MAX_TOLERANCE,
+    )
     hold = demand.mode == "hold"
-    half = 0 if hold else geo.half_bin(tolerance) if lane is EncodingKind.GEO else tolerance
-    mode, coefficients, auto = _held(p, demand) if hold else _predictor(p, lane, demand)
+    half = 0 if hold else geo.half_bin(tolerance) if encoding is EncodingKind.GEO else tolerance
+    mode, coefficients, auto = _hold_predictor(p, demand) if hold else _predictor(p, encoding, demand, custom)
     band = _band(p, demand) if before is None or not before.band else 0
-    # what is off already may lie outside the range although the truth does not: its flags say which
+    # a decoded value may be outside the range although the true value is not; its flags decide
     lowest, highest = range_of(p, tolerance, declared=not upstream)
     ranges = (tolerance, half, band, lowest, highest)
-    return Rule(p, lane, slot, *ranges, mode, coefficients, auto, upstream=upstream)
+    return Rule(p, encoding, slot, *ranges, mode, coefficients, auto, upstream=upstream)
 
 
 def _upstream(p: Property, before: Rule | None) -> int | float:
-    """How far off the values of a property are that come in: in ticks, or for a float in its own unit."""
+    """Return the bound of the incoming values of a property: in ticks, or for a float in its unit."""
     if before is None:
         return 0
-    if before.lane is not lane_of(p.kind) or tick_size(before.property) != tick_size(p):
-        raise DemandError("events were told with another kind of property", property=p.name, kind=p.kind.value)
-    if before.lane is EncodingKind.FLOAT:
+    if before.encoding is not lane_of(p.kind) or tick_size(before.property) != tick_size(p):
+        raise DemandError("incoming events have another kind of property", property=p.name, kind=p.kind.value)
+    if before.encoding is EncodingKind.FLOAT:
         return before.bound
     ticks = before.tolerance + before.band + int(before.upstream)
     if ticks > MAX_UPSTREAM:
-        raise DemandError("a tolerance over too many others", property=p.name, ticks=ticks, limit=MAX_UPSTREAM)
+        raise DemandError("sum of tolerances above its limit", property=p.name, ticks=ticks, limit=MAX_UPSTREAM)
     return ticks
 
 
-def _distance(asked: Fraction, upstream: float) -> float:
-    """The tolerance of a float such that it and what is off already are, to the last bit, no more than their sum."""
-    if not asked or not upstream:
-        return float(asked)
-    room = Fraction(float(asked + _decimal(upstream))) - Fraction(upstream)
-    distance = max(0.0, float(room))
-    return min(float(asked), distance if Fraction(distance) <= room else math.nextafter(distance, 0.0))
+def _distance(requested: Fraction, upstream: float) -> float:
+    """Return the tolerance of a float such that it and the upstream bound together do not exceed their exact sum."""
+    if not requested or not upstream:
+        return float(requested)
+    space = Fraction(float(requested + _decimal(upstream))) - Fraction(upstream)
+    distance = max(0.0, float(space))
+    return min(float(requested), distance if Fraction(distance) <= space else math.nextafter(distance, 0.0))
 
 
-def _held(p: Property, demand: Demand) -> tuple[int, int, bool]:
-    """Values are held as they were; time goes on all the same, else every event would have to tell it.
+def _hold_predictor(p: Property, demand: Demand) -> tuple[int, int, bool]:
+    """Return the predictor in hold mode: the last value, but the cadence for timestamps, which would otherwise be sent
+    with every event.
 
-    Who sees changes only sees no time go on in silence, so there a measured time is held as well.
+    With `changes`, measured timestamps are held as well, because suppressed events do not show their time.
     """
     goes_on = p.kind is Kind.TIMESTAMP and (p.role is Role.HEADER or not demand.changes)
     predictor = by_name("cadence" if goes_on else "last")
     return predictor.mode | FINE, predictor.coefficients, False
 
 
-def _predictor(p: Property, lane: EncodingKind, demand: Demand) -> tuple[int, int, bool]:
+def _predictor(
+    p: Property, encoding: EncodingKind, demand: Demand, custom: list[type[CustomPredictor]]
+) -> tuple[int, int, bool]:
     named = not isinstance(demand.predictor, str) and p.name in demand.predictor
     name = demand.predictor if isinstance(demand.predictor, str) else demand.predictor.get(p.name, "auto")
-    auto = name == "auto" and lane is EncodingKind.TICK
-    if lane is EncodingKind.ARRAY:
+    auto = name == "auto" and encoding is EncodingKind.TICK
+    if encoding is EncodingKind.ARRAY:
         name = "last"
     elif p.kind is Kind.TIMESTAMP and not named:
         name = "cadence"
     elif name == "auto":
         name = "last"
-    chosen = _chosen(p, lane, name)
-    return chosen.mode, chosen.coefficients, auto
+    chosen = _named_predictor(p, encoding, name)
+    if not isinstance(chosen, CustomPredictor):
+        return chosen.mode, chosen.coefficients, auto
+    if type(chosen) not in custom:
+        custom.append(type(chosen))
+    if len(custom) > MAX_CUSTOM:
+        raise DemandError("too many custom predictors", count=len(custom), limit=MAX_CUSTOM)
+    return chosen.mode + custom.index(type(chosen)), 0, False
 
 
-def _chosen(p: Property, lane: EncodingKind, name: str) -> Predictor:
-    if name == Seasonal.name and lane is EncodingKind.GEO:
+def _named_predictor(p: Property, encoding: EncodingKind, name: str) -> Predictor:
+    if name == Seasonal.name and encoding is EncodingKind.GEO:
         raise DemandError("a position has no season; choose 'last' or 'linear'", property=p.name, predictor=name)
     try:
         return by_name(name, p.period)
@@ -311,9 +360,9 @@ def _chosen(p: Property, lane: EncodingKind, name: str) -> Predictor:
 
 
 def _check_predictors(schema: Schema, demand: Demand) -> None:
-    """Refuse predictors that do not exist, also where nothing would be predicted with them."""
-    given = {"": demand.predictor} if isinstance(demand.predictor, str) else demand.predictor
-    for name, predictor in given.items():
+    """Reject unknown predictors, also for properties that are not predicted."""
+    predictors = {"": demand.predictor} if isinstance(demand.predictor, str) else demand.predictor
+    for name, predictor in predictors.items():
         if predictor not in ("auto", Seasonal.name):
             by_name(predictor)
         if (

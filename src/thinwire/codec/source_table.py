@@ -1,57 +1,52 @@
-"""Rows taken over from other columns: where a link goes on with what another one knows.
+"""State of all sources of a stream, in rows of integer cells.
 
-State in columns: one row a source, the same cells for the per-event code and the compiled kernels.
-
-A row begins with what belongs to the source; then each slot has its fields; then the seasons of the slots that have a
-period. A slot's mode decides which fields are read, and only those are ever told. Both ends of a link keep a replica:
-what one does to a row the other does too, in the same order.
-
-Events that are nothing but bytes: both ends count them, and neither keeps them.
-
-Which row a source has: for one reducer, or for several that meet the same sources in the same order.
+A row starts with the cells of the source, followed by the cells of each slot and the seasons of slots with a period.
+The mode of a slot decides which of its cells are used, and only those are sent. Both ends of a stream apply the same
+updates in the same order. Scalar code and compiled kernels use the same cells.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from thinwire.codec.predictors import predictor as steps
+from thinwire.codec.predictors import arithmetic
+from thinwire.codec.predictors.custom import CustomPredictor
 from thinwire.codec.rules import Rule, RuleSet
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT, UNSET
 from thinwire.errors import CorruptFrame
 from thinwire.wire.control_frames import PredictorChange
 from thinwire.wire.partial_event import EncodingKind
 
-ORDINAL, TOLD, DUE, TRIAL, FILLED, LATEST, TRAVELLED, HEAD = range(8)
-"""cells of a source: its last event, the last one told, when its predictors are on trial (under `changes`, when
-nothing is predicted, the event that must be told), the trial and how far it is, the latest time seen, the time of the
-last event that was not held back"""
+ORDINAL, LAST_SENT, DUE, TRIAL, FILLED, LATEST, INTERVAL_START, HEADER_CELLS = range(8)
+"""cells of a source: ordinal of the last event; ordinal of the last event that a frame reported; ordinal of the next
+predictor trial, or with `changes` of the event that must be sent; index of its trial and number of events in it; latest
+event time; time of the last event that `min_interval` did not suppress"""
 
-X1, X2, OFFSET, TREND, COEFFICIENTS, MODE, FIELDS = range(7)
-"""cells of a slot"""
+X1, X2, OFFSET, TREND, COEFFICIENTS, MODE, SLOT_CELLS = range(7)
+"""cells of a slot: the last two values, offset and trend, coefficients and mode of its predictor"""
 
 MAX_COEFFICIENTS = 1 << 27
 MAX_TREND = 1 << 46
 
 
 class SourceTable:
-    """The state of all sources of one link, as one of its ends knows it."""
+    """State of all sources of one stream, at one of its ends. It owns the cells, the texts and arrays of each row."""
 
     def __init__(self, rules: RuleSet) -> None:
         self.rules = rules
         self.slots = rules.slots
         self.rows = 0
-        self.table = array("q")
+        self.cells = array("q")
         self.objects: list[list[Any]] = [[] for _ in rules.rules]
         self.moving: list[int] = []
-        """per row, the properties whose expectation changes although nothing is said of them"""
-        self.near: dict[int, int] = {}
-        """per row, the number of its last event that the state is only near to, within no bound"""
+        """per row, a bit mask of the properties whose prediction changes without new values"""
+        self.approximate: dict[int, int] = {}
+        """per row, the ordinal of the last event whose values the state only approximates, without a bound"""
         self._view: npt.NDArray[np.int64] | None = None
         self._lay_out(rules)
 
@@ -59,234 +54,213 @@ class SourceTable:
         self.period = [0] * self.slots
         self.ring_start = [0] * self.slots
         self.ring_width = 0
-        blank: list[int] = [0] * HEAD
+        blank: list[int] = [0] * HEADER_CELLS
         for rule in rules.rules:
             blank += [ABSENT, ABSENT, 0, UNSET, rule.coefficients, rule.mode] * rule.slots
-            if rule.lane is EncodingKind.TICK and rule.property.period:
+            if rule.encoding is EncodingKind.TICK and rule.property.period:
                 self.period[rule.first_slot] = rule.property.period
-                self.ring_start[rule.first_slot] = HEAD + FIELDS * self.slots + self.ring_width
+                self.ring_start[rule.first_slot] = HEADER_CELLS + SLOT_CELLS * self.slots + self.ring_width
                 self.ring_width += rule.property.period
         self.blank = array("q", blank + [ABSENT] * self.ring_width)
         self.width = len(self.blank)
         self._object_indexes = [i for i, rule in enumerate(rules.rules) if not rule.slots]
         self._predicted = [
-            (i, rule) for i, rule in enumerate(rules.rules) if rule.lane in (EncodingKind.TICK, EncodingKind.GEO)
+            (i, rule) for i, rule in enumerate(rules.rules) if rule.encoding in (EncodingKind.TICK, EncodingKind.GEO)
         ]
 
     def view(self) -> npt.NDArray[np.int64]:
-        """The table for kernels; it is shared, not copied."""
+        """Return the cells as an array for kernels. It shares the memory."""
         if self._view is None:
-            self._view = np.frombuffer(self.table, dtype=np.int64)
+            self._view = np.frombuffer(self.cells, dtype=np.int64)
         return self._view
 
     def by_row(self) -> npt.NDArray[np.int64]:
-        """The same, one line a source. Whoever holds on to it keeps the table from growing."""
+        """Return the cells as a matrix with one row per source. The table cannot grow while it is referenced."""
         return self.view().reshape(self.rows, self.width)
 
-    def begin(self, rows: int) -> None:
-        """So many rows at once, in place of none; none of them has a value yet."""
+    def allocate(self, rows: int) -> None:
+        """Allocate rows without values in an empty table."""
         self._view = None
-        self.table = self.blank * rows
+        self.cells = self.blank * rows
         self.rows = rows
         for index in self._object_indexes:
             self.objects[index] += [None] * rows
         if rows:
             self.moving.append(0)
-            self.note_moving(0)
+            self.update_moving(0)
             self.moving *= rows
 
     def add(self) -> int:
-        """A new row, without any value yet."""
+        """Add a row without values. Return its number."""
         row = self.rows
-        self._view = None  # an array that is looked at cannot grow
+        self._view = None  # an array with an exported buffer cannot grow
         try:
-            self.table.extend(self.blank)
-        except BufferError:  # compiling a kernel leaves views behind that only the garbage collector finds
-            self.table = self.table + self.blank
+            self.cells.extend(self.blank)
+        except BufferError:  # numba keeps buffers exported until the next garbage collection
+            self.cells = self.cells + self.blank
         for index in self._object_indexes:
             self.objects[index].append(None)
         self.rows = row + 1
         self.moving.append(0)
-        self.note_moving(row)
+        self.update_moving(row)
         return row
 
-    def place(self, row: int, slot: int) -> int:
-        """Where the fields of a slot begin."""
-        return row * self.width + HEAD + slot * FIELDS
+    def slot_start(self, row: int, slot: int) -> int:
+        """Return the index of the first cell of a slot."""
+        return row * self.width + HEADER_CELLS + slot * SLOT_CELLS
 
     def last(self, row: int, slot: int) -> int:
-        """The value both ends have."""
-        return self.table[row * self.width + HEAD + slot * FIELDS]
+        """Return the last value of a slot."""
+        return self.cells[row * self.width + HEADER_CELLS + slot * SLOT_CELLS]
 
     def ordinal(self, row: int) -> int:
-        """The number of the source's last event."""
-        return self.table[row * self.width]
+        """Return the ordinal of the last event of a source."""
+        return self.cells[row * self.width]
 
-    def mark_near(self, row: int, rule: Rule) -> None:
-        """The event being taken in has a value of this rule that the state cannot hold.
+    def mark_approximate(self, row: int, rule: Rule) -> None:
+        """Mark that the state cannot represent a value of the current event.
 
-        Who sees changes only goes on seeing that value, whatever the state expects: the next event must be told.
+        With `changes`, a receiver keeps showing that value, not the prediction, so the next event must be sent.
         """
         start = row * self.width
-        self.near[row] = self.table[start] + 1
-        if self.rules.changes and self.rules.fires(rule):
-            self.table[start + DUE] = self.table[start] + 2
+        self.approximate[row] = self.cells[start] + 1
+        if self.rules.changes and self.rules.triggers(rule):
+            self.cells[start + DUE] = self.cells[start] + 2
 
-    def is_near(self, row: int) -> bool:
-        """Is the state only near to the source's last event?"""
-        return self.near.get(row) == self.table[row * self.width]
+    def is_approximate(self, row: int) -> bool:
+        """Check whether the state only approximates the last event of a source."""
+        return self.approximate.get(row) == self.cells[row * self.width]
 
-    def note_moving(self, row: int) -> None:
-        """Find out again which properties of a row move by themselves."""
+    def update_moving(self, row: int) -> None:
+        """Recompute which properties of a row change without new values."""
         moving = 0
         for index, rule in self._predicted:
             slot = rule.first_slot
-            if self.table[self.place(row, slot) + MODE] & 15 or self.period[slot]:
+            if self.cells[self.slot_start(row, slot) + MODE] & 15 or self.period[slot]:
                 moving |= 1 << index
         self.moving[row] = moving
 
-    def expected(self, row: int, slot: int) -> int:
-        """What both ends expect of this slot in the source's next event; ABSENT where it has no value."""
-        table = self.table
-        i = row * self.width + HEAD + slot * FIELDS
-        mode = table[i + MODE]
-        x1 = table[i]
+    def predicted(self, row: int, slot: int) -> int:
+        """Return the predicted next value of a slot; ABSENT if it has no value."""
+        cells = self.cells
+        i = row * self.width + HEADER_CELLS + slot * SLOT_CELLS
+        mode = cells[i + MODE]
+        x1 = cells[i]
         if x1 == ABSENT or not mode & 15:
             return x1
-        x2 = table[self._ring_place(row, slot)] if mode & 15 == steps.SEASONAL else table[i + X2]
-        return steps.predict(mode, x1, x2, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS])
+        if mode & 15 >= arithmetic.MODES:
+            return self._custom(mode).step(x1, cells[i + X2], cells[i + OFFSET], cells[i + TREND])
+        x2 = cells[self._ring_index(row, slot)] if mode & 15 == arithmetic.SEASONAL else cells[i + X2]
+        return arithmetic.predict(mode, x1, x2, cells[i + OFFSET], cells[i + TREND], cells[i + COEFFICIENTS])
 
     def set_value(self, row: int, slot: int, x: int) -> None:
-        """Both ends now have this value for the source's next event."""
-        table = self.table
-        i = row * self.width + HEAD + slot * FIELDS
-        x1 = table[i]
+        """Store the next value of a slot and update its predictor."""
+        cells = self.cells
+        i = row * self.width + HEADER_CELLS + slot * SLOT_CELLS
+        x1 = cells[i]
         if x1 == ABSENT:
-            table[i + X2], table[i + OFFSET], table[i + TREND] = x, 0, UNSET
+            cells[i + X2], cells[i + OFFSET], cells[i + TREND] = x, 0, UNSET
         else:
-            if table[i + MODE] & 15 == steps.TREND:
-                table[i + OFFSET], table[i + TREND] = steps.observe_trend(
-                    x, x1, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS]
+            if cells[i + MODE] & 15 == arithmetic.TREND:
+                cells[i + OFFSET], cells[i + TREND] = arithmetic.observe_trend(
+                    x, x1, cells[i + OFFSET], cells[i + TREND], cells[i + COEFFICIENTS]
                 )
-            table[i + X2] = x1
-        table[i] = x
+            elif cells[i + MODE] & 15 >= arithmetic.MODES:
+                cells[i + OFFSET], cells[i + TREND] = self._custom(cells[i + MODE]).update(
+                    x, x1, cells[i + X2], cells[i + OFFSET], cells[i + TREND]
+                )
+            cells[i + X2] = x1
+        cells[i] = x
         if self.period[slot]:
-            table[self._ring_place(row, slot)] = x
+            cells[self._ring_index(row, slot)] = x
 
-    def put(self, row: int, slot: int, x: int) -> None:
-        """Set a slot that is not predicted: a flag, a bit pattern, or ABSENT anywhere."""
-        self.table[row * self.width + HEAD + slot * FIELDS] = x
+    def set_raw(self, row: int, slot: int, x: int) -> None:
+        """Store a value in a slot without a predictor: a flag, a bit pattern, or ABSENT in any slot."""
+        self.cells[row * self.width + HEADER_CELLS + slot * SLOT_CELLS] = x
 
     def switch(self, row: int, change: PredictorChange) -> None:
-        """Another predictor from the next event on; it starts from the last value and the trend it is given."""
+        """Change the predictor of a slot from the next event on. It starts with the last value and the given trend."""
         self._check(change)
-        table = self.table
-        i = self.place(row, change.slot)
-        x1 = table[i]
-        table[i + MODE] = change.mode
-        table[i + COEFFICIENTS] = change.coefficients
-        table[i + X2] = x1 if x1 == ABSENT else steps.clamp(x1 - (change.trend >> 8), TICK_LIMIT)
-        table[i + OFFSET] = 0
-        table[i + TREND] = change.trend
-        self.note_moving(row)
+        cells = self.cells
+        i = self.slot_start(row, change.slot)
+        x1 = cells[i]
+        cells[i + MODE] = change.mode
+        cells[i + COEFFICIENTS] = change.coefficients
+        cells[i + X2] = x1 if x1 == ABSENT else arithmetic.clamp(x1 - (change.trend >> 8), TICK_LIMIT)
+        cells[i + OFFSET] = 0
+        cells[i + TREND] = change.trend
+        self.update_moving(row)
 
-    def advance(self, row: int, told: int = 0) -> None:
-        """The source's next event is complete: every property not among those `told` was as expected."""
-        moving = self.moving[row] & ~told
+    def advance(self, row: int, sent: int = 0) -> None:
+        """Complete the next event of a source. Properties that are not in the mask `sent` get their predicted value."""
+        moving = self.moving[row] & ~sent
         while moving:
             low = moving & -moving
             moving ^= low
             rule = self.rules.rules[low.bit_length() - 1]
             for slot in range(rule.first_slot, rule.first_slot + rule.slots):
-                expected = self.expected(row, slot)
-                if expected != ABSENT:
-                    self.set_value(row, slot, expected)
-        self.table[row * self.width] += 1
+                predicted = self.predicted(row, slot)
+                if predicted != ABSENT:
+                    self.set_value(row, slot, predicted)
+        self.cells[row * self.width] += 1
 
     def _check(self, change: PredictorChange) -> None:
         kind = change.mode & 15
-        if change.slot >= self.slots or kind >= steps.MODES or change.mode >> 5:
+        if change.slot >= self.slots or kind >= arithmetic.MODES or change.mode >> 5:
             raise CorruptFrame("switch to a predictor that does not exist", slot=change.slot, mode=change.mode)
-        if kind == steps.SEASONAL and not self.period[change.slot]:
+        if kind == arithmetic.SEASONAL and not self.period[change.slot]:
             raise CorruptFrame("seasonal predictor without a period", slot=change.slot)
         if change.coefficients >= MAX_COEFFICIENTS or abs(change.trend) > MAX_TREND:
             raise CorruptFrame("coefficients outside their limits", coefficients=change.coefficients)
 
-    def _ring_place(self, row: int, slot: int) -> int:
+    def _custom(self, mode: int) -> type[CustomPredictor]:
+        return self.rules.custom[(mode & 15) - arithmetic.MODES]
+
+    def _ring_index(self, row: int, slot: int) -> int:
         start = row * self.width
-        return start + self.ring_start[slot] + (self.table[start] + 1) % self.period[slot]
+        return start + self.ring_start[slot] + (self.cells[start] + 1) % self.period[slot]
 
 
-def take_over(columns: SourceTable, old: SourceTable, rows: Sequence[int]) -> None:
-    """Begin empty columns with these rows of others, in this order: numbers of events, and values by their names.
+def copy_rows(table: SourceTable, old: SourceTable, rows: Sequence[int]) -> None:
+    """Fill an empty table with rows of another one, in this order: ordinals, and values of properties with the same
+    name.
 
-    All events count as told. Predictors start afresh, and their trials are due. Under `changes` the next event of each
-    source is: what its readers saw last may be another value than the one that is taken over, unless the others were
-    under `changes` too and know what is due.
+    All events count as sent. Predictors start without a trend, and their trials are due. With `changes` the next event
+    of each source must be sent, because its receivers may have another value. Rows of a table that also has `changes`
+    keep their due event.
     """
-    columns.begin(len(rows))
+    table.allocate(len(rows))
     if not rows:
         return
-    table, before = columns.by_row(), old.by_row()
-    taken: Any = slice(None) if len(rows) == old.rows else np.fromiter(rows, dtype=np.int64, count=len(rows))
-    for cell in (ORDINAL, LATEST, TRAVELLED):
-        table[:, cell] = before[taken, cell]
-    table[:, TOLD] = table[:, ORDINAL]
-    same = columns.rules.changes and old.rules.changes
-    table[:, DUE] = before[taken, DUE] if same else table[:, ORDINAL] + 1
-    known = {rule.property.name: (index, rule) for index, rule in enumerate(old.rules.rules)}
-    for index, rule in enumerate(columns.rules.rules):
-        if rule.property.name not in known:
+    cells, before = table.by_row(), old.by_row()
+    selected: Any = slice(None) if len(rows) == old.rows else np.fromiter(rows, dtype=np.int64, count=len(rows))
+    for cell in (ORDINAL, LATEST, INTERVAL_START):
+        cells[:, cell] = before[selected, cell]
+    cells[:, LAST_SENT] = cells[:, ORDINAL]
+    same = table.rules.changes and old.rules.changes
+    cells[:, DUE] = before[selected, DUE] if same else cells[:, ORDINAL] + 1
+    old_rules = {rule.property.name: (index, rule) for index, rule in enumerate(old.rules.rules)}
+    for index, rule in enumerate(table.rules.rules):
+        if rule.property.name not in old_rules:
             continue
-        old_index, old_rule = known[rule.property.name]
+        old_index, old_rule = old_rules[rule.property.name]
         for k in range(rule.slots):
-            i = columns.place(0, rule.first_slot + k)
-            table[:, i] = table[:, i + X2] = before[taken, old.place(0, old_rule.first_slot + k)]
+            i = table.slot_start(0, rule.first_slot + k)
+            cells[:, i] = cells[:, i + X2] = before[selected, old.slot_start(0, old_rule.first_slot + k)]
         if not rule.slots:
-            columns.objects[index][:] = map(old.objects[old_index].__getitem__, rows)
-    if old.near:
-        columns.near.update((row, old.near[former]) for row, former in enumerate(rows) if old.is_near(former))
+            table.objects[index][:] = map(old.objects[old_index].__getitem__, rows)
+    if old.approximate:
+        table.approximate.update(
+            (row, old.approximate[former]) for row, former in enumerate(rows) if old.is_approximate(former)
+        )
 
 
-UNKEPT = b"\x00\x01"
-"""the columns of a source whose last event was such bytes: absent, and only near to what it was"""
+PAYLOAD_STATE = b"\x00\x01"
+"""snapshot of a source whose last event was a payload: no value, approximated"""
 
 
-def note(columns: SourceTable) -> None:
-    """The only source has one more event."""
-    ordinal = columns.table[ORDINAL] + 1
-    columns.table[ORDINAL] = columns.table[TOLD] = columns.near[0] = ordinal
-    columns.objects[0][0] = None
-
-
-Key = tuple[Any, ...]
-
-
-class Roster:
-    """Sources in the order in which they were met; each has the row of its place.
-
-    Reducers that share one know as many of its sources as they have rows. The first to meet a source writes it down;
-    to whom the next source is another one, a roster of its own is due.
-
-    >>> roster = Roster([("a",)])
-    >>> roster.put(("b",), 1), roster.put(("b",), 1), roster.put(("c",), 1)
-    (True, True, False)
-    >>> roster.keys, roster.rows
-    ([('a',), ('b',)], {('a',): 0, ('b',): 1})
-    """
-
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
-        self.keys = list(keys)
-        self.rows = dict(zip(self.keys, range(len(self.keys)), strict=True))
-
-    def begins_with(self, keys: list[Key]) -> bool:
-        """Have these sources the first rows, in this order?"""
-        return self.keys[: len(keys)] == keys
-
-    def put(self, key: Key, row: int) -> bool:
-        """Has the source this row? A row that nobody has, the one after the last, is given to it."""
-        if row == len(self.keys) and key not in self.rows:
-            self.keys.append(key)
-            self.rows[key] = row
-            return True
-        return self.rows.get(key) == row
+def count_payload(table: SourceTable) -> None:
+    """Count one more payload event of the only source. Payloads are not stored."""
+    ordinal = table.cells[ORDINAL] + 1
+    table.cells[ORDINAL] = table.cells[LAST_SENT] = table.approximate[0] = ordinal
+    table.objects[0][0] = None

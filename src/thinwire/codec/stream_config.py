@@ -1,7 +1,4 @@
-"""How a link behaves: one frozen value, versioned.
-
-What a link has done so far, in numbers the ledger takes over.
-"""
+"""Configuration and counters of a stream."""
 
 from __future__ import annotations
 
@@ -21,16 +18,16 @@ MAX_VERSION = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """What a publisher is told to do.
+    """Versioned configuration of a stream encoder.
 
-    version: grows with every change; key frames carry it
+    version: increases with every change; key frames contain it
     demand: tolerances, predictors, mode
     format: "compact" or "json"
-    key_frame_interval: seconds in which the state of every source is told once
-    max_silence: seconds between two heartbeats, at most
-    audit_every: one event in so many travels exactly as well, to measure the promise; 0 for never
-    late_policy: "accept" or "reject" events older than their source's latest
-    max_sources: how many sources a link takes before it refuses new ones
+    key_frame_interval: seconds in which the state of every source is sent once
+    max_silence: maximum seconds between two heartbeats
+    audit_every: send exact values with one event in this many, to measure errors; 0 for never
+    late_policy: "accept" or "reject" events older than the latest of their source
+    max_sources: maximum number of sources
 
     >>> StreamConfig(demand=Demand(default_tolerance=0.5), max_silence=5).format
     'compact'
@@ -70,7 +67,7 @@ _DATA = frozenset({FrameKind.DATA, FrameKind.EXCEPTION, FrameKind.JSON, FrameKin
 
 @dataclass
 class Counts:
-    """Events, frames and bytes of one end of a link. Every byte of every frame is in one of the three sums."""
+    """Events, frames and bytes of one end of a stream. Every byte of every frame is in one of the three sums."""
 
     events: int = 0
     rejected: int = 0
@@ -85,16 +82,16 @@ class Counts:
 
     @property
     def frame_bytes(self) -> int:
-        """All bytes of all frames."""
+        """Bytes of all frames."""
         return self.data_bytes + self.key_bytes + self.control_bytes
 
     def add_data(self, frame: bytes) -> None:
-        """Count a frame known to tell an event."""
+        """Count a data frame."""
         self.frames += 1
         self.data_bytes += len(frame)
 
     def add_all_data(self, frames: Sequence[bytes]) -> None:
-        """Count frames known to tell events."""
+        """Count data frames."""
         self.frames += len(frames)
         self.data_bytes += sum(map(len, frames))
 

@@ -1,19 +1,11 @@
-"""The subscribing end of a link: frames in, events out, and word of everything that could not be had.
+"""Receiving end of a stream: frames to events and losses.
 
-    state      a key frame         the frame expected next     any other frame
-    WAITING    -> PARTIAL, READY   (none is expected)          stays, counted
-    PARTIAL    -> READY when the   events of known sources     duplicate: dropped
-               last source is told                             else -> WAITING
-    READY      checked             events                      duplicate: dropped, else -> WAITING
+    state      key frame                next frame in order         any other frame
+    WAITING    -> PARTIAL or READY      (no order yet)              ignored, counted
+    PARTIAL    -> READY when complete   events of known sources     duplicate: dropped, otherwise -> WAITING
+    READY      verified                 events                      duplicate: dropped, otherwise -> WAITING
 
-WAITING ends with a key frame, which the subscriber asks for (resync="request") or waits for (resync="wait").
-
-When somebody else goes on telling a publisher's events, the caller says so (`succeed`). The key frames that follow are
-the successor's: they tell how far the silence went that the former one left behind, and its events are handed out
-before the successor's state counts.
-
-A frame that is packed with a dictionary nobody has shown yet stops the subscriber before it: UnknownDictionary names
-it. The same message once more goes on there, or behind it where the caller gives the frame up.
+WAITING ends with a key frame, which the decoder requests (resync="request") or waits for (resync="wait").
 """
 
 from __future__ import annotations
@@ -22,59 +14,61 @@ from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from thinwire.codec import frame_handlers as reading
-from thinwire.codec import frame_handlers as spelled
-from thinwire.codec import row_snapshot as snapshots
-from thinwire.codec.changed_events import ChangedEvents
-from thinwire.codec.decoder_state import DecoderState, Find, knows_none
-from thinwire.codec.deliveries import Delivery, EventsMissed
-from thinwire.codec.frame_handlers import DeliveredOrdinals, PredecessorState
+from thinwire.codec.decoder_state import DecoderState
+from thinwire.codec.deliveries import ChangedEvents, Delivery, EventsMissed
+from thinwire.codec.dictionary_bindings import FindDictionary, no_dictionaries
+from thinwire.codec.frame_handlers import handle_frame, handle_json_frames
+from thinwire.codec.frame_sequencer import check_key_frame
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.stream_config import Counts
+from thinwire.codec.succession import DeliveredOrdinals, Succession
 from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Event, Schema
-from thinwire.wire import Frame, FrameKind, KeyFrame, Request, SourceState, join, read, split
-from thinwire.wire.control_frames import MAX_SKIP
-from thinwire.wire.frame import PACKED, is_known, room_for
+from thinwire.wire import Frame, FrameKind, KeyFrame, Request, join, read, split
+from thinwire.wire.frame import PACKED, is_known, size_in_batch
 
-RETRY = 2.0
+REQUEST_INTERVAL = 2.0
+"""seconds between two requests for key frames"""
+
 _LONG_AGO = -1e300
 
 
 class State(StrEnum):
-    """Where a subscriber's end stands."""
+    """How much of a publisher's state a decoder has: nothing, some sources, or all of them."""
 
     WAITING = "waiting"
     PARTIAL = "partial"
     READY = "ready"
 
 
-class _Stopped(NamedTuple):
-    """A message whose frame of this number, at this byte, waits for a dictionary, or does no more."""
+class _PendingFrame(NamedTuple):
+    """A frame that waits for its dictionary: its message, the byte and the index of the frame in it."""
 
     message: bytes
     at: int
     number: int
-    given_up: bool = False
+    is_skipped: bool = False
 
 
 class StreamDecoder:
-    """One publisher's frames, expanded.
+    """Decodes the frames of one publisher to events and reports losses.
 
-    schemas: known schemas, or a function that looks one up by fingerprint (None where it is not known)
-    resync: "request" asks for a key frame when lost, "wait" waits for the next one
-    max_sources: a key frame that tells of more is refused
-    passed_over: hand out the events that were passed over in silence as well. Without them only what was told comes:
-        the numbers of events and the state move on all the same, at hardly any cost. It may change at any time
-    dictionaries: looks a dictionary up by its hash; None where it is not known (yet)
+    It owns the decoder state of the publisher, the requests for key frames, and the recovery after a gap.
+
+    schemas: known schemas, or a function from a fingerprint to a schema (None if it is unknown)
+    resync: "request" asks the publisher for key frames after a loss, "wait" waits for the next ones
+    max_sources: limit on the sources of a key frame
+    include_suppressed: deliver suppressed events; they are rebuilt from the predictors. Without them, only their
+        ordinals are counted. It may change at any time
+    dictionaries: a function from a hash to a dictionary (None if it is not available yet)
 
     >>> from thinwire.schema import Property
     >>> from thinwire.codec import StreamEncoder
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
-    >>> publisher = StreamEncoder(rooms, name="p1", compiled=False)
-    >>> subscriber = StreamDecoder([rooms], publisher="p1", compiled=False)
-    >>> frames = publisher.start(now=0) + publisher.publish({"room": "11.1", "t": 20.5}, now=0)
-    >>> [dict(event) for frame in frames for event in subscriber.receive(frame, now=0) if isinstance(event, Event)]
+    >>> encoder = StreamEncoder(rooms, name="p1", compiled=False)
+    >>> decoder = StreamDecoder([rooms], publisher="p1", compiled=False)
+    >>> frames = encoder.start(now=0) + encoder.publish({"room": "11.1", "t": 20.5}, now=0)
+    >>> [dict(event) for frame in frames for event in decoder.receive(frame, now=0) if isinstance(event, Event)]
     [{'room': '11.1', 't': 20.5}]
     """
 
@@ -86,158 +80,157 @@ class StreamDecoder:
         resync: Literal["request", "wait"] = "request",
         compiled: bool = True,
         max_sources: int = MAX_SOURCES,
-        passed_over: bool = True,
-        dictionaries: Find = knows_none,
+        include_suppressed: bool = True,
+        dictionaries: FindDictionary = no_dictionaries,
     ) -> None:
         self.publisher = publisher
-        self._find = dictionaries
-        self._stopped: _Stopped | None = None
         self.resync = resync
         self.max_sources = max_sources
-        self._passed_over = passed_over
         self.counts = Counts()
         self.state = State.WAITING
-        self._schemas = _by_fingerprint(schemas)
-        self._compiled = compiled
         self.decoder_state: DecoderState | None = None
-        self.memory = DeliveredOrdinals()
         self.position: int | None = None
-        """the transport's number of the last message, where it has one"""
+        """the transport's number of the last message, if it has one"""
         self.changed_events: ChangedEvents | None = None
-        """of the last message, where it brought nothing but events each of which is known to show a change"""
-        self._predecessor = PredecessorState()
-        self._succeeded = False
-        self._held_back: list[Delivery] = []
+        """the events of the last message, if it contains only events that are verified changes"""
+        self._schemas = schemas if callable(schemas) else {schema.fingerprint: schema for schema in schemas}.get
+        self._compiled = compiled
+        self._include_suppressed = include_suppressed
+        self._dictionaries = dictionaries
+        self._succession = Succession(publisher, self.counts)
+        self._expects_successor = False
+        self._pending: _PendingFrame | None = None
+        self._undelivered: list[Delivery] = []
         self._next_request = _LONG_AGO
 
     @property
     def include_suppressed(self) -> bool:
-        """Are events that were passed over in silence handed out?"""
-        return self._passed_over
+        """Whether suppressed events are delivered."""
+        return self._include_suppressed
 
     @include_suppressed.setter
     def include_suppressed(self, wanted: bool) -> None:
-        self._passed_over = wanted
+        self._include_suppressed = wanted
         if self.decoder_state is not None:
-            self.decoder_state.passed_over = wanted
+            self.decoder_state.include_suppressed = wanted
 
     @property
     def bound(self) -> Mapping[str, float | None]:
-        """The bounds in force; empty before the first key frame."""
+        """The current bound of every property; empty before the first key frame."""
         return self.decoder_state.expander.bounds if self.decoder_state is not None else {}
 
     @property
     def incarnation(self) -> int | None:
-        """The publisher's life, as far as it is known."""
+        """The publisher's incarnation; None before the first key frame."""
         return self.decoder_state.incarnation if self.decoder_state is not None else None
 
     @property
     def config_version(self) -> int | None:
-        """The publisher's configuration, as far as it is known."""
+        """The version of the publisher's configuration; None before the first key frame."""
         return self.decoder_state.config_version if self.decoder_state is not None else None
 
-    def receive(self, message: bytes, *, now: float, position: int | None = None) -> list[Delivery]:
-        """What a broker message brings. `position` is the transport's own gapless number, where it has one.
+    @property
+    def delivered(self) -> DeliveredOrdinals:
+        """The last delivered ordinals of sources whose state was dropped."""
+        return self._succession.delivered
 
-        Raises UnknownDictionary with a `hash`: receive it again when the dictionary is known, or after `give_up`.
+    def receive(self, message: bytes, *, now: float, position: int | None = None) -> list[Delivery]:
+        """Decode a broker message. `position` is the transport's gapless message number, if it has one.
+
+        Raises UnknownDictionary with a `hash` if a frame needs a dictionary that is not available. Pass the same
+        message again when it is available, or after `skip_pending_frame`; decoding resumes at that frame.
         """
-        out, self._held_back = self._held_back, []
+        out, self._undelivered = self._undelivered, []
         self.changed_events = None
-        stopped, self._stopped = self._stopped, None
-        if stopped is not None and stopped.message != message:
-            stopped = None
+        pending, self._pending = self._pending, None
+        if pending is not None and pending.message != message:
+            pending = None
             self._lose("unknown dictionary", out)
-        if stopped is None and position is not None and not self._in_place(position, out):
+        if pending is None and position is not None and not self._accept_position(position, out):
             return out
         try:
-            if stopped is not None:
-                self._resume_message(stopped, out)
+            if pending is not None:
+                self._resume_message(pending, out)
             else:
-                self._take_message(message, out)
+                self._decode_message(message, out)
         except PeerFault:
-            self._held_back = out  # an error takes nothing with it: what was found before comes with the next message
+            self._undelivered = out  # delivered with the next message
             raise
         return out
 
     def watch(self, names: Collection[str]) -> None:
-        """Leave out events that are known to change none of these properties; () to have them all.
+        """Leave out events that verifiably change none of these properties; () delivers all of them.
 
-        It counts for the state as it is: a key frame that begins another one ends it. See `changed_events`.
+        It ends with a key frame that starts a new state. See `changed_events`.
         """
         if self.decoder_state is not None:
             self.decoder_state.watch(names)
 
     def poll(self, now: float) -> list[bytes]:
-        """Requests to send to the publisher, while the state of anything is unknown."""
+        """Return the requests for key frames that are due while the state is incomplete."""
         if self.resync != "request" or self.state is State.READY or now < self._next_request:
             return []
-        self._next_request = now + RETRY
+        self._next_request = now + REQUEST_INTERVAL
         sequence = self.decoder_state.sequence if self.decoder_state is not None else 0
         body = Request(self.incarnation or 0, sequence).encode()
         return [bytes((FrameKind.REQUEST, 0, 0)) + body]
 
     def present(self) -> list[Event]:
-        """Where every known source stands: its last event."""
+        """Return the last event of every known source."""
         if self.decoder_state is None:
             return []
-        expander, shows = self.decoder_state.expander, self.decoder_state.shows
-        return [expander.current(alias) for alias in expander.known() if shows(alias)]
+        expander, has_state = self.decoder_state.expander, self.decoder_state.has_state
+        return [expander.current(row) for row in expander.known() if has_state(row)]
 
     def peek(self) -> list[Event]:
-        """The event expected next of every known source, provisional and without bounds; nothing is taken from it."""
+        """Return the predicted next event of every known source, provisional and without bounds."""
         if self.decoder_state is None:
             return []
-        expander, shows = self.decoder_state.expander, self.decoder_state.shows
-        return [expander.next(alias) for alias in expander.known() if shows(alias)]
+        expander, has_state = self.decoder_state.expander, self.decoder_state.has_state
+        return [expander.predict_next(row) for row in expander.known() if has_state(row)]
 
-    def lose(self, reason: str) -> list[Delivery]:
-        """The caller knows that messages are missing: nothing counts until the next key frame, and a request is due."""
-        out, self._held_back = self._held_back, []
-        self._stopped = None
+    def mark_lost(self, reason: str) -> list[Delivery]:
+        """Drop the state because messages are missing. Decoding continues with the next key frame."""
+        out, self._undelivered = self._undelivered, []
+        self._pending = None
         self._lose(reason, out)
         return out
 
-    def give_up(self) -> None:
-        """The dictionary that a message waits for cannot be had: the frame is lost when the message comes again."""
-        if self._stopped is not None:
-            self._stopped = self._stopped._replace(given_up=True)
+    def skip_pending_frame(self) -> None:
+        """Treat the frame that waits for a dictionary as lost when its message is received again."""
+        if self._pending is not None:
+            self._pending = self._pending._replace(is_skipped=True)
 
-    def succeed(self) -> None:
-        """The caller knows that somebody else goes on from here: the next round of key frames is theirs, and no loss.
+    def expect_successor(self) -> None:
+        """Treat the next round of key frames as those of a process that continues the stream, not as a gap.
 
-        What was passed over in silence before is handed out within the bounds it was passed over under; then the
-        successor's state counts, and is no event in itself. A subscriber that is lost waits for a key frame anyway.
+        The events that the former process suppressed are delivered within its bounds. Then the new state replaces the
+        former one without an event. A decoder that is WAITING ignores the call.
         """
-        self._succeeded = self.state is not State.WAITING
+        self._expects_successor = self.state is not State.WAITING
 
-    def begin(self, key: KeyFrame, *, wide: bool) -> DecoderState:
-        """A replica that starts with this key frame and holds nothing yet. Raises UnknownSchema."""
+    def new_state(self, key: KeyFrame, *, wide: bool) -> DecoderState:
+        """Return an empty state for the stream that a key frame describes. Raises UnknownSchema."""
         schema = self._schemas(key.fingerprint)
         if schema is None:
             raise UnknownSchema(fingerprint=key.fingerprint.hex(), publisher=self.publisher)
-        return DecoderState(
-            key,
-            schema,
-            publisher=self.publisher,
-            wide=wide,
-            compiled=self._compiled,
-            passed_over=self._passed_over,
-            find=self._find,
-        )
+        state = DecoderState(key, schema, self.publisher, wide=wide, compiled=self._compiled, find=self._dictionaries)
+        state.include_suppressed = self._include_suppressed
+        return state
 
-    def stand_at(self, decoder_state: DecoderState, memory: DeliveredOrdinals, position: int | None) -> None:
-        """Go on from a complete state that came some other way than by frames. Only before the first key frame."""
+    def restore(self, decoder_state: DecoderState, delivered: DeliveredOrdinals, position: int | None) -> None:
+        """Continue from a complete state, such as that of a snapshot. Only before the first key frame."""
         if self.decoder_state is not None:
-            raise ValueError("this subscriber stands somewhere already: make a new one")
-        self.decoder_state, self.memory, self.position = decoder_state, memory, position
+            raise ValueError("this decoder already has a state; create a new one")
+        self.decoder_state, self._succession.delivered, self.position = decoder_state, delivered, position
         self.state = State.READY
 
-    def _take_message(self, message: bytes, out: list[Delivery]) -> None:
-        """Ordinary frames in runs, and whatever stands between them one by one."""
-        alone = not out
-        at, number = self._take_ordinary(message, 0, out)
+    def _decode_message(self, message: bytes, out: list[Delivery]) -> None:
+        """Decode runs of data frames with the compiled decoder, and the frames between them one at a time."""
+        is_first = not out
+        at, number = self._decode_data_frames(message, 0, out)
         if number and at == len(message):
-            if alone and self.decoder_state is not None:
+            if is_first and self.decoder_state is not None:
                 self.changed_events = self.decoder_state.changed_events
             return
         try:
@@ -245,77 +238,77 @@ class StreamDecoder:
         except CorruptFrame:
             self._lose("corrupt", out)
             return
-        self._take_frames(message, frames, at or 1, number, out)
+        self._decode_frames(message, frames, at or 1, number, out)
 
-    def _resume_message(self, stopped: _Stopped, out: list[Delivery]) -> None:
-        """A message once more, from the frame that waited for a dictionary."""
-        message, at, number, given_up = stopped
+    def _resume_message(self, pending: _PendingFrame, out: list[Delivery]) -> None:
+        """Continue a message at the frame that waited for a dictionary."""
+        message, at, number, is_skipped = pending
         frames = split(message)
-        if given_up:
+        if is_skipped:
             self.counts.add(frames[number])
             self._lose("unknown dictionary", out)
-            at, number = at + room_for(frames[number]), number + 1
-        self._take_frames(message, frames, at, number, out)
+            at, number = at + size_in_batch(frames[number]), number + 1
+        self._decode_frames(message, frames, at, number, out)
 
-    def _wait_for(self, stopped: _Stopped, raw: bytes) -> None:
-        """Stop before a frame that cannot be read yet."""
-        binding = self.decoder_state.awaits(raw) if self.decoder_state is not None else None
+    def _check_dictionary(self, pending: _PendingFrame, raw: bytes) -> None:
+        """Stop before a frame whose dictionary is not available."""
+        binding = self.decoder_state.missing_dictionary(raw) if self.decoder_state is not None else None
         if binding is not None and self.state is not State.WAITING:
-            self._stopped = stopped
+            self._pending = pending
             raise UnknownDictionary(slot=binding.slot, hash=binding.hash.hex(), publisher=self.publisher)
 
-    def _take_frames(self, message: bytes, frames: list[bytes], at: int, number: int, out: list[Delivery]) -> None:
-        """The frames of a message from one of them on, which begins at byte `at`."""
+    def _decode_frames(self, message: bytes, frames: list[bytes], at: int, number: int, out: list[Delivery]) -> None:
+        """Decode the frames of a message from index `number`, which begins at byte `at`."""
         while number < len(frames):
             head = frames[number][0] if frames[number] else 0
-            if head & 0x0F == FrameKind.JSON and (spelled_out := self._take_spelled(frames, number, out)):
-                at += sum(map(room_for, spelled_out))
-                number += len(spelled_out)
+            if head & 0x0F == FrameKind.JSON and (decoded := self._decode_json_frames(frames, number, out)):
+                at += sum(map(size_in_batch, decoded))
+                number += len(decoded)
                 continue
             if head & PACKED:
-                self._wait_for(_Stopped(message, at, number), frames[number])
-            self._take(frames[number], out)
-            at += room_for(frames[number])
+                self._check_dictionary(_PendingFrame(message, at, number), frames[number])
+            self._decode_frame(frames[number], out)
+            at += size_in_batch(frames[number])
             number += 1
             if number < len(frames) and frames[number][0] & 0x0F == FrameKind.DATA:
-                at, taken = self._take_ordinary(message, at, out)
-                number += taken
+                at, count = self._decode_data_frames(message, at, out)
+                number += count
 
-    def _take_ordinary(self, message: bytes, at: int, out: list[Delivery]) -> tuple[int, int]:
-        """As many frames as the compiled way takes from byte `at` on; where it stopped, and how many they were."""
+    def _decode_data_frames(self, message: bytes, at: int, out: list[Delivery]) -> tuple[int, int]:
+        """Decode data frames from byte `at` with the compiled decoder. Return the byte after them and their number."""
         if self.state is not State.READY or self.decoder_state is None:
             return at, 0
         before = len(out)
-        at, frames, size = self.decoder_state.take_ordinary(message, at, out)
+        at, frames, size = self.decoder_state.decode_data_frames(message, at, out)
         self.counts.frames += frames
         self.counts.data_bytes += size
         self.counts.events += len(out) - before
         return at, frames
 
-    def _take_spelled(self, frames: list[bytes], number: int, out: list[Delivery]) -> list[bytes]:
-        """The frames of JSON from this one on that were taken in the short way."""
+    def _decode_json_frames(self, frames: list[bytes], number: int, out: list[Delivery]) -> list[bytes]:
+        """Decode the run of JSON frames from index `number` and return the frames decoded."""
         decoder_state = self.decoder_state
         if self.state is not State.READY or decoder_state is None:
             return []
         before, sequence = len(out), decoder_state.sequence
-        corrupt = False
+        is_corrupt = False
         try:
-            spelled.take_json_frames(decoder_state, frames, number, out)
+            handle_json_frames(decoder_state, frames, number, out)
         except CorruptFrame:
-            corrupt = True
-        taken = frames[number : number + decoder_state.sequence - sequence]
-        if taken:
-            decoder_state.recent.add(sequence, join(taken), len(taken))
-            self.counts.add_all_data(taken)
+            is_corrupt = True
+        decoded = frames[number : number + decoder_state.sequence - sequence]
+        if decoded:
+            decoder_state.sequencer.dedup.add(sequence, join(decoded), len(decoded))
+            self.counts.add_all_data(decoded)
             self.counts.events += len(out) - before
-        if corrupt:
+        if is_corrupt:
             self._lose("corrupt", out)
-        return taken
+        return decoded
 
-    def _take(self, raw: bytes, out: list[Delivery]) -> None:
+    def _decode_frame(self, raw: bytes, out: list[Delivery]) -> None:
         self.counts.add(raw)
         try:
-            self._take_any(read(raw), out)
+            self._dispatch(read(raw), out)
         except UnknownSchema:
             self._lose("unknown schema", out)
             raise
@@ -325,134 +318,74 @@ class StreamDecoder:
             self._lose("refused", out)
             raise
 
-    def _take_any(self, frame: Frame, out: list[Delivery]) -> None:
+    def _dispatch(self, frame: Frame, out: list[Delivery]) -> None:
         decoder_state = self.decoder_state
         if frame.kind == FrameKind.KEY:
-            self._key_frame(frame, out)
+            self._apply_key_frame(frame, out)
         elif frame.kind == FrameKind.REQUEST or decoder_state is None or self.state is State.WAITING:
             self.counts.unknown_frames += 1
-        elif decoder_state.accept_next(frame):
+        elif decoder_state.sequencer.accept(frame):
             self.counts.unknown_frames += not is_known(frame.kind)
-            self._predecessor.clear()  # the successor has gone on: its silence is another one from here
+            self._succession.drop_predecessors()
             before = len(out)
             try:
-                reading.take_frame(decoder_state, frame, self.max_sources, out)
+                handle_frame(decoder_state, frame, self.max_sources, out)
             finally:
-                self.counts.events += sum(isinstance(thing, Event) for thing in out[before:])
-        elif decoder_state.has_seen(frame):
+                self.counts.events += sum(isinstance(item, Event) for item in out[before:])
+        elif decoder_state.sequencer.is_duplicate(frame):
             self.counts.duplicates += 1
         else:
-            self._lose("gap" if decoder_state.same_life(frame) else "restart", out)
+            self._lose("gap" if decoder_state.sequencer.is_same_incarnation(frame) else "restart", out)
 
-    def _key_frame(self, frame: Frame, out: list[Delivery]) -> None:
-        key, chain = self._checked(frame)
+    def _apply_key_frame(self, frame: Frame, out: list[Delivery]) -> None:
+        key, check = check_key_frame(frame, self.max_sources)
         decoder_state = self.decoder_state
-        if decoder_state is not None and _is_old(key, decoder_state):
+        if decoder_state is not None and decoder_state.sequencer.is_outdated(key, decoder_state.incarnation):
             self.counts.duplicates += 1
             return
         if decoder_state is not None and key.incarnation != decoder_state.incarnation:
             self._lose("restart", out)
-        elif decoder_state is not None and self._succeeded and not key.first:
-            self._predecessor.add(decoder_state)
+        elif decoder_state is not None and self._expects_successor and not key.first:
+            self._succession.add_predecessor(decoder_state)
             decoder_state = None
         elif decoder_state is not None and key.sequence != decoder_state.sequence:
             self._lose("gap", out)
-        if decoder_state is None or not decoder_state.fits(key):
-            decoder_state = self._reset_state(key, frame.wide)
-        decoder_state.restart(key, frame, chain)
+        if decoder_state is None or not decoder_state.continues_with(key):
+            decoder_state = self._replace_state(key, frame.wide)
+        decoder_state.restart(key, frame, check)
         before = len(out)
-        for alias, state in enumerate(key.sources, start=key.first):
-            if decoder_state.expander.knows(alias):
-                self._check_source(decoder_state, alias, state, out)
-            else:
-                self._learn(decoder_state, alias, state, out)
-        self.counts.events += sum(isinstance(thing, Event) for thing in out[before:])
-        self.state = State.READY if decoder_state.complete else State.PARTIAL
+        for row, state in enumerate(key.sources, start=key.first):
+            self._succession.merge(decoder_state, row, state, out)
+        self.counts.events += sum(isinstance(item, Event) for item in out[before:])
+        self.state = State.READY if decoder_state.is_complete else State.PARTIAL
         if self.state is State.READY:
-            self._predecessor.clear()
+            self._succession.drop_predecessors()
 
-    def _checked(self, frame: Frame) -> tuple[KeyFrame, int]:
-        """The key frame and the running check after it, once header and body agree."""
-        chain = frame.chain_after(0)
-        if chain & 0xFF != frame.check:
-            raise CorruptFrame("key frame header does not match its check")
-        key = KeyFrame.decode(frame.body)
-        low = 0xFFFF if frame.wide else 0xFF
-        if frame.sequence != key.sequence & low or frame.incarnation != key.incarnation & 3:
-            raise CorruptFrame("key frame header and body tell of different places", sequence=key.sequence)
-        if key.total_sources > self.max_sources:
-            raise CorruptFrame("more sources than this reader takes", total=key.total_sources, limit=self.max_sources)
-        return key, chain
-
-    def _reset_state(self, key: KeyFrame, wide: bool) -> DecoderState:
-        """Another life, schema, configuration or teller: nothing of the old state can be used."""
-        decoder_state = self.begin(key, wide=wide)
+    def _replace_state(self, key: KeyFrame, wide: bool) -> DecoderState:
+        """Start a new state: the incarnation, schema, configuration or sending process changed."""
+        decoder_state = self.new_state(key, wide=wide)
         if self.decoder_state is not None:
-            self.memory.keep(self.decoder_state.expander, self.decoder_state.incarnation)
+            self.delivered.add_all(self.decoder_state)
         self.decoder_state = decoder_state
-        self._succeeded = False
+        self._expects_successor = False
         return decoder_state
 
-    def _check_source(self, decoder_state: DecoderState, alias: int, state: SourceState, out: list[Delivery]) -> None:
-        """A source that was known: what was passed over is delivered, and the state must be what the key frame says."""
-        expander = decoder_state.expander
-        skip = state.ordinal - expander.columns.ordinal(alias)
-        if skip >= 0:
-            out += decoder_state.pass_over(alias, skip)
-        if skip < 0 or snapshots.take(expander.columns, alias) != state.columns:
-            self.memory.keep_one(expander, alias, decoder_state.incarnation)
-            expander.restore(alias, state.dimensions, state.ordinal, state.columns)
-            out.append(EventsMissed(self.publisher, expander.keys[alias], None, state.ordinal, "diverged"))
-
-    def _learn(self, decoder_state: DecoderState, alias: int, state: SourceState, out: list[Delivery]) -> None:
-        """A source that this replica did not know: it goes on where a former one left it, or begins anew."""
-        expander = decoder_state.expander
-        expander.restore(alias, state.dimensions, state.ordinal, state.columns)
-        source = expander.keys[alias]
-        assert source is not None
-        former = self._predecessor.give_up(source)
-        if former is None or state.ordinal - former.ordinal > MAX_SKIP:
-            self._resume(decoder_state, alias, state.ordinal, out)
-        elif state.ordinal < former.ordinal:
-            out.append(EventsMissed(self.publisher, source, None, state.ordinal, "diverged"))
-        elif self._passed_over:
-            try:
-                out += former.pass_over(state.ordinal - former.ordinal)
-            except CorruptFrame:
-                expander.keys[alias] = None  # events not handed out must not count as delivered
-                raise
-
-    def _resume(self, decoder_state: DecoderState, alias: int, ordinal: int, out: list[Delivery]) -> None:
-        """A source known again: say what was missed since its last event, and deliver where it stands now."""
-        current, shown = decoder_state.expander.current(alias), decoder_state.shows(alias)
-        life, last = self.memory.last(current.source)
-        if life != decoder_state.incarnation:
-            last = 0
-        if last >= ordinal:
-            return
-        gone = ordinal - shown
-        if life is not None and last < gone:
-            self.counts.missed += gone - last
-            out.append(EventsMissed(self.publisher, current.source, last + 1, gone, "gap"))
-        if shown:
-            out.append(current)
-
     def _lose(self, reason: str, out: list[Delivery]) -> None:
-        """Trust nothing until the next key frame, and say so once."""
+        """Drop the state until the next key frame and report the loss once."""
         if self.state is State.WAITING:
             return
         self.state = State.WAITING
         self.counts.resyncs += 1
         self._next_request = _LONG_AGO
-        self._predecessor.clear()
-        self._succeeded = False
+        self._succession.drop_predecessors()
+        self._expects_successor = False
         if self.decoder_state is not None:
-            self.memory.keep(self.decoder_state.expander, self.decoder_state.incarnation)
+            self.delivered.add_all(self.decoder_state)
             self.decoder_state.expander.forget()
         out.append(EventsMissed(self.publisher, None, None, None, reason))
 
-    def _in_place(self, position: int, out: list[Delivery]) -> bool:
-        """Is the transport's number the next one? An old one is a redelivery, a jump is a loss."""
+    def _accept_position(self, position: int, out: list[Delivery]) -> bool:
+        """Check the transport's message number. Return False for a redelivery; a jump is a gap."""
         if self.position is not None and position <= self.position:
             self.counts.duplicates += 1
             return False
@@ -460,16 +393,3 @@ class StreamDecoder:
             self._lose("gap", out)
         self.position = position
         return True
-
-
-def _is_old(key: KeyFrame, decoder_state: DecoderState) -> bool:
-    """Does the key frame tell of a place that the replica is past?"""
-    if key.incarnation != decoder_state.incarnation:
-        return key.incarnation < decoder_state.incarnation
-    return key.sequence < decoder_state.sequence
-
-
-def _by_fingerprint(schemas: list[Schema] | Callable[[bytes], Schema | None]) -> Callable[[bytes], Schema | None]:
-    if callable(schemas):
-        return schemas
-    return {schema.fingerprint: schema for schema in schemas}.get

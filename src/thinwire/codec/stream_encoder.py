@@ -1,13 +1,11 @@
-"""The publishing end of a link: events in, frames out. No I/O, no clock: the caller says what time it is.
+"""Publishing end of a stream: events to frames. No I/O and no clock; the caller passes the time.
 
-What a publisher owes its readers, and when:
-
-    start, reconfiguration     a key frame round of the new configuration
-    an event                   its frame, unless everything in it was expected
-    every max_silence          a heartbeat: watermark, full sequence, and what was passed over in silence
-    over key_frame_interval    the state of every source, chunk by chunk
-    a request                  a whole round of key frames, at most one a second
-    a dictionary               a binding, before its first use and behind every key frame
+start, reconfigure         a key frame round of the new configuration
+each event                 its frame, unless every value was predicted
+every max_silence          a heartbeat: watermark, full sequence and suppressed runs
+key_frame_interval         the state of every source once per interval, in chunks
+request                    a key frame round, at most one per second
+dictionary                 a binding before its first use and after every key frame
 """
 
 from __future__ import annotations
@@ -16,12 +14,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from thinwire.codec import Expander, Reducer, RuleSet, resolve
-from thinwire.codec import deliveries as audits
-from thinwire.codec import frame_encoder as silence
-from thinwire.codec.frame_encoder import Encoder, Packer
-from thinwire.codec.source_table import Roster
+from thinwire.codec import Reducer, RuleSet, resolve
+from thinwire.codec.audit import Exacts, encode_audit, exact_values_of
+from thinwire.codec.decoder_state import DecoderState
+from thinwire.codec.dictionary_bindings import Packer
+from thinwire.codec.encoder_sources import EncoderSources
+from thinwire.codec.frame_encoder import FrameEncoder
+from thinwire.codec.row_map import RowMap
 from thinwire.codec.stream_config import Counts, StreamConfig
+from thinwire.codec.suppressed_runs import has_unsent_suppressed, split_runs, take_suppressed_runs
 from thinwire.codec.value_conversion import converter
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import ConfigError, EventRejected, TooLarge, WrongType
@@ -34,20 +35,22 @@ from thinwire.wire.stream_state import SEQUENCE, VALUES
 
 REQUEST_PAUSE = 1.0
 MAX_PAYLOAD = MAX_FRAME - 4
-"""bytes of an event of a topic without a schema, at most: a frame without its header"""
+"""maximum size of a payload event: a frame without its header"""
 
 
 class StreamEncoder:
-    """One publisher's frames for one topic.
+    """Encodes the events of one publisher for one topic to frames.
 
-    name, incarnation: who speaks, and which life of it; a restarted publisher counts its incarnation up
-    wide: 16-bit sequences, for transports that do not number their messages gaplessly
-    compiled: use the compiled kernels where they apply
-    over: the rules under which its events were told, where they come from a decoder; bounds add up
-    sequence: the number of its first frame
-    validated: its events come from a decoder. They are known to be good, may carry properties that the schema does not
-        have, and a source begins with the number its first event has. Heartbeats and audits are the decoder's to pass
-        on: none is made here
+    It owns the reducer state, the frame sequence, and the schedule of heartbeats and key frames.
+
+    name, incarnation: identity of the publisher; each restart increments the incarnation
+    wide: 16-bit sequences, for transports without gapless message numbers
+    compiled: use compiled kernels if they are available
+    over: the rules under which the events were decoded, if they come from a decoder; their bounds add up
+    sequence: the sequence of the first frame
+    validated: events come from a decoder and need no validation. They may have properties that the schema does not
+        have, and a source starts with the ordinal of its first event. The encoder sends no heartbeats or audits of its
+        own
 
     >>> from thinwire.schema import Property
     >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("t", "number", step="0.1")])
@@ -94,24 +97,24 @@ class StreamEncoder:
 
     def adopt(
         self,
-        expander: Expander,
+        decoder_state: DecoderState,
         chosen: Callable[[tuple[Any, ...]], bool] | None = None,
-        roster: Roster | None = None,
+        row_map: RowMap | None = None,
     ) -> None:
-        """Before anything is told: take over the sources an expander knows, with the values and numbers it has.
+        """Start with the sources of a decoder, at its values and ordinals. Only before the first frame.
 
-        chosen: which sources; all of them where it is not given. Properties are found by their names.
-        roster: of other publishers that tell of the same sources, which is shared where they have the same rows
+        chosen: selects sources; None for all. Properties are matched by name
+        row_map: row map of other encoders for the same sources; shared if the rows agree
         """
-        self._encoder.reducer.adopt(expander, chosen, roster)
-        self._link.sources = self._encoder.reducer.columns.rows
+        self._encoder.reducer.adopt(decoder_state.expander, chosen, row_map)
+        self._stream.sources = self._encoder.reducer.table.rows
 
     def start(self, now: float) -> list[bytes]:
-        """What readers need before the first event."""
+        """Return the frames that decoders need before the first event."""
         return self._round(now)
 
     def publish(self, event: Mapping[str, Any], now: float) -> list[bytes]:
-        """The frames of an event, and whatever else is due. Raises EventRejected, and nothing has changed then."""
+        """Return the frames of an event and all frames that are due. Raises EventRejected without any effect."""
         if now >= self._packer.until:
             self._drop_expired_dictionaries(now)
         try:
@@ -130,9 +133,9 @@ class StreamEncoder:
         return frames
 
     def send(self, payload: bytes, now: float) -> list[bytes]:
-        """The same for an event that is nothing but bytes, on a topic without a schema."""
+        """Return the frames of a payload event, on a topic without a schema."""
         if not is_opaque(self.schema):
-            raise WrongType("bytes are for topics without a schema; this one has one", topic=self.schema.name)
+            raise WrongType("payloads need a topic without a schema", topic=self.schema.name)
         if len(payload) > MAX_PAYLOAD:
             raise TooLarge("payload", size=len(payload), limit=MAX_PAYLOAD)
         if now >= self._packer.until:
@@ -145,38 +148,36 @@ class StreamEncoder:
         return frames
 
     def use(self, dictionary: Dictionary, slot: int, expires: float = 0) -> list[bytes]:
-        """Pack with a dictionary from here on, if its expiry lies farther ahead than that of the others.
+        """Bind a dictionary and pack with it if it expires later than the others.
 
-        slot: its name in frames, 1 to 255; what it named before is forgotten
-        expires: the time (seconds since 1970) from which on it is not used; 0 for never. Once more with the same slot
-            and a later time prolongs it
+        slot: its number in frames, 1 to 255; a previous binding of the slot is replaced
+        expires: expiry in seconds since 1970, 0 for never. The same slot with a later expiry prolongs it
         """
         binding = self._packer.use(dictionary, slot, expires)
-        self._link.whole_texts = self._packer.ready
+        self._stream.whole_texts = self._packer.is_active
         return [self._encoder.frame(FrameKind.BINDING, binding.encode())]
 
     def await_dictionaries(self, awaited: bool = True) -> None:
-        """Pack bodies as a whole from here on, although there is no dictionary: those who look for one see in the log
-        what would be packed with it."""
+        """Pack complete bodies before there is a dictionary, so that the trainer samples bodies in their final form."""
         self._packer.awaited = awaited
-        self._link.whole_texts = self._packer.ready
+        self._stream.whole_texts = self._packer.is_active
 
     def drop(self, slot: int) -> None:
-        """Pack no more with the dictionary of this slot; it is still known to readers until the next key frame."""
+        """Stop packing with the dictionary of a slot. Decoders keep it until the next key frame."""
         self._packer.drop(slot)
-        self._link.whole_texts = self._packer.ready
+        self._stream.whole_texts = self._packer.is_active
 
     @property
     def due(self) -> float:
-        """When the next heartbeat or key frame is due."""
+        """The time of the next heartbeat or key frame."""
         return min(self._next_heartbeat, self._next_key)
 
     def is_due(self, now: float) -> bool:
-        """Is a heartbeat or a key frame due?"""
+        """Check whether a heartbeat or a key frame is due."""
         return now >= self._next_heartbeat or now >= self._next_key
 
     def poll(self, now: float) -> list[bytes]:
-        """What is due at this time although nothing happened."""
+        """Return the frames that are due without an event."""
         frames: list[bytes] = []
         if now >= self._next_heartbeat:
             frames += self.heartbeat(now)
@@ -185,32 +186,32 @@ class StreamEncoder:
         return frames
 
     def heartbeat(self, now: float, watermark: float | None = None) -> list[bytes]:
-        """All events up to now are told: what was passed over in silence, and that nothing else happened.
+        """Return heartbeat frames with all unsent suppressed runs.
 
-        watermark: the time (seconds) up to which sources are complete, where that is not now. A trusting publisher
-            knows of none but those it is given
+        watermark: the time in seconds up to which all sources are complete, if it is not `now`. A validated encoder has
+            no watermark of its own
         """
         if not self.validated:
             self._next_heartbeat = now + self.config.max_silence
         if now >= self._packer.until:
             self._drop_expired_dictionaries(now)
         reached = self._reached(now, watermark)
-        parts = silence.parts(silence.take_suppressed_runs(self._encoder.reducer.columns))
+        parts = split_runs(take_suppressed_runs(self._encoder.reducer.table))
         frames = []
         for number, part in enumerate(parts, start=1):
             if number == len(parts):
                 self._watermark = reached
-            body = Heartbeat(self._link.cells[SEQUENCE], self._watermark, part).encode()
+            body = Heartbeat(self._stream.cells[SEQUENCE], self._watermark, part).encode()
             frames.append(self._encoder.frame(FrameKind.HEARTBEAT, body, packed=True))
         return frames
 
     def audit(self, source: tuple[Any, ...], exacts: Mapping[str, Any]) -> list[bytes]:
-        """The truth about a source's last event, by property and as it travels; nothing where the source is unknown."""
+        """Return an audit frame with exact values of a source's last event; nothing for an unknown source."""
         row = self._encoder.reducer.row_of(source)
         return [] if row is None else [self._audit(row, tuple(exacts.get(p.name) for p in self.schema.wire))]
 
     def reconfigure(self, config: StreamConfig, now: float, over: RuleSet | None = None) -> list[bytes]:
-        """Go over to another configuration without a gap: tell what is untold, then start from the same state."""
+        """Change the configuration without a gap: send suppressed runs, then continue from the same state."""
         if config.version <= self.config.version:
             raise ConfigError(
                 "a new configuration needs a higher version", version=config.version, present=self.config.version
@@ -219,45 +220,60 @@ class StreamEncoder:
         frames = self.heartbeat(now)
         old = self._encoder.reducer
         self._suppressed_before += old.suppressed
-        self._values_before += self._link.cells[VALUES]
-        self._configure(config, rules, self.sequence, old.roster)
-        self._encoder.reducer.take_over(old)
-        self._link.sources = old.columns.rows
+        self._values_before += self._stream.cells[VALUES]
+        self._configure(config, rules, self.sequence, old.row_map)
+        self._encoder.reducer.continue_from(old)
+        self._stream.sources = old.table.rows
         return frames + self._round(now)
 
     def answer(self, request: Request, now: float) -> list[bytes]:
-        """Key frames for a reader that lost its way; readers that ask within a second share a round."""
+        """Return key frames for a request. Requests within one second share a round."""
         if now - self._last_round < REQUEST_PAUSE:
             return []
         return self._round(now)
 
     @property
     def sequence(self) -> int:
-        """The number of the next frame."""
-        return self._link.cells[SEQUENCE]
+        """The sequence of the next frame."""
+        return self._stream.cells[SEQUENCE]
 
     @property
     def has_unsent_suppressed(self) -> bool:
-        """Were events passed over in silence that no frame has told of yet?"""
-        return silence.has_unsent_suppressed(self._encoder.reducer.columns)
+        """Whether there are suppressed events that no frame has reported."""
+        return has_unsent_suppressed(self._encoder.reducer.table)
 
     @property
     def suppressed_events(self) -> int:
-        """Events that needed no frame of their own."""
+        """Number of events that needed no frame."""
         return self._suppressed_before + self._encoder.reducer.suppressed
 
     @property
     def suppressed_values(self) -> int:
-        """Values that did not travel because they were expected."""
-        told = self._values_before + self._link.cells[VALUES]
-        return self.counts.events * len(self.schema.wire) - told
+        """Number of values that were not sent because they were predicted."""
+        sent = self._values_before + self._stream.cells[VALUES]
+        return self.counts.events * len(self.schema.wire) - sent
 
     @property
-    def encoder(self) -> Encoder:
-        """The part that turns events into frames, for batches."""
+    def sources(self) -> EncoderSources:
+        """The per-source state: positions, quiet intervals, and suppression of events that are not published here."""
+        return self._sources
+
+    @property
+    def rules(self) -> RuleSet:
+        """The current rules."""
+        return self._encoder.reducer.rules
+
+    def count_suppressed(self, events: int) -> None:
+        """Count events of the stream that were suppressed without being published, see `EncoderSources.advance_to`."""
+        self._encoder.reducer.suppressed += events
+        self.counts.events += events
+
+    @property
+    def frame_encoder(self) -> FrameEncoder:
+        """The frame encoder, for batches."""
         return self._encoder
 
-    def _configure(self, config: StreamConfig, rules: RuleSet, sequence: int, roster: Roster | None = None) -> None:
+    def _configure(self, config: StreamConfig, rules: RuleSet, sequence: int, row_map: RowMap | None = None) -> None:
         self.config = config
         self._audit_every = 0 if self.validated else config.audit_every
         reducer = Reducer(
@@ -265,21 +281,21 @@ class StreamEncoder:
             late_policy="accept" if self.validated else config.late_policy,
             max_sources=config.max_sources,
             validated=self.validated,
-            roster=roster,
+            row_map=row_map,
         )
-        self._link = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
-        self._link.cells[SEQUENCE] = sequence
-        self._link.whole_texts = self._packer.ready
-        spell_out = config.format == "json"
-        self._encoder = Encoder(
-            reducer, self._link, self.counts, self._packer, spell_out=spell_out, compiled=self._compiled
+        self._stream = LinkState(self.schema, incarnation=self.incarnation, wide=self._wide)
+        self._stream.cells[SEQUENCE] = sequence
+        self._stream.whole_texts = self._packer.is_active
+        json = config.format == "json"
+        self._encoder = FrameEncoder(
+            reducer, self._stream, self.counts, self._packer, json=json, compiled=self._compiled
         )
+        self._sources = EncoderSources(self._encoder)
         self._converters = [converter(p) for p in self.schema.wire]
 
     def _drop_expired_dictionaries(self, now: float) -> None:
-        """Do without the dictionaries that have expired."""
         self._packer.expire(now)
-        self._link.whole_texts = self._packer.ready
+        self._stream.whole_texts = self._packer.is_active
 
     def _round(self, now: float) -> list[bytes]:
         self._last_round = now
@@ -290,9 +306,9 @@ class StreamEncoder:
         return frames
 
     def _next_chunk(self, now: float) -> list[bytes]:
-        """One chunk of the round under way, and what slots name; the next is due in proportion, so that a round takes
-        one interval."""
-        total = self._encoder.reducer.columns.rows
+        """Return the next chunk of the key frame round and the current bindings. The next chunk is due after a
+        proportional share of the interval, so that a round takes one interval."""
+        total = self._encoder.reducer.table.rows
         first, states, size = self._cursor, [], 0
         while self._cursor < total and size < CHUNK_BYTES:
             state = self._encoder.source_state(self._cursor)
@@ -305,14 +321,14 @@ class StreamEncoder:
             self._cursor = 0
         self._drop_expired_dictionaries(now)
         key = self._key_frame(first, tuple(states), total)
-        return [key, *(self._encoder.frame(FrameKind.BINDING, b.encode()) for b in self._packer.in_force())]
+        return [key, *(self._encoder.frame(FrameKind.BINDING, b.encode()) for b in self._packer.active())]
 
     def _key_frame(self, first: int, states: tuple[SourceState, ...], total: int) -> bytes:
-        link, encoder = self._link, self._encoder
-        levels = link.level_bytes()
+        stream, encoder = self._stream, self._encoder
+        levels = stream.level_bytes()
         key = KeyFrame(
             self.incarnation,
-            link.cells[SEQUENCE],
+            stream.cells[SEQUENCE],
             self.config.version,
             self.schema.fingerprint,
             encoder.reducer.rules.encode(),
@@ -322,11 +338,11 @@ class StreamEncoder:
             states,
         )
         raw = encoder.frame(FrameKind.KEY, key.encode(), chain=0, packed=True)
-        link.restart(levels, total)
+        stream.restart(levels, total)
         return raw
 
     def _reached(self, now: float, watermark: float | None) -> int:
-        """The watermark of the next heartbeat, in milliseconds."""
+        """Return the watermark of the next heartbeat in milliseconds."""
         if watermark is not None:
             return round(watermark * 1000)
         return self._watermark if self.validated else int(now * 1000)
@@ -334,9 +350,11 @@ class StreamEncoder:
     def _self_audit(self, event: Mapping[str, Any]) -> bytes:
         reducer = self._encoder.reducer
         flat = flatten(event, self.schema) if self.schema.nested else event
-        row = reducer.roster.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
-        return self._audit(row, audits.exacts_of(flat, reducer.rules.rules, self._converters))
+        row = reducer.row_map.rows[tuple(flat[p.name] for p in self.schema.dimensions)]
+        return self._audit(row, exact_values_of(flat, reducer.rules.rules, self._converters))
 
-    def _audit(self, row: int, exacts: audits.Exacts) -> bytes:
+    def _audit(self, row: int, exacts: Exacts) -> bytes:
         reducer = self._encoder.reducer
-        return self._encoder.frame(FrameKind.AUDIT, audits.encode(row, reducer.skipped(row), exacts), packed=True)
+        return self._encoder.frame(
+            FrameKind.AUDIT, encode_audit(row, reducer.take_suppressed(row), exacts), packed=True
+        )

@@ -1,77 +1,185 @@
-"""Silence kept as what leads to it: a frame may tell of very many events, and a table has rows for some at a time.
+"""Compiled decoding of many messages to records in one call, for tables.
 
-The way through some messages: by the kernel as far as it goes, frame by frame where it does not.
+Kernels and scalar code advance the same state and may alternate. The kernels stop at any frame that is not regular.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from thinwire.codec.compiled_table_decoder import SuppressedEvents, TableDecoder
-from thinwire.codec.decoder_state import RECENT, DecoderState
+from thinwire.codec.decoder_state import DecoderState
+from thinwire.codec.expander import Expander
+from thinwire.codec.frame_sequencer import DEDUP_FRAMES
+from thinwire.codec.kernels.frame_decoder import FULL, RUN_CELLS, expand_suppressed
+from thinwire.codec.kernels.message_decoder import (
+    BYTE,
+    DATA_BYTES,
+    HEARTBEAT_BYTES,
+    MESSAGE,
+    ROWS,
+    SCAN_CELLS,
+    SEEN,
+    decode_messages,
+)
+from thinwire.codec.kernels.rule_table import build_rule_table
 from thinwire.codec.stream_config import Counts
 from thinwire.errors import CorruptFrame
-from thinwire.wire import FrameKind, split, varint
+from thinwire.schema.event import About
+from thinwire.wire import FrameKind, LinkState, split, varint
 from thinwire.wire.frame import MAX_FRAME, MAX_MESSAGE
 
 if TYPE_CHECKING:
-    from thinwire.codec.compiled_decoder import FastDecoder
-    from thinwire.codec.compiled_table_decoder import Walk
-
-
-class SilenceKeeper:
-    """In a replica's fast decoder's place: events passed over are not made, but kept as `SuppressedEvents`.
-
-    Ordinary frames it leaves alone: whoever puts it there has taken all there are.
-    """
-
-    def __init__(self, fast: FastDecoder, decoder: TableDecoder) -> None:
-        self._fast = fast
-        self._decoder = decoder
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._fast, name)
-
-    def take(self, message: bytes, at: int, out: list[Any], *, passed_over: bool) -> tuple[int, int, int]:
-        """None, from byte `at` on."""
-        return at, 0, 0
-
-    def pass_over(self, row: int, skip: int) -> list[SuppressedEvents]:
-        """The source's next events, which were as expected."""
-        if not skip:
-            return []
-        silence = self._decoder.keep_silence(row, skip)
-        self._fast.move_on(row, skip)
-        return [silence]
-
-
-@contextmanager
-def keep_suppressed(decoder_state: DecoderState | None, decoder: TableDecoder | None) -> Iterator[None]:
-    """While this lasts, the replica hands out silence as it is."""
-    fast = decoder_state.fast if decoder_state is not None else None
-    if decoder_state is None or decoder is None or fast is None:
-        yield
-        return
-    decoder_state.fast = cast("FastDecoder", SilenceKeeper(fast, decoder))
-    try:
-        yield
-    finally:
-        decoder_state.fast = fast
-
+    from thinwire.codec.compiled_decoder import CompiledDecoder
 
 Ints = npt.NDArray[np.int64]
 
 
-class TableScan:
-    """Where a reader of some messages is.
+class ScanState:
+    """Position of a kernel in some messages.
 
-    first: the number of the first of them, where they are part of many
-    number, at: the message it goes on with, and the byte in it that the next frame, or its length, begins at
+    frames, rows: per message, the number of frames decoded since `resume_at` and the number of records after it
+    """
+
+    def __init__(self, messages: Sequence[bytes]) -> None:
+        self.messages = messages
+        self.raw = np.frombuffer(bytearray().join(messages), dtype=np.uint8)
+        self.starts = np.zeros(len(messages) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)), out=self.starts[1:])
+        self.cells = np.zeros(SCAN_CELLS, dtype=np.int64)
+        self.frames = np.zeros(len(messages), dtype=np.int64)
+        self.rows = np.zeros(len(messages), dtype=np.int64)
+
+    def resume_at(self, number: int, at: int, rows: int) -> None:
+        """Continue at byte `at` of a message, after `rows` records."""
+        self.cells[:] = 0
+        self.cells[MESSAGE], self.cells[BYTE], self.cells[ROWS] = number, at, rows
+        self.frames[number], self.rows[number] = 0, rows
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The next message and byte; byte 0 if no frame of the message was decoded."""
+        return int(self.cells[MESSAGE]), int(self.cells[BYTE])
+
+    @property
+    def sums(self) -> tuple[int, int, int]:
+        """Events, bytes of data frames and bytes of heartbeats since `resume_at`."""
+        return int(self.cells[SEEN]), int(self.cells[DATA_BYTES]), int(self.cells[HEARTBEAT_BYTES])
+
+
+@dataclass(frozen=True)
+class SuppressedEvents:
+    """Suppressed events of one source that are not built yet: the state of the source before them.
+
+    metadata: what the events share; texts: the values of the source that are not numbers, by property
+    """
+
+    decoder: CompiledTableDecoder
+    metadata: About | None
+    count: int
+    state: Ints
+    texts: list[Any]
+
+
+class CompiledTableDecoder:
+    """Decodes regular frames of many messages to records."""
+
+    def __init__(self, expander: Expander, stream: LinkState) -> None:
+        self.expander = expander
+        self.rule_table = build_rule_table(expander.table)
+        self._cells = np.frombuffer(stream.cells, dtype=np.int64)
+        self._work = np.zeros((3, expander.table.width), dtype=np.int64)
+        self._run = np.zeros(RUN_CELLS, dtype=np.int64)
+
+    def decode(self, scan: ScanState, out: Ints, *, shown: bool) -> bool:
+        """Advance the scan while frames are regular. Return whether it stopped because `out` is full.
+
+        shown: whether suppressed events give records
+        """
+        table = self.expander.table
+        if not table.rows:
+            return False
+        result = decode_messages(
+            self.rule_table,
+            self._cells,
+            table.view(),
+            table.width,
+            scan.raw,
+            scan.starts,
+            shown,
+            self._work,
+            self._run,
+            scan.cells,
+            scan.frames,
+            scan.rows,
+            out,
+        )
+        return bool(result == FULL)
+
+    def capture_suppressed(self, row: int, count: int) -> SuppressedEvents:
+        """Return the next `count` suppressed events of a source, not built yet. The state does not change."""
+        table = self.expander.table
+        state = table.view()[row * table.width : (row + 1) * table.width].copy()
+        texts = [objects[row] if objects else None for objects in table.objects]
+        return SuppressedEvents(self, self.expander.event_metadata[2 * row + 1], count, state, texts)
+
+    def write_suppressed(self, suppressed: SuppressedEvents, count: int, out: Ints) -> None:
+        """Write records of the next `count` events."""
+        width = self.expander.table.width
+        expand_suppressed(self.rule_table, suppressed.state, width, 0, count, True, self._work, out)
+
+
+class SuppressedRecorder:
+    """Stands in for a compiled decoder and returns `SuppressedEvents` instead of building suppressed events.
+
+    One frame may report very many of them; a table builds a limited number of rows at a time. Data frames are not
+    decoded here, because the table decoder has already decoded those that are regular.
+    """
+
+    def __init__(self, compiled: CompiledDecoder, decoder: CompiledTableDecoder) -> None:
+        self._compiled = compiled
+        self._decoder = decoder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiled, name)
+
+    def decode(self, message: bytes, at: int, out: list[Any], *, include_suppressed: bool) -> tuple[int, int, int]:
+        """Decode nothing."""
+        return at, 0, 0
+
+    def expand_suppressed(self, row: int, count: int) -> list[SuppressedEvents]:
+        """Advance a source by suppressed events and return them, not built yet."""
+        if not count:
+            return []
+        suppressed = self._decoder.capture_suppressed(row, count)
+        self._compiled.advance(row, count)
+        return [suppressed]
+
+
+@contextmanager
+def record_suppressed(decoder_state: DecoderState | None, decoder: CompiledTableDecoder | None) -> Iterator[None]:
+    """Let a decoder state return `SuppressedEvents` within the context."""
+    compiled = decoder_state.compiled if decoder_state is not None else None
+    if decoder_state is None or decoder is None or compiled is None:
+        yield
+        return
+    decoder_state.compiled = cast("CompiledDecoder", SuppressedRecorder(compiled, decoder))
+    try:
+        yield
+    finally:
+        decoder_state.compiled = compiled
+
+
+class TableScan:
+    """Position of a table decoder in some messages: by kernel where frames are regular, otherwise frame by frame.
+
+    first: the number of the first message, if they are part of many
+    number, at: the next message, and the byte of its next frame
     """
 
     def __init__(self, messages: Sequence[bytes], first: int) -> None:
@@ -79,69 +187,67 @@ class TableScan:
         self.first = first
         self.number = 0
         self.at = 0
-        self._from = (0, 0, 0)
-        self._walk: Walk | None = None
+        self._start = (0, 0, 0)
+        self._scan: ScanState | None = None
 
-    def take(self, decoder: TableDecoder, out: Ints, rows: int, *, shown: bool) -> bool:
-        """By the kernel, as far as it goes; was it stopped for want of room?"""
-        if self._walk is None:
-            from thinwire.codec.compiled_table_decoder import Walk
-
-            self._walk = Walk(self.messages)
-        self._from = self.number, self.at, rows
-        self._walk.resume_at(self.number, self.at, rows)
-        full = decoder.take(self._walk, out, shown=shown)
-        self.number, self.at = self._walk.place
-        return full
+    def decode(self, decoder: CompiledTableDecoder, out: Ints, rows: int, *, shown: bool) -> bool:
+        """Decode regular frames with the kernel. Return whether it stopped because `out` is full."""
+        if self._scan is None:
+            self._scan = ScanState(self.messages)
+        self._start = self.number, self.at, rows
+        self._scan.resume_at(self.number, self.at, rows)
+        is_full = decoder.decode(self._scan, out, shown=shown)
+        self.number, self.at = self._scan.position
+        return is_full
 
     def count(self, counts: Counts) -> None:
-        """Count what the kernel took last."""
-        assert self._walk is not None
-        events, data_bytes, beat_bytes = self._walk.sums
+        """Add the events and bytes of the last kernel call."""
+        assert self._scan is not None
+        events, data_bytes, heartbeat_bytes = self._scan.sums
         counts.events += events
         counts.data_bytes += data_bytes
-        counts.control_bytes += beat_bytes
+        counts.control_bytes += heartbeat_bytes
         counts.frames += int(self._frames().sum())
 
-    def remember(self, decoder_state: DecoderState) -> None:
-        """Have the replica know again what the kernel took last, as far back as it remembers."""
+    def add_to_dedup(self, decoder_state: DecoderState) -> None:
+        """Add the most recent frames of the last kernel call to the dedup of the state."""
         frames = self._frames().tolist()
-        sequence, left = decoder_state.sequence, RECENT
+        sequence, left = decoder_state.sequence, DEDUP_FRAMES
         recent: list[tuple[int, bytes, int]] = []
-        number = self._from[0] + len(frames)
+        number = self._start[0] + len(frames)
         while frames and left > 0:
-            taken, number = frames.pop(), number - 1
-            if taken:
-                sequence, left = sequence - taken, left - taken
-                recent.append((sequence, self._taken_of(number), taken))
+            decoded, number = frames.pop(), number - 1
+            if decoded:
+                sequence, left = sequence - decoded, left - decoded
+                recent.append((sequence, self._decoded_part(number), decoded))
         for part in reversed(recent):
-            decoder_state.recent.add(*part)
+            decoder_state.sequencer.dedup.add(*part)
 
     def messages_of_rows(self) -> Ints:
-        """Of each record that the kernel left last, the number of its message."""
-        assert self._walk is not None
-        first, _, rows = self._from
-        counts = np.diff(self._walk.rows[first : self._end()], prepend=rows)
+        """Return the message number of each record of the last kernel call."""
+        assert self._scan is not None
+        first, _, rows = self._start
+        counts = np.diff(self._scan.rows[first : self._end()], prepend=rows)
         return np.repeat(np.arange(first, self._end()) + self.first, counts)
 
     def next_frame(self) -> bytes:
-        """The next frame; or the whole message, where it is one or cannot be taken apart."""
+        """Return the next frame, or the complete message if it is a single frame or cannot be split."""
         message = self.messages[self.number]
-        if not message or message[0] & 0x0F != FrameKind.BATCH or not self._is_whole(message):
-            self.leave()
+        if not message or message[0] & 0x0F != FrameKind.BATCH or not self._is_complete(message):
+            self.skip_message()
             return message
         frame, at = varint.read_blob(message, self.at or 1, MAX_FRAME)
         self.at = at
         if at == len(message):
-            self.leave()
+            self.skip_message()
         return frame
 
-    def leave(self) -> None:
-        """Go on with the next message, whatever is left of this one."""
+    def skip_message(self) -> None:
+        """Continue with the next message."""
         self.number, self.at = self.number + 1, 0
 
-    def _is_whole(self, message: bytes) -> bool:
-        """Is it a batch of whole frames? Once any was taken, only its size is in question."""
+    def _is_complete(self, message: bytes) -> bool:
+        """Check that a message is a batch of complete frames; after the first frame only its size is checked."""
         if self.at:
             return len(message) <= MAX_MESSAGE
         try:
@@ -153,13 +259,13 @@ class TableScan:
         return min(self.number + 1, len(self.messages))
 
     def _frames(self) -> Ints:
-        """Of each message from where the kernel began to where it stopped, the frames it took."""
-        assert self._walk is not None
-        return self._walk.frames[self._from[0] : self._end()]
+        """Return the number of frames that the last kernel call decoded of each message."""
+        assert self._scan is not None
+        return self._scan.frames[self._start[0] : self._end()]
 
-    def _taken_of(self, number: int) -> bytes:
-        """What the kernel took of a message, as a message."""
+    def _decoded_part(self, number: int) -> bytes:
+        """Return the part of a message that the kernel decoded, as a message."""
         message = self.messages[number]
-        begin = self._from[1] if number == self._from[0] else 0
+        begin = self._start[1] if number == self._start[0] else 0
         end = self.at if number == self.number else len(message)
         return message if begin <= 1 and end == len(message) else message[:1] + message[begin or 1 : end]

@@ -1,7 +1,7 @@
-"""From a value as users write it to the integer both sides count with, and back.
+"""Conversion of property values to ticks and back.
 
-A converter answers with ticks, with ABSENT for None, or with OFF_GRID where the value is fine but no multiple of its
-step. What cannot be a value of the property at all is refused with an error that names it.
+A converter returns ticks, ABSENT for None, or OFF_GRID for a valid value that is not a multiple of its step. Other
+values are rejected with an error that names the property.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from thinwire.wire.exact_value import MAX_EXACT
 
 MAX_TEXT = 65_536
 MAX_DEPTH = 64
-"""lists and objects within each other in an opaque value, at most"""
+"""maximum nesting of lists and objects in an opaque value"""
 
 _INT64 = (1 << 63) - 1
 
@@ -31,14 +31,14 @@ T = TypeVar("T")
 
 
 def converter(p: Property) -> Converter:
-    """The function from a property's value to what the kernels take."""
+    """Return the function from a value of the property to ticks."""
     if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
         return _written_time(p)
     return _MAKERS[p.kind](p)
 
 
 def restorer(p: Property) -> Callable[[int], Any]:
-    """The function from ticks to the property's value."""
+    """Return the function from ticks to a value of the property."""
     if p.kind is Kind.TIMESTAMP and p.form not in (None, "epoch"):
         return timestamps.writer(p.form or "")
     if p.kind is Kind.BOOLEAN:
@@ -52,12 +52,12 @@ def restorer(p: Property) -> Callable[[int], Any]:
 
 
 def step_of(p: Property) -> Fraction:
-    """The step as a fraction; what has none counts in ones."""
+    """Return the step as a fraction; 1 if there is none."""
     return p.step or Fraction(1)
 
 
 def nearest(p: Property, value: Any) -> int | None:
-    """The tick next to a value off the grid, where there is one."""
+    """Return the tick nearest to a value off the grid, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     ticks = round(Fraction(value) / step_of(p))
@@ -65,19 +65,19 @@ def nearest(p: Property, value: Any) -> int | None:
 
 
 def bits_of(value: float) -> int:
-    """A double's bit pattern; the two zeros are one."""
+    """Return the bit pattern of a double; -0.0 becomes 0.0."""
     pattern: int = struct.unpack(">q", struct.pack(">d", value + 0.0))[0]
     return pattern
 
 
 def float_of(bits: int) -> float:
-    """The double of a bit pattern."""
+    """Return the double of a bit pattern."""
     value: float = struct.unpack(">d", struct.pack(">q", bits))[0]
     return value
 
 
 def opaque_bytes(p: Property, value: Any) -> bytes:
-    """An opaque value as bytes: a mark, then the bytes themselves or canonical JSON."""
+    """Return an opaque value as bytes: a mark, then the bytes or canonical JSON."""
     if isinstance(value, bytes):
         blob = b"\x00" + value
     else:
@@ -91,9 +91,9 @@ def opaque_bytes(p: Property, value: Any) -> bytes:
 
 
 def _check_json(p: Property, value: Any, depth: int) -> None:
-    """Refuse what would come back as something else (a key that is no text), or what a reader could not take apart."""
+    """Reject values that would change in JSON (keys that are not texts), and values nested too deeply."""
     if not depth:
-        raise TooLarge("objects within objects", property=p.name, limit=MAX_DEPTH)
+        raise TooLarge("objects nested too deeply", property=p.name, limit=MAX_DEPTH)
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise WrongType("neither bytes nor JSON: a key is a text", property=p.name)
@@ -105,7 +105,7 @@ def _check_json(p: Property, value: Any, depth: int) -> None:
 
 
 def opaque_value(blob: bytes) -> Any:
-    """The opaque value again."""
+    """Return the opaque value of its bytes."""
     if blob[:1] == b"\x00":
         return blob[1:]
     try:
@@ -115,7 +115,7 @@ def opaque_value(blob: bytes) -> Any:
 
 
 def array_of(p: Property, value: Any) -> tuple[tuple[int, ...], bool]:
-    """The elements as ticks, and whether they are exactly that."""
+    """Return the elements as ticks, and whether they are exact."""
     if not isinstance(value, list | tuple):
         raise WrongType("an array is a list of numbers", property=p.name, value=value)
     if p.length is not None and len(value) != p.length:

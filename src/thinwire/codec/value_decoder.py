@@ -1,13 +1,8 @@
-"""What a code does to the receiver's state, one function a lane; the mirror of `lane_codes`.
+"""Decoding of values into the state of a source table, and reading of values from it. The counterpart of
+`value_encoder`.
 
-Each takes the columns, the row, the rule, the property's number and the code. What no writer could have sent is
-refused as a corrupt frame.
-
-From state back to values: what a subscriber sees of a row.
-
-Values that are spelled out, into the receiver's state: for each property a function made for its rule.
-
-Most of them are numbers that their step divides, in a slot that expects its last value: these take the short way.
+A decoding function takes the table, the row, the rule, the index of the property and the code. It raises CorruptFrame
+for codes that no encoder sends.
 """
 
 from __future__ import annotations
@@ -16,14 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from thinwire.codec import geo_distance as geo
-from thinwire.codec import ticks as residual
-from thinwire.codec import value_encoder as exceptions
-from thinwire.codec import value_encoder as lane_codes
+from thinwire.codec import value_encoder
 from thinwire.codec.code_generation import define, event_literal, restore_expression
-from thinwire.codec.predictors.predictor import FINE
+from thinwire.codec.predictors.arithmetic import FINE
 from thinwire.codec.rules import Rule, RuleSet
-from thinwire.codec.source_table import FIELDS, HEAD, MODE, SourceTable
-from thinwire.codec.ticks import ABSENT, TICK_LIMIT
+from thinwire.codec.source_table import HEADER_CELLS, MODE, SLOT_CELLS, SourceTable
+from thinwire.codec.ticks import ABSENT, TICK_LIMIT, decode_residual
 from thinwire.codec.value_conversion import array_of, bits_of, converter, opaque_value, restorer, step_of
 from thinwire.codec.value_encoder import first_value
 from thinwire.errors import CorruptFrame, EventRejected
@@ -35,103 +28,103 @@ _FARTHEST = 1 << 40
 _INFINITE = 0x7FF
 
 
-def held(columns: SourceTable, row: int, rule: Rule, code: int) -> None:
-    """A residual against the last value, where that is all the slot's predictor reads."""
-    table = columns.table
-    i = columns.place(row, rule.first_slot)
-    x = table[i]
-    half = 0 if table[i + MODE] & FINE else rule.half
-    table[i] = _within(x + residual.decode(code, rule.tolerance, half), x, rule)
+def apply_held(table: SourceTable, row: int, rule: Rule, code: int) -> None:
+    """Apply a residual to the last value, for slots whose predictor reads only that."""
+    cells = table.cells
+    i = table.slot_start(row, rule.first_slot)
+    x = cells[i]
+    half = 0 if cells[i + MODE] & FINE else rule.half
+    cells[i] = _within(x + decode_residual(code, rule.tolerance, half), x, rule)
 
 
-def exact(columns: SourceTable, row: int, rule: Rule, index: int, code: Any) -> None:
-    """A value told exactly, whatever its lane."""
-    exceptions.check_kind(rule, code)
+def apply_exact(table: SourceTable, row: int, rule: Rule, index: int, code: Any) -> None:
+    """Apply an exact value of any kind."""
+    value_encoder.check_kind(rule, code)
     try:
-        _apply_exact(columns, row, rule, index, code)
+        _apply_exact(table, row, rule, index, code)
     except EventRejected as problem:
         raise CorruptFrame(f"exact value: {problem}") from None
 
 
-def _tick(columns: SourceTable, row: int, rule: Rule, index: int, code: int) -> None:
-    expected = columns.expected(row, rule.first_slot)
-    half = 0 if columns.table[columns.place(row, rule.first_slot) + MODE] & FINE else rule.half
-    value = expected + residual.decode(code, rule.tolerance, half)
-    columns.set_value(row, rule.first_slot, _within(value, expected, rule))
+def _tick(table: SourceTable, row: int, rule: Rule, index: int, code: int) -> None:
+    predicted = table.predicted(row, rule.first_slot)
+    half = 0 if table.cells[table.slot_start(row, rule.first_slot) + MODE] & FINE else rule.half
+    value = predicted + decode_residual(code, rule.tolerance, half)
+    table.set_value(row, rule.first_slot, _within(value, predicted, rule))
 
 
-def _flag(columns: SourceTable, row: int, rule: Rule, index: int, code: None) -> None:
-    flag = columns.last(row, rule.first_slot)
+def _flag(table: SourceTable, row: int, rule: Rule, index: int, code: None) -> None:
+    flag = table.last(row, rule.first_slot)
     if flag == ABSENT:
-        raise CorruptFrame("the other of no value", property=rule.property.name)
-    columns.put(row, rule.first_slot, flag ^ 1)
+        raise CorruptFrame("flag toggled without a value", property=rule.property.name)
+    table.set_raw(row, rule.first_slot, flag ^ 1)
 
 
-def _float(columns: SourceTable, row: int, rule: Rule, index: int, code: int) -> None:
-    last = columns.last(row, rule.first_slot)
+def _float(table: SourceTable, row: int, rule: Rule, index: int, code: int) -> None:
+    last = table.last(row, rule.first_slot)
     pattern = (last ^ code) & (1 << 64) - 1
     bits = pattern - (1 << 64) if pattern >> 63 else pattern
     if ABSENT in (last, bits) or pattern >> 52 & _INFINITE == _INFINITE:
-        raise CorruptFrame("a float that is no number", property=rule.property.name)
-    columns.put(row, rule.first_slot, bits)
+        raise CorruptFrame("float is not finite", property=rule.property.name)
+    table.set_raw(row, rule.first_slot, bits)
 
 
-def _geo(columns: SourceTable, row: int, rule: Rule, index: int, code: tuple[int, int]) -> None:
+def _geo(table: SourceTable, row: int, rule: Rule, index: int, code: tuple[int, int]) -> None:
     slot = rule.first_slot
-    north, east = columns.expected(row, slot), columns.expected(row, slot + 1)
+    north, east = table.predicted(row, slot), table.predicted(row, slot + 1)
     if max(code) > _FARTHEST:
-        raise CorruptFrame("a position beyond the globe", property=rule.property.name)
+        raise CorruptFrame("position off the globe", property=rule.property.name)
     steps = unzigzag(code[0]), unzigzag(code[1])
-    north, east = lane_codes.move(_within(north, north, rule), east, steps, 2 * rule.half + 1)
-    columns.set_value(row, slot, _within(north, north, rule))
-    columns.set_value(row, slot + 1, east)
+    north, east = value_encoder.move(_within(north, north, rule), east, steps, 2 * rule.half + 1)
+    table.set_value(row, slot, _within(north, north, rule))
+    table.set_value(row, slot + 1, east)
 
 
-def _object(columns: SourceTable, row: int, rule: Rule, index: int, code: Any) -> None:
-    columns.objects[index][row] = code
+def _object(table: SourceTable, row: int, rule: Rule, index: int, code: Any) -> None:
+    table.objects[index][row] = code
 
 
-def _array(columns: SourceTable, row: int, rule: Rule, index: int, code: tuple[bool, list[Any]]) -> None:
+def _array(table: SourceTable, row: int, rule: Rule, index: int, code: tuple[bool, list[Any]]) -> None:
     whole, items = code
-    column = columns.objects[index]
+    column = table.objects[index]
     if whole:
         column[row] = tuple(_within(ticks, 0, rule) for ticks in items)
         return
     if column[row] is None:
-        raise CorruptFrame("a patch on no array", property=rule.property.name)
+        raise CorruptFrame("patch without an array", property=rule.property.name)
     now = list(column[row])
-    for place, residual_code in items:
-        if place >= len(now):
-            raise CorruptFrame("a patch beyond its array", property=rule.property.name, place=place)
-        value = now[place] + residual.decode(residual_code, rule.tolerance, rule.half)
-        now[place] = _within(value, 0, rule)
+    for index_in_array, residual_code in items:
+        if index_in_array >= len(now):
+            raise CorruptFrame("patch outside its array", property=rule.property.name, index_in_array=index_in_array)
+        value = now[index_in_array] + decode_residual(residual_code, rule.tolerance, rule.half)
+        now[index_in_array] = _within(value, 0, rule)
     column[row] = tuple(now)
 
 
-def _apply_exact(columns: SourceTable, row: int, rule: Rule, index: int, code: Any) -> None:
-    if rule.lane in (EncodingKind.TICK, EncodingKind.FLAG):
-        exceptions.set_tick_state(columns, rule, row, code)
-    elif rule.lane is EncodingKind.FLOAT:
-        exceptions.set_float_state(columns, rule, row, code, ABSENT if code is None else bits_of(code))
-    elif rule.lane is EncodingKind.GEO:
-        exceptions.set_geo_state(columns, rule, row, code)
-    elif rule.lane is EncodingKind.ARRAY and code is not None:
-        spelled = all(isinstance(item, int) for item in code)
-        ticks, on_grid = (tuple(code), True) if spelled else array_of(rule.property, code)
-        columns.objects[index][row] = ticks
+def _apply_exact(table: SourceTable, row: int, rule: Rule, index: int, code: Any) -> None:
+    if rule.encoding in (EncodingKind.TICK, EncodingKind.FLAG):
+        value_encoder.set_tick_state(table, rule, row, code)
+    elif rule.encoding is EncodingKind.FLOAT:
+        value_encoder.set_float_state(table, rule, row, code, ABSENT if code is None else bits_of(code))
+    elif rule.encoding is EncodingKind.GEO:
+        value_encoder.set_geo_state(table, rule, row, code)
+    elif rule.encoding is EncodingKind.ARRAY and code is not None:
+        is_ticks = all(isinstance(item, int) for item in code)
+        ticks, on_grid = (tuple(code), True) if is_ticks else array_of(rule.property, code)
+        table.objects[index][row] = ticks
         if not on_grid:
-            columns.mark_near(row, rule)
+            table.mark_approximate(row, rule)
     else:
-        columns.objects[index][row] = code
+        table.objects[index][row] = code
 
 
-def _within(value: int, expected: int, rule: Rule) -> int:
-    if expected == ABSENT or not -TICK_LIMIT <= value <= TICK_LIMIT:
-        raise CorruptFrame("a residual on no value, or beyond all limits", property=rule.property.name)
+def _within(value: int, predicted: int, rule: Rule) -> int:
+    if predicted == ABSENT or not -TICK_LIMIT <= value <= TICK_LIMIT:
+        raise CorruptFrame("residual without a value, or value out of range", property=rule.property.name)
     return value
 
 
-BY_LANE: dict[EncodingKind, Callable[[SourceTable, int, Rule, int, Any], None]] = {
+BY_ENCODING: dict[EncodingKind, Callable[[SourceTable, int, Rule, int, Any], None]] = {
     EncodingKind.TICK: _tick,
     EncodingKind.FLAG: _flag,
     EncodingKind.FLOAT: _float,
@@ -142,67 +135,69 @@ BY_LANE: dict[EncodingKind, Callable[[SourceTable, int, Rule, int, Any], None]] 
 }
 
 
-def shower(columns: SourceTable, rule: Rule, index: int) -> Callable[[int], Any]:
-    """A function made for one property: row in, its value as both ends now have it out."""
-    slot, last = rule.first_slot, columns.last
+def value_reader(table: SourceTable, rule: Rule, index: int) -> Callable[[int], Any]:
+    """Return a function from a row to the current value of one property."""
+    slot, last = rule.first_slot, table.last
     if not rule.slots:
-        objects = columns.objects[index]
+        objects = table.objects[index]
         return lambda row: _object_value(rule, objects[row])
-    if rule.lane is EncodingKind.GEO:
+    if rule.encoding is EncodingKind.GEO:
         return lambda row: None if last(row, slot) == ABSENT else geo.from_ticks(last(row, slot), last(row, slot + 1))
     show = restorer(rule.property)
     return lambda row: None if (ticks := last(row, slot)) == ABSENT else show(ticks)
 
 
 def value_of_exact(rule: Rule, exact: Any) -> Any:
-    """The value that an exact code stands for: integers are ticks, everything else is itself."""
+    """Return the value of an exact code: integers are ticks, other values are themselves."""
     if exact is None:
         return None
-    if rule.lane is EncodingKind.TICK and isinstance(exact, int):
+    if rule.encoding is EncodingKind.TICK and isinstance(exact, int):
         return restorer(rule.property)(exact)
-    if rule.lane is EncodingKind.OPAQUE:
+    if rule.encoding is EncodingKind.OPAQUE:
         return opaque_value(exact)
-    if rule.lane is EncodingKind.ARRAY and all(isinstance(item, int) for item in exact):
+    if rule.encoding is EncodingKind.ARRAY and all(isinstance(item, int) for item in exact):
         return _object_value(rule, exact)
     return exact
 
 
-def materialiser(rules: RuleSet, columns: SourceTable) -> Callable[[int, tuple[Any, ...]], dict[str, Any]]:
-    """A function made for these rules: row and dimension values in, all values of the event out."""
-    names: dict[str, Any] = {"columns": columns, "ABSENT": ABSENT, "geo_value": geo.from_ticks}
-    lines = ["def materialise(row, key):", f"    base = row * {columns.width} + {HEAD}", "    table = columns.table"]
+def row_reader(rules: RuleSet, table: SourceTable) -> Callable[[int, tuple[Any, ...]], dict[str, Any]]:
+    """Return a generated function from row and dimension values to all values of the event."""
+    names: dict[str, Any] = {"table": table, "ABSENT": ABSENT, "geo_value": geo.from_ticks}
+    lines = ["def read_row(row, key):", f"    base = row * {table.width} + {HEADER_CELLS}", "    cells = table.cells"]
     dimensions = {p.name: f"key[{k}]" for k, p in enumerate(rules.schema.dimensions)}
     wire = {rule.property.name: (index, rule) for index, rule in enumerate(rules.rules)}
-    shown = dimensions | {name: _expression(index, rule, lines, names) for name, (index, rule) in wire.items()}
-    lines.append(f"    return {event_literal(rules.schema.tree, shown)}")
-    code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = define("materialise", "\n".join(lines), names)
+    expressions = dimensions | {name: _expression(index, rule, lines, names) for name, (index, rule) in wire.items()}
+    lines.append(f"    return {event_literal(rules.schema.tree, expressions)}")
+    code: Callable[[int, tuple[Any, ...]], dict[str, Any]] = define("read_row", "\n".join(lines), names)
     return code
 
 
 def checked_dimensions(schema: Schema, values: Any) -> tuple[Any, ...]:
-    """The dimension values a peer told, as a key; refuses what cannot be one."""
+    """Return the dimension values of a peer as a key. Raises CorruptFrame."""
     if not isinstance(values, list) or len(values) != len(schema.dimensions):
-        raise CorruptFrame("dimensions do not fit the schema", expected=len(schema.dimensions))
+        raise CorruptFrame("dimensions do not fit the schema", predicted=len(schema.dimensions))
     if not all(isinstance(value, str | int) for value in values):
-        raise CorruptFrame("a dimension is a text, an integer or a flag")
+        raise CorruptFrame("a dimension must be a text, an integer or a flag")
     return tuple(values)
 
 
 def _expression(index: int, rule: Rule, lines: list[str], names: dict[str, Any]) -> str:
     if not rule.slots:
-        names[f"objects{index}"] = columns_of = names["columns"].objects[index]
-        if rule.lane is EncodingKind.TEXT:
+        names[f"objects{index}"] = columns_of = names["table"].objects[index]
+        if rule.encoding is EncodingKind.TEXT:
             return f"objects{index}[row]"
         names[f"show{index}"] = lambda row: _object_value(rule, columns_of[row])
         return f"show{index}(row)"
-    lines.append(f"    s{index} = table[base + {rule.first_slot * FIELDS}]")
-    if rule.lane is EncodingKind.GEO:
-        return f"None if s{index} == ABSENT else geo_value(s{index}, table[base + {(rule.first_slot + 1) * FIELDS}])"
+    lines.append(f"    s{index} = cells[base + {rule.first_slot * SLOT_CELLS}]")
+    if rule.encoding is EncodingKind.GEO:
+        return (
+            f"None if s{index} == ABSENT else geo_value(s{index}, cells[base + {(rule.first_slot + 1) * SLOT_CELLS}])"
+        )
     return from_ticks(index, rule, names)
 
 
 def from_ticks(index: int, rule: Rule, names: dict[str, Any]) -> str:
-    """The value of a property whose ticks are in `s<index>`, as an expression; what it needs is put among `names`."""
+    """Return the expression of a property value whose ticks are in `s<index>`; adds what it needs to `names`."""
     counted = rule.property.kind is Kind.TIMESTAMP and rule.property.form in (None, "epoch")
     if counted or rule.property.kind in (Kind.NUMBER, Kind.INTEGER):
         return f"None if s{index} == ABSENT else {restore_expression(rule.property, f's{index}')}"
@@ -210,62 +205,62 @@ def from_ticks(index: int, rule: Rule, names: dict[str, Any]) -> str:
     return f"None if s{index} == ABSENT else show{index}(s{index})"
 
 
-def _object_value(rule: Rule, thing: Any) -> Any:
-    if thing is None or rule.lane is EncodingKind.TEXT:
-        return thing
-    if rule.lane is EncodingKind.OPAQUE:
-        return opaque_value(thing)
+def _object_value(rule: Rule, value: Any) -> Any:
+    if value is None or rule.encoding is EncodingKind.TEXT:
+        return value
+    if rule.encoding is EncodingKind.OPAQUE:
+        return opaque_value(value)
     show = restorer(rule.property)
-    return [show(ticks) for ticks in thing]
+    return [show(ticks) for ticks in value]
 
 
-Taker = Callable[[int, Any], Any]
-"""row and value in; out comes the exact value where the state cannot show it"""
+ValueSetter = Callable[[int, Any], Any]
+"""takes row and value; returns the exact value if the state cannot represent it"""
 
 
-def taker(columns: SourceTable, rule: Rule, index: int) -> Taker:
-    """The function that settles the values of a property; what no property of its kind can have is a corrupt frame."""
+def value_setter(table: SourceTable, rule: Rule, index: int) -> ValueSetter:
+    """Return the function that stores plain values of a property. It raises CorruptFrame for invalid values."""
     convert, p = converter(rule.property), rule.property
 
-    def take(row: int, value: Any) -> Any:
+    def set_one(row: int, value: Any) -> Any:
         if value is None:
-            exact(columns, row, rule, index, None)
+            apply_exact(table, row, rule, index, None)
             return None
         try:
             ticks = convert(value)
         except EventRejected as problem:
-            raise CorruptFrame(f"spelled-out value: {problem}") from None
-        outside = rule.lane is not EncodingKind.TICK and exceptions.outside(p, value)
-        return first_value(columns, rule, row, index, ticks, value, outside)
+            raise CorruptFrame(f"plain value: {problem}") from None
+        outside = rule.encoding is not EncodingKind.TICK and value_encoder.outside(p, value)
+        return first_value(table, rule, row, index, ticks, value, outside)
 
     counted = p.kind is Kind.TIMESTAMP and p.form in (None, "epoch")
-    return _of_number(columns, rule, take) if counted or p.kind in (Kind.NUMBER, Kind.INTEGER) else take
+    return _number_setter(table, rule, set_one) if counted or p.kind in (Kind.NUMBER, Kind.INTEGER) else set_one
 
 
-def _of_number(columns: SourceTable, rule: Rule, take_any: Taker) -> Taker:
-    """The short way for what is a number, is divided by its step and lies in its range; `take_any` for the rest."""
+def _number_setter(table: SourceTable, rule: Rule, set_any: ValueSetter) -> ValueSetter:
+    """Return a fast setter for numbers on the grid and in their range; `set_any` handles other values."""
     step, slot = step_of(rule.property), rule.first_slot
     up, down = step.denominator, step.numerator
     lowest, highest = rule.lowest, rule.highest
-    width, first, mode = columns.width, HEAD + slot * FIELDS, MODE
-    moves, settle = columns.period[slot] > 0, columns.set_value
+    width, first, mode = table.width, HEADER_CELLS + slot * SLOT_CELLS, MODE
+    is_moving, set_value = table.period[slot] > 0, table.set_value
 
-    def take(row: int, value: Any) -> Any:
+    def set_one(row: int, value: Any) -> Any:
         if value.__class__ is float and -TICK_LIMIT < value * up < TICK_LIMIT:
             ticks = round(value * up / down)
             if ticks * down / up != value:
-                return take_any(row, value)
+                return set_any(row, value)
         elif value.__class__ is int and down == 1:
-            ticks = value * up  # in its range it is a double too, where the step is no whole number
+            ticks = value * up  # within the range it is also a double if the step is not an integer
         else:
-            return take_any(row, value)
+            return set_any(row, value)
         if not lowest <= ticks <= highest:
-            return take_any(row, value)
-        table, i = columns.table, row * width + first
-        if moves or table[i + mode] & 15 or table[i] == ABSENT:
-            settle(row, slot, ticks)
+            return set_any(row, value)
+        cells, i = table.cells, row * width + first
+        if is_moving or cells[i + mode] & 15 or cells[i] == ABSENT:
+            set_value(row, slot, ticks)
         else:
-            table[i] = ticks
+            cells[i] = ticks
         return None
 
-    return take
+    return set_one

@@ -62,7 +62,7 @@ class Phases:
 
     @property
     def _demand(self) -> Demand:
-        return self._out.link.config.demand
+        return self._out.encoder.config.demand
 
     def _row(self, until: Sums) -> Row:
         taken: dict[str, Any] = {name: until[name] - self._begun[name] for name in until}
@@ -73,7 +73,7 @@ class Phases:
         return {
             **{name: getattr(out.counts, name) for name in ("events", "frames", "rejected")},
             **{name: getattr(out.counts, name) for name in ("data_bytes", "key_bytes", "control_bytes")},
-            **{name: getattr(out.link, name) for name in ("suppressed_events", "suppressed_values")},
+            **{name: getattr(out.encoder, name) for name in ("suppressed_events", "suppressed_values")},
             "dictionary_bytes": out.dictionary_bytes,
             "messages": out.messages,
             "raw_bytes": self._raw,

@@ -31,7 +31,7 @@ from thinwire.demo import building
 from thinwire.errors import ConfigError
 from thinwire.schema import Kind, Role
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.tolerance_budget import budget, of_demand
+from thinwire.topics.tolerance_budget import budget, budget_of_demand
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 PLANTS = 3
@@ -176,7 +176,7 @@ def describe_demand(demand: Demand) -> str:
     >>> describe_demand(Demand({"hot_tank_1": 0.5}, default_tolerance=1))
     '0.5 to 1'
     """
-    return _describe_tolerances(of_demand(SCHEMA, demand, wanted=True).amounts)
+    return _describe_tolerances(budget_of_demand(SCHEMA, demand, wanted=True).amounts)
 
 
 def _describe_tolerances(amounts: Mapping[str, Fraction]) -> str:

@@ -29,10 +29,9 @@ from thinwire.demo.spark_table import SparkLeg
 from thinwire.errors import BrokerUnavailable
 from thinwire.ledger import Row
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.names import REGISTRY, channel_log_of, log_of
-from thinwire.topics.topic import TopicMetadata
+from thinwire.topics.names import REGISTRY, DocumentKind, channel_log_of, log_of
 from thinwire.topics.topic_documents import SubscriptionDocument, decode
-from thinwire.topics.topic_settings import SUBSCRIPTION
+from thinwire.topics.topic_metadata import TopicMetadata
 
 MAX_SILENCE = 1.0
 """seconds after which a publisher says that what was expected has happened"""
@@ -106,7 +105,7 @@ class Stage:
     async def subscribers_by_class(self) -> Counter[str]:
         """How many subscriptions each class has, by the registry's documents."""
         registry = await self._broker.bucket(REGISTRY)
-        entries = await registry.entries(f"{SUBSCRIPTION}.{TOPIC}.*")
+        entries = await registry.entries(f"{DocumentKind.SUBSCRIPTION}.{TOPIC}.*")
         found = (decode(entry.key, entry.value) for entry in entries if entry.value is not None)
         return Counter(DemandClass.of(asked).id for asked in found if isinstance(asked, SubscriptionDocument))
 

@@ -7,8 +7,7 @@ from contextlib import AsyncExitStack
 from time import process_time
 from typing import Any
 
-from thinwire.brokers.broker_url import read_url
-from thinwire.client.local_services import open_broker
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.clock import WallClock
 from thinwire.demo.demo_scenario import TOPIC, rehearse
 from thinwire.demo.view_model import COUNTED
@@ -64,7 +63,7 @@ class TranslatingRole:
 
     def _translation(self) -> Translation | None:
         """The work on the topic, once somebody needs a channel."""
-        work = self._service.works.get(TOPIC)
+        work = self._service.active_work.get(TOPIC)
         return getattr(work, "translation", None)
 
     def _report(self) -> dict[str, Any]:

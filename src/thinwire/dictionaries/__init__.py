@@ -1,23 +1,23 @@
-"""Dictionaries: what both ends know of the bytes of a topic, and the codecs that use it."""
+"""Dictionaries: shared bytes of a topic, the codecs that use them, training and policies."""
 
 from typing import TYPE_CHECKING
 
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.dictionaries.codecs import codec_of
+    from thinwire.dictionaries.codecs import codec_of, register_codec
     from thinwire.dictionaries.codecs.codec import Codec
     from thinwire.dictionaries.dictionary import Dictionary, Facts
-    from thinwire.dictionaries.dictionary_transfer import Travelling
+    from thinwire.dictionaries.dictionary_transfer import PackedDictionary
     from thinwire.dictionaries.training import choose, train, without_confidential
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "codecs": "codec_of",
+            "codecs": "codec_of register_codec",
             "codecs.codec": "Codec",
             "dictionary": "Dictionary Facts",
-            "dictionary_transfer": "Travelling",
+            "dictionary_transfer": "PackedDictionary",
             "training": "choose train without_confidential",
         },
     )
@@ -26,9 +26,10 @@ __all__ = [
     "Codec",
     "Dictionary",
     "Facts",
-    "Travelling",
+    "PackedDictionary",
     "choose",
     "codec_of",
+    "register_codec",
     "train",
     "without_confidential",
 ]

@@ -1,7 +1,7 @@
-"""A dictionary: bytes that both ends know, so that they need not travel again.
+"""Dictionaries: shared bytes that make messages compress better.
 
-It is named by its content: who holds the hash can check what a store hands out, and two dictionaries that would decode
-differently never share one. How hard the publisher tries (`level`) is not part of it; every level reads the same.
+A dictionary is identified by a hash of everything that affects decoding. A receiver checks the hash of a fetched
+dictionary. The compression `level` is not part of it, because it does not affect decoding.
 
 >>> first = Dictionary(b'{"room": "11.1", "temperature": ', "zstd", level=3, largest=64)
 >>> Dictionary.decode(first.encode(), limit=1000) == first, len(first.hash)
@@ -15,24 +15,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 
+from thinwire.dictionaries.codecs.codec import codec_name, codec_names, codec_number
 from thinwire.errors import CorruptDictionary, CorruptFrame
 from thinwire.wire import varint
 
 VERSION = 1
 HASH_BYTES = 16
 MAX_CONTENT = 1 << 20
-"""bytes; far above what pays, far below what hurts"""
+"""bytes"""
 MAX_MESSAGE = 1 << 26
-CODECS = ("zstd", "zlib", "dense", "brief")
-"""a codec travels as its place here, so new ones are appended"""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a dictionary was trained on, and what it gave on the part held out.
+    """Training sample of a dictionary, and its result on held-out messages.
 
-    messages, bytes: the sample it was trained on
-    ratio: bytes saved, in per cent, on the later messages that it had not seen
+    messages, bytes: size of the sample
+    ratio: per cent of bytes saved on later messages that were not used for training
     """
 
     messages: int
@@ -42,14 +41,13 @@ class Facts:
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Shared bytes, and what is needed to use them.
+    """Shared bytes and the codec that uses them.
 
     content: the shared bytes
-    codec: who reads it: "zstd", "zlib", "dense" or "brief" (zstd and zlib with one byte less a message)
-    level: how hard the publisher tries; readers need not know
+    codec: a registered codec; "dense" and "brief" are zstd and zlib with trimmed messages
+    level: compression level of the publisher
     largest: bytes of the largest message it is meant for; sets the window
-    parent: hash of the one it was delta-coded against, where there is one
-    facts: what it was trained on and what it gave
+    parent: hash of the dictionary that it was delta-coded against, if any
     """
 
     content: bytes = field(repr=False)
@@ -60,7 +58,7 @@ class Dictionary:
     facts: Facts | None = None
 
     def __post_init__(self) -> None:
-        _check("codec", self.codec in CODECS, f"one of {', '.join(CODECS)}", self.codec)
+        _check("codec", self.codec in codec_names(), f"one of {', '.join(codec_names())}", self.codec)
         _check("level", 1 <= self.level <= 22, "1 to 22", self.level)
         _check("content", len(self.content) <= MAX_CONTENT, f"at most {MAX_CONTENT} bytes", len(self.content))
         _check("largest", 0 <= self.largest <= MAX_MESSAGE, f"0 to {MAX_MESSAGE} bytes", self.largest)
@@ -68,13 +66,13 @@ class Dictionary:
 
     @cached_property
     def hash(self) -> bytes:
-        """Its name: differs whenever a message could decode differently."""
-        head = varint.write(CODECS.index(self.codec)) + varint.write(self.largest)
+        """Identifies the dictionary; differs if a message could decode differently."""
+        head = varint.write(codec_number(self.codec)) + varint.write(self.largest)
         return blake2b(head + self.content, digest_size=HASH_BYTES, person=b"thinwire-dict-1").digest()
 
     def encode(self) -> bytes:
-        """As it stands in a store: everything, facts included."""
-        head = bytes((VERSION, CODECS.index(self.codec), self.level, self.facts is not None))
+        """Return the stored form."""
+        head = bytes((VERSION, codec_number(self.codec), self.level, self.facts is not None))
         parts = [head, varint.write(self.largest), varint.write_blob(self.parent)]
         if self.facts is not None:
             parts += [varint.write(self.facts.messages), varint.write(self.facts.bytes), _DOUBLE.pack(self.facts.ratio)]
@@ -82,7 +80,10 @@ class Dictionary:
 
     @classmethod
     def decode(cls, raw: bytes, limit: int = MAX_CONTENT) -> Dictionary:
-        """The dictionary again; `limit` is the largest content that is taken. Compare the hash: a store may lie."""
+        """Return the dictionary of a stored form; `limit` is the largest accepted content.
+
+        The caller must compare the hash with the expected one.
+        """
         try:
             return cls._read(raw, limit)
         except (CorruptFrame, IndexError, struct.error) as problem:
@@ -91,16 +92,17 @@ class Dictionary:
     @classmethod
     def _read(cls, raw: bytes, limit: int) -> Dictionary:
         if raw[0] != VERSION:
-            raise CorruptDictionary("another version", version=raw[0], known=VERSION)
-        if raw[1] >= len(CODECS) or raw[3] > 1:
-            raise CorruptDictionary("a codec or a mark that this reader does not know", codec=raw[1], mark=raw[3])
+            raise CorruptDictionary("unsupported version", version=raw[0], known=VERSION)
+        codec, flags = codec_name(raw[1]), raw[3]
+        if flags > 1:
+            raise CorruptDictionary("unknown flags", flags=flags)
         largest, at = varint.read(raw, 4)
         parent, at = varint.read_blob(raw, at, HASH_BYTES)
-        facts, at = _read_facts(raw, at) if raw[3] else (None, at)
+        facts, at = _read_facts(raw, at) if flags else (None, at)
         content, at = varint.read_blob(raw, at, min(limit, MAX_CONTENT))
         if at != len(raw):
-            raise CorruptDictionary("bytes behind the end", extra=len(raw) - at)
-        return cls(content, CODECS[raw[1]], raw[2], largest, parent, facts)
+            raise CorruptDictionary("extra bytes at the end", extra=len(raw) - at)
+        return cls(content, codec, raw[2], largest, parent, facts)
 
 
 def _read_facts(raw: bytes, at: int) -> tuple[Facts, int]:

@@ -1,7 +1,7 @@
-"""How a dictionary travels: packed, or as a change of one that the receiver has already, whichever is shorter.
+"""Packed form of dictionaries: compressed, or as a delta to a dictionary that the receiver has, whichever is shorter.
 
-Every receiver pays for it, so it is made as small as it gets, once, by the side that trained it. What arrives is
-compared with the hash it was asked for: a store may lie, and a wrong dictionary makes wrong messages.
+A receiver compares the hash of the unpacked dictionary with the requested one, because a wrong dictionary would decode
+wrong messages.
 
 >>> from thinwire.dictionaries.dictionary import Dictionary
 >>> first = Dictionary(b"".join(b'{"room": "%d"}' % (n * n) for n in range(99)), "zlib", level=6, largest=64)
@@ -20,61 +20,61 @@ from thinwire.dictionaries.codecs.zstd import Zstd
 from thinwire.dictionaries.dictionary import HASH_BYTES, MAX_CONTENT, Dictionary
 from thinwire.errors import CorruptDictionary, CorruptFrame, UnknownDictionary
 
-_DEFLATED, _ZSTD, _CHANGED = 1, 2, 3
+_DEFLATED, _ZSTD, _DELTA = 1, 2, 3
 _LEVEL = 19
-_FACTS = 128
-"""bytes that the form of a dictionary has at most besides its content"""
+_OVERHEAD = 128
+"""bytes of the stored form besides its content, at most"""
 
 
 @dataclass(frozen=True)
-class Travelling:
-    """The bytes that go to every receiver.
+class PackedDictionary:
+    """The bytes that are sent to every receiver.
 
-    parent: hash of the dictionary that a receiver must have to read them; empty where it needs none
+    parent: hash of the dictionary that is needed to unpack them; empty if none is
     """
 
     body: bytes
     parent: bytes = b""
 
 
-def pack(dictionary: Dictionary, parent: Dictionary | None = None) -> Travelling:
-    """The shortest form: packed by itself, or as a change of the parent."""
+def pack(dictionary: Dictionary, parent: Dictionary | None = None) -> PackedDictionary:
+    """Return the shortest form: compressed alone, or as a delta to the parent."""
     plain = replace(dictionary, parent=b"").encode()
-    forms = [Travelling(bytes((form,)) + _machine(form, b"").pack(plain)) for form in (_DEFLATED, _ZSTD)]
+    forms = [PackedDictionary(bytes((form,)) + _codec(form, b"").pack(plain)) for form in (_DEFLATED, _ZSTD)]
     if parent is not None and parent.content:
-        lineage = replace(dictionary, parent=parent.hash).encode()
-        changed = _machine(_CHANGED, parent.content).pack(lineage)
-        forms.append(Travelling(bytes((_CHANGED,)) + parent.hash + changed, parent.hash))
+        with_parent = replace(dictionary, parent=parent.hash).encode()
+        delta = _codec(_DELTA, parent.content).pack(with_parent)
+        forms.append(PackedDictionary(bytes((_DELTA,)) + parent.hash + delta, parent.hash))
     return min(forms, key=lambda form: len(form.body))
 
 
 def cost(dictionary: Dictionary, parent: Dictionary | None = None) -> int:
-    """Bytes that it costs to give the dictionary to one receiver that has the parent."""
+    """Return the bytes sent to a receiver that has the parent."""
     return len(pack(dictionary, parent).body)
 
 
 def parent_of(body: bytes) -> bytes:
-    """The hash of the dictionary that is needed to read this one; empty where none is."""
-    if not body or body[0] not in (_DEFLATED, _ZSTD, _CHANGED):
-        raise CorruptDictionary("a form that this reader does not know", form=body[:1])
-    return body[1 : 1 + HASH_BYTES] if body[0] == _CHANGED else b""
+    """Return the hash of the dictionary that is needed to unpack `body`; empty if none is."""
+    if not body or body[0] not in (_DEFLATED, _ZSTD, _DELTA):
+        raise CorruptDictionary("unknown form", form=body[:1])
+    return body[1 : 1 + HASH_BYTES] if body[0] == _DELTA else b""
 
 
 def unpack(body: bytes, expected: bytes, parent: Dictionary | None = None, limit: int = MAX_CONTENT) -> Dictionary:
-    """The dictionary again; refuses one that is not the expected one, or larger than `limit` bytes."""
+    """Return the dictionary; raise `CorruptDictionary` if its hash is not `expected` or it is above `limit` bytes."""
     needed = parent_of(body)
     if needed and (parent is None or parent.hash != needed):
-        raise UnknownDictionary("the one that this was changed from", hash=needed.hex())
-    machine = _machine(body[0], parent.content if needed and parent is not None else b"")
+        raise UnknownDictionary("the parent of this dictionary", hash=needed.hex())
+    codec = _codec(body[0], parent.content if needed and parent is not None else b"")
     try:
-        plain = machine.unpack(body[1 + len(needed) :], limit + _FACTS)
+        plain = codec.unpack(body[1 + len(needed) :], limit + _OVERHEAD)
     except CorruptFrame as problem:
         raise CorruptDictionary(str(problem), length=len(body), limit=limit) from None
     dictionary = Dictionary.decode(plain, limit)
     if dictionary.hash != expected:
-        raise CorruptDictionary("not the one that was asked for", hash=dictionary.hash.hex(), expected=expected.hex())
+        raise CorruptDictionary("not the requested one", hash=dictionary.hash.hex(), expected=expected.hex())
     return dictionary
 
 
-def _machine(form: int, shared: bytes) -> Deflate | Zstd:
+def _codec(form: int, shared: bytes) -> Deflate | Zstd:
     return Deflate(9) if form == _DEFLATED else Zstd(shared, _LEVEL, MAX_CONTENT)

@@ -1,7 +1,4 @@
-"""Writing where topics shall be: how they are processed, on which host, and by which model.
-
-From topics and the hosts that are there to an assignment: as few hosts as promises allow, few moves.
-"""
+"""Writes the assignment of topics to hosts, and proposes one: few hosts, few moves, all latency limits kept."""
 
 from __future__ import annotations
 
@@ -22,123 +19,128 @@ from thinwire.edge.edge_documents import (
     model_key,
     topic_key,
 )
-from thinwire.edge.move_decision import Decider, EdgeView
+from thinwire.edge.move_decision import EdgeView, MoveDecider
 from thinwire.errors import ConfigError, Conflict, NotEnoughHosts
-from thinwire.placement import PlacementPlan, Rising, propose
+from thinwire.placement import MonotoneModel, PlacementPlan, propose
 from thinwire.topics.leases import member_key
 
-TRIES = 8
+MAX_ATTEMPTS = 8
 MAX_MODEL = 256 << 10
-"""bytes of a model: every host reads those of all topics"""
+"""bytes of a model; every host reads the models of all topics"""
+
+HostOfTopic = dict[str, str]
 
 
 async def apply(broker: Broker, topics: Sequence[EdgeTopic], hosts: Mapping[str, str]) -> Assignment:
-    """Make topics known and assign them; topics that are not named stay where they are."""
+    """Store topics and assign them to hosts. Other topics keep their hosts."""
     for topic in topics:
         if topic.topic not in hosts:
             raise ConfigError("a topic without a host", field="hosts", topic=topic.topic)
         if topic.host and hosts[topic.topic] != topic.host:
-            raise ConfigError("this topic is for one host alone", topic=topic.topic, host=topic.host)
+            raise ConfigError("the topic is pinned to another host", topic=topic.topic, host=topic.host)
     bucket = await broker.bucket(EDGE)
     for topic in topics:
         await bucket.put(topic_key(topic.topic), topic.encode())
-    return await change(bucket, hosts)
+    return await change_assignment(bucket, hosts)
 
 
-async def change(bucket: Bucket, hosts: Mapping[str, str]) -> Assignment:
-    """Assign topics, whoever else changes the assignment at the same time."""
-    for _ in range(TRIES):
+async def change_assignment(bucket: Bucket, hosts: Mapping[str, str]) -> Assignment:
+    """Assign topics to hosts; repeated if the assignment is changed concurrently."""
+    for _ in range(MAX_ATTEMPTS):
         entry = await bucket.get(ASSIGNMENT)
-        stored = entry is not None and entry.value is not None
-        before = Assignment.decode(entry.value) if entry is not None and entry.value is not None else Assignment()
+        revision, before = NOTHING, Assignment()
+        if entry is not None and entry.value is not None:
+            revision, before = entry.revision, Assignment.decode(entry.value)
         after = Assignment({**before.hosts, **hosts}, before.version + 1, before.epoch)
         try:
-            await bucket.put(ASSIGNMENT, after.encode(), revision=entry.revision if stored and entry else NOTHING)
+            await bucket.put(ASSIGNMENT, after.encode(), revision=revision)
             return after
         except Conflict:
             continue
-    raise Conflict("the assignment changes again and again: try later", key=ASSIGNMENT)
+    raise Conflict("too many concurrent changes of the assignment; try again", key=ASSIGNMENT)
 
 
-async def teach(broker: Broker, topic: str, model: bytes) -> None:
-    """Give the function of a topic the model that it goes by from its next message on, wherever the topic is."""
+async def store_model(broker: Broker, topic: str, model: bytes) -> None:
+    """Store the model of a topic's function, which uses it from its next message on."""
     if not 0 < len(model) <= MAX_MODEL:
-        raise ConfigError("a model of limited size", field="model", bytes=len(model), limit=f"1 to {MAX_MODEL}")
+        raise ConfigError("model is empty or too large", field="model", bytes=len(model), limit=f"1 to {MAX_MODEL}")
     bucket = await broker.bucket(EDGE)
     entry = await bucket.get(topic_key(topic))
     if entry is None or entry.value is None:
-        raise ConfigError("no such topic at the edge: apply it first", field="topic", value=topic)
+        raise ConfigError("no such edge topic: apply it first", field="topic", value=topic)
     await bucket.put(model_key(topic), model)
 
 
 async def withdraw(broker: Broker, topic: str) -> None:
-    """Process a topic no more; its log stays."""
+    """Stop processing a topic. Its log is kept."""
     await (await broker.bucket(EDGE)).delete(topic_key(topic))
 
 
-Where = dict[str, str]
-
-
-async def present(broker: Broker, wait: float) -> dict[str, EdgeHostDocument]:
-    """The hosts that are there: those that say so again within so many seconds."""
+async def find_running_hosts(broker: Broker, wait: float) -> dict[str, EdgeHostDocument]:
+    """Return the hosts that renew their membership within `wait` seconds."""
     leases, edge = await broker.bucket(EDGE_LEASES), await broker.bucket(EDGE)
     before = {entry.key: entry.revision for entry in await leases.entries(member_key("host", "*"))}
     await asyncio.sleep(wait)
-    now = {
-        entry.key for entry in await leases.entries(member_key("host", "*")) if before.get(entry.key) != entry.revision
-    }
+    after = await leases.entries(member_key("host", "*"))
+    renewed = {entry.key for entry in after if before.get(entry.key) != entry.revision}
     found = {}
     for entry in await edge.entries(host_key("*")):
         name = host_in(entry.key)
-        if name is not None and member_key("host", name) in now and entry.value is not None:
+        if name is not None and member_key("host", name) in renewed and entry.value is not None:
             found[name] = EdgeHostDocument.decode(entry.value)
     return found
 
 
-async def current(broker: Broker) -> Assignment:
-    """Where topics are now."""
+async def read_assignment(broker: Broker) -> Assignment:
+    """Return the current assignment."""
     entry = await (await broker.bucket(EDGE)).get(ASSIGNMENT)
     return Assignment() if entry is None or entry.value is None else Assignment.decode(entry.value)
 
 
-def proposed(
-    topics: Sequence[EdgeTopic], hosts: Mapping[str, EdgeHostDocument], before: Mapping[str, str], model: Rising, k: int
-) -> tuple[Where, PlacementPlan | None]:
-    """The host of every topic, and the plan behind it.
+def propose_hosts(
+    topics: Sequence[EdgeTopic],
+    hosts: Mapping[str, EdgeHostDocument],
+    before: Mapping[str, str],
+    model: MonotoneModel,
+    k: int,
+) -> tuple[HostOfTopic, PlacementPlan | None]:
+    """Return the host of every topic, and the plan it results from.
 
-    Topics for one host alone are given to it, and the others around them, one by one; there is no plan then. Where all
-    hosts are alike, they are taken by what they have already.
+    With pinned topics, the others are placed around them one by one and there is no plan. On equal hosts, topics stay
+    where they are as far as the plan allows.
     """
     if not hosts:
-        raise NotEnoughHosts("no host is there: start some with `thinwire edge`", hosts=0)
+        raise NotEnoughHosts("no host is running: start one with `thinwire edge`", hosts=0)
     for topic in topics:
         if topic.host and topic.host not in hosts:
-            raise ConfigError("the host that this topic is for is not there", topic=topic.topic, host=topic.host)
+            raise ConfigError("the host that the topic is pinned to is not running", topic=topic.topic, host=topic.host)
     if any(topic.host for topic in topics):
-        return _around(topics, hosts, model, k), None
+        return _place_around_pinned(topics, hosts, model, k), None
     kinds = [hosts[name].placed for name in sorted(hosts)]
     if len({replace(kind, name="") for kind in kinds}) > 1:
         plan = propose([topic.placed for topic in topics], kinds, model, k)
-        return {topic: seat.host for seat in plan.seats for topic in seat.topics}, plan
+        return {topic: one.host for one in plan.assignments for topic in one.topics}, plan
     kind = replace(kinds[0], name="host", count=len(kinds))
     plan = propose([topic.placed for topic in topics], [kind], model, k)
-    return _named([seat.topics for seat in plan.seats], sorted(hosts), before), plan
+    return _assign_names([one.topics for one in plan.assignments], sorted(hosts), before), plan
 
 
-def _around(topics: Sequence[EdgeTopic], hosts: Mapping[str, EdgeHostDocument], model: Rising, k: int) -> Where:
+def _place_around_pinned(
+    topics: Sequence[EdgeTopic], hosts: Mapping[str, EdgeHostDocument], model: MonotoneModel, k: int
+) -> HostOfTopic:
     at = {topic.topic: topic.host for topic in topics if topic.host}
     kinds = {name: host.placed for name, host in hosts.items()}
     view = EdgeView({topic.topic: topic.placed for topic in topics}, kinds, at, frozenset(at))
-    return {**at, **Decider(model, k).moves(view, ())}
+    return {**at, **MoveDecider(model, k).find_moves(view, ())}
 
 
-def _named(seats: Sequence[Sequence[str]], names: Sequence[str], before: Mapping[str, str]) -> Where:
-    """Seats on hosts that are all alike: each takes the host that has most of its topics already."""
-    found: Where = {}
-    free, left = list(names), list(seats)
+def _assign_names(groups: Sequence[Sequence[str]], names: Sequence[str], before: Mapping[str, str]) -> HostOfTopic:
+    """Assign groups of topics to equal hosts: each to the host that already has most of its topics."""
+    assigned: HostOfTopic = {}
+    free, left = list(names), list(groups)
     while left:
-        shared = {(s, h): sum(before.get(t) == h for t in left[s]) for s in range(len(left)) for h in free}
-        seat, host = max(shared, key=lambda pair: (shared[pair], -pair[0]))
-        found.update(dict.fromkeys(left.pop(seat), host))
+        shared = {(g, h): sum(before.get(t) == h for t in left[g]) for g in range(len(left)) for h in free}
+        group, host = max(shared, key=lambda pair: (shared[pair], -pair[0]))
+        assigned.update(dict.fromkeys(left.pop(group), host))
         free.remove(host)
-    return found
+    return assigned

@@ -1,7 +1,8 @@
-"""The placement controller: it watches promises, and moves topics whose promise is broken. Several may run; one leads.
+"""The placement controller: moves topics whose latency limit is exceeded, or whose host stopped.
 
-Whoever holds the lease leads, and writes its epoch into the assignment; every write insists on the assignment it was
-made from, so of two that believe to lead for a moment one is refused. The others read along and are ready at once.
+Several controllers may run; the holder of the lease decides. It writes its epoch into the assignment, and every write
+expects the revision it was computed from, so that only one of two controllers that both assume leadership succeeds. The
+others follow the state and take over after one lease term.
 """
 
 from __future__ import annotations
@@ -9,41 +10,90 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from thinwire.brokers.protocol import Broker
 from thinwire.edge.edge_documents import ASSIGNMENT, EDGE, EDGE_LEADER, Assignment
 from thinwire.edge.edge_host import TERM
 from thinwire.edge.edge_state import EdgeState
-from thinwire.edge.move_decision import Decider, EdgeView, Sight
-from thinwire.errors import Conflict, Superseded, TransportClosed, TransportError
-from thinwire.placement import Rising
-from thinwire.placement.calibration import Learner
+from thinwire.edge.move_decision import EdgeMonitor, EdgeView, MoveDecider
+from thinwire.errors import Conflict, Superseded, TransportError
+from thinwire.placement import MonotoneModel
+from thinwire.placement.latency_feedback import LatencyFeedback
+from thinwire.services.leased_service import HeldTopic, LeasedService
+from thinwire.services.service_shell import loop_time
+from thinwire.services.topic_share import TopicShare
 from thinwire.topics.bucket_follower import leased
-from thinwire.topics.leases import BEATS, Lease, Leases, take
+from thinwire.topics.leases import Lease, LeaseDocument, Leases
 from thinwire.topics.names import check_name_token
 
 LEADER = "edge"
-GONE = 2.0
-"""terms without a sign of life after which a host's topics are moved: moving them all costs more than a short wait"""
-CALM = 60.0
-"""seconds without a broken promise or a move before a host is spared"""
+"""name of the controllers' lease"""
+STOPPED_TERMS = 2.0
+"""lease terms without renewal after which the topics of a host are moved; moving them costs more than a short wait"""
+CALM_PERIOD = 60.0
+"""seconds without a violation or a move before a host is emptied"""
 
 _log = logging.getLogger("thinwire.edge")
 
 
-class Controller:
-    """One controller at the hub; `run` it as a task and cancel that to end it.
+class LeaderShare(TopicShare):
+    """Any controller takes the lease as soon as it is free, and keeps it."""
 
-    model: what latencies are expected; it goes on learning from reports
-    k: topics on a host, at most; tick: seconds between two decisions; pause: seconds after a move before the next
-    save: also move topics so that hosts are left over
+    def may_take(self, topic: str, now: float) -> bool:
+        return self.leases.is_free(topic, now)
+
+    def should_hand_over(self, topic: str, held_for: float, now: float) -> bool:
+        return False
+
+
+class Leadership:
+    """The work of the leading controller: one decision per interval."""
+
+    def __init__(self, lease: Lease, decide: Callable[[Lease], Awaitable[None]], interval: float, term: float) -> None:
+        self._lease = lease
+        self._decide = decide
+        self._interval = interval
+        self._term = term
+        self._stopping = False
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    async def run(self) -> None:
+        decided = loop_time()
+        while not self._stopping:
+            await asyncio.sleep(self._interval)
+            if loop_time() - decided > self._interval + self._term / 2:
+                # The process was paused, and the changes of that time have not been read yet.
+                await asyncio.sleep(self._term)
+            decided = loop_time()
+            try:
+                async with asyncio.timeout(self._term):
+                    await self._decide(self._lease)
+            except Superseded:
+                raise
+            except (TransportError, TimeoutError) as problem:
+                _log.info("placement decision postponed: %s", problem)
+
+
+class Controller(LeasedService[Leadership]):
+    """One controller at the hub. Run `run` as a task and cancel it to stop the controller.
+
+    model: latency model; it is adjusted by the reports
+    k: topics on a host, at most
+    tick: seconds between two decisions
+    pause: seconds between two moves
+    save: also move topics in order to empty hosts
+    moved: the topics that were moved, with their new hosts
+    lacks_host: no feasible move restores the latency limits; a new host is used as soon as it starts
     """
 
     def __init__(
         self,
         broker: Broker,
-        model: Rising,
+        model: MonotoneModel,
         *,
         name: str = "",
         k: int = 6,
@@ -52,138 +102,89 @@ class Controller:
         pause: float = 6.0,
         save: bool = False,
     ) -> None:
-        self.name = check_name_token(name or f"c{secrets.token_hex(4)}", "name")
+        name = check_name_token(name or f"c{secrets.token_hex(4)}", "name")
         self.tick, self.pause, self.save, self.k = tick, pause, save, k
         self.moved: list[tuple[str, str]] = []
-        """the topics that it has moved, each with its new host"""
-        self.short = False
-        """does it lack a host? A new one is used as soon as it is there"""
-        self._broker = broker
-        self._learner = Learner(model)
-        self._hosts, self._leaders = Leases(GONE * term, "host"), Leases(term, "controller")
-        more = {EDGE_LEADER: lambda: leased(self._leaders)}
-        self._state = EdgeState(broker, self._hosts, reported=True, more=more)
-        self._sight = Sight(self._state)
-        self._lease: Lease | None = None
-        self._calm_since = self._rest_until = 0.0
-        self._told_short = -CALM
+        self.lacks_host = False
+        self._hosts, leaders = Leases(STOPPED_TERMS * term, "host"), Leases(term, "controller")
+        more = {EDGE_LEADER: lambda: leased(leaders)}
+        self._state = EdgeState(broker, self._hosts, with_reports=True, more=more)
+        super().__init__(broker, name, leaders, EDGE_LEADER, self._state, 0.0, _log)
+        self._topic_share = LeaderShare(name, leaders)
+        self._feedback = LatencyFeedback(model)
+        self._monitor = EdgeMonitor(self._state)
+        self._calm_since = self._paused_until = 0.0
+        self._last_warning = -CALM_PERIOD
 
     @property
-    def leads(self) -> bool:
-        """Does it lead, as far as it knows?"""
-        return self._lease is not None
+    def is_leader(self) -> bool:
+        """Does this controller hold the lease?"""
+        return LEADER in self._held
 
-    async def run(self) -> None:
-        """Control until cancelled, or until the connection is closed."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                for bucket in self._state.buckets:
-                    group.create_task(self._state.follow(bucket), name=f"controller {bucket}")
-                group.create_task(self._run_for_office(), name="controller leads")
-                group.create_task(self._govern(), name="controller governs")
-        except* TransportClosed:
-            _log.info("the connection was closed: the controller ends")
-        finally:
-            await self._resign()
+    def _needed(self) -> set[str]:
+        return {LEADER}
 
-    async def _run_for_office(self) -> None:
-        await self._state.complete.wait()
-        while True:
-            with suppress(TransportError, TimeoutError):
-                async with asyncio.timeout(self._leaders.term):
-                    await self._stand()
-            await asyncio.sleep(self._leaders.term / BEATS)
+    def _begin(self, lease: Lease) -> Leadership:
+        self._calm_since = loop_time()
+        return Leadership(lease, self._decide, self.tick, self.leases.term)
 
-    async def _stand(self) -> None:
-        """Keep the lease, or take it where it is free."""
-        if self._lease is not None:
-            try:
-                await self._lease.beat()
-            except Superseded as problem:
-                _log.warning("another controller leads: %s", problem)
-                self._lease = None
-        elif self._leaders.is_free(LEADER, _now()):
-            bucket = await self._broker.bucket(EDGE_LEADER)
-            self._lease = await take(bucket, self._leaders, LEADER, self.name, _now())
-            self._calm_since = _now()
+    async def _maintain(self, topic: str, held: HeldTopic[Leadership]) -> None:
+        """Nothing to pass on: decisions read the current state."""
 
-    async def _govern(self) -> None:
-        await self._state.complete.wait()
-        looked = _now()
-        while True:
-            await asyncio.sleep(self.tick)
-            if _now() - looked > self.tick + self._leaders.term / 2:
-                # it was asleep itself, and has not read yet what others said meanwhile
-                await asyncio.sleep(self._leaders.term)
-            looked = _now()
-            if self._lease is not None:
-                with suppress(TransportError, TimeoutError):
-                    async with asyncio.timeout(self._leaders.term):
-                        await self._decide(self._lease)
+    async def _write_membership(self, document: LeaseDocument) -> None:
+        """Controllers do not share topics, so they store no membership."""
+        self._ready.set()
 
     async def _decide(self, lease: Lease) -> None:
-        now = _now()
-        view = self._sight.view(self._hosts.members(now), now)
-        broken = self._sight.broken(now)
-        gone = {topic for topic in view.topics if view.at.get(topic) not in view.hosts} - view.pinned
-        if broken or gone:
+        now = loop_time()
+        view = self._monitor.view(self._hosts.members(now), now)
+        violated = self._monitor.find_violated(now)
+        homeless = {topic for topic in view.topics if view.at.get(topic) not in view.hosts} - view.pinned
+        if violated or homeless:
             self._calm_since = now
         else:
-            self.short = False
-            self._learn(view, now)
-        if now < self._rest_until and not gone:
+            self.lacks_host = False
+            self._adjust_model(view, now)
+        if now < self._paused_until and not homeless:
             return
-        decider = Decider(self._learner.model, self.k)
-        if broken or gone:
-            stubborn = self._sight.stubborn(now)
-            moves = decider.moves(view, broken, stubborn)
-            self._report_shortage(stubborn if not moves else set(), now)
+        decider = MoveDecider(self._feedback.model, self.k)
+        if violated or homeless:
+            persistent = self._monitor.find_persistent(now)
+            moves = decider.find_moves(view, violated, persistent)
+            self._report_shortage(persistent if not moves else set(), now)
             await self._move(lease, moves)
-        elif self.save and now - self._calm_since >= CALM:
-            await self._move(lease, decider.saves(view))
+        elif self.save and now - self._calm_since >= CALM_PERIOD:
+            await self._move(lease, decider.find_savings(view))
 
-    def _report_shortage(self, helpless: set[str], now: float) -> None:
-        """Say now and then that promises are broken which no change among the hosts that are there would mend."""
-        self.short = bool(helpless)
-        if self.short and now >= self._told_short + CALM:
-            self._told_short = now
-            _log.warning("one more host is needed, or a split of topics: no move mends %s", ", ".join(sorted(helpless)))
+    def _report_shortage(self, topics: set[str], now: float) -> None:
+        """Log topics whose limit no feasible move restores, at most once per `CALM_PERIOD`."""
+        self.lacks_host = bool(topics)
+        if self.lacks_host and now >= self._last_warning + CALM_PERIOD:
+            self._last_warning = now
+            _log.warning("no feasible move restores %s; add a host or split a topic", ", ".join(sorted(topics)))
 
-    def _learn(self, view: EdgeView, now: float) -> None:
-        """Only from calm: while a queue runs full or empty its latency says nothing of the load."""
-        if now < self._rest_until:
+    def _adjust_model(self, view: EdgeView, now: float) -> None:
+        """Adjust the model in calm periods only: while a backlog changes, latency does not reflect the load."""
+        if now < self._paused_until:
             return
-        seen = self._sight.seen(now)
+        measured = self._monitor.measurements(now)
         for host, topics in view.placed().items():
-            p90 = [seen[topic].p90 if topic in seen else None for topic in topics]
+            p90 = [measured[topic].p90 if topic in measured else None for topic in topics]
             if any(one is not None for one in p90):
-                self._learner.observe([view.topics[topic] for topic in topics], view.hosts[host], p90)
+                self._feedback.observe([view.topics[topic] for topic in topics], view.hosts[host], p90)
 
     async def _move(self, lease: Lease, moves: dict[str, str]) -> None:
         if not moves:
             return
         before = self._state.assignment
         if before.epoch > lease.epoch:
-            raise Superseded("a later controller has written", epoch=lease.epoch, newer=before.epoch)
+            # Raises Superseded if a later controller leads. Otherwise the lease bucket was lost, and with it the epoch.
+            await lease.advance(before.epoch)
         after = Assignment({**before.hosts, **moves}, before.version + 1, lease.epoch)
-        bucket = await self._broker.bucket(EDGE)
-        try:
+        bucket = await self.broker.bucket(EDGE)
+        with suppress(Conflict):  # changed meanwhile; the next decision uses the new assignment
             await bucket.put(ASSIGNMENT, after.encode(), revision=self._state.revision)
-        except Conflict:
-            return  # somebody else has changed it: the next decision starts from there
-        self.moved += moves.items()
-        self._rest_until = self._calm_since = _now() + self.pause
-        for topic, host in moves.items():
-            _log.warning("%s moves from %s to %s", topic, before.hosts.get(topic, "nowhere"), host)
-
-    async def _resign(self) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            with suppress(TransportError, TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await lease.release()
-
-
-def _now() -> float:
-    """The time by which leases run out: this process's own, which nobody sets."""
-    return asyncio.get_running_loop().time()
+            self.moved += moves.items()
+            self._paused_until = self._calm_since = loop_time() + self.pause
+            for topic, host in moves.items():
+                _log.warning("moved topic %s from %s to %s", topic, before.hosts.get(topic, "no host"), host)

@@ -1,11 +1,8 @@
-"""What is known of the edge: how topics are processed, what hosts are, which topic is where, and how long it takes.
+"""Documents of the edge: topics with processing functions, hosts, the assignment and latency reports; and their names.
 
 >>> gps = EdgeTopic("region-7.gps", function="regions:count", rate=20, interval=0.027)
 >>> EdgeTopic.decode(gps.encode()) == gps, gps.output, gps.placed.load
 (True, 'region-7.gps.out', 0.54)
-
-What the edge calls things at the broker.
-
 >>> edge_log("region-7.gps"), edge_subject("region-7.gps", "taxi-1"), writer_of("region-7.gps")
 ('tw_edge_log_region-7~gps', 'tw.edge.region-7.gps.taxi-1', '~region-7~gps')
 >>> edge_subject("region-7.gps", "taxi-1", near=True)
@@ -14,34 +11,37 @@ What the edge calls things at the broker.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Self, cast
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 from thinwire.errors import ConfigError, RegistryError
 from thinwire.placement import Host, TopicLoad
 from thinwire.placement.hosts import PROMISE
-from thinwire.topics import document_validation as checks
+from thinwire.topics.document import Document, nested
+from thinwire.topics.document_fields import (
+    Count,
+    Number,
+    Text,
+    Token,
+    TokenOrEmpty,
+    Topic,
+    check_token,
+    check_topic_name,
+    mapping_of,
+    number,
+    or_empty,
+    pattern,
+    refuse,
+    whole,
+)
 from thinwire.topics.names import check_name_token, check_topic
 
 MAX_MEMORY = 1 << 20
 """megabytes of a worker"""
 MAX_QUEUE = 65_536
-_FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*")
-UPSTREAM = ("all", "results")
-
-
-class Document:
-    """A dataclass that is stored as an object of its fields."""
-
-    @classmethod
-    def decode(cls, value: bytes) -> Self:
-        """The document as it is stored; a `RegistryError` names the field where it cannot be one."""
-        return checks.build(cls, checks.read_object(value))
-
-    def encode(self) -> bytes:
-        return checks.write_object(asdict(cast(Any, self)))
+MAX_SECONDS = 3600.0
+_FUNCTION = r"[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*"
 
 
 @dataclass(frozen=True)
@@ -49,194 +49,135 @@ class EdgeTopic(Document):
     """How a topic is processed.
 
     function: `module:function`; it gets the body of a message and returns the body of the result, or None for none
-    rate, interval, promise: what is expected of it, see `thinwire.placement.TopicLoad`
-    output: the topic that results go to; the topic's own name and `.out` by default
-    upstream: "all", or "results" where messages stay at their host and only results leave it
-    host: the only host it may be on; needed where messages stay at their host
-    seconds, megabytes: what one message may take, and a worker may grow by; queue: messages that wait at the host
+    rate, interval, promise: expected load and latency limit, see `thinwire.placement.TopicLoad`
+    output: topic of the results; `<topic>.out` by default
+    upstream: "all", or "results" if messages stay at their host and only results leave it
+    host: the only host it may be on; required if messages stay at their host
+    seconds, megabytes: limits of one message's processing time and of a worker's memory
+    queue: messages that wait at the host
     """
 
-    topic: str
-    function: str
-    rate: float
-    interval: float
-    promise: float = PROMISE
-    output: str = ""
-    upstream: str = "all"
-    host: str = ""
-    seconds: float = 10.0
-    megabytes: int = 512
-    queue: int = 64
+    topic: Topic
+    function: Annotated[str, pattern(_FUNCTION, "written as module:function")]
+    rate: Number
+    interval: Number
+    promise: Number = PROMISE
+    output: Annotated[str, or_empty(check_topic_name)] = ""
+    upstream: Literal["all", "results"] = "all"
+    host: TokenOrEmpty = ""
+    seconds: Annotated[float, number(most=MAX_SECONDS, above=0.0)] = 10.0
+    megabytes: Annotated[int, whole(1, MAX_MEMORY)] = 512
+    queue: Annotated[int, whole(1, MAX_QUEUE)] = 64
 
     def __post_init__(self) -> None:
-        checks.topic(self.topic)
+        super().__post_init__()
         if not self.output:
             object.__setattr__(self, "output", f"{self.topic}.out")
-        checks.topic(self.output)
         if self.output == self.topic:
-            checks.refuse("output", "another topic than the one it is made of", self.output)
-        checks.text("function", self.function)
-        if not _FUNCTION.fullmatch(self.function):
-            checks.refuse("function", "written as module:function", self.function)
-        checks.text("upstream", self.upstream, *UPSTREAM)
-        if self.host:
-            checks.check_token("host", self.host)
-        elif self.near:
-            checks.refuse("host", "given where messages stay at their host", self.host)
-        self._check_limits()
-
-    def _check_limits(self) -> None:
-        checks.number("seconds", self.seconds)
-        if not 0 < self.seconds <= 3600:
-            checks.refuse("seconds", "above 0 and at most 3600", self.seconds)
-        for name, most in (("megabytes", MAX_MEMORY), ("queue", MAX_QUEUE)):
-            checks.count(name, getattr(self, name), most)
-            if not getattr(self, name):
-                checks.refuse(name, "1 at least", 0)
-        _placeable(self)
+            refuse("output", "another topic than its input", self.output)
+        if self.near and not self.host:
+            refuse("host", "given if messages stay at their host", self.host)
+        _check_load(self)
 
     @property
     def near(self) -> bool:
-        """Do its messages stay at their host?"""
+        """True if its messages stay at their host."""
         return self.upstream == "results"
 
     @property
     def placed(self) -> TopicLoad:
-        """The topic as solvers and models see it."""
+        """The topic as input of solvers and latency models."""
         return TopicLoad(self.topic, self.rate, self.interval, self.promise)
 
 
 @dataclass(frozen=True)
 class EdgeHostDocument(Document):
-    """What a host says of itself: its place in a placement, and where its own broker listens."""
+    """A host: its capacity, and the address of its own broker."""
 
-    name: str
-    cores: int = 1
-    speed: float = 1.0
-    contention: float = 0.0
-    url: str = ""
+    name: Token
+    cores: Count = 1
+    speed: Number = 1.0
+    contention: Number = 0.0
+    url: Text = ""
 
     def __post_init__(self) -> None:
-        checks.check_token("name", self.name)
-        checks.text("url", self.url)
-        _placeable(self)
+        super().__post_init__()
+        _check_load(self)
 
     @property
     def placed(self) -> Host:
-        """The host as solvers and models see it."""
+        """The host as input of solvers and latency models."""
         return Host(self.name, self.cores, self.speed, self.contention, count=1)
 
 
 @dataclass(frozen=True)
 class Assignment(Document):
-    """Which topic is on which host.
+    """The host of each topic.
 
-    epoch: of the controller that wrote it last; version: grows with every change
+    version: increases with every change
+    epoch: epoch of the controller that wrote it
     """
 
-    hosts: Mapping[str, str] = field(default_factory=dict)
-    version: int = 0
-    epoch: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.hosts, Mapping):
-            checks.refuse("hosts", "an object of topics and their hosts", type(self.hosts).__name__)
-        for topic, host in self.hosts.items():
-            checks.topic(topic)
-            checks.check_token("host", host)
-        checks.count("version", self.version)
-        checks.count("epoch", self.epoch)
+    hosts: Annotated[Mapping[str, str], mapping_of(check_token, check_topic_name)] = field(default_factory=dict)
+    version: Count = 0
+    epoch: Count = 0
 
     def topics_on(self, host: str) -> list[str]:
-        """The topics of a host, in the order of their names."""
-        return sorted(topic for topic, where in self.hosts.items() if where == host)
+        """The topics of a host, sorted by name."""
+        return sorted(topic for topic, assigned in self.hosts.items() if assigned == host)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a host, or a subscriber, saw of one topic lately.
+class Seen(Document):
+    """Measurements of one topic by a host or a subscriber.
 
-    p90: seconds within which nine in ten messages were done, those still waiting included; None where there were none
-    rate: messages a second that came in, over the last `span` seconds; interval: seconds of a core that one took; None
-        where unknown
+    p90: latency in seconds that 90% of the messages did not exceed, waiting ones included; None without messages
+    rate: received messages per second over the last `span` seconds; None if not measured
+    interval: seconds of a core per message; None if not measured
     backlog: messages in the log that are not processed yet
-    done, failed, repeated: messages since the topic came here
+    done, failed, repeated: messages since the topic was assigned to the host
     """
 
-    p90: float | None = None
-    rate: float | None = None
-    interval: float | None = None
-    backlog: int = 0
-    done: int = 0
-    failed: int = 0
-    repeated: int = 0
-    span: float = 0.0
-
-    def __post_init__(self) -> None:
-        checks.number("span", self.span)
-        for name in ("p90", "rate", "interval"):
-            if getattr(self, name) is not None:
-                checks.number(name, getattr(self, name))
-        for name in ("backlog", "done", "failed", "repeated"):
-            checks.count(name, getattr(self, name))
+    p90: Number | None = None
+    rate: Number | None = None
+    interval: Number | None = None
+    backlog: Count = 0
+    done: Count = 0
+    failed: Count = 0
+    repeated: Count = 0
+    span: Number = 0.0
 
 
 @dataclass(frozen=True)
-class EdgeReport:
-    """What somebody saw of its topics, and how often it has reported."""
+class EdgeReport(Document):
+    """Measurements of all topics of a reporter. `beat` counts its reports."""
 
-    name: str
-    beat: int
-    topics: Mapping[str, Seen]
-
-    def encode(self) -> bytes:
-        topics = {topic: asdict(seen) for topic, seen in self.topics.items()}
-        return checks.write_object({"name": self.name, "beat": self.beat, "topics": topics})
-
-    @classmethod
-    def decode(cls, value: bytes) -> Self:
-        document = checks.build(_Read, checks.read_object(value))
-        checks.check_token("name", document.name)
-        checks.count("beat", document.beat)
-        topics = checks.mapping("topics", document.topics)
-        return cls(document.name, document.beat, {topic: _seen(topic, one) for topic, one in topics.items()})
+    name: Token
+    beat: Count
+    topics: Annotated[Mapping[str, Seen], mapping_of(nested(Seen))]
 
 
-@dataclass(frozen=True)
-class _Read:
-    name: Any
-    beat: Any
-    topics: Any
-
-
-def _placeable(document: EdgeTopic | EdgeHostDocument) -> None:
-    """Topics and hosts check what they are told when they are placed."""
+def _check_load(document: EdgeTopic | EdgeHostDocument) -> None:
+    """Apply the limits of `TopicLoad` and `Host`."""
     try:
         document.placed  # noqa: B018
     except ConfigError as problem:
         raise RegistryError(problem.detail, **problem.facts) from None
 
 
-def _seen(topic: str, document: Any) -> Seen:
-    if not isinstance(document, dict):
-        checks.refuse(f"topics.{topic}", "an object", type(document).__name__)
-    known = {one.name for one in fields(Seen)}
-    return Seen(**{name: value for name, value in document.items() if name in known})
-
-
 EDGE = "tw_edge"
-"""the bucket of topics with processing functions, of hosts, and of which topic is where"""
+"""bucket of topics with processing functions, hosts and the assignment"""
 EDGE_LEASES = "tw_edge_leases"
-"""the bucket of who processes which topic, and of the hosts there are"""
+"""bucket of topic leases, and of the running hosts"""
 EDGE_LEADER = "tw_edge_leader"
-"""the bucket of which controller leads"""
+"""bucket of the controller lease"""
 EDGE_POSITIONS = "tw_edge_positions"
-"""the bucket of how far each topic has been processed"""
+"""bucket of the processed offset of each topic"""
 EDGE_REPORTS = "tw_edge_reports"
-"""the bucket of the latencies that hosts and subscribers see"""
+"""bucket of the latency reports of hosts and subscribers"""
 
 NEAR = "tw.near.>"
-"""what no host lets out"""
+"""subjects that stay at a host"""
 ASSIGNMENT = "assignment"
 _TOPIC = "topic."
 _HOST = "host."
@@ -244,50 +185,50 @@ _MODEL = "model."
 
 
 def edge_log(topic: str, *, near: bool = False) -> str:
-    """The log of what is published on a topic; `near`: it is at its host and stays there."""
+    """Name of the input log of a topic; `near`: a log that stays at its host."""
     return ("tw_near_log_" if near else "tw_edge_log_") + check_topic(topic).replace(".", "~")
 
 
 def edge_subject(topic: str, writer: str = "*", *, near: bool = False) -> str:
-    """Where one publisher, or one processing function, writes on a topic; every one by default."""
+    """Subject of one publisher or processing function on a topic; a pattern for all by default."""
     return f"tw.{'near' if near else 'edge'}.{check_topic(topic)}.{writer}"
 
 
 def check_publisher_name(publisher: str) -> str:
-    """A publisher's name, if it can be one; no function writes under such a word."""
+    """Return a valid publisher name; such a name never equals a name of `writer_of`."""
     return check_name_token(publisher, "publisher")
 
 
 def writer_of(topic: str) -> str:
-    """The word under which the function of a topic writes."""
+    """Publisher name of the processing function of a topic."""
     return "~" + topic.replace(".", "~")
 
 
 def topic_key(topic: str) -> str:
-    """Where it says how a topic is processed."""
+    """Key of a topic with a processing function."""
     return _TOPIC + topic
 
 
 def host_key(host: str) -> str:
-    """Where a host says what it is."""
+    """Key of a host."""
     return _HOST + host
 
 
 def model_key(topic: str) -> str:
-    """Where the model is that the function of a topic goes by."""
+    """Key of the model of a topic's processing function."""
     return _MODEL + topic
 
 
 def topic_in(key: str) -> str | None:
-    """The topic whose key this is; None where it is another one's."""
+    """Topic in a topic key; None for other keys."""
     return key.removeprefix(_TOPIC) if key.startswith(_TOPIC) else None
 
 
 def host_in(key: str) -> str | None:
-    """The host whose key this is; None where it is another one's."""
+    """Host in a host key; None for other keys."""
     return key.removeprefix(_HOST) if key.startswith(_HOST) else None
 
 
 def model_in(key: str) -> str | None:
-    """The topic whose model this key is for; None where it is another one's."""
+    """Topic in a model key; None for other keys."""
     return key.removeprefix(_MODEL) if key.startswith(_MODEL) else None

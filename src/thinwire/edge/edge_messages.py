@@ -1,14 +1,12 @@
-"""A message as an edge log holds it: when it was meant to be sent, its id, what it is the result of, and its body.
+"""Messages of edge topics: encoding, publishing and reading.
 
-Latency counts from the instant at which a message was meant to be sent, so that instant travels. A result keeps the
-instant and the id of what it was made of, and says which offset that had and in which epoch it was made: the last
-result tells where to go on.
+Latency counts from the time at which a message was due, so the message contains that time. A result has the due time
+and the id of its input, the offset of the input, and the epoch in which it was produced: the last result of a topic
+states where processing resumes.
 
->>> sent = Carried(due=12.5, id="taxi-1/17", body=b"at the station")
->>> Carried.decode(sent.encode()) == sent, len(sent.encode()) - len(sent.body)
+>>> sent = EdgeMessage(due=12.5, id="taxi-1/17", body=b"at the station")
+>>> EdgeMessage.decode(sent.encode()) == sent, len(sent.encode()) - len(sent.body)
 (True, 31)
-
-Publishing on a topic of the edge, and reading one: for publishers, subscribers and the load harness.
 """
 
 from __future__ import annotations
@@ -24,15 +22,16 @@ from thinwire.errors import ConfigError, CorruptFrame
 
 VERSION = 1
 MAX_ID = 200
-"""bytes"""
+"""bytes of an id"""
 _HEAD = struct.Struct("!BdIQB")
 
 
-class Carried(NamedTuple):
+class EdgeMessage(NamedTuple):
     """One message.
 
-    due: when it was meant to be sent, in seconds since the epoch; id: its own, the same when it is sent twice
-    epoch, origin: of a result: the epoch it was made in, and the offset of the message it was made of
+    due: when it was meant to be sent, in seconds since the epoch
+    id: identifies the message; equal if it is sent twice
+    epoch, origin: of a result: the lease epoch, and the offset of the input message
     """
 
     due: float
@@ -42,36 +41,35 @@ class Carried(NamedTuple):
     origin: int = 0
 
     def encode(self) -> bytes:
-        """The bytes in the log."""
         name = self.id.encode()
         if not 0 < len(name) <= MAX_ID:
-            raise ConfigError("an id is a text of limited length", field="id", bytes=len(name), limit=f"1 to {MAX_ID}")
+            raise ConfigError("id is empty or too long", field="id", bytes=len(name), limit=f"1 to {MAX_ID}")
         if not math.isfinite(self.due):
-            raise ConfigError("an instant is a finite number", field="due", value=self.due)
+            raise ConfigError("due is not a finite number", field="due", value=self.due)
         return _HEAD.pack(VERSION, self.due, self.epoch, self.origin, len(name)) + name + self.body
 
     @classmethod
-    def decode(cls, payload: bytes) -> Carried:
-        """The message in these bytes; `CorruptFrame` where there is none."""
+    def decode(cls, payload: bytes) -> EdgeMessage:
+        """Decode a message. Raises `CorruptFrame` for other bytes."""
         if len(payload) < _HEAD.size:
-            raise CorruptFrame("too short for a message of the edge", size=len(payload), least=_HEAD.size)
+            raise CorruptFrame("too short for an edge message", size=len(payload), least=_HEAD.size)
         version, due, epoch, origin, length = _HEAD.unpack_from(payload)
         if version != VERSION:
-            raise CorruptFrame("not a message of the edge", version=version, known=VERSION)
+            raise CorruptFrame("not an edge message", version=version, known=VERSION)
         end = _HEAD.size + length
         if not 0 < length <= MAX_ID or len(payload) < end or not math.isfinite(due):
-            raise CorruptFrame("a message of the edge that ends early", size=len(payload), least=end)
+            raise CorruptFrame("invalid header of an edge message", size=len(payload), least=end)
         try:
             name = payload[_HEAD.size : end].decode()
         except UnicodeDecodeError:
-            raise CorruptFrame("an id is text") from None
+            raise CorruptFrame("id of an edge message is not text") from None
         return cls(due, name, payload[end:], epoch, origin)
 
 
 class EdgePublisher:
-    """One publisher on one topic.
+    """Publishes on one edge topic.
 
-    near: publish at the host that this broker belongs to, for a topic whose messages stay there
+    near: publish to the host that this broker belongs to, for a topic whose messages stay there
     """
 
     def __init__(self, broker: Broker, topic: str, publisher: str, *, near: bool = False) -> None:
@@ -81,20 +79,20 @@ class EdgePublisher:
         self._opened = False
 
     async def publish(self, body: bytes, *, id: str, due: float) -> int:
-        """Store a message and return its offset. `id` is the same when it is sent again; `due` is when it was meant."""
+        """Store a message and return its offset. A repeated message has the same id; `due` is when it was meant."""
         if not self._opened:
             await self._broker.open_log(self._log, [edge_subject(self.topic, near=self.near)])
             self._opened = True
         subject = edge_subject(self.topic, self.publisher, near=self.near)
-        return await self._broker.append(self._log, subject, Carried(due, id, body).encode())
+        return await self._broker.append(self._log, subject, EdgeMessage(due, id, body).encode())
 
 
 async def read_edge(
     broker: Broker, topic: str, *, first: int = 1, near: bool = False, timeout: float | None = None
-) -> AsyncIterator[tuple[int, Carried]]:
-    """The messages of a topic with their offsets; ends when none has come for so many seconds.
+) -> AsyncIterator[tuple[int, EdgeMessage]]:
+    """Yield the messages of a topic with their offsets until none arrives for `timeout` seconds.
 
-    What is no message of the edge is left out. A topic that results go to is read in the same way.
+    Bytes that are not an edge message are skipped. The results of a topic are read in the same way from its output.
     """
     await broker.open_log(edge_log(topic, near=near), [edge_subject(topic, near=near)])
     reader = await broker.read(edge_log(topic, near=near), first=first)
@@ -102,7 +100,7 @@ async def read_edge(
         while (stored := await reader.next(timeout)) is not None:
             reader.done(stored.offset)
             try:
-                yield stored.offset, Carried.decode(stored.payload)
+                yield stored.offset, EdgeMessage.decode(stored.payload)
             except CorruptFrame:
                 continue
     finally:

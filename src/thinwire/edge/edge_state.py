@@ -1,4 +1,4 @@
-"""What hosts and controllers read along: topics, hosts, where topics shall be, who holds them, what was reported."""
+"""The state of the edge as hosts and controllers follow it: topics, hosts, assignment, models, leases and reports."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ T = TypeVar("T")
 
 
 class EdgeState(BucketFollower):
-    """The edge as its documents tell; what cannot be read is told in the log and left out.
+    """The documents of the edge. Unreadable ones are logged and ignored.
 
-    topics, hosts: by name; assignment and its revision: where topics shall be
-    models: what the functions of topics go by
-    reports: the last of each reporter, and when it came by this process's own clock; read where `reported` is asked for
-    more: other buckets to read along
+    topics, hosts, models: by name
+    assignment, revision: the assignment and its bucket revision
+    reports: the last report of each reporter and its arrival by the clock of the event loop; only with `with_reports`
+    more: handlers of other buckets
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class EdgeState(BucketFollower):
         broker: Broker,
         leases: Leases,
         *,
-        reported: bool = False,
+        with_reports: bool = False,
         more: Mapping[str, Callable[[], BucketHandler]] | None = None,
     ) -> None:
         self.topics: dict[str, EdgeTopic] = {}
@@ -55,26 +55,26 @@ class EdgeState(BucketFollower):
         self.assignment = Assignment()
         self.revision = NOTHING
         self.reports: dict[str, tuple[EdgeReport, float]] = {}
-        readings: dict[str, Callable[[], BucketHandler]] = {
-            EDGE: self._edge,
+        handlers: dict[str, Callable[[], BucketHandler]] = {
+            EDGE: self._edge_handler,
             EDGE_LEASES: lambda: leased(leases),
-            **({EDGE_REPORTS: self._reported} if reported else {}),
+            **({EDGE_REPORTS: self._report_handler} if with_reports else {}),
             **(more or {}),
         }
-        super().__init__(broker, readings, _log, quiet=(EDGE_LEASES, EDGE_REPORTS))
+        super().__init__(broker, handlers, _log, quiet=(EDGE_LEASES, EDGE_REPORTS))
 
     def needed(self) -> set[str]:
-        """The topics that somebody shall process."""
+        """Return the topics that are assigned to a host."""
         return self.topics.keys() & self.assignment.hosts.keys()
 
-    def _edge(self) -> BucketHandler:
+    def _edge_handler(self) -> BucketHandler:
         found: set[str] = set()
 
         def take(entry: BucketEntry) -> None:
             found.add(entry.key)
             self._take(entry)
 
-        def complete() -> None:  # what went while nobody was told
+        def complete() -> None:  # remove documents that were deleted while the connection was interrupted
             for topic in [t for t in self.topics if topic_key(t) not in found]:
                 del self.topics[topic]
             for topic in [t for t in self.models if model_key(t) not in found]:
@@ -84,37 +84,37 @@ class EdgeState(BucketFollower):
 
     def _take(self, entry: BucketEntry) -> None:
         if (topic := topic_in(entry.key)) is not None:
-            _keep(self.topics, topic, _read(entry, EdgeTopic.decode))
+            _update(self.topics, topic, _decode(entry, EdgeTopic.decode))
         elif (host := host_in(entry.key)) is not None:
-            _keep(self.hosts, host, _read(entry, EdgeHostDocument.decode))
-        elif (taught := model_in(entry.key)) is not None:
-            _keep(self.models, taught, entry.value)
+            _update(self.hosts, host, _decode(entry, EdgeHostDocument.decode))
+        elif (model_topic := model_in(entry.key)) is not None:
+            _update(self.models, model_topic, entry.value)
         elif entry.key == ASSIGNMENT:
-            self.assignment = _read(entry, Assignment.decode) or Assignment()
+            self.assignment = _decode(entry, Assignment.decode) or Assignment()
             self.revision = entry.revision if entry.value is not None else NOTHING
 
-    def _reported(self) -> BucketHandler:
+    def _report_handler(self) -> BucketHandler:
         now = asyncio.get_running_loop().time
 
         def take(entry: BucketEntry) -> None:
-            report = _read(entry, EdgeReport.decode)
-            _keep(self.reports, entry.key, None if report is None else (report, now()))
+            report = _decode(entry, EdgeReport.decode)
+            _update(self.reports, entry.key, None if report is None else (report, now()))
 
         return BucketHandler(take, lambda: None)
 
 
-def _keep(shelf: dict[str, T], name: str, found: T | None) -> None:
-    if found is None:
-        shelf.pop(name, None)
+def _update(documents: dict[str, T], name: str, document: T | None) -> None:
+    if document is None:
+        documents.pop(name, None)
     else:
-        shelf[name] = found
+        documents[name] = document
 
 
-def _read(entry: BucketEntry, decode: Callable[[bytes], T]) -> T | None:
+def _decode(entry: BucketEntry, decode: Callable[[bytes], T]) -> T | None:
     if entry.value is None:
         return None
     try:
         return decode(entry.value)
     except RegistryError as problem:
-        _log.warning("%s cannot be read and is left out: %s", entry.key, problem)
+        _log.warning("ignored unreadable document %s: %s", entry.key, problem)
         return None

@@ -1,4 +1,4 @@
-"""Topics, hosts and models in files: TOML that people write, JSON that training writes.
+"""Files of topics and hosts (TOML) and of latency models (JSON).
 
 [[topic]]                       [[host]]
 name = "region-7.gps"           name = "edge"
@@ -14,49 +14,44 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from thinwire.analysis.machine import this_machine
-from thinwire.clock import Clock
-from thinwire.edge import EdgeTopic
+from thinwire.edge.edge_documents import EdgeTopic
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, Rising, TopicLoad
-from thinwire.placement.measured_runs import MeasuredRun, runs_document, runs_of
+from thinwire.placement import Host, MonotoneModel, TopicLoad
 
 MAX_BYTES = 32 << 20
-STORED = "simulated.json"
-RUNS = "edge-runs.json"
-"""what a file of measured runs is called in a folder of data"""
+DEFAULT_MODEL = "latency_model.json"
+"""model trained on simulated hosts, shipped with the package"""
 
 
 PROCESSING = {field.name for field in fields(EdgeTopic)} - {"topic"}
-"""what a topic of a file may say beside its name; how it is processed is for `thinwire place apply`"""
+"""fields of a topic beside its name; `thinwire place apply` uses those about processing"""
 
 
 def read_topics(path: Path, promise: float) -> list[TopicLoad]:
-    """The topics of a file; those without a promise get this one."""
+    """Read the topics of a file; `promise` is the default latency limit."""
     own = {field.name for field in fields(TopicLoad)}
     entries = _entries(path, "topic", own | PROCESSING, ("name", "rate", "interval"))
     return [TopicLoad(**{"promise": promise, **{k: v for k, v in entry.items() if k in own}}) for entry in entries]
 
 
 def read_edge_topics(path: Path, promise: float) -> list[EdgeTopic]:
-    """The same topics with how they are processed."""
+    """Read the topics of a file with their processing."""
     entries = _entries(path, "topic", {"name", *PROCESSING}, ("name", "function", "rate", "interval"))
     named = [{**{k: v for k, v in entry.items() if k != "name"}, "topic": entry["name"]} for entry in entries]
     return [EdgeTopic(**{"promise": promise, **entry}) for entry in named]
 
 
 def read_hosts(path: Path) -> list[Host]:
-    """The kinds of hosts of a file."""
+    """Read the kinds of hosts of a file."""
     return [Host(**entry) for entry in _entries(path, "host", {field.name for field in fields(Host)}, ("name",))]
 
 
 def host_text(host: Host) -> str:
-    """A host as it stands in a file of hosts.
+    """Return a host as an entry of a hosts file.
 
     >>> print(host_text(Host("box", cores=2)).splitlines()[:3])
     ['[[host]]', 'name = "box"', 'cores = 2']
@@ -65,58 +60,44 @@ def host_text(host: Host) -> str:
     return "".join(["[[host]]\n", *(f"{name} = {json.dumps(value)}\n" for name, value in known.items())])
 
 
-def named(hosts: Sequence[Host], wanted: Sequence[str]) -> list[Host]:
-    """Only the hosts of these names; all where none is named."""
+def select_hosts(hosts: Sequence[Host], names: Sequence[str]) -> list[Host]:
+    """Return the hosts with these names; all hosts if there are no names."""
     known = {host.name: host for host in hosts}
-    for name in wanted:
+    for name in names:
         if name not in known:
             raise ConfigError("unknown host", field="host", value=name, choose_from=sorted(known))
-    return [known[name] for name in wanted] if wanted else list(hosts)
+    return [known[name] for name in names] if names else list(hosts)
 
 
-def read_model(path: Path | None) -> Rising:
-    """The model of a file; the stored one, learned from simulated runs, where none is named."""
-    stored = resources.files("thinwire.analysis").joinpath(STORED)
-    document = json.loads(stored.read_text(encoding="utf-8")) if path is None else _json(path)
+def read_model(path: Path | None) -> MonotoneModel:
+    """Read a latency model; without a path the one shipped with the package."""
+    stored = resources.files("thinwire.edge").joinpath(DEFAULT_MODEL)
+    document = json.loads(stored.read_text(encoding="utf-8")) if path is None else read_json(path)
     if not isinstance(document, Mapping):
         raise ConfigError("a model is a JSON object", model=str(path))
-    return Rising.from_document(document)
-
-
-def read_runs(path: Path) -> list[MeasuredRun]:
-    """Runs as a load harness measured them."""
-    return runs_of(_json(path))
-
-
-def write_runs(path: Path, runs: Sequence[MeasuredRun], clock: Clock, how: str) -> None:
-    """Keep measured runs, with this machine and the day."""
-    write_json(path, runs_document(runs, machine=this_machine(), date=day(clock), how=how))
+    return MonotoneModel.from_document(document)
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """A document as a file; whoever reads sees all of it or nothing."""
+    """Write a JSON file; a reader sees the old content or all of the new one."""
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     unfinished.replace(path)
 
 
-def day(clock: Clock) -> str:
-    """The date, as it stands in documents."""
-    return datetime.fromtimestamp(clock.now(), UTC).date().isoformat()
-
-
-def _json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Read a JSON file of limited size."""
     try:
         return json.loads(_text(path))
     except ValueError as problem:
-        raise ConfigError(f"this is no JSON: {problem}", file=str(path)) from None
+        raise ConfigError(f"not JSON: {problem}", file=str(path)) from None
 
 
 def _entries(path: Path, kind: str, known: set[str], needed: Sequence[str]) -> list[dict[str, Any]]:
     try:
         document = tomllib.loads(_text(path))
     except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"this is no TOML: {problem}", file=str(path)) from None
+        raise ConfigError(f"not TOML: {problem}", file=str(path)) from None
     entries = document.get(kind)
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise ConfigError(f"write every {kind} as a table [[{kind}]]", file=str(path), field=kind)
@@ -124,16 +105,16 @@ def _entries(path: Path, kind: str, known: set[str], needed: Sequence[str]) -> l
         where = f"{kind}[{number}]"
         for name in needed:
             if name not in entry:
-                raise ConfigError("a field is missing", file=str(path), field=f"{where}.{name}")
+                raise ConfigError("missing field", file=str(path), field=f"{where}.{name}")
         for name in entry:
             if name not in known:
-                raise ConfigError("no such field", file=str(path), field=f"{where}.{name}", choose_from=sorted(known))
+                raise ConfigError("unknown field", file=str(path), field=f"{where}.{name}", choose_from=sorted(known))
         if not isinstance(entry["name"], str) or not entry["name"]:
-            raise ConfigError("a name is text", file=str(path), field=f"{where}.name", value=entry["name"])
+            raise ConfigError("a name must be a string", file=str(path), field=f"{where}.name", value=entry["name"])
     return entries
 
 
 def _text(path: Path) -> str:
     if path.stat().st_size > MAX_BYTES:
-        raise ConfigError("a file too large", file=str(path), bytes=path.stat().st_size, limit=MAX_BYTES)
+        raise ConfigError("the file is too large", file=str(path), bytes=path.stat().st_size, limit=MAX_BYTES)
     return path.read_text(encoding="utf-8")

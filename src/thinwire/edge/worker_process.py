@@ -1,13 +1,13 @@
-"""The inside of a worker process: one function, one message at a time. Run as a script; it needs nothing of the rest.
+"""The worker process: runs one function, one message at a time. Run as a script; it imports nothing of thinwire.
 
-It is told over its standard input and answers over what was its standard output, which the function cannot reach: what
-a function prints goes to the host's log. It dies with its host, by signal on Linux, elsewhere when its input ends.
+Requests arrive on standard input. Answers go to what was standard output; the function's own output goes to standard
+error, the log of the host. The process ends with its host: by signal on Linux, elsewhere at the end of its input.
 
-    question: kind (1 byte: a message, or a model to learn), length (4), then the body
-    answer:   status (1), start, end, processor seconds (8 each), length (4), then the body
+    request:  kind (1 byte: a message or a model), length (4), body
+    answer:   status (1), start, end, processor seconds (8 each), length (4), body
 
-A module whose function goes by a model has a function `learned` as well, which is given the model as bytes: before the
-first message, and whenever there is a new one.
+If the function uses a model, its module has a function `learned` that receives the model as bytes, before the first
+message and whenever there is a new model.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ from typing import Any, BinaryIO
 
 RESULT, NOTHING, RAISED, GARBAGE, MEMORY = range(5)
 MESSAGE, MODEL = range(2)
-QUESTION = struct.Struct("!BI")
+REQUEST = struct.Struct("!BI")
 ANSWER = struct.Struct("!BdddI")
 MAX_REASON = 2000
-"""characters of what went wrong"""
+"""characters of an error description"""
 
 
 def main() -> None:
-    """Serve until the input ends."""
+    """Serve requests until the input ends."""
     function, megabytes, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    _die_with(parent)
+    _end_with(parent)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    # the folder of this script holds modules of the host, not of the function
+    # The folder of this script contains modules of the host, not of the function.
     sys.path[0] = os.getcwd()
     try:
-        name, _, called = function.partition(":")
-        module = import_module(name)
-        calls = {MESSAGE: getattr(module, called), MODEL: getattr(module, "learned", _unlearned)}
+        module_name, _, function_name = function.partition(":")
+        module = import_module(module_name)
+        functions = {MESSAGE: getattr(module, function_name), MODEL: getattr(module, "learned", _ignore_model)}
     except BaseException as problem:
         _answer(answers, RAISED, now(), 0.0, _reason(problem))
         return
-    _limit(megabytes)
+    _limit_memory(megabytes)
     _answer(answers, NOTHING, now(), 0.0, b"")
-    _serve(calls, sys.stdin.buffer, answers)
+    _serve(functions, sys.stdin.buffer, answers)
 
 
-def _unlearned(model: bytes) -> None:
-    """What a module without a function `learned` makes of a model."""
+def _ignore_model(model: bytes) -> None:
+    """Used if the module has no function `learned`."""
 
 
-def _serve(calls: Mapping[int, Any], questions: BinaryIO, answers: BinaryIO) -> None:
-    while len(head := questions.read(QUESTION.size)) == QUESTION.size:
-        kind, length = QUESTION.unpack(head)
-        body = questions.read(length)
+def _serve(functions: Mapping[int, Any], requests: BinaryIO, answers: BinaryIO) -> None:
+    while len(head := requests.read(REQUEST.size)) == REQUEST.size:
+        kind, length = REQUEST.unpack(head)
+        body = requests.read(length)
         start, cpu = now(), time.process_time()
         try:
-            status, result = _encoded(calls[kind](body))
+            status, result = _encode(functions[kind](body))
         except MemoryError:
-            status, result = MEMORY, b"more memory than it may have"
+            status, result = MEMORY, b"memory limit exceeded"
         except Exception as problem:
             status, result = RAISED, _reason(problem)
         _answer(answers, status, start, time.process_time() - cpu, result)
@@ -71,8 +71,8 @@ def _serve(calls: Mapping[int, Any], questions: BinaryIO, answers: BinaryIO) -> 
             return
 
 
-def _encoded(result: Any) -> tuple[int, bytes]:
-    """The bytes of a result: its own, those of a text, or JSON."""
+def _encode(result: Any) -> tuple[int, bytes]:
+    """Return the bytes of a result: bytes as they are, encoded text, or JSON."""
     if result is None:
         return NOTHING, b""
     if isinstance(result, bytes | bytearray | memoryview):
@@ -82,10 +82,7 @@ def _encoded(result: Any) -> tuple[int, bytes]:
     try:
         return RESULT, json.dumps(result, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as problem:
-        return (
-            GARBAGE,
-            f"it returned {type(result).__name__}, which is neither bytes, text nor JSON: {problem}".encode(),
-        )
+        return GARBAGE, f"result of type {type(result).__name__} is not bytes, text or JSON: {problem}".encode()
 
 
 def _answer(answers: BinaryIO, status: int, start: float, cpu: float, body: bytes) -> None:
@@ -94,7 +91,7 @@ def _answer(answers: BinaryIO, status: int, start: float, cpu: float, body: byte
 
 
 def now() -> float:
-    """The machine's clock: instants are compared across processes."""
+    """Return the wall-clock time, which is compared across processes."""
     return time.time()
 
 
@@ -102,8 +99,8 @@ def _reason(problem: BaseException) -> bytes:
     return "".join(traceback.format_exception_only(problem)).strip()[-MAX_REASON:].encode("utf-8", "replace")
 
 
-def _limit(megabytes: int) -> None:
-    """So much more memory than the function needed to be loaded."""
+def _limit_memory(megabytes: int) -> None:
+    """Limit the memory to the current size plus `megabytes`."""
     try:
         import resource
 
@@ -115,8 +112,8 @@ def _limit(megabytes: int) -> None:
         return
 
 
-def _die_with(parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the host, which then ends its workers
+def _end_with(parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the host, which ends its workers
     if sys.platform == "linux":
         import ctypes
 

@@ -1,10 +1,6 @@
-"""Conformance: subscribers say how far their copy of a value may be off, and are told only when it would be further.
+"""Filters: threshold indexes, rectangle indexes, `where` predicates and composite subscriptions.
 
-Schemes need compiled kernels, which cost half a second to load: who only reads an expression does not pay for them.
-
-Matching: which rectangles hold a point, exactly, for many points at a time.
-
-Indexes need compiled kernels, which cost half a second to load: who only reads a `where` does not pay for them.
+Indexes need compiled kernels, which take half a second to load. Parsing an expression does not load them.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,7 @@
-"""What a filter delivers: a value, as soon as it lies further than the threshold from the one delivered last.
+"""Greedy conformance filter: deliver a value when it is further than the threshold from the one delivered last.
 
-Decided on the spot, so nobody knows whether a later value would have served longer. It never leaves a subscriber
-further than the threshold from the source, and every exact scheme of this room delivers the same.
-
-What many thresholds would have delivered of one source, counted, without keeping the deliveries.
+Decisions are made online, without knowledge of later values. The subscriber is never further than the threshold from
+the source. Every exact index of this package delivers the same values.
 """
 
 from __future__ import annotations
@@ -17,9 +15,9 @@ from thinwire.filters.thresholds import Ticks, checked_threshold, checked_thresh
 
 
 def greedy(values: Ticks, threshold: int, start: int | None = None) -> Ticks:
-    """The places of the values that are delivered.
+    """Return the indexes of the delivered values.
 
-    start: what the subscriber holds already; without it the first value is delivered
+    start: value that the subscriber holds; without it the first value is delivered
 
     >>> greedy(np.array([0, 3, 6, 5, 11, 20]), 5).tolist()
     [0, 2, 5]
@@ -36,7 +34,7 @@ def greedy(values: Ticks, threshold: int, start: int | None = None) -> Ticks:
 
 
 def within(values: Ticks, places: Ticks, threshold: int) -> bool:
-    """Would these deliveries keep a subscriber within the threshold at every event?
+    """Whether these deliveries keep a subscriber within the threshold at every event.
 
     >>> walk = np.array([0, 3, 6, 5])
     >>> within(walk, np.array([0, 2]), 5), within(walk, np.array([0]), 5)
@@ -44,23 +42,24 @@ def within(values: Ticks, places: Ticks, threshold: int) -> bool:
     """
     from thinwire.filters.kernels.greedy_scan import longest_gap
 
-    ticks, kept = checked_ticks(values), checked_ticks(places)
+    ticks, delivered = checked_ticks(values), checked_ticks(places)
     if ticks.size == 0:
         return True
-    return bool(kept.size) and kept[0] == 0 and longest_gap(ticks, kept) <= checked_threshold(threshold)
+    return bool(delivered.size) and delivered[0] == 0 and longest_gap(ticks, delivered) <= checked_threshold(threshold)
 
 
 class ThresholdCounts:
-    """Counts for each distinct threshold, ascending; the first value is delivered to all.
+    """Delivery counts of many thresholds over one source, without storing deliveries. All deliver the first value.
 
-    events: values taken so far
-    delivered: how many of them each threshold was given
-    gaps: how far the copy was from the source at worst, in ticks; never more than the threshold
-    silences: most values in a row that were not delivered
+    thresholds: distinct, ascending
+    events: number of values so far
+    delivered: deliveries of each threshold
+    gaps: largest distance between source and subscriber in ticks; at most the threshold
+    silences: longest run of values that were not delivered
 
-    >>> tally = ThresholdCounts([2, 5])
-    >>> tally.take(np.array([0, 2, 3])); tally.take(np.array([9, 8]))
-    >>> tally.events, tally.delivered.tolist(), tally.gaps.tolist(), tally.silences.tolist()
+    >>> counts = ThresholdCounts([2, 5])
+    >>> counts.take(np.array([0, 2, 3])); counts.take(np.array([9, 8]))
+    >>> counts.events, counts.delivered.tolist(), counts.gaps.tolist(), counts.silences.tolist()
     (5, [3, 2], [2, 3], [1, 2])
     """
 
@@ -72,7 +71,7 @@ class ThresholdCounts:
         )
 
     def take(self, values: Ticks) -> None:
-        """The next values, in their order."""
+        """Process the next values."""
         ticks = checked_ticks(values)
         state = self._centres, self.delivered, self.gaps, self._quiet, self._longest
         count_rows(ticks, self.thresholds, self.events == 0, *state)

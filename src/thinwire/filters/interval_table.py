@@ -1,13 +1,13 @@
-"""Intervals side by side: which of them does a value leave? Each is put by hand; a value costs what it leaves.
+"""Table of intervals: which of them does a value lie outside of? A lookup costs O(matches).
 
-`IntervalIndex` moves the intervals itself and knows them by their thresholds. Here somebody else decides what becomes
-of an interval that was left, several may have the same threshold, and each is known by its place.
+`IntervalIndex` moves intervals itself and identifies them by threshold. Here the caller replaces an interval, several
+may be equal, and each is identified by its row.
 
->>> line = IntervalLine(np.array([-2, -5]), np.array([2, 5]))
->>> line.outside(3).tolist()
+>>> table = IntervalTable(np.array([-2, -5]), np.array([2, 5]))
+>>> table.outside(3).tolist()
 [0]
->>> line.put(0, 1, 5)
->>> line.outside(3).tolist(), line.outside(-9).tolist()
+>>> table.put(0, 1, 5)
+>>> table.outside(3).tolist(), table.outside(-9).tolist()
 ([], [0, 1])
 """
 
@@ -19,56 +19,59 @@ from thinwire.filters.kernels.intervals import HIGHEST, LOWEST, build, outside, 
 from thinwire.filters.threshold_index import levels
 from thinwire.filters.thresholds import Ticks
 
-ANYWHERE = (LOWEST, HIGHEST)
-"""an interval that no value leaves"""
-NOWHERE = (HIGHEST, LOWEST)
-"""one that every value leaves"""
+UNBOUNDED = (LOWEST, HIGHEST)
+"""an interval that contains every value"""
+EMPTY = (HIGHEST, LOWEST)
+"""an interval that contains no value"""
 
 
-class Desk:
-    """Room to work in, shared by lines that are asked one after the other."""
+class Workspace:
+    """Scratch arrays of lookups, shared by tables that are used in turn."""
 
     def __init__(self) -> None:
-        self.make_room(1)
+        self.resize(1)
 
-    def make_room(self, size: int) -> None:
-        """Have room for lines of so many cells."""
+    def resize(self, size: int) -> None:
+        """Allocate arrays for tables of `size` cells."""
         self.found = np.zeros(size, dtype=np.int64)
-        self.places = np.zeros(size, dtype=np.int64)
+        self.rows = np.zeros(size, dtype=np.int64)
         self.counts = np.zeros(64, dtype=np.int64)
 
 
-class IntervalLine:
-    """Intervals by their places.
+class IntervalTable:
+    """Closed intervals by row.
 
-    low, high: the ends of each, which belong to it
-    desk: room to work in; its own where none is given
+    low, high: ends of the intervals
+    workspace: shared with other tables; a new one by default
     """
 
-    __slots__ = ("_desk", "_high", "_low", "_starts", "size")
+    __slots__ = ("_high", "_low", "_starts", "_workspace", "size")
 
-    def __init__(self, low: Ticks, high: Ticks, desk: Desk | None = None) -> None:
+    def __init__(self, low: Ticks, high: Ticks, workspace: Workspace | None = None) -> None:
         self.size = len(low)
         self._starts = levels(self.size)
         total = int(self._starts[-1])
         self._low = np.full(total, LOWEST, dtype=np.int64)
         self._high = np.full(total, HIGHEST, dtype=np.int64)
         self._low[: self.size], self._high[: self.size] = low, high
-        self._desk = desk or Desk()
-        if len(self._desk.found) < total:
-            self._desk.make_room(2 * total)
+        self._workspace = workspace or Workspace()
+        if len(self._workspace.found) < total:
+            self._workspace.resize(2 * total)
         build(self._low, self._high, self._starts)
 
     def outside(self, value: int) -> Ticks:
-        """The places, ascending, of the intervals that a value lies outside of. Read them before anybody asks again."""
-        desk = self._desk
-        count = outside(self._low, self._high, self._starts, value, desk.found, desk.counts, desk.places)
-        return desk.places[:count]
+        """Return the rows of the intervals that do not contain `value`, ascending.
 
-    def interval(self, place: int) -> tuple[int, int]:
-        """The one at a place."""
-        return int(self._low[place]), int(self._high[place])
+        The result is a view of the workspace, valid until its next use.
+        """
+        work = self._workspace
+        count = outside(self._low, self._high, self._starts, value, work.found, work.counts, work.rows)
+        return work.rows[:count]
 
-    def put(self, place: int, low: int, high: int) -> None:
-        """Another one at a place."""
-        put_interval(self._low, self._high, self._starts, place, low, high)
+    def interval(self, row: int) -> tuple[int, int]:
+        """Return the interval at a row."""
+        return int(self._low[row]), int(self._high[row])
+
+    def put(self, row: int, low: int, high: int) -> None:
+        """Replace the interval at a row."""
+        put_interval(self._low, self._high, self._starts, row, low, high)

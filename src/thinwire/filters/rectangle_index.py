@@ -1,10 +1,8 @@
-"""Identical rectangles are one rectangle that many have asked for.
+"""Index of rectangles: which of them contain a point?
 
-An index of rectangles: which of them hold a point?
-
-Rectangles of similar size that lie close together share a box, sixteen to a box, and so do boxes, up to one. A point
-goes down only into boxes that hold it. Places count by rank, not by distance, so that a crowded corner of the space is
-cut as finely as it is crowded.
+A packed tree with a fan-out of sixteen. Rectangles are grouped by size and sorted along a Morton curve. The curve uses
+ranks instead of coordinates, so that dense regions are divided as finely as sparse ones. Identical rectangles are
+stored once.
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ MAX_DIMENSIONS = 64
 class Distinct(NamedTuple):
     """Rectangles without repetition.
 
-    low, high: a row a rectangle
-    multiplicity: how many were identical to each
-    of: of each rectangle given, which of the distinct ones it is
+    low, high: corners, one row a rectangle
+    multiplicity: number of identical rectangles
+    of: for each given rectangle, the index of its distinct one
     """
 
     low: Floats
@@ -39,7 +37,7 @@ class Distinct(NamedTuple):
 
 
 def distinct(low: NDArray[Any], high: NDArray[Any]) -> Distinct:
-    """The distinct ones of some rectangles.
+    """Return the distinct rectangles.
 
     >>> found = distinct([[0, 0], [1, 1], [0, 0]], [[2, 2], [3, 3], [2, 2]])
     >>> found.multiplicity.tolist(), found.of.tolist()
@@ -48,38 +46,38 @@ def distinct(low: NDArray[Any], high: NDArray[Any]) -> Distinct:
     lows, highs = checked(low, high)
     if not len(lows):
         return Distinct(lows, highs, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    both = np.hstack([lows, highs]) + 0.0  # -0.0 and 0.0 are one number and two patterns of bits
-    rows = np.ascontiguousarray(both).view(np.dtype((np.void, both.itemsize * both.shape[1]))).ravel()
-    _, first, of, counts = np.unique(rows, return_index=True, return_inverse=True, return_counts=True)
+    both = np.hstack([lows, highs]) + 0.0  # -0.0 equals 0.0 but has another bit pattern
+    keys = np.ascontiguousarray(both).view(np.dtype((np.void, both.itemsize * both.shape[1]))).ravel()
+    _, first, of, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
-    kept = first[order]
-    return Distinct(lows[kept], highs[kept], counts[order].astype(np.int64), rank[of].astype(np.int64))
+    rows = first[order]
+    return Distinct(lows[rows], highs[rows], counts[order].astype(np.int64), rank[of].astype(np.int64))
 
 
 def checked(low: NDArray[Any], high: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Both corners as columns of numbers; infinite ones leave a side open. Refuses what is no rectangle."""
+    """Return both corners as doubles; raise `ConfigError` for rows that are not rectangles."""
     lows, highs = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     if lows.ndim != 2 or lows.shape != highs.shape or not 1 <= lows.shape[1] <= MAX_DIMENSIONS:
         detail = f"corners are two arrays of one shape: rectangles by dimensions, 1 to {MAX_DIMENSIONS}"
         raise ConfigError(detail, low=lows.shape, high=highs.shape)
     wrong = ~(lows <= highs)
     if wrong.any():
-        row, axis = (int(place) for place in np.argwhere(wrong)[0])
+        row, axis = (int(index) for index in np.argwhere(wrong)[0])
         ends = {"low": float(lows[row, axis]), "high": float(highs[row, axis])}
-        raise ConfigError("a rectangle's low end is above its high end, or no number", row=row, dimension=axis, **ends)
+        raise ConfigError("the low end of a rectangle is above its high end or NaN", row=row, dimension=axis, **ends)
     return lows, highs
 
 
-ROOM = 1 << 16
-"""pairs of a batch, beside those that one more point can make"""
+BATCH_PAIRS = 1 << 16
+"""pairs of a batch, without those of its last point"""
 
 
 class RectangleIndex:
-    """Rectangles of any dimension, both ends included; an infinite end leaves a side open.
+    """Closed rectangles of any dimension; infinite ends are allowed.
 
-    low, high: corners, a row a rectangle; identical ones are one inside
+    low, high: corners, one row a rectangle
 
     >>> index = RectangleIndex([[0, 0], [1, 1], [0, 0]], [[2, 2], [3, 3], [2, 2]])
     >>> [found.tolist() for found in index.match([[0.5, 0.5], [3.0, 3.0], [9.0, 9.0]])]
@@ -99,11 +97,11 @@ class RectangleIndex:
         sum_up(self._low, self._high, self._starts)
 
     def __len__(self) -> int:
-        """How many distinct rectangles there are."""
+        """Return the number of distinct rectangles."""
         return len(self._order)
 
     def match(self, points: NDArray[Any]) -> tuple[Numbers, Numbers]:
-        """Places of points, ascending, and the distinct rectangles that hold them, in no order of their own."""
+        """Return indexes of points, ascending, and of the distinct rectangles that contain them."""
         pieces = list(self.match_batches(points))
         if not pieces:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -111,19 +109,19 @@ class RectangleIndex:
         return np.concatenate(events), np.concatenate(found)
 
     def match_batches(self, points: NDArray[Any]) -> Iterator[tuple[Numbers, Numbers]]:
-        """The same in pieces whose size has a limit, whatever is found."""
+        """Yield the pairs of `match` in batches of limited size."""
         given = self._checked(points)
         if not len(self):
             return
-        events, found = (np.empty(ROOM + len(self), dtype=np.int64) for _ in range(2))
-        at = np.zeros(1, dtype=np.int64)
-        while at[0] < len(given):
-            count = stab(given, self._low, self._high, self._starts, at, events, found)
+        events, found = (np.empty(BATCH_PAIRS + len(self), dtype=np.int64) for _ in range(2))
+        next_point = np.zeros(1, dtype=np.int64)
+        while next_point[0] < len(given):
+            count = stab(given, self._low, self._high, self._starts, next_point, events, found)
             if count:
                 yield events[:count].copy(), self._order[found[:count]]
 
     def count(self, points: NDArray[Any]) -> Numbers:
-        """For every point how many of the rectangles given hold it, identical ones included."""
+        """Return for each point the number of rectangles that contain it, identical ones included."""
         sums = np.zeros(len(self._checked(points)), dtype=np.int64)
         for events, found in self.match_batches(points):
             np.add.at(sums, events, self.distinct.multiplicity[found])
@@ -133,12 +131,12 @@ class RectangleIndex:
         given = np.ascontiguousarray(points, dtype=np.float64)
         dimensions = self.distinct.low.shape[1]
         if given.ndim != 2 or given.shape[1] != dimensions:
-            raise ConfigError("points have as many columns as rectangles", shape=given.shape, dimensions=dimensions)
+            raise ConfigError("points have one column per dimension", shape=given.shape, dimensions=dimensions)
         return given
 
 
 def _starts(count: int) -> Numbers:
-    """Where each level begins: the rectangles, boxes of sixteen, boxes of those, up to one of at most sixteen."""
+    """Start of each level: rectangles, then boxes of sixteen, up to a level of at most sixteen boxes."""
     starts = [0, count]
     while count > FANOUT:
         count = -(-count // FANOUT)
@@ -147,7 +145,7 @@ def _starts(count: int) -> Numbers:
 
 
 def _order(low: Floats, high: Floats) -> Numbers:
-    """Rectangles by size, coarsely, and within a size along a curve that keeps close ones together."""
+    """Sort order: by size class, then along the Morton curve of the centres."""
     if not len(low):
         return np.zeros(0, dtype=np.int64)
     finite = np.nan_to_num(np.stack([low, high]), posinf=np.finfo(float).max / 4, neginf=-np.finfo(float).max / 4)
@@ -157,13 +155,13 @@ def _order(low: Floats, high: Floats) -> Numbers:
 
 
 def _ranks(values: Floats) -> NDArray[np.uint64]:
-    """The rank of each value, equal ones alike, as sixteen bits."""
-    known, place = np.unique(values, return_inverse=True)
-    return (place.astype(np.float64) * (65_535 / max(len(known) - 1, 1))).astype(np.uint64)
+    """Dense ranks of the values, scaled to sixteen bits."""
+    known, rank = np.unique(values, return_inverse=True)
+    return (rank.astype(np.float64) * (65_535 / max(len(known) - 1, 1))).astype(np.uint64)
 
 
 def _curve(ranks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Bits of all dimensions in turn, the highest first (Morton, 1966)."""
+    """Interleave the bits of all dimensions, highest first (Morton, 1966)."""
     dimensions = ranks.shape[1]
     bits = max(1, min(16, 64 // dimensions))
     found = np.zeros(len(ranks), dtype=np.uint64)

@@ -1,9 +1,7 @@
-"""All thresholds of a source in one place; a value costs what it fires, not how many there are.
+"""Index of the thresholds of one source: which of them fire for a value? The cost depends on those that fire.
 
-Equal thresholds are one threshold: a million subscribers with sixty-three of them are sixty-three. A threshold fires
-exactly when `greedy`, begun when the threshold came, would deliver.
-
-The thresholds of an index and their intervals, laid out for kernels; who comes and goes waits for the next value.
+Equal thresholds are stored once. A threshold fires exactly when `greedy`, started when the threshold was added, would
+deliver the value. Added and removed thresholds take effect with the next value.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from thinwire.errors import DemandError
 from thinwire.filters.kernels.intervals import (
     BLOCK,
     CELLS,
+    COMPARED,
     HIGHEST,
-    LOOKED,
     LOWEST,
     NEXT,
     STREAK,
@@ -37,68 +35,68 @@ from thinwire.filters.thresholds import (
 
 
 class SortedThresholds:
-    """Sorted thresholds with what they hold, in blocks of blocks (see `kernels.blocks`).
+    """Sorted thresholds and their intervals in the layout of `kernels.intervals`.
 
     thresholds: distinct, ascending
-    centres: what each of them holds
+    centres: value delivered last for each
     """
 
     def __init__(self, thresholds: Ticks, centres: Ticks) -> None:
-        self._coming: dict[int, int] = {}
-        self._going: set[int] = set()
+        self._added: dict[int, int] = {}
+        self._removed: set[int] = set()
         self._arrange(thresholds, centres)
-        self._moved = True
+        self._changed = True
 
     @classmethod
     def saved(cls, thresholds: Ticks, centres: Ticks) -> Self:
-        """From columns that were kept somewhere, in any order."""
+        """Restore from saved columns in any order."""
         columns = checked_ticks(thresholds), checked_ticks(centres)
         distinct, order = np.unique(columns[0], return_index=True)
         if not distinct.size == columns[0].size == columns[1].size:
             sizes = {"thresholds": columns[0].size, "distinct": distinct.size, "centres": columns[1].size}
-            raise DemandError("every threshold is there once and has one centre", **sizes)
+            raise DemandError("each threshold must occur once and have one centre", **sizes)
         return cls(checked_thresholds(distinct), columns[1][order])
 
     def __len__(self) -> int:
-        return self._count - len(self._going) + len(self._coming)
+        return self._count - len(self._removed) + len(self._added)
 
     def __contains__(self, threshold: int) -> bool:
-        return threshold in self._coming or (threshold not in self._going and self._place(threshold) is not None)
+        return threshold in self._added or (threshold not in self._removed and self._index_of(threshold) is not None)
 
     def add(self, threshold: int, centre: int) -> None:
         if threshold not in self:
             checked_count(len(self) + 1)
-            self._coming[threshold] = centre
+            self._added[threshold] = centre
 
     def remove(self, threshold: int) -> None:
         if threshold not in self:
             raise _unknown(threshold)
-        if self._coming.pop(threshold, None) is None:
-            self._going.add(threshold)
+        if self._added.pop(threshold, None) is None:
+            self._removed.add(threshold)
 
     def centre(self, threshold: int) -> int:
-        if threshold in self._coming:
-            return self._coming[threshold]
-        place = self._place(threshold)
-        if place is None or threshold in self._going:
+        if threshold in self._added:
+            return self._added[threshold]
+        index = self._index_of(threshold)
+        if index is None or threshold in self._removed:
             raise _unknown(threshold)
-        return int(self.low[place]) + threshold
+        return int(self.low[index]) + threshold
 
     def columns(self) -> tuple[Ticks, Ticks]:
-        """Thresholds and centres of those who have settled."""
+        """Return thresholds and centres without pending changes."""
         thresholds = self.thresholds[: self._count].copy()
         return thresholds, self.low[: self._count] + thresholds
 
     def apply_pending(self) -> bool:
-        """Lets in who came, lets out who went; has anything moved since the last time?"""
-        if self._coming or self._going:
+        """Apply pending additions and removals; return whether the layout changed since the last call."""
+        if self._added or self._removed:
             self._merge()
-            self._moved = True
-        moved, self._moved = self._moved, False
-        return moved
+            self._changed = True
+        changed, self._changed = self._changed, False
+        return changed
 
     def parts(self) -> tuple[Ticks, Ticks, Ticks, Ticks, Ticks, Ticks]:
-        """What the kernels work on."""
+        """Return the arrays for the kernels."""
         return self.thresholds, self.low, self.high, self.starts, self._found, self._counts
 
     @property
@@ -107,23 +105,23 @@ class SortedThresholds:
 
     @property
     def root(self) -> int:
-        """Where the interval lies that is common to all, if the blocks are summed up."""
+        """Index of the intersection of all intervals; valid while block summaries are current."""
         return int(self.starts[-2])
 
-    def _place(self, threshold: int) -> int | None:
-        place = int(np.searchsorted(self.thresholds[: self._count], threshold))
-        return place if place < self._count and self.thresholds[place] == threshold else None
+    def _index_of(self, threshold: int) -> int | None:
+        index = int(np.searchsorted(self.thresholds[: self._count], threshold))
+        return index if index < self._count and self.thresholds[index] == threshold else None
 
     def _merge(self) -> None:
         thresholds, centres = self.columns()
-        if self._going:
-            stay = ~np.isin(thresholds, np.fromiter(self._going, np.int64, len(self._going)))
+        if self._removed:
+            stay = ~np.isin(thresholds, np.fromiter(self._removed, np.int64, len(self._removed)))
             thresholds, centres = thresholds[stay], centres[stay]
-        new = sorted(self._coming.items())
+        new = sorted(self._added.items())
         names, values = (np.fromiter((pair[side] for pair in new), np.int64, len(new)) for side in (0, 1))
-        places = np.searchsorted(thresholds, names)
-        self._coming, self._going = {}, set()
-        self._arrange(np.insert(thresholds, places, names), np.insert(centres, places, values))
+        indexes = np.searchsorted(thresholds, names)
+        self._added, self._removed = {}, set()
+        self._arrange(np.insert(thresholds, indexes, names), np.insert(centres, indexes, values))
 
     def _arrange(self, thresholds: Ticks, centres: Ticks) -> None:
         self._count = thresholds.size
@@ -141,7 +139,7 @@ class SortedThresholds:
 
 
 def levels(count: int) -> Ticks:
-    """Where each level starts, the thresholds first, the root last, and the end.
+    """Return the start of each level, thresholds first, root last, and the end.
 
     >>> levels(100).tolist()
     [0, 128, 160, 161]
@@ -156,20 +154,20 @@ def levels(count: int) -> Ticks:
 
 
 def _unknown(threshold: int) -> DemandError:
-    return DemandError("no such threshold here, add it first", field="threshold", value=threshold)
+    return DemandError("no such threshold: add it first", field="threshold", value=threshold)
 
 
-ROOM = 1 << 16
-"""pairs of a batch beside those that one more value can fire"""
+BATCH_PAIRS = 1 << 16
+"""pairs of a batch, without those of its last value"""
 
-_NOTHING = np.empty(0, dtype=np.int64)
+_EMPTY = np.empty(0, dtype=np.int64)
 
 
 class IntervalIndex:
-    """Thresholds and the values last delivered for them; says which fire.
+    """Thresholds and the values delivered last for them.
 
-    thresholds: in ticks; equal ones are one
-    value: what all of them hold at first
+    thresholds: in ticks
+    value: initial value of all thresholds
 
     >>> index = IntervalIndex([2, 5, 9], value=0)
     >>> index.offer(3).tolist(), index.offer(-3).tolist(), index.offer(-2).tolist()
@@ -180,20 +178,20 @@ class IntervalIndex:
 
     def __init__(self, thresholds: Iterable[int], value: int) -> None:
         distinct = checked_thresholds(thresholds)
-        self._begin(SortedThresholds(distinct, np.full(distinct.size, checked_tick(value), dtype=np.int64)))
+        self._initialize(SortedThresholds(distinct, np.full(distinct.size, checked_tick(value), dtype=np.int64)))
 
     @classmethod
     def restore(cls, thresholds: Ticks, centres: Ticks) -> Self:
-        """The index that answered `centres()` with these.
+        """Restore an index from the result of `centres()`.
 
         >>> IntervalIndex.restore(*IntervalIndex([2, 5], value=7).centres()).centre(5)
         7
         """
         index = cls.__new__(cls)
-        index._begin(SortedThresholds.saved(thresholds, centres))
+        index._initialize(SortedThresholds.saved(thresholds, centres))
         return index
 
-    def _begin(self, members: SortedThresholds) -> None:
+    def _initialize(self, members: SortedThresholds) -> None:
         self._members = members
         self._state = np.zeros(CELLS, dtype=np.int64)
         self._apply_pending()
@@ -205,64 +203,63 @@ class IntervalIndex:
         return threshold in self._members
 
     @property
-    def looked(self) -> int:
-        """Blocks of 32 thresholds, or of 32 blocks, that values had to be held against so far."""
-        return int(self._state[LOOKED])
+    def compared(self) -> int:
+        """Number of blocks (32 thresholds or 32 blocks) compared with values so far."""
+        return int(self._state[COMPARED])
 
     def add(self, threshold: int, value: int) -> None:
-        """From now on this threshold fires too; one that is here already keeps what it holds."""
+        """Add a threshold; an existing one keeps its centre."""
         self._members.add(checked_threshold(threshold), checked_tick(value))
 
     def remove(self, threshold: int) -> None:
-        """From now on this threshold fires no more."""
+        """Remove a threshold."""
         self._members.remove(threshold)
 
     def centre(self, threshold: int) -> int:
-        """The value last delivered for a threshold."""
+        """Return the value delivered last for a threshold."""
         return self._members.centre(threshold)
 
     def centres(self) -> tuple[Ticks, Ticks]:
-        """Thresholds, ascending, and the values last delivered for them: all there is to save."""
+        """Return thresholds, ascending, and their centres: the complete state."""
         self._apply_pending()
         return self._members.columns()
 
     def offer(self, value: int) -> Ticks:
-        """The thresholds that fire, ascending; they hold this value from now on."""
+        """Return the thresholds that fire, ascending; the value becomes their centre."""
         tick = checked_tick(value)
         self._apply_pending()
         members = self._members
         if self._state[SUMMED] and members.low[members.root] <= tick <= members.high[members.root]:
-            return _NOTHING
-        return next((fired for _, fired in self._batches(np.array([tick], dtype=np.int64))), _NOTHING)
+            return _EMPTY
+        return next((fired for _, fired in self._batches(np.array([tick], dtype=np.int64))), _EMPTY)
 
     def offer_many(self, values: Ticks) -> tuple[Ticks, Ticks]:
-        """Places of values, ascending, and the thresholds they fire, ascending at each place.
+        """Return indexes of values, ascending, and the thresholds that they fire, ascending for each value.
 
         >>> IntervalIndex([2, 5], value=0).offer_many(np.array([1, 3, 9]))
         (array([1, 2, 2]), array([2, 2, 5]))
         """
         batches = list(self.offer_batches(values))
         if not batches:
-            return _NOTHING, _NOTHING
+            return _EMPTY, _EMPTY
         places, fired = zip(*batches, strict=True)
         return np.concatenate(places), np.concatenate(fired)
 
     def offer_batches(self, values: Ticks) -> Iterator[tuple[Ticks, Ticks]]:
-        """The same in pieces whose size has a limit, whatever fires. Values are taken as the pieces are."""
+        """Yield the pairs of `offer_many` in batches of limited size; values are processed as batches are consumed."""
         return self._batches(checked_ticks(values))
 
     def _batches(self, ticks: Ticks) -> Iterator[tuple[Ticks, Ticks]]:
-        at = 0
-        while at < ticks.size:
+        start = 0
+        while start < ticks.size:
             self._apply_pending()
-            self._state[NEXT] = at
+            self._state[NEXT] = start
             count = offer_rows(ticks, *self._members.parts(), self._state, self._places, self._fired)
-            at = int(self._state[NEXT])
+            start = int(self._state[NEXT])
             if count:
                 yield self._places[:count].copy(), self._fired[:count].copy()
 
     def _apply_pending(self) -> None:
-        """Lets thresholds in and out that came and went since the last value."""
         if self._members.apply_pending():
             self._state[[SUMMED, STREAK]] = 1, 0
-            self._places, self._fired = (np.empty(ROOM + self._members.leaves, dtype=np.int64) for _ in range(2))
+            self._places, self._fired = (np.empty(BATCH_PAIRS + self._members.leaves, dtype=np.int64) for _ in range(2))

@@ -1,4 +1,4 @@
-"""What filters take: whole ticks, and sizes that 64 bits and a machine can hold.
+"""Validation and conversion of thresholds and values in ticks.
 
 >>> checked_threshold(5)
 5
@@ -6,8 +6,6 @@
 Traceback (most recent call last):
     ...
 thinwire.errors.DemandError: bad demand: a threshold is ... not negative: field='threshold', value=-1, low=0
-
-Numbers as people write them, and the ticks that filters count in.
 
 >>> ticks_of([0.5, 2], step=0.25)
 [2, 8]
@@ -32,32 +30,30 @@ from thinwire.errors import DemandError, NotFinite, WrongType
 Ticks: TypeAlias = npt.NDArray[np.int64]
 
 TICK_LIMIT = (1 << 62) - 1
-"""a tick and a threshold are at most this large: the sum and the difference of two stay inside 64 bits"""
+"""largest tick and threshold; the sum and the difference of two fit into 64 bits"""
 
 SUM_LIMIT = 1 << 60
-"""the same where more than two are added"""
+"""limit where more than two are added"""
 
 MAX_THRESHOLDS = 1 << 24
 """distinct thresholds of one source"""
 
 
 def checked_threshold(threshold: int) -> int:
-    """A threshold that filters can work with."""
+    """Return a threshold; raise `DemandError` if it is negative or above the limit."""
     ticks = _whole(threshold, "threshold")
     if ticks < 0:
-        raise DemandError(
-            "a threshold is a number of ticks that is not negative", field="threshold", value=ticks, low=0
-        )
+        raise DemandError("a threshold is a number of ticks, not negative", field="threshold", value=ticks, low=0)
     return _bounded(ticks, "threshold")
 
 
 def checked_tick(value: int) -> int:
-    """A value that filters can work with."""
+    """Return a value in ticks; raise `DemandError` if it is above the limit."""
     return _bounded(_whole(value, "value"), "value")
 
 
 def checked_ticks(values: Any, field: str = "values", limit: int = TICK_LIMIT) -> Ticks:
-    """A column of values that filters can work with."""
+    """Return a column of ticks; raise `WrongType` or `DemandError` if it is not one."""
     column = np.asarray(values)
     if column.ndim != 1 or (column.size and not np.issubdtype(column.dtype, np.integer)):
         raise WrongType("expected a column of whole ticks", field=field, shape=column.shape, type=str(column.dtype))
@@ -68,7 +64,7 @@ def checked_ticks(values: Any, field: str = "values", limit: int = TICK_LIMIT) -
 
 
 def checked_thresholds(thresholds: Iterable[int]) -> Ticks:
-    """Distinct thresholds, ascending."""
+    """Return the distinct thresholds, ascending."""
     whole = thresholds if isinstance(thresholds, np.ndarray) else [checked_threshold(each) for each in thresholds]
     distinct = np.unique(checked_ticks(whole, "thresholds"))
     if distinct.size:
@@ -78,7 +74,7 @@ def checked_thresholds(thresholds: Iterable[int]) -> Ticks:
 
 
 def checked_count(count: int) -> None:
-    """So many distinct thresholds fit."""
+    """Raise `DemandError` above the limit of distinct thresholds."""
     if count > MAX_THRESHOLDS:
         facts = {"field": "thresholds", "count": count, "limit": MAX_THRESHOLDS}
         raise DemandError("too many thresholds, round them to fewer", **facts)
@@ -98,19 +94,19 @@ def _bounded(ticks: int, field: str, limit: int = TICK_LIMIT) -> int:
 
 
 def ticks_of(thresholds: Iterable[float | str], step: float) -> list[int]:
-    """Thresholds as whole numbers of steps."""
+    """Return thresholds as whole numbers of steps."""
     return [_whole_steps(threshold, step) for threshold in thresholds]
 
 
 def ranged(text: str, step: float) -> list[int]:
-    """Thresholds joined by commas, `a..b` for every step from a to b, each once and ascending."""
+    """Parse thresholds separated by commas, with `a..b` for every step from a to b; distinct and ascending."""
     found: set[int] = set()
     for part in filter(None, map(str.strip, text.split(","))):
         first, dots, last = part.partition("..")
         low = _whole_steps(first, step)
         high = _whole_steps(last, step) if dots else low
         if high < low:
-            raise DemandError("a range goes upwards", field="thresholds", value=part)
+            raise DemandError("the second number of a range is below the first", field="thresholds", value=part)
         checked_count(len(found) + high - low + 1)
         found.update(range(low, high + 1))
     if not found:
@@ -119,7 +115,7 @@ def ranged(text: str, step: float) -> list[int]:
 
 
 def nearest_ticks(values: npt.NDArray[np.float64], step: float) -> Ticks:
-    """Values as the ticks next to them."""
+    """Return the nearest tick of each value."""
     counts = np.rint(values / float(checked_step(step)))
     if not np.isfinite(counts).all():
         raise NotFinite(field="values")
@@ -130,7 +126,7 @@ def nearest_ticks(values: npt.NDArray[np.float64], step: float) -> Ticks:
 
 
 def checked_step(step: float) -> Fraction:
-    """The size of a tick, exactly as it is written."""
+    """Return the step as an exact fraction."""
     found = _number(step, "step")
     if found <= 0:
         raise DemandError("a step is a number above 0", field="step", value=step)

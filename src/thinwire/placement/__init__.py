@@ -1,4 +1,4 @@
-"""Where topics with processing functions run: latency models, lower bounds and solvers. Its time is simulated."""
+"""Placement of topics on edge hosts within latency limits: latency models, lower bounds and solvers. No I/O."""
 
 from typing import TYPE_CHECKING
 
@@ -6,34 +6,27 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.placement.hosts import Host, TopicLoad
-    from thinwire.placement.latency_model import LatencyModel, Rising, fit_rising
+    from thinwire.placement.latency_model import LatencyModel, MonotoneModel
     from thinwire.placement.planner import HostAssignment, PlacementPlan, TopicSplit, propose, split, tightened
-    from thinwire.placement.queue_simulator import Latency, Run, random_runs, simulate
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "hosts": "Host TopicLoad",
-            "latency_model": "LatencyModel Rising fit_rising",
+            "latency_model": "LatencyModel MonotoneModel",
             "planner": "HostAssignment PlacementPlan TopicSplit propose split tightened",
-            "queue_simulator": "Latency Run random_runs simulate",
         },
     )
 
 __all__ = [
     "Host",
     "HostAssignment",
-    "Latency",
     "LatencyModel",
+    "MonotoneModel",
     "PlacementPlan",
-    "Rising",
-    "Run",
     "TopicLoad",
     "TopicSplit",
-    "fit_rising",
     "propose",
-    "random_runs",
-    "simulate",
     "split",
     "tightened",
 ]

@@ -1,12 +1,10 @@
-"""The fewest hosts by column generation over types of topics, with a lower bound that holds.
+"""Column generation over types of topics: a placement with few hosts and a lower bound.
 
-Patterns of types are generated until none is worth more than a host. The value of that relaxation, rounded up, is a
-lower bound on the number of hosts; cut short, a weaker bound holds still. The relaxation knows that a lighter type fits
-wherever a heavier one does, which takes most of its steps away; a quick look at patterns close to those in use takes
-most of the others, and only what is left is searched for. Hosts in whole numbers are found by diving: take what the
-relaxation uses whole, fix the largest part, generate patterns for the rest, solve again.
-
-Better patterns close to those in use: a topic more, or one exchanged for another. Quick, and never the last word.
+Patterns of types are generated until none has more value than a host. The value of this relaxation, rounded up, is a
+lower bound on the number of hosts; if generation stops early, a weaker bound holds. The relaxation includes that a
+lighter type can replace a heavier one, which saves most pivots. Patterns near those in use are tried first (one topic
+more, or one exchanged); only then the pricing problem is solved. Integer solutions are found by diving: take the
+integer part of the relaxation, fix the largest fraction, generate patterns for the rest, and solve again.
 """
 
 from __future__ import annotations
@@ -23,29 +21,29 @@ from thinwire.placement.hosts import Vector, bucketed, check_together
 from thinwire.placement.pattern_pricing import Counts, every_pattern, price
 from thinwire.placement.simplex import Master
 
-MOST_ASKED = 20_000
-"""sets looked at for patterns of one size, the most valuable ones"""
-HANDED = 60
-"""patterns handed back at once, at most"""
+MAX_EVALUATED = 20_000
+"""largest number of sets evaluated for patterns of one size"""
+MAX_NEARBY = 60
+"""largest number of patterns returned by `nearby`"""
 ABOVE = 1e-6
 
 
-def nearby(judge: HostFeasibility, master: Master, k: int) -> tuple[list[Vector], int]:
-    """Patterns worth more than a host, the best ones first, as counts by type; and how many sets were asked about."""
+def nearby(feasibility: HostFeasibility, master: Master, k: int) -> tuple[list[Vector], int]:
+    """Return patterns of more value than a host, best first, as counts by type; and the number of sets evaluated."""
     prices, demands, asked = master.prices, master.demands, 0
     good: list[tuple[float, Vector]] = []
     for sets in _by_size(_changed(prices, demands, pattern, k) for pattern, _ in master.used):
         worths = prices[sets].sum(axis=1)
-        best = np.argsort(-worths, kind="stable")[:MOST_ASKED]
-        kept = best[judge.allowed(sets[best])][:HANDED]
+        best = np.argsort(-worths, kind="stable")[:MAX_EVALUATED]
+        kept = best[feasibility.check_sets(sets[best])][:MAX_NEARBY]
         asked += len(best)
         good += [(float(worths[n]), _counted(sets[n], len(prices))) for n in kept.tolist()]
     good.sort(key=lambda pair: -pair[0])
-    return [counts for _, counts in good[:HANDED]], asked
+    return [counts for _, counts in good[:MAX_NEARBY]], asked
 
 
 def _changed(prices: Vector, demands: Vector, pattern: Vector, k: int) -> Iterator[Places]:
-    """What a pattern becomes by one topic more and by one exchanged, where that is worth more than a host."""
+    """Yield the variants of a pattern with one topic more or one exchanged that have more value than a host."""
     held = np.repeat(np.arange(len(prices)), pattern.astype(np.int64))
     free = pattern < demands
     worth = prices[held].sum()
@@ -59,7 +57,7 @@ def _changed(prices: Vector, demands: Vector, pattern: Vector, k: int) -> Iterat
 
 
 def _by_size(changes: Iterator[Iterator[Places]]) -> list[Places]:
-    """The sets of each size, each once."""
+    """Return the distinct sets of each size."""
     found: dict[int, list[Places]] = {}
     for some in (sets for change in changes for sets in change if len(sets)):
         found.setdefault(some.shape[1], []).append(np.sort(some, axis=1))
@@ -71,35 +69,35 @@ def _counted(kinds: Places, types: int) -> Vector:
 
 
 BUDGET = 2_000_000
-"""sets that a search for patterns may ask the judge about"""
-EVERY = 500_000
-"""sets that it may be asked about where all patterns are wanted: they are kept"""
+"""largest number of sets that a pricing search evaluates"""
+MAX_ENUMERATED = 500_000
+"""largest number of sets evaluated to enumerate all patterns; these are stored"""
 FEW_TYPES = (28, 24, 20, 14)
-"""types to which topics are rounded for a bound, until all their patterns can be looked at"""
-MATCHED = 150
-"""topics whose pairs are matched, at most: two on a host is a problem that can be solved for good"""
-OFFERED = 50
-"""patterns added to a relaxation at once, at most"""
+"""numbers of types to round topics to until all patterns can be enumerated"""
+MAX_MATCHED = 150
+"""largest number of topics for which k = 2 is solved exactly by matching"""
+MAX_ADDED = 50
+"""largest number of patterns added before solving again"""
 ENOUGH = 24
-"""patterns of a search that are enough to solve again"""
+"""patterns after which a pricing search stops"""
 FEW, ROUNDS = 5, 100
-"""new patterns close to those in use below which it is time to search; and how often they are looked at, at most"""
-DIVING = 6
-"""the same, while diving"""
+"""number of new nearby patterns below which pricing starts; and the largest number of rounds before it"""
+DIVE_ROUNDS = 6
+"""largest number of rounds while diving"""
 DIVES = 8
-"""how often diving is tried, each time beginning elsewhere, as long as the bound is not reached"""
-AGAIN = 500
-"""topics up to which it is tried again"""
+"""largest number of dives, each with a different start"""
+MAX_REPEATED = 500
+"""largest number of topics for which dives are repeated"""
 MOST_SLACK, LAST_SLACK = 0.5, 1e-4
 SMALL = 1e-6
 
 
 @dataclass(frozen=True)
-class Relaxed:
-    """The relaxation: its patterns and the bound it proves.
+class Relaxation:
+    """Patterns of the relaxation and its lower bound.
 
-    bound: no placement that this judge allows needs fewer hosts
-    complete: was the relaxation solved to its end?
+    bound: no feasible placement needs fewer hosts
+    complete: whether the relaxation was solved to optimality
     """
 
     master: Master
@@ -107,56 +105,60 @@ class Relaxed:
     complete: bool
 
 
-def relax(judge: HostFeasibility, k: int, *, budget: int = BUDGET) -> Relaxed:
-    """Generate patterns until the bound stands or the budget is spent."""
-    master, offered = Master(judge.demands, steps(lighter(judge))), first_fit(judge, k)
-    least = math.ceil(len(judge.of) / check_together(k))
-    _offer_all(master, (_counts(judge, shared) for shared in offered))
+def relax(feasibility: HostFeasibility, k: int, *, budget: int = BUDGET) -> Relaxation:
+    """Generate patterns until the relaxation is optimal or the budget is spent."""
+    master, offered = Master(feasibility.type_counts, steps(lighter(feasibility))), first_fit(feasibility, k)
+    least = math.ceil(len(feasibility.types) / check_together(k))
+    _offer_all(master, (_counts(feasibility, shared) for shared in offered))
     if least == len(offered):
         master.solve()
-        return Relaxed(master, least, True)
-    if k == 2 and len(judge.of) <= MATCHED:
+        return Relaxation(master, least, True)
+    if k == 2 and len(feasibility.types) <= MAX_MATCHED:
         master.solve()
-        return Relaxed(master, len(pairs(judge, range(len(judge.of)))), True)
-    every = every_pattern(judge, k, budget=min(budget, EVERY)) if len(judge.rates) <= FEW_TYPES[0] else None
+        return Relaxation(master, len(pairs(feasibility, range(len(feasibility.types)))), True)
+    every = (
+        every_pattern(feasibility, k, budget=min(budget, MAX_ENUMERATED))
+        if len(feasibility.rates) <= FEW_TYPES[0]
+        else None
+    )
     if every is not None:
-        bound, complete = _among(master, every), True
+        bound, complete = _solve_with(master, every), True
     else:
-        bound, complete = _searched(judge, master, k, budget)
-    return Relaxed(master, max(least, math.ceil(bound - SMALL)), complete)
+        bound, complete = _solve_by_pricing(feasibility, master, k, budget)
+    return Relaxation(master, max(least, math.ceil(bound - SMALL)), complete)
 
 
-def _among(master: Master, every: Counts) -> float:
-    """Column generation where all patterns are known: the value of the relaxation."""
+def _solve_with(master: Master, every: Counts) -> float:
+    """Solve with a known set of patterns and return a lower bound for it."""
     while True:
         master.solve()
         worths = every @ master.prices
-        best = np.argsort(-worths, kind="stable")[:OFFERED]
+        best = np.argsort(-worths, kind="stable")[:MAX_ADDED]
         good = [every[place].astype(np.float64) for place in best.tolist() if worths[place] > 1.0 + SMALL]
         if not _offer_all(master, iter(good)):
-            # prices divided by the largest worth price no pattern above a host: their sum is a bound
+            # Prices divided by the largest value give no pattern more value than a host: their sum is a bound.
             return master.value / max(1.0, float(worths.max(initial=1.0)))
 
 
-def _searched(judge: HostFeasibility, master: Master, k: int, budget: int) -> tuple[float, bool]:
-    """Column generation where patterns are searched for: the best bound met, and whether it is the last word."""
+def _solve_by_pricing(feasibility: HostFeasibility, master: Master, k: int, budget: int) -> tuple[float, bool]:
+    """Solve by pricing; return the best bound and whether it is optimal."""
     left, bound, complete = budget, 0.0, False
     while left > 0 and not complete:
-        left -= _improved(judge, master, k)
-        found = price(judge, master.prices, k, budget=left, slack=_slack(master.value), enough=ENOUGH)
+        left -= _add_nearby(feasibility, master, k)
+        found = price(feasibility, master.prices, k, budget=left, slack=_slack(master.value), enough=ENOUGH)
         left -= max(found.asked, 1)
         bound = max(bound, master.value / max(found.worth, 1.0))
-        _among(master, found.patterns)
+        _solve_with(master, found.patterns)
         complete = math.ceil(bound - SMALL) >= math.ceil(master.value - SMALL)
     return bound, complete
 
 
-def _improved(judge: HostFeasibility, master: Master, k: int, rounds: int = ROUNDS) -> int:
-    """Solve, with patterns close to those in use as long as there are many; how many sets that asked about."""
+def _add_nearby(feasibility: HostFeasibility, master: Master, k: int, rounds: int = ROUNDS) -> int:
+    """Solve repeatedly with nearby patterns; return the number of sets evaluated."""
     total = 0
     for _ in range(rounds):
         master.solve()
-        patterns, asked = nearby(judge, master, k)
+        patterns, asked = nearby(feasibility, master, k)
         total += asked
         if _offer_all(master, iter(patterns)) < FEW:
             break
@@ -165,7 +167,7 @@ def _improved(judge: HostFeasibility, master: Master, k: int, rounds: int = ROUN
 
 
 def _slack(value: float) -> float:
-    """How much more than a host a pattern may be worth without taking a whole host off the bound.
+    """Return how much the value of a pattern may exceed a host without lowering the rounded bound.
 
     >>> round(_slack(12.6), 3), _slack(12.0) > 0.09
     (0.05, True)
@@ -174,34 +176,34 @@ def _slack(value: float) -> float:
     return max(min(value / fewer - 1.0, MOST_SLACK) - SMALL, LAST_SLACK) if fewer else MOST_SLACK
 
 
-def proved(judge: HostFeasibility, k: int, relaxed: Relaxed, *, budget: int = BUDGET) -> int:
-    """The best bound at hand: where the search was cut short, that of fewer types with rates rounded down as well."""
+def best_bound(feasibility: HostFeasibility, k: int, relaxed: Relaxation, *, budget: int = BUDGET) -> int:
+    """Return the best lower bound; for an incomplete relaxation also try fewer types with rates rounded down."""
     if relaxed.complete:
         return relaxed.bound
     for types in FEW_TYPES:
-        rough = bucketed(judge.topics, types=types, up=False)
-        fewer = HostFeasibility(judge.model, judge.host, rough, careful=judge.careful)
-        every = every_pattern(fewer, k, budget=min(budget, EVERY))
+        rough = bucketed(feasibility.topics, types=types, up=False)
+        fewer = HostFeasibility(feasibility.model, feasibility.host, rough, careful=feasibility.careful)
+        every = every_pattern(fewer, k, budget=min(budget, MAX_ENUMERATED))
         if every is not None:
-            return max(relaxed.bound, math.ceil(_among(Master(fewer.demands), every) - SMALL))
+            return max(relaxed.bound, math.ceil(_solve_with(Master(fewer.type_counts), every) - SMALL))
     return relaxed.bound
 
 
-def dive(judge: HostFeasibility, k: int, relaxed: Relaxed) -> list[Shared]:
-    """Hosts in whole numbers, from the patterns of the relaxation; never more than first fit."""
-    options = [first_fit(judge, k), first_fit(judge, k, by="load")]
-    if k == 2 and len(judge.of) <= MATCHED:
-        options.append(pairs(judge, range(len(judge.of))))
+def dive(feasibility: HostFeasibility, k: int, relaxed: Relaxation) -> list[Shared]:
+    """Return an integer solution from the relaxation, with at most as many hosts as first fit."""
+    options = [first_fit(feasibility, k), first_fit(feasibility, k, by="load")]
+    if k == 2 and len(feasibility.types) <= MAX_MATCHED:
+        options.append(pairs(feasibility, range(len(feasibility.types))))
     else:
-        for turn in range(DIVES if len(judge.of) <= AGAIN else 1):
+        for turn in range(DIVES if len(feasibility.types) <= MAX_REPEATED else 1):
             if min(map(len, options)) > relaxed.bound:
-                options.append(_dealt(judge, _rounded(judge, relaxed, k, turn)))
+                options.append(_assign_topics(feasibility, _rounded(feasibility, relaxed, k, turn)))
     return min(options, key=len)
 
 
-def _rounded(judge: HostFeasibility, relaxed: Relaxed, k: int, turn: int) -> Iterator[Vector]:
-    """Patterns, one a host, until every topic is covered; the first is the one with the largest share but `turn`."""
-    left, below = judge.demands.copy(), lighter(judge)
+def _rounded(feasibility: HostFeasibility, relaxed: Relaxation, k: int, turn: int) -> Iterator[Vector]:
+    """Yield one pattern per host until every topic is covered; start with the pattern of rank `turn` by share."""
+    left, below = feasibility.type_counts.copy(), lighter(feasibility)
     patterns, used = relaxed.master.patterns, relaxed.master.used
     while left.sum() > 0:
         whole = [(pattern, math.floor(share + SMALL)) for pattern, share in used]
@@ -209,35 +211,35 @@ def _rounded(judge: HostFeasibility, relaxed: Relaxed, k: int, turn: int) -> Ite
             whole = [(sorted(used, key=lambda pair: -pair[1])[min(turn, len(used) - 1)][0], 1)]
         turn, before = 0, left
         for pattern in (pattern for pattern, times in whole for _ in range(times)):
-            taken = _seated(judge, pattern, left, below)
+            taken = _fill_pattern(feasibility, pattern, left, below)
             if taken.sum() > 0:
                 left = left - taken
                 yield taken
-        if left is before:  # what is in use by rounding errors alone seats nobody: one topic gets a host
+        if left is before:  # shares from rounding errors cover no topic: give one topic a host
             taken = np.eye(len(left))[int((left > 0).argmax())]
             left = left - taken
             yield taken
         master = Master(left, steps(below))
         _offer_all(master, (np.minimum(pattern, left) for pattern in patterns))
-        _improved(judge, master, k, DIVING)
+        _add_nearby(feasibility, master, k, DIVE_ROUNDS)
         patterns, used = master.patterns, master.used
 
 
-def _seated(judge: HostFeasibility, pattern: Vector, left: Vector, below: Lighter) -> Vector:
-    """The topics that get the places of a pattern: of its types, else the heaviest lighter ones that are left."""
+def _fill_pattern(feasibility: HostFeasibility, pattern: Vector, left: Vector, below: Lighter) -> Vector:
+    """Return the topics that fill a pattern: its own types, otherwise the heaviest lighter ones that are left."""
     taken = np.minimum(pattern, left)
     for kind in np.repeat(np.arange(len(left)), (pattern - taken).astype(np.int64)).tolist():
         fitting = np.flatnonzero(below[:, kind] & (taken < left))
         if len(fitting):
-            taken[fitting[judge.loads[fitting].argmax()]] += 1
+            taken[fitting[feasibility.loads[fitting].argmax()]] += 1
     return np.asarray(taken)
 
 
-def _dealt(judge: HostFeasibility, patterns: Iterator[Vector]) -> list[Shared]:
-    """Topics for patterns of types."""
-    waiting: list[list[int]] = [[] for _ in judge.rates]
-    for topic in range(len(judge.of) - 1, -1, -1):
-        waiting[judge.of[topic]].append(topic)
+def _assign_topics(feasibility: HostFeasibility, patterns: Iterator[Vector]) -> list[Shared]:
+    """Assign topics to patterns of types."""
+    waiting: list[list[int]] = [[] for _ in feasibility.rates]
+    for topic in range(len(feasibility.types) - 1, -1, -1):
+        waiting[feasibility.types[topic]].append(topic)
     placed = []
     for pattern in patterns:
         kinds = np.flatnonzero(pattern).tolist()
@@ -245,8 +247,10 @@ def _dealt(judge: HostFeasibility, patterns: Iterator[Vector]) -> list[Shared]:
     return placed
 
 
-def _counts(judge: HostFeasibility, shared: Shared) -> Vector:
-    return np.bincount([judge.of[topic] for topic in shared], minlength=len(judge.rates)).astype(np.float64)
+def _counts(feasibility: HostFeasibility, shared: Shared) -> Vector:
+    return np.bincount([feasibility.types[topic] for topic in shared], minlength=len(feasibility.rates)).astype(
+        np.float64
+    )
 
 
 def _offer_all(master: Master, patterns: Iterator[Vector]) -> int:

@@ -1,12 +1,10 @@
-"""Which types are lighter than which: fewer messages, less work, more time. A lighter one fits where a heavier does.
+"""Feasibility of sets of topics on a kind of host, according to a latency model.
 
-Latency only rises with load, so the place of a heavier topic on a host may always be given to a lighter one. Where the
-relaxation knows that, one pattern stands for many, and prices never fall from a type to a heavier one.
+Topics with the same rate, interval and limit are one type; ten thousand topics have a few hundred types. Sets of types
+are evaluated in batches, and results are cached.
 
-May these topics share a host? A model's answer, asked about types of topics, many sets at once.
-
-Topics with the same rate, interval and promise are one type: ten thousand topics are a few hundred of them, and what
-was asked once is remembered.
+A type dominates another if its rate and work are at most as large and its limit is at least as large. The model is
+monotone, so a dominating (lighter) type can replace a dominated (heavier) one on any host.
 """
 
 from __future__ import annotations
@@ -21,17 +19,17 @@ from thinwire.placement.hosts import Host, TopicLoad, Vector
 from thinwire.placement.latency_model import LatencyModel
 
 Pattern = tuple[int, ...]
-"""types, in rising order, one for each topic on a host"""
+"""sorted types, one for each topic on a host"""
 Places = NDArray[np.int64]
-WIDEST = 20.0
-"""a margin is narrower, as a logarithm"""
-HALVINGS = 60
+MAX_MARGIN = 20.0
+"""upper limit of a margin, as a logarithm"""
+BISECTIONS = 60
 
 
 class HostFeasibility:
-    """What a model allows on one kind of host.
+    """Feasible sets of topics on one kind of host.
 
-    careful: keep the model's margin; else take its expectation for the truth
+    careful: apply the margin of the model; otherwise use the predicted p90 itself
     """
 
     def __init__(self, model: LatencyModel, host: Host, topics: Sequence[TopicLoad], *, careful: bool = True) -> None:
@@ -39,67 +37,67 @@ class HostFeasibility:
         keys = [(topic.rate, topic.interval, topic.promise) for topic in topics]
         kinds = sorted(set(keys))
         numbers = {key: number for number, key in enumerate(kinds)}
-        self.of = [numbers[key] for key in keys]
+        self.types = [numbers[key] for key in keys]
         """the type of each topic"""
         self.rates = np.array([rate for rate, _, _ in kinds])
         self.seconds = np.array([interval / host.speed for _, interval, _ in kinds])
         self.promises = np.log(np.array([promise for _, _, promise in kinds]))
         self.loads = self.rates * self.seconds
         self.limits = _limits(model, self.promises) if careful else self.promises
-        """the largest logarithm that may be expected of each type"""
+        """largest predicted logarithm of each type that keeps its limit"""
         self._known: dict[Pattern, bool] = {}
 
     @property
-    def demands(self) -> Vector:
-        """How many topics of each type there are."""
-        counts = Counter(self.of)
+    def type_counts(self) -> Vector:
+        """Number of topics of each type."""
+        counts = Counter(self.types)
         return np.array([float(counts[kind]) for kind in range(len(self.rates))])
 
-    def strains(self, patterns: Places) -> Vector:
-        """How far every topic of every set is from its promise, as a logarithm: above 0 it is broken."""
+    def violations(self, patterns: Places) -> Vector:
+        """Return log(p90 / limit) of every topic of every set; positive values exceed the limit."""
         sizes = np.full(len(patterns), patterns.shape[1], np.int64)
         logs = self.model.logs(self.rates[patterns], self.seconds[patterns], sizes, self.host)
         bounds = self.model.bounds(logs) if self.careful else logs
         return np.asarray(bounds - self.promises[patterns])
 
-    def allowed(self, patterns: Places) -> NDArray[np.bool_]:
-        """Which of the sets, all of the same size, keep every promise."""
+    def check_sets(self, patterns: Places) -> NDArray[np.bool_]:
+        """Return which sets of equal size keep every limit."""
         if not len(patterns):
             return np.zeros(0, bool)
         return self.model.keeps(self.rates[patterns], self.seconds[patterns], self.limits[patterns], self.host)
 
-    def learn(self, patterns: Iterable[Pattern]) -> None:
-        """Ask about many sets at once, for later."""
+    def evaluate(self, patterns: Iterable[Pattern]) -> None:
+        """Evaluate many sets in one call and cache the results."""
         fresh = sorted({pattern for pattern in patterns if pattern not in self._known})
         for size in sorted({len(pattern) for pattern in fresh}):
             alike = [pattern for pattern in fresh if len(pattern) == size]
-            for pattern, good in zip(alike, self.allowed(np.array(alike, np.int64)).tolist(), strict=True):
+            for pattern, good in zip(alike, self.check_sets(np.array(alike, np.int64)).tolist(), strict=True):
                 self._known[pattern] = good
 
-    def fits(self, pattern: Pattern) -> bool:
-        """Does this set keep every promise?"""
+    def is_feasible(self, pattern: Pattern) -> bool:
+        """Return whether a set keeps every limit."""
         if pattern not in self._known:
-            self.learn([pattern])
+            self.evaluate([pattern])
         return self._known[pattern]
 
-    def pattern(self, topics: Iterable[int]) -> Pattern:
-        """The types of these topics."""
-        return tuple(sorted(self.of[topic] for topic in topics))
+    def pattern_of(self, topics: Iterable[int]) -> Pattern:
+        """Return the sorted types of topics."""
+        return tuple(sorted(self.types[topic] for topic in topics))
 
-    def alone(self) -> Vector:
-        """How far each type is from its promise with a host to itself."""
-        return self.strains(np.arange(len(self.rates))[:, None])[:, 0]
+    def violations_alone(self) -> Vector:
+        """Return log(p90 / limit) of each type alone on a host."""
+        return self.violations(np.arange(len(self.rates))[:, None])[:, 0]
 
 
 def joined(pattern: Pattern, kind: int) -> Pattern:
-    """The set with one topic more."""
+    """Return the pattern with one more type."""
     return tuple(sorted((*pattern, kind)))
 
 
 def _limits(model: LatencyModel, promises: Vector) -> Vector:
-    """What may be expected so that, with the margin, the promises are kept: by halving, for margins only rise."""
-    low, high = promises - WIDEST, promises + WIDEST
-    for _ in range(HALVINGS):
+    """Return the largest predictions whose bounds keep the limits, by bisection; bounds are monotone."""
+    low, high = promises - MAX_MARGIN, promises + MAX_MARGIN
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
         kept = model.bounds(middle) <= promises
         low, high = np.where(kept, middle, low), np.where(kept, high, middle)
@@ -107,19 +105,19 @@ def _limits(model: LatencyModel, promises: Vector) -> Vector:
 
 
 Lighter = NDArray[np.bool_]
-"""a row and a column a type: is that of the row lighter than that of the column?"""
+"""matrix over types: whether the type of the row is lighter than that of the column"""
 
 
-def lighter(judge: HostFeasibility) -> Lighter:
-    """Every pair of types that can be compared."""
-    rates, seconds, promises = judge.rates, judge.seconds, judge.promises
+def lighter(feasibility: HostFeasibility) -> Lighter:
+    """Return the dominance relation of the types."""
+    rates, seconds, promises = feasibility.rates, feasibility.seconds, feasibility.promises
     below = (rates[:, None] <= rates) & (seconds[:, None] <= seconds) & (promises[:, None] >= promises)
     np.fill_diagonal(below, False)
     return np.asarray(below)
 
 
 def steps(below: Lighter) -> list[tuple[int, int]]:
-    """Only the pairs without a type between them: the others follow.
+    """Return the pairs without a type between them (transitive reduction).
 
     >>> steps(np.array([[False, True, True], [False, False, True], [False, False, False]]))
     [(0, 1), (1, 2)]

@@ -1,9 +1,9 @@
-"""The pattern that is worth most at given prices: what column generation asks for, and what makes its bound valid.
+"""Pricing problem of the column generation: the patterns with the highest value at given prices.
 
-Patterns grow topic by topic, dearest type first, and only feasible ones grow further, only by types that a smaller
-pattern could take: a set that breaks a promise breaks it with any topic more. A pattern that cannot become worth more
-than the best one found is dropped. Where the
-search is cut short, the worth that was still possible is told, so that the bound stays a bound.
+Patterns grow by one type at a time, most expensive type first. An infeasible set stays infeasible with more topics,
+so only feasible patterns grow, and only by types that could join their parent. A pattern that cannot exceed the best
+one is dropped. If the search stops early, the largest value that was still possible is returned, so that the bound
+stays valid.
 """
 
 from __future__ import annotations
@@ -17,39 +17,36 @@ from thinwire.placement.feasibility import HostFeasibility, Places
 from thinwire.placement.hosts import Vector
 
 Counts = NDArray[np.float32]
-Mates = NDArray[np.bool_]
-"""a row a pattern, a column a type: may it join?"""
+Candidates = NDArray[np.bool_]
+"""matrix over patterns and types: whether the type may join the pattern"""
 
-AT_ONCE = 4096
+BATCH = 4096
 BLOCK = 64
 KEPT = 20_000
-"""patterns handed back, at most"""
-NEARLY = 0.95
-"""what a pattern must be worth to be handed back: at other prices it may be worth more than a host"""
+"""largest number of patterns returned"""
+MIN_RETURNED_VALUE = 0.95
+"""patterns of slightly less value than a host are returned too; they may exceed it at the next prices"""
 ABOVE = 1e-6
 
 
-def every_pattern(judge: HostFeasibility, k: int, *, budget: int) -> Counts | None:
-    """All patterns that keep every promise, as counts by type, a row each; None where they are too many to look at.
-
-    A pattern grows only by types that its parent could take as well: what breaks a promise, breaks it in company.
-    """
-    kinds, demands = len(judge.rates), judge.demands
+def every_pattern(feasibility: HostFeasibility, k: int, *, budget: int) -> Counts | None:
+    """Return all feasible patterns as rows of counts by type; None if their number exceeds the budget."""
+    kinds, demands = len(feasibility.rates), feasibility.type_counts
     level: Places = np.zeros((1, 0), np.int64)
-    mates = np.ones((1, kinds), bool)
+    candidates = np.ones((1, kinds), bool)
     found: list[Counts] = []
     for _ in range(k):
-        rows, added = np.nonzero(mates)
+        rows, added = np.nonzero(candidates)
         budget -= len(rows)
         if budget < 0:
             return None
         grown = np.column_stack((level[rows], added))
         kept = (grown == added[:, None]).sum(axis=1) <= demands[added]
-        kept &= judge.allowed(grown)
+        kept &= feasibility.check_sets(grown)
         after = np.zeros((len(level), kinds), bool)
         after[rows[kept], added[kept]] = True
         level, last = grown[kept], added[kept]
-        mates = after[rows[kept]] & (np.arange(kinds)[None, :] >= last[:, None])
+        candidates = after[rows[kept]] & (np.arange(kinds)[None, :] >= last[:, None])
         found.append(_as_counts(level, kinds))
         if not len(level):
             break
@@ -64,13 +61,13 @@ def _as_counts(patterns: Places, kinds: int) -> Counts:
 
 
 @dataclass(frozen=True)
-class Priced:
-    """What the search found.
+class PricingResult:
+    """Result of the pricing problem.
 
-    patterns: those met that are worth nearly a host or more, best first, as counts by type, a row each
-    worth: no pattern is worth more than this
-    asked: sets the judge was asked about
-    cut: did the search end before everything was looked at?
+    patterns: patterns of about the value of a host or more, best first, as rows of counts by type
+    worth: upper bound of the value of any pattern
+    asked: number of sets evaluated
+    cut: whether the search stopped before it was complete
     """
 
     patterns: Counts
@@ -80,85 +77,95 @@ class Priced:
 
 
 def price(
-    judge: HostFeasibility, prices: Vector, k: int, *, budget: int, slack: float = ABOVE, enough: int | None = None
-) -> Priced:
-    """The patterns worth most.
+    feasibility: HostFeasibility,
+    prices: Vector,
+    k: int,
+    *,
+    budget: int,
+    slack: float = ABOVE,
+    enough: int | None = None,
+) -> PricingResult:
+    """Search the patterns with the highest value.
 
-    budget: how many sets the judge may be asked about
-    slack: patterns that could be better only by this much are not looked for; the worth told allows for them
-    enough: end with so many patterns that are worth more than a host and the slack, instead of looking for the best
+    budget: largest number of sets to evaluate
+    slack: patterns that are better by at most this are not searched; the returned upper bound includes it
+    enough: stop after this many patterns of more value than a host and the slack; default: search the best
     """
-    search = _Search(judge, prices, k, budget, slack, enough)
+    search = _Search(feasibility, prices, k, budget, slack, enough)
     search.run()
     worth = max(search.best, search.minimum_value, search.open)
-    return Priced(search.handed_back(), worth, search.asked, search.open > 0)
+    return PricingResult(search.best_patterns(), worth, search.asked, search.open > 0)
 
 
 class _Search:
-    """Depth first, in blocks of patterns of one size.
+    """Depth-first search in blocks of patterns of one size.
 
-    With every pattern go its mates: the types that may still join it. A type that broke a promise beside a smaller
-    pattern is no mate of a larger one.
+    Each pattern has candidates: the types that may still join it. A type that was infeasible with a smaller pattern is
+    no candidate of a larger one.
     """
 
     def __init__(
-        self, judge: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int | None = None
+        self, feasibility: HostFeasibility, prices: Vector, k: int, budget: int, slack: float, enough: int | None = None
     ) -> None:
-        self.judge, self.k, self.budget, self.slack, self.enough = judge, k, budget, slack, enough
+        self.feasibility, self.k, self.budget, self.slack, self.enough = feasibility, k, budget, slack, enough
         self.order = np.argsort(-prices, kind="stable")[: int((prices > ABOVE).sum())]
         self.prices = prices[self.order]
-        self.demands = judge.demands[self.order]
+        self.demands = feasibility.type_counts[self.order]
         self.best, self.open, self.asked = 1.0, 0.0, 0
         self.beyond = 0
-        """patterns met that are worth more than a host and the slack"""
+        """patterns found with more value than a host and the slack"""
         self.found: list[Places] = []
 
     def run(self) -> None:
-        nobody, anybody = np.zeros((1, 0), np.int64), np.ones((1, len(self.order)), bool)
-        stack = [(nobody, anybody, np.array([np.inf]))]
+        empty, all_types = np.zeros((1, 0), np.int64), np.ones((1, len(self.order)), bool)
+        stack = [(empty, all_types, np.array([np.inf]))]
         while stack:
-            block, mates, possible = stack.pop()
-            hopeful = possible > self.minimum_value
-            if not hopeful.any():
+            block, candidates, possible = stack.pop()
+            promising = possible > self.minimum_value
+            if not promising.any():
                 continue
             if self.asked >= self.budget or self.beyond >= (self.enough or self.budget):
-                self.open = max(self.open, float(possible[hopeful].max()))
+                self.open = max(self.open, float(possible[promising].max()))
                 continue
-            stack += self._blocks(*self._grown(block[hopeful], mates[hopeful]))
+            stack += self._blocks(*self._grown(block[promising], candidates[promising]))
 
     @property
     def minimum_value(self) -> float:
-        """What a pattern must be worth to be looked for."""
+        """Smallest value that is searched."""
         return (self.best if self.enough is None else 1.0) + self.slack
 
-    def _blocks(self, patterns: Places, mates: Mates, possible: Vector) -> list[tuple[Places, Mates, Vector]]:
-        """Patterns that can still grow, the most promising on top of the stack."""
+    def _blocks(
+        self, patterns: Places, candidates: Candidates, possible: Vector
+    ) -> list[tuple[Places, Candidates, Vector]]:
+        """Split patterns that can still grow into blocks, most promising last."""
         if not len(patterns) or patterns.shape[1] == self.k:
             return []
         ranked = np.argsort(possible, kind="stable")
         cuts = [ranked[start : start + BLOCK] for start in range(0, len(ranked), BLOCK)]
-        return [(patterns[cut], mates[cut], possible[cut]) for cut in cuts]
+        return [(patterns[cut], candidates[cut], possible[cut]) for cut in cuts]
 
-    def _grown(self, block: Places, mates: Mates) -> tuple[Places, Mates, Vector]:
-        """Every pattern of the block with one mate more, as far as it is feasible and may become the best."""
-        copies = self._copies(block, mates)
+    def _grown(self, block: Places, candidates: Candidates) -> tuple[Places, Candidates, Vector]:
+        """Extend every pattern by one candidate; keep feasible ones that may exceed the minimum value."""
+        copies = self._copies(block, candidates)
         rows, added = np.nonzero(copies)
         worths = self.prices[block].sum(axis=1)
-        reach = worths[rows] + self._dearest(copies, rows, added, self.k - block.shape[1])
+        reach = worths[rows] + self._largest_gain(copies, rows, added, self.k - block.shape[1])
         rows, added = rows[reach > self.minimum_value], added[reach > self.minimum_value]
         grown = np.column_stack((block[rows], added))
         kept = self._allowed(grown)
-        mates = mates.copy()
-        mates[rows[~kept], added[~kept]] = False
+        candidates = candidates.copy()
+        candidates[rows[~kept], added[~kept]] = False
         rows, added, grown = rows[kept], added[kept], grown[kept]
-        self._note(grown)
-        mates = mates[rows] & (np.arange(len(self.order))[None, :] >= added[:, None])
-        rest = self._dearest(self._copies(grown, mates), np.arange(len(grown)), added, self.k - grown.shape[1])
-        return grown, mates, self.prices[grown].sum(axis=1) + rest
+        self._record(grown)
+        candidates = candidates[rows] & (np.arange(len(self.order))[None, :] >= added[:, None])
+        rest = self._largest_gain(
+            self._copies(grown, candidates), np.arange(len(grown)), added, self.k - grown.shape[1]
+        )
+        return grown, candidates, self.prices[grown].sum(axis=1) + rest
 
-    def _copies(self, patterns: Places, mates: Mates) -> Vector:
-        """How many topics of each type may still join each pattern."""
-        copies = mates * self.demands
+    def _copies(self, patterns: Places, candidates: Candidates) -> Vector:
+        """Return how many topics of each type may still join each pattern."""
+        copies = candidates * self.demands
         if patterns.shape[1]:
             last = patterns[:, -1]
             held = (patterns == last[:, None]).sum(axis=1)
@@ -166,8 +173,8 @@ class _Search:
             copies[places, last] = np.maximum(copies[places, last] - held, 0.0)
         return np.asarray(copies)
 
-    def _dearest(self, copies: Vector, rows: Places, starts: Places, count: int) -> Vector:
-        """What so many of the topics that may join can be worth, at most, from a type on: types come dearest first."""
+    def _largest_gain(self, copies: Vector, rows: Places, starts: Places, count: int) -> Vector:
+        """Return the largest value of `count` more topics, starting at a type; types are sorted by falling price."""
         if count <= 0 or not len(rows):
             return np.zeros(len(rows))
         many, worth = np.cumsum(copies, axis=1), np.cumsum(copies * self.prices, axis=1)
@@ -180,24 +187,24 @@ class _Search:
             worth[at, ends] - (worth[at, starts] - own * self.prices[starts]) - surplus * self.prices[ends]
         )
 
-    def _allowed(self, patterns: Places) -> Mates:
-        parts = [patterns[start : start + AT_ONCE] for start in range(0, len(patterns), AT_ONCE)]
+    def _allowed(self, patterns: Places) -> Candidates:
+        parts = [patterns[start : start + BATCH] for start in range(0, len(patterns), BATCH)]
         self.asked += len(patterns)
-        return np.concatenate([np.zeros(0, bool), *(self.judge.allowed(self.order[part]) for part in parts)])
+        return np.concatenate([np.zeros(0, bool), *(self.feasibility.check_sets(self.order[part]) for part in parts)])
 
-    def _note(self, patterns: Places) -> None:
+    def _record(self, patterns: Places) -> None:
         worths = self.prices[patterns].sum(axis=1)
-        self.found.append(patterns[worths > NEARLY])
+        self.found.append(patterns[worths > MIN_RETURNED_VALUE])
         self.beyond += int((worths > 1.0 + self.slack).sum())
         self.best = max(self.best, float(worths.max(initial=0.0)))
 
-    def handed_back(self) -> Counts:
-        """The best patterns met, as counts of the judge's types."""
+    def best_patterns(self) -> Counts:
+        """Return the best patterns as counts by type."""
         sizes = {some.shape[1] for some in self.found if len(some)}
         level = [np.concatenate([some for some in self.found if some.shape[1] == size]) for size in sorted(sizes)]
         worths = np.concatenate([np.zeros(0), *(self.prices[some].sum(axis=1) for some in level)])
         best = np.argsort(-worths, kind="stable")[:KEPT]
-        kinds = len(self.judge.rates)
+        kinds = len(self.feasibility.rates)
         return np.concatenate([np.zeros((0, kinds), np.float32), *(_as_counts(self.order[s], kinds) for s in level)])[
             best
         ]

@@ -1,20 +1,8 @@
-"""Hosts of several kinds: the strongest first, each filled as far as promises allow, then balanced kind by kind.
+"""Placement of topics on hosts: as few hosts as possible, every latency limit kept with a margin, and a lower bound.
 
-A topic that cannot keep its promise even with a host to itself: into how many parts must it be cut?
-
-Its publishers are dealt to parts, each a topic of its own with a share of the rate. Where even a single message takes
-longer than the promise, cutting does not help and that is said.
-
-Topics on hosts: as few hosts as possible, every promise kept with its margin, and the bound beside it.
-
->>> from thinwire.placement.latency_model import fit_rising
->>> from thinwire.placement.queue_simulator import random_runs
->>> runs = [run for k in (1, 2) for run in random_runs(60, k, seed=1, seconds=20)]
->>> model = fit_rising(runs[::2], runs[1::2], rounds=30)
->>> gps = [TopicLoad(f"region-{n}.gps", rate=4, interval=0.01) for n in range(4)]
->>> plan = propose(gps, [Host()], model, k=2)
->>> [seat.topics for seat in plan.seats], plan.lower_bound
-([('region-0.gps', 'region-1.gps'), ('region-2.gps', 'region-3.gps')], 2)
+Hosts may be of several kinds: the strongest kind is filled first, and the topics of each kind are balanced later. A
+topic that exceeds its limit even alone on a host is split: its publishers are divided among parts, each with a share of
+the rate. If a single message takes longer than the limit, splitting does not help and an error is raised.
 """
 
 from __future__ import annotations
@@ -26,27 +14,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thinwire.errors import ConfigError, NotEnoughHosts, PromiseOutOfReach
-from thinwire.placement.column_generation import BUDGET, Relaxed, dive, proved, relax
+from thinwire.errors import ConfigError, LatencyLimitUnreachable, NotEnoughHosts
+from thinwire.placement.column_generation import BUDGET, Relaxation, best_bound, dive, relax
 from thinwire.placement.feasibility import HostFeasibility
 from thinwire.placement.heuristics import Shared, fewest, first_fit
 from thinwire.placement.hosts import Host, TopicLoad, bucketed, check_together, columns
-from thinwire.placement.latency_model import LatencyModel, Rising
+from thinwire.placement.latency_model import LatencyModel, MonotoneModel
 from thinwire.placement.load_balance import balanced
 
 
-def mixed(
-    topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int, budget: int
+def place_on_mixed_hosts(
+    topics: Sequence[TopicLoad], hosts: Sequence[Host], model: MonotoneModel, k: int, budget: int
 ) -> list[tuple[Host, Shared]]:
-    """Topics on hosts of several kinds: the strongest kind takes the hottest topics, the next what is left."""
+    """Place topics on hosts of several kinds: the strongest kind takes the heaviest topics first."""
     left = list(range(len(topics)))
     placed: list[tuple[Host, Shared]] = []
     for host in sorted(hosts, key=_strength, reverse=True):
         every = HostFeasibility(model, host, topics)
-        alone = every.alone()
-        fitting = [topic for topic in left if alone[every.of[topic]] <= 0]
-        judge = HostFeasibility(model, host, [topics[topic] for topic in fitting])
-        groups = [tuple(fitting[place] for place in group) for group in _groups(judge, host, k, budget)]
+        alone = every.violations_alone()
+        fitting = [topic for topic in left if alone[every.types[topic]] <= 0]
+        feasibility = HostFeasibility(model, host, [topics[topic] for topic in fitting])
+        groups = [tuple(fitting[place] for place in group) for group in _groups(feasibility, host, k, budget)]
         placed += [(host, group) for group in _spread(topics, groups, host, model, k)]
         taken = {topic for group in groups for topic in group}
         left = [topic for topic in left if topic not in taken]
@@ -55,8 +43,8 @@ def mixed(
     return placed
 
 
-def lower_bound(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int, budget: int) -> int:
-    """No fewer hosts would do even if all of them had the best of every kind."""
+def lower_bound(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: MonotoneModel, k: int, budget: int) -> int:
+    """Return a lower bound: all hosts get the best properties of every kind."""
     best = Host(
         "best",
         cores=max(host.cores for host in hosts),
@@ -71,34 +59,36 @@ def _strength(host: Host) -> tuple[float, str]:
     return host.cores * host.speed, host.name
 
 
-def _groups(judge: HostFeasibility, host: Host, k: int, budget: int) -> list[Shared]:
-    """Topics that share a host of this kind; where such hosts are few, the hottest ones, which fit nowhere else."""
-    if not judge.of:
+def _groups(feasibility: HostFeasibility, host: Host, k: int, budget: int) -> list[Shared]:
+    """Return groups for a kind of host; if the number of hosts is limited, the heaviest topics."""
+    if not feasibility.types:
         return []
     if host.count is None:
-        return dive(judge, k, relax(judge, k, budget=budget))
-    return first_fit(judge, k)[: host.count]
+        return dive(feasibility, k, relax(feasibility, k, budget=budget))
+    return first_fit(feasibility, k)[: host.count]
 
 
-def _spread(topics: Sequence[TopicLoad], groups: list[Shared], host: Host, model: Rising, k: int) -> list[Shared]:
-    """The groups of one kind of host, balanced among themselves."""
+def _spread(
+    topics: Sequence[TopicLoad], groups: list[Shared], host: Host, model: MonotoneModel, k: int
+) -> list[Shared]:
+    """Balance the groups of one kind of host."""
     members = [topic for group in groups for topic in group]
     if not members:
         return []
-    judge = HostFeasibility(model, replace(host, count=None), [topics[topic] for topic in members])
+    feasibility = HostFeasibility(model, replace(host, count=None), [topics[topic] for topic in members])
     places = {topic: place for place, topic in enumerate(members)}
     own = [tuple(places[topic] for topic in group) for group in groups]
-    return [tuple(members[place] for place in group) for group in balanced(judge, own, k)]
+    return [tuple(members[place] for place in group) for group in balanced(feasibility, own, k)]
 
 
 MAX_PARTS = 1024
 
 
 class TopicSplit(NamedTuple):
-    """What would help a topic.
+    """Smallest number of parts of a topic that keeps its limit.
 
-    parts: how many parts keep the promise, 1 where it keeps it whole; None where no number does
-    bound: the p90 of a part with the margin, in seconds; of the whole topic where no number of parts helps
+    parts: 1 if no split is needed, None if no number of parts is enough
+    bound: p90 of a part with the margin, in seconds; of the unsplit topic if no number is enough
     """
 
     topic: TopicLoad
@@ -107,7 +97,7 @@ class TopicSplit(NamedTuple):
 
 
 def split(topic: TopicLoad, hosts: Sequence[Host], model: LatencyModel) -> TopicSplit:
-    """The fewest parts that keep the promise on the host that suits it best."""
+    """Return the smallest number of parts over all kinds of hosts."""
     options = [_on(topic, host, model) for host in hosts]
     kept = [option for option in options if option.parts is not None]
     if kept:
@@ -116,13 +106,13 @@ def split(topic: TopicLoad, hosts: Sequence[Host], model: LatencyModel) -> Topic
 
 
 def parts_of(topic: TopicLoad, parts: int) -> list[TopicLoad]:
-    """The parts, each under a name of its own."""
+    """Return the parts of a topic with their names."""
     part = topic.part(parts)
     return [TopicLoad(f"{topic.name}/{n + 1}", part.rate, part.interval, part.promise) for n in range(parts)]
 
 
 def all_split(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: LatencyModel) -> list[TopicLoad]:
-    """The topics, those in parts that cannot keep their promise whole; what no parts help stays as it is."""
+    """Split every topic that needs it; topics that no split helps stay unchanged."""
     known: dict[tuple[float, float, float], int] = {}
     found: list[TopicLoad] = []
     for topic in topics:
@@ -134,7 +124,7 @@ def all_split(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Latency
 
 
 def _on(topic: TopicLoad, host: Host, model: LatencyModel) -> TopicSplit:
-    """By halving: fewer messages never wait longer."""
+    """Find the number of parts by bisection; latency is monotone in the rate."""
     if _bound(topic, MAX_PARTS, host, model) > topic.promise:
         return TopicSplit(topic, None, _bound(topic, 1, host, model))
     low, high = 0, MAX_PARTS
@@ -150,15 +140,15 @@ def _bound(topic: TopicLoad, parts: int, host: Host, model: LatencyModel) -> flo
 
 
 MAX_TOPICS = 100_000
-HANDFUL = 9
-"""topics of which every way to share hosts is looked at, where anything else leaves a gap"""
+MAX_EXHAUSTIVE = 9
+"""largest number of topics for an exhaustive search if the bound is not reached"""
 
 
 @dataclass(frozen=True)
 class HostAssignment:
-    """One host and its topics.
+    """A host and its topics.
 
-    p90, bounds: what is expected of each topic, and the same with the margin, in seconds
+    p90, bounds: predicted p90 of each topic, without and with the margin, in seconds
     """
 
     host: str
@@ -170,110 +160,116 @@ class HostAssignment:
 
 @dataclass(frozen=True)
 class PlacementPlan:
-    """A placement.
+    """A placement of topics on hosts.
 
-    lower_bound: no placement that this model allows needs fewer hosts
-    complete: was everything looked at that the bound needs? Else a better bound may exist
+    lower_bound: no placement that is feasible under this model needs fewer hosts
+    complete: whether the bound is the best one
     """
 
-    seats: tuple[HostAssignment, ...]
+    assignments: tuple[HostAssignment, ...]
     lower_bound: int
     complete: bool
     k: int
 
     @property
     def gap(self) -> int:
-        """Hosts that might be saved, at most."""
-        return len(self.seats) - self.lower_bound
+        """Largest number of hosts that could be saved."""
+        return len(self.assignments) - self.lower_bound
 
-    def seat(self, topic: str) -> HostAssignment:
-        """Where a topic is."""
-        for seat in self.seats:
-            if topic in seat.topics:
-                return seat
+    def assignment_of(self, topic: str) -> HostAssignment:
+        """Return the assignment of a topic."""
+        for assignment in self.assignments:
+            if topic in assignment.topics:
+                return assignment
         raise ConfigError("no such topic in this placement", topic=topic)
 
 
 def propose(
-    topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int, *, budget: int = BUDGET
+    topics: Sequence[TopicLoad], hosts: Sequence[Host], model: MonotoneModel, k: int, *, budget: int = BUDGET
 ) -> PlacementPlan:
-    """As few hosts as possible; every topic is checked again on the host it got."""
+    """Return a placement with few hosts; latencies are predicted for the unrounded rates."""
     _check(topics, hosts, model, check_together(k))
     if not topics:
         return PlacementPlan((), 0, True, k)
     rounded = bucketed(topics)
     if len(hosts) > 1:
-        shared = mixed(rounded, hosts, model, k, budget)
+        shared = place_on_mixed_hosts(rounded, hosts, model, k, budget)
         bound, complete = lower_bound(topics, hosts, model, k, budget), False
     else:
-        judge = HostFeasibility(model, hosts[0], rounded)
-        groups, relaxed = _solved(judge, k, budget)
+        feasibility = HostFeasibility(model, hosts[0], rounded)
+        groups, relaxed = _solved(feasibility, k, budget)
         shared, complete = [(hosts[0], group) for group in groups], relaxed.complete and rounded == list(topics)
-        bound = _bound_placing(topics, judge, relaxed, k, budget)
-    plan = PlacementPlan(_seats(topics, shared, model), bound, complete, k)
-    _enough(plan, hosts)
+        bound = _lower_bound_of(topics, feasibility, relaxed, k, budget)
+    plan = PlacementPlan(_assignments(topics, shared, model), bound, complete, k)
+    _check_host_count(plan, hosts)
     return plan
 
 
 def tightened(
-    topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int, shares: Sequence[float] = (0.5, 0.25)
+    topics: Sequence[TopicLoad],
+    hosts: Sequence[Host],
+    model: MonotoneModel,
+    k: int,
+    shares: Sequence[float] = (0.5, 0.25),
 ) -> dict[float, int | None]:
-    """Hosts needed if every promise were only this share of what it is; None where some topic could not keep it."""
+    """Return the number of hosts if every limit is multiplied by a share; None if a topic cannot keep it."""
     found: dict[float, int | None] = {}
-    endless = [replace(host, count=None) for host in hosts]
+    unlimited = [replace(host, count=None) for host in hosts]
     for share in shares:
         harder = [replace(topic, promise=topic.promise * share) for topic in topics]
         try:
-            found[share] = len(propose(harder, endless, model, k, budget=BUDGET // 10).seats)
-        except PromiseOutOfReach:
+            found[share] = len(propose(harder, unlimited, model, k, budget=BUDGET // 10).assignments)
+        except LatencyLimitUnreachable:
             found[share] = None
     return found
 
 
-def _solved(judge: HostFeasibility, k: int, budget: int) -> tuple[list[Shared], Relaxed]:
-    """Groups of topics, balanced; for a handful of topics the fewest there can be."""
-    relaxed = relax(judge, k, budget=budget)
-    placed = dive(judge, k, relaxed)
-    if len(placed) > relaxed.bound and len(judge.of) <= HANDFUL:
-        placed = fewest(judge, k)
+def _solved(feasibility: HostFeasibility, k: int, budget: int) -> tuple[list[Shared], Relaxation]:
+    """Solve and balance; use the exhaustive search for small inputs that miss the bound."""
+    relaxed = relax(feasibility, k, budget=budget)
+    placed = dive(feasibility, k, relaxed)
+    if len(placed) > relaxed.bound and len(feasibility.types) <= MAX_EXHAUSTIVE:
+        placed = fewest(feasibility, k)
         relaxed = replace(relaxed, bound=len(placed), complete=True)
-    return balanced(judge, placed, k, least=relaxed.bound), relaxed
+    return balanced(feasibility, placed, k, least=relaxed.bound), relaxed
 
 
-def _bound_placing(topics: Sequence[TopicLoad], judge: HostFeasibility, relaxed: Relaxed, k: int, budget: int) -> int:
-    """Rates that were rounded up prove nothing about the topics as they are: for the bound they are rounded down."""
-    if list(judge.topics) == list(topics):
-        return proved(judge, k, relaxed, budget=budget)
-    lower = HostFeasibility(judge.model, judge.host, bucketed(topics, up=False))
-    return proved(lower, k, relax(lower, k, budget=budget), budget=budget)
+def _lower_bound_of(
+    topics: Sequence[TopicLoad], feasibility: HostFeasibility, relaxed: Relaxation, k: int, budget: int
+) -> int:
+    """Return the lower bound for rates rounded down; rates rounded up would not give a valid bound."""
+    if list(feasibility.topics) == list(topics):
+        return best_bound(feasibility, k, relaxed, budget=budget)
+    lower = HostFeasibility(feasibility.model, feasibility.host, bucketed(topics, up=False))
+    return best_bound(lower, k, relax(lower, k, budget=budget), budget=budget)
 
 
-def _check(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Rising, k: int) -> None:
+def _check(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: MonotoneModel, k: int) -> None:
     if len(topics) > MAX_TOPICS:
         raise ConfigError("too many topics at once", field="topics", value=len(topics), limit=MAX_TOPICS)
     if not hosts:
-        raise ConfigError("there is no host to place on", field="hosts", lowest=1)
+        raise ConfigError("no hosts", field="hosts", lowest=1)
     for what, names in (("topic", [t.name for t in topics]), ("host", [h.name for h in hosts])):
         twice = [name for name, times in Counter(names).items() if times > 1]
         if twice:
-            raise ConfigError("two with the same name", field=what, name=twice[0])
+            raise ConfigError("duplicate name", field=what, name=twice[0])
     for topic in {(t.rate, t.interval, t.promise): t for t in topics}.values():
-        helped = split(topic, hosts, model)
-        if helped.parts != 1:
-            raise PromiseOutOfReach(topic=topic.name, promise=topic.promise, alone=_alone(topic, hosts, model),
-                                    parts=helped.parts)  # fmt: skip
+        result = split(topic, hosts, model)
+        if result.parts != 1:
+            raise LatencyLimitUnreachable(topic=topic.name, promise=topic.promise, alone=_alone(topic, hosts, model),
+                                    parts=result.parts)  # fmt: skip
 
 
-def _alone(topic: TopicLoad, hosts: Sequence[Host], model: Rising) -> float:
+def _alone(topic: TopicLoad, hosts: Sequence[Host], model: MonotoneModel) -> float:
     return round(min(float(model.bound([topic], host)[0]) for host in hosts), 4)
 
 
-def _seats(
-    topics: Sequence[TopicLoad], shared: Sequence[tuple[Host, Shared]], model: Rising
+def _assignments(
+    topics: Sequence[TopicLoad], shared: Sequence[tuple[Host, Shared]], model: MonotoneModel
 ) -> tuple[HostAssignment, ...]:
-    """Hosts by name, with what is expected of every topic as it is, not as it was rounded."""
+    """Return the named hosts with the predictions for the unrounded rates."""
     numbers: Counter[str] = Counter()
-    seats = []
+    assignments = []
     for host, group in shared:
         if not group:
             continue
@@ -282,13 +278,13 @@ def _seats(
         p90, bounds = model.p90(here, host), model.bound(here, host)
         names = tuple(topic.name for topic in here)
         name = host.name if host.count == 1 else f"{host.name}-{numbers[host.name]}"
-        seats.append(HostAssignment(name, host, names, tuple(p90.tolist()), tuple(bounds.tolist())))
-    return tuple(seats)
+        assignments.append(HostAssignment(name, host, names, tuple(p90.tolist()), tuple(bounds.tolist())))
+    return tuple(assignments)
 
 
-def _enough(plan: PlacementPlan, hosts: Sequence[Host]) -> None:
+def _check_host_count(plan: PlacementPlan, hosts: Sequence[Host]) -> None:
     if any(host.count is None for host in hosts):
         return
-    there = sum(host.count or 0 for host in hosts)
-    if len(plan.seats) > there:
-        raise NotEnoughHosts(hosts=there, needed=len(plan.seats), lower_bound=plan.lower_bound)
+    available = sum(host.count or 0 for host in hosts)
+    if len(plan.assignments) > available:
+        raise NotEnoughHosts(hosts=available, needed=len(plan.assignments), lower_bound=plan.lower_bound)

@@ -1,14 +1,12 @@
-"""Does a set keep every promise? The question a search asks a million times, answered without writing anything down.
+"""Features of a latency model from queueing theory, and the check of many sets of topics against their limits.
 
-The same arithmetic as `Rising.logs` for a network with one hidden layer; a set is given up at the first topic that is
-expected too late.
+A worker is slowed down when more workers are busy than there are cores. How often that happens depends on how busy the
+others are, which depends on their slowdown; the fixed point is found by iterating from below. Therefore every feature
+grows when a topic is added or a rate grows. The waiting time is that of one queue observed for a limited time: the
+stationary formula below saturation, a random walk at it, a growing backlog above it, in one expression.
 
-What queueing theory says of topics that share a host: the coordinates in which latency is smooth and rising.
-
-A worker is stretched when more workers are busy than there are cores; how often that is depends on how busy the others
-are, which depends on how stretched they are: the fixed point is found by iterating from below, so everything here rises
-when a topic is added or a rate grows. Waiting is that of one queue watched for a limited time: the stationary formula
-far below saturation, a random walk at it, a growing backlog above it, in one expression.
+`keeps` uses the arithmetic of `MonotoneModel.logs` for a network with one hidden layer, without allocating arrays; a
+search calls it millions of times. It rejects a set at the first topic above its limit.
 
 >>> alone = coordinates(np.array([[20.0]]), np.array([[0.0273]]), np.array([1]), cores=4, contention=0.03)
 >>> dict(zip(NAMES, alone[0, 0].round(3).tolist(), strict=True))

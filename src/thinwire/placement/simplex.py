@@ -1,7 +1,8 @@
-"""The cheapest way to cover demands with patterns, fractions allowed: a primal simplex that is told its columns.
+"""Linear relaxation of the covering problem: a primal simplex with columns added on demand.
 
-A pattern says how many topics of each type one host takes. Patterns come one by one (column generation); the basis is
-kept as an inverse and renewed now and then. Whatever the rounding errors, a lower bound is made from the prices alone.
+A pattern is the number of topics of each type on one host. Patterns are added one by one (column generation). The
+basis inverse is updated and recomputed periodically. The lower bound uses the prices alone, so rounding errors do not
+affect it.
 
 >>> master = Master(np.array([3.0, 2.0]))
 >>> master.offer(np.array([1.0, 1.0]))
@@ -22,54 +23,54 @@ from thinwire.placement.hosts import Vector
 
 SLACK = 1e-9
 RENEW = 64
-"""pivots after which the inverse is computed anew"""
+"""pivots after which the inverse is recomputed"""
 MAX_PIVOTS = 20_000
 
 
 class Master:
-    """Covering demands with the patterns offered so far; at first, one host for every topic.
+    """Covers demands with the patterns added so far; initially one pattern per type with a single topic.
 
-    demands: how many topics of each type there are
-    lighter: pairs of types of which the first may have the place of the second
+    demands: number of topics of each type
+    lighter: pairs of types; the first may replace the second
     """
 
     def __init__(self, demands: Vector, lighter: Sequence[tuple[int, int]] = ()) -> None:
         rows = len(demands)
         self.demands = demands
-        # demands that differ a little never tie, so no step of the simplex stands still
+        # A small perturbation of the demands avoids degenerate pivots.
         self._right = demands + 1e-7 * np.arange(1, rows + 1)
         self._columns = np.eye(rows)
         self._costs = np.ones(rows)
         self._keys = {column.tobytes() for column in self._columns.T}
         self._basis: NDArray[np.int64] = np.arange(rows)
         self._inverse: Vector = np.eye(rows)
-        self._free(-np.eye(rows))  # more topics of a type than there are may be covered
+        self._free(-np.eye(rows))  # covering more topics of a type than needed is free
         self._free(_exchanges(lighter, rows))
 
     @property
     def prices(self) -> Vector:
-        """What one more topic of each type would cost."""
+        """Dual price of each type."""
         return np.asarray(np.maximum(self._costs[self._basis] @ self._inverse, 0.0))
 
     @property
     def value(self) -> float:
-        """Hosts needed, fractions allowed, with the patterns offered so far."""
+        """Value of the relaxation with the current patterns."""
         return float(self.prices @ self.demands)
 
     @property
     def used(self) -> list[tuple[Vector, float]]:
-        """Patterns with how many hosts follow them."""
+        """Patterns with their multiplicity."""
         shares = self._inverse @ self.demands
         pairs = zip(self._basis, shares, strict=True)
         return [(self._columns[:, place], float(share)) for place, share in pairs if self._costs[place] and share > 0]
 
     @property
     def patterns(self) -> list[Vector]:
-        """Every pattern offered."""
+        """All patterns added."""
         return [column for column, cost in zip(self._columns.T, self._costs, strict=True) if cost]
 
     def offer(self, pattern: Vector) -> bool:
-        """Add a pattern; False if it is there already."""
+        """Add a pattern; return False if it was added before."""
         column = np.asarray(pattern, np.float64)
         if column.tobytes() in self._keys:
             return False
@@ -79,7 +80,7 @@ class Master:
         return True
 
     def solve(self) -> None:
-        """Pivot until no pattern is worth more than a host."""
+        """Pivot until no pattern has more value than a host."""
         for turn in range(MAX_PIVOTS):
             gains = self._costs[self._basis] @ self._inverse @ self._columns - self._costs
             entering = int(gains.argmax())
@@ -89,17 +90,17 @@ class Master:
                 self._inverse = np.asarray(np.linalg.inv(self._columns[:, self._basis]), np.float64)
 
     def _free(self, columns: Vector) -> None:
-        """What may be done at no cost."""
+        """Add columns without cost."""
         self._columns = np.column_stack((self._columns, columns))
         self._costs = np.concatenate((self._costs, np.zeros(columns.shape[1])))
 
     def _pivot(self, entering: int) -> bool:
         column = self._inverse @ self._columns[:, entering]
-        held = self._inverse @ self._right
+        basic = self._inverse @ self._right
         rising = column > SLACK
         if not rising.any():
             return False
-        ratios = np.where(rising, held / np.where(rising, column, 1.0), np.inf)
+        ratios = np.where(rising, basic / np.where(rising, column, 1.0), np.inf)
         leaving = int(ratios.argmin())
         row = self._inverse[leaving] / column[leaving]
         self._inverse = self._inverse - np.outer(column, row)
@@ -109,7 +110,7 @@ class Master:
 
 
 def _exchanges(lighter: Sequence[tuple[int, int]], rows: int) -> Vector:
-    """Give the place of a heavier topic to a lighter one, a column a pair."""
+    """Return one column per pair that replaces a heavier topic by a lighter one."""
     columns = np.zeros((rows, len(lighter)))
     for number, (light, heavy) in enumerate(lighter):
         columns[light, number], columns[heavy, number] = 1.0, -1.0

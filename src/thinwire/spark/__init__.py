@@ -1,6 +1,6 @@
-"""Tables from topics and topics from tables, on Spark. Only here is pyspark imported."""
+"""Spark: data source, sink and jobs. The only package that imports pyspark."""
 
 if ".zip" in __file__:
-    from thinwire.spark.kernel_cache import keep_by_content
+    from thinwire.spark.kernel_cache import cache_by_zip_name
 
-    keep_by_content()
+    cache_by_zip_name()

@@ -1,8 +1,7 @@
-"""Running a Spark action so that it can be watched and stopped.
+"""Spark actions with progress and cancellation.
 
-The action runs in a thread of its own under a name. Meanwhile the caller's thread tells how many tasks are done, and an
-interruption (Ctrl-C, or an error of whoever is told) cancels what runs under the name, and nothing else of the session.
-A session in this process and a remote one (Spark Connect) have different words for that: `Local` and `Remote`.
+The action runs in its own thread under a job group. The calling thread reports progress. Ctrl-C or an error of the
+progress callback cancels this action and no other of the session.
 """
 
 from __future__ import annotations
@@ -18,51 +17,51 @@ from pyspark.sql import SparkSession
 T = TypeVar("T")
 
 Progress = Callable[[int, int], None]
-"""told how many tasks are done, and how many there are as far as that is known"""
+"""called with the number of completed tasks and of all tasks known so far"""
 
-PULSE = 0.25
+POLL_INTERVAL = 0.25
 
 
 class ActionMonitor(Protocol):
-    """One action under way."""
+    """A running action."""
 
     def begin(self) -> None:
-        """Whatever this thread starts from now on belongs to the action."""
+        """Assign the jobs that this thread starts to the action."""
 
     def tasks(self) -> tuple[int, int]:
-        """How many tasks are done, and of how many."""
+        """Return the number of completed tasks and of all tasks."""
 
     def cancel(self) -> None:
-        """Stop it."""
+        """Cancel the action."""
 
     def end(self) -> None:
-        """It is over."""
+        """Release what the monitor holds."""
 
 
-def watched(spark: SparkSession, action: Callable[[], T], progress: Progress | None = None) -> T:
-    """The result of an action, watched; it is cancelled when the caller is interrupted."""
+def run_action(spark: SparkSession, action: Callable[[], T], progress: Progress | None = None) -> T:
+    """Run an action and return its result. Cancel it if the caller is interrupted."""
     name = f"thinwire-{uuid4().hex}"
-    watch: ActionMonitor = Remote(spark, name) if is_remote(spark) else Local(spark, name)
+    monitor: ActionMonitor = RemoteAction(spark, name) if is_remote(spark) else LocalAction(spark, name)
     future: Future[T] = Future()
-    Thread(target=_run, args=(watch, action, future), daemon=True).start()
+    Thread(target=_run, args=(monitor, action, future), daemon=True).start()
     try:
-        while not wait([future], timeout=PULSE).done:
+        while not wait([future], timeout=POLL_INTERVAL).done:
             if progress is not None:
-                progress(*watch.tasks())
+                progress(*monitor.tasks())
     except BaseException:
-        watch.cancel()
+        monitor.cancel()
         raise
     finally:
-        watch.end()
+        monitor.end()
     return future.result()
 
 
 def is_remote(spark: SparkSession) -> bool:
-    """Is the session one of Spark Connect?"""
+    """Return whether a session uses Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-class Local:
+class LocalAction:
     """An action of a session whose driver is this process."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
@@ -84,14 +83,14 @@ class Local:
     def end(self) -> None: ...
 
 
-class Remote:
-    """An action of a Spark Connect session, which tells its progress by itself."""
+class RemoteAction:
+    """An action of a Spark Connect session, which reports progress to a handler."""
 
     def __init__(self, spark: SparkSession, name: str) -> None:
         self._spark = spark
         self._name = name
         self._tasks = (0, 0)
-        self._handler = cast(Any, self._on_progress)  # any function of that shape will do, whatever Spark's types say
+        self._handler = cast(Any, self._on_progress)  # the type annotation of Spark is narrower than what it accepts
         spark.registerProgressHandler(self._handler)
 
     def begin(self) -> None:
@@ -109,14 +108,14 @@ class Remote:
     def _on_progress(
         self, stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
     ) -> None:
-        told = list(stages or ())
-        if told:
-            self._tasks = sum(s.num_completed_tasks for s in told), sum(s.num_tasks for s in told)
+        known = list(stages or ())
+        if known:
+            self._tasks = sum(s.num_completed_tasks for s in known), sum(s.num_tasks for s in known)
 
 
-def _run(watch: ActionMonitor, action: Callable[[], T], future: Future[T]) -> None:
+def _run(monitor: ActionMonitor, action: Callable[[], T], future: Future[T]) -> None:
     try:
-        watch.begin()
+        monitor.begin()
         future.set_result(action())
-    except BaseException as problem:  # whoever waits raises it
+    except BaseException as problem:  # raised by the waiting thread
         future.set_exception(problem)

@@ -1,9 +1,8 @@
-"""The package for machines that do not have it: a zip that Spark takes along to its executors.
+"""Packages as a zip file for Spark executors.
 
-A reader that is planned here runs there, so both sides must have the same thinwire; what it needs beside itself
-(`pip install 'thinwire[nats,spark]'` brings it) must be on those machines already. `session` ships by itself wherever
-executors may be other machines. By hand: `spark-submit --py-files "$(python -m thinwire.spark.executor_package)"
-job.py`.
+A reader that is planned on the driver runs on the executors, so both need the same version of thinwire. `session` ships
+the zip file whenever executors may run on other machines. Dependencies (`pip install 'thinwire[nats,spark]'`) must be
+installed there already. By hand: `spark-submit --py-files "$(python -m thinwire.spark.executor_package)" job.py`.
 """
 
 from __future__ import annotations
@@ -13,30 +12,41 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import entry_points
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 PACKAGE = "thinwire"
+EXTENSION_GROUPS = ("thinwire.verbs", "thinwire.roles")
+"""entry point groups of distributions that extend thinwire; tasks may run their functions"""
 
 
-def package(folder: str | os.PathLike[str] | None = None) -> Path:
-    """A zip of the package as it is installed here, named after its content: equal packages make equal files.
+def shipped_packages() -> list[str]:
+    """Return `thinwire` and the top-level packages that extend it through entry points."""
+    extensions = {entry.module.partition(".")[0] for group in EXTENSION_GROUPS for entry in entry_points(group=group)}
+    return [PACKAGE, *sorted(extensions - {PACKAGE})]
 
-    folder: where to write it; a place of this process by default, which goes when it ends
+
+def package(folder: str | os.PathLike[str] | None = None, packages: Sequence[str] | None = None) -> Path:
+    """Write the installed packages into a zip file and return its path. Equal contents give the same file name.
+
+    folder: target folder; by default a temporary one that is removed when the process exits
+    packages: top-level packages to include; by default `shipped_packages()`
     """
-    contents = dict(sorted(_contents(files(PACKAGE), PACKAGE)))
+    names = shipped_packages() if packages is None else packages
+    contents = dict(sorted(entry for name in names for entry in _contents(files(name), name)))
     digest = sha256(b"".join(name.encode() + b"\0" + sha256(data).digest() for name, data in contents.items()))
-    path = (Path(folder) if folder is not None else _own_folder()) / f"{PACKAGE}-{digest.hexdigest()[:16]}.zip"
+    path = (Path(folder) if folder is not None else _temporary_folder()) / f"{PACKAGE}-{digest.hexdigest()[:16]}.zip"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
         _write(unfinished, contents)
-        unfinished.replace(path)  # whoever sees it sees all of it
+        unfinished.replace(path)  # atomic: a concurrent process never ships half a file
     return path
 
 
@@ -51,14 +61,14 @@ def _contents(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
 def _write(path: Path, contents: dict[str, bytes]) -> None:
     with ZipFile(path, "w", ZIP_DEFLATED) as out:
         for name, data in contents.items():
-            out.writestr(ZipInfo(name), data, ZIP_DEFLATED)  # no times in it: equal content, equal bytes
+            out.writestr(ZipInfo(name), data, ZIP_DEFLATED)  # ZipInfo has a fixed time: equal contents, equal bytes
 
 
 @cache
-def _own_folder() -> Path:
-    made = Path(tempfile.mkdtemp(prefix="thinwire-shipping-"))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+def _temporary_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="thinwire-shipping-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 if __name__ == "__main__":

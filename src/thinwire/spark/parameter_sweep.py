@@ -1,13 +1,12 @@
-"""Any function over a grid of parameters, as one Spark job: balanced tasks, progress, cancellation, a table of results.
+"""A function over a grid of parameters, as one Spark job with progress and cancellation.
 
-A cell is one set of parameters. Cells are dealt to tasks by their weight, heaviest first, each to the task that has the
-least so far; what a cell returns, how long it worked and what went wrong in it stand in one row of the result. A cell
-that fails takes nothing with it.
+A cell is one set of parameters. Cells are assigned to tasks by weight, the heaviest first, each to the task with the
+lowest load. The result has one row per cell with its figures, CPU time and error. A failed cell does not affect others.
 
 >>> cells = grid(size=[10, 20], level=["exact"])
 >>> cells
 [{'size': 10, 'level': 'exact'}, {'size': 20, 'level': 'exact'}]
->>> dealt([5.0, 1.0, 1.0, 1.0, 2.0], 2)
+>>> balance([5.0, 1.0, 1.0, 1.0, 2.0], 2)
 [[0], [4, 1, 2, 3]]
 """
 
@@ -28,13 +27,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from thinwire.errors import ConfigError
-from thinwire.spark.action_progress import Progress, watched
+from thinwire.spark.action_progress import Progress, run_action
 
 Cell = dict[str, Any]
-"""parameters by name, in JSON's own types"""
+"""parameters by name, JSON values"""
 
 Function = Callable[..., Mapping[str, Any]]
-"""takes the parameters by name and answers with figures by name, in JSON's own types"""
+"""takes parameters by name and returns figures by name, both JSON values"""
 
 MAX_CELLS = 1_000_000
 TASKS_A_CORE = 4
@@ -42,7 +41,7 @@ _RESULT = "cell long, result string, cpu_seconds double, error string"
 
 
 class Result(NamedTuple):
-    """What a cell came to; `figures` is None where it failed, and `error` says why."""
+    """The result of a cell. `figures` is None if it failed with `error`."""
 
     cell: Cell
     figures: Mapping[str, Any] | None
@@ -51,7 +50,7 @@ class Result(NamedTuple):
 
 
 def grid(**choices: Sequence[Any]) -> list[Cell]:
-    """Every combination of the choices, the last one changing fastest."""
+    """Return every combination of the choices. The last one changes fastest."""
     names = list(choices)
     return [dict(zip(names, values, strict=True)) for values in itertools.product(*choices.values())]
 
@@ -65,14 +64,14 @@ def sweep(
     tasks: int | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
-    """Run the function on every cell; the results come in the order of the cells.
+    """Run a function on every cell and return the results in the order of the cells.
 
-    weight: how much work a cell is, in any unit; all the same where it is not given
-    tasks: how many tasks to make, by default four for every core
+    weight: relative cost of a cell; equal costs by default
+    tasks: number of tasks; by default four per core
     """
     _check(cells)
     frame = planned(spark, function, cells, weight=weight, tasks=tasks)
-    rows = watched(spark, frame.collect, progress)
+    rows = run_action(spark, frame.collect, progress)
     found = {row.cell: row for row in rows}
     return [_result(cell, found[number]) for number, cell in enumerate(cells)]
 
@@ -85,24 +84,24 @@ def planned(
     weight: Callable[[Cell], float] | None = None,
     tasks: int | None = None,
 ) -> DataFrame:
-    """The job as a DataFrame, not yet run: a row a cell."""
+    """Return the job as a DataFrame that is not run yet, with one row per cell."""
     count = min(len(cells), tasks or _tasks(spark))
-    hands = dealt([weight(cell) if weight else 1.0 for cell in cells], max(count, 1))
+    assigned = balance([weight(cell) if weight else 1.0 for cell in cells], max(count, 1))
     texts = [json.dumps(cell) for cell in cells]
-    _travels(function)
-    work = [[(number, texts[number]) for number in hand] for hand in hands]
+    _ship_by_value(function)
+    work = [[(number, texts[number]) for number in numbers] for numbers in assigned]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
                 yield from (_row(number, *_measured(function, json.loads(text))) for number, text in work[task])
 
-    # One partition a task and one row a partition: the row says which hand to play.
+    # One partition per task with one row, which is the index of the task's cells.
     return spark.range(0, len(work), 1, len(work)).mapInArrow(run, _RESULT)
 
 
 def table(results: Sequence[Result]) -> pa.Table:
-    """The results as a table: a column a parameter, a column a figure, the time and the error."""
+    """Return the results as a table with columns for parameters, figures, CPU time and error."""
     rows = [
         {**result.cell, **(result.figures or {}), "cpu_seconds": result.cpu_seconds, "error": result.error}
         for result in results
@@ -111,31 +110,31 @@ def table(results: Sequence[Result]) -> pa.Table:
     return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
 
 
-def dealt(weights: Sequence[float], hands: int) -> list[list[int]]:
-    """The numbers of the cells in every hand: heaviest first, each to the hand that has the least so far."""
-    loads = [(0.0, hand) for hand in range(hands)]
-    held: list[list[int]] = [[] for _ in range(hands)]
+def balance(weights: Sequence[float], tasks: int) -> list[list[int]]:
+    """Return the cells of every task: the heaviest first, each to the task with the lowest load."""
+    loads = [(0.0, task) for task in range(tasks)]
+    assigned: list[list[int]] = [[] for _ in range(tasks)]
     for number in sorted(range(len(weights)), key=lambda n: (-weights[n], n)):
-        load, hand = heapq.heappop(loads)
-        held[hand].append(number)
-        heapq.heappush(loads, (load + weights[number], hand))
-    return held
+        load, task = heapq.heappop(loads)
+        assigned[task].append(number)
+        heapq.heappush(loads, (load + weights[number], task))
+    return assigned
 
 
 def _check(cells: Sequence[Cell]) -> None:
     if not cells:
         raise ConfigError("a sweep needs at least one cell", cells=0)
     if len(cells) > MAX_CELLS:
-        raise ConfigError("too many cells for one sweep: run it in parts", cells=len(cells), limit=MAX_CELLS)
+        raise ConfigError("too many cells for one sweep", cells=len(cells), limit=MAX_CELLS)
 
 
 def _tasks(spark: SparkSession) -> int:
-    # A session, local or remote, tells its cores only by how many partitions it makes by itself.
+    # The default number of partitions is the only way to find the cores of a local or remote session.
     return TASKS_A_CORE * spark.range(10_000).select(spark_partition_id()).distinct().count()
 
 
-def _travels(function: Function) -> None:
-    """Let a function of the caller's own module go to the tasks as it is: they may not be able to import it."""
+def _ship_by_value(function: Function) -> None:
+    """Pickle functions of the caller's modules by value: executors may be unable to import them."""
     inner = function.func if isinstance(function, partial) else function
     module = sys.modules.get(getattr(inner, "__module__", None) or "")
     if module is not None and module.__name__.partition(".")[0] not in ("__main__", "thinwire", "thinwire_lab"):
@@ -146,7 +145,7 @@ def _measured(function: Function, cell: Cell) -> tuple[str | None, float, str | 
     started = time.thread_time()
     try:
         figures = json.dumps(dict(function(**cell)))
-    except Exception as problem:  # a cell of somebody's function may fail in any way
+    except Exception as problem:  # the function is user code
         return None, time.thread_time() - started, f"{type(problem).__name__}: {problem}"
     return figures, time.thread_time() - started, None
 

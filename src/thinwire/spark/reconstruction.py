@@ -1,8 +1,8 @@
-"""Events again from a table of partials: what a row does not tell stays as the source last told it.
+"""Complete events from a table of partial events.
 
-A partial has a null where nothing had to travel. Rows of a source are put in order and every null takes the value
-before it; what was told to be absent stays absent until it is told again. Sources are dealt to buckets, and a bucket is
-filled in one piece: memory is that of a bucket, and no state is kept between two of them.
+A partial event has a null for every value that was not sent. Rows of a source are sorted and every null takes the value
+before it; a property marked as absent stays null until its next value. Sources are grouped into buckets and each bucket
+is processed in memory, without state between buckets.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def reconstruct(
     absent: str | None = None,
     buckets: int = BUCKETS,
 ) -> DataFrame:
-    """The table with every null filled that has a value before it in its source.
+    """Return the table with nulls replaced by the last value of the source before them.
 
-    source: the columns that say which asset a row tells of; order: the columns that put its rows in order
-    properties: the columns to fill; all others by default
-    absent: a column that lists the properties a row tells to be absent
-    buckets: into how many pieces the work is cut; a piece must fit into memory
+    source: columns that identify a source; order: columns that sort the rows of a source
+    properties: columns to fill; by default all others
+    absent: a column with a list of the properties that are absent from a row on
+    buckets: number of parts; a part must fit into memory
     """
     fixed = {*source, *order, *([absent] if absent else [])}
     filled = list(properties) if properties is not None else [name for name in partials.columns if name not in fixed]
@@ -48,13 +48,13 @@ def reconstruct(
     schema = partials.schema
 
     def fill(bucket: pa.Table) -> pa.Table:
-        return filled_in(bucket, source=source, order=order, properties=filled, absent=absent)
+        return fill_table(bucket, source=source, order=order, properties=filled, absent=absent)
 
     bucket = F.pmod(F.xxhash64(*source), F.lit(buckets))
     return partials.groupBy(bucket).applyInArrow(fill, schema)
 
 
-def filled_in(
+def fill_table(
     table: pa.Table,
     *,
     source: Sequence[str],
@@ -62,31 +62,31 @@ def filled_in(
     properties: Sequence[str],
     absent: str | None = None,
 ) -> pa.Table:
-    """The same of one piece that holds whole sources; the rows of a source come out in order.
+    """Fill the nulls of an Arrow table with complete sources. The rows of a source are returned in order.
 
     >>> rooms = pa.table({"room": ["a", "b", "a"], "n": [2, 1, 1], "t": [None, None, 20.5]})
-    >>> filled_in(rooms, source=["room"], order=["n"], properties=["t"]).to_pylist()
+    >>> fill_table(rooms, source=["room"], order=["n"], properties=["t"]).to_pylist()
     [{'room': 'a', 'n': 1, 't': 20.5}, {'room': 'a', 'n': 2, 't': 20.5}, {'room': 'b', 'n': 1, 't': None}]
     """
     codes = _codes(table, source)
-    places = np.lexsort((*(_sortable(table.column(name)) for name in reversed(order)), codes))
-    table, codes = table.take(pa.array(places)), codes[places]
+    order_of_rows = np.lexsort((*(_sortable(table.column(name)) for name in reversed(order)), codes))
+    table, codes = table.take(pa.array(order_of_rows)), codes[order_of_rows]
     first = np.ones(len(codes), dtype=np.bool_)
     first[1:] = codes[1:] != codes[:-1]
-    told_absent = table.column(absent).combine_chunks() if absent else None
+    absent_lists = table.column(absent).combine_chunks() if absent else None
     for name in properties:
         column = table.column(name).combine_chunks()
-        told = first | column.is_valid().to_numpy(zero_copy_only=False)
-        if told_absent is not None:
-            told |= _lists(told_absent, name)
-        table = table.set_column(table.schema.get_field_index(name), name, column.take(pa.array(_latest(told))))
+        has_value = first | column.is_valid().to_numpy(zero_copy_only=False)
+        if absent_lists is not None:
+            has_value |= _lists(absent_lists, name)
+        table = table.set_column(table.schema.get_field_index(name), name, column.take(pa.array(_latest(has_value))))
     return table
 
 
-def _latest(told: Bools) -> Ints:
-    """For every row the last one that told, itself included."""
-    rows = np.arange(len(told))
-    latest: Ints = np.maximum.accumulate(np.where(told, rows, 0))
+def _latest(has_value: Bools) -> Ints:
+    """For every row the last row with a value, itself included."""
+    rows = np.arange(len(has_value))
+    latest: Ints = np.maximum.accumulate(np.where(has_value, rows, 0))
     return latest
 
 
@@ -104,7 +104,7 @@ def _codes(table: pa.Table, source: Sequence[str]) -> Ints:
 
 
 def _sortable(column: pa.ChunkedArray) -> Any:
-    """The column as something NumPy puts in order: times as whole numbers, texts by their rank."""
+    """The column in a form that NumPy sorts: times as integers, texts as ranks."""
     whole = column.combine_chunks()
     if pa.types.is_timestamp(whole.type):
         whole = whole.cast(pa.int64())
@@ -113,10 +113,10 @@ def _sortable(column: pa.ChunkedArray) -> Any:
     return pc.rank(whole, tiebreaker="dense").to_numpy()
 
 
-def _lists(told: pa.Array, name: str) -> Bools:
-    """In which rows does the list hold the name?"""
-    rows, names = pc.list_parent_indices(told).to_numpy(), pc.list_flatten(told)
-    found = np.zeros(len(told), dtype=np.bool_)
+def _lists(lists: pa.Array, name: str) -> Bools:
+    """The rows whose list contains the name."""
+    rows, names = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists)
+    found = np.zeros(len(lists), dtype=np.bool_)
     found[rows[pc.fill_null(pc.equal(names, name), False).to_numpy(zero_copy_only=False)]] = True
     return found
 
@@ -139,4 +139,4 @@ def _check(
     if absent is not None and (absent not in known or partials.schema[absent].dataType != ArrayType(StringType())):
         raise ConfigError("absent is a column of lists of texts", absent=absent)
     if buckets < 1:
-        raise ConfigError("cut the work into at least one bucket", buckets=buckets)
+        raise ConfigError("at least one bucket", buckets=buckets)

@@ -1,7 +1,4 @@
-"""A Spark session that is quiet, runs this very Python in its tasks, and knows the source `thinwire`.
-
-Java, which Spark runs on and nothing else of thinwire needs.
-"""
+"""Spark sessions with the data source `thinwire`, and checks of the Spark and Java versions."""
 
 from __future__ import annotations
 
@@ -22,9 +19,9 @@ if TYPE_CHECKING:
 
 
 JAVA = 17
-"""the oldest version that does"""
-PATIENCE = 60.0
-_WAYS = {
+"""oldest supported version"""
+JAVA_TIMEOUT = 60.0
+_INSTALL_COMMANDS = {
     "apt-get": "sudo apt-get install default-jre-headless",
     "dnf": "sudo dnf install java-latest-openjdk-headless",
     "brew": "brew install openjdk@17",
@@ -32,14 +29,14 @@ _WAYS = {
 
 
 def java_version() -> int:
-    """The version of the Java that Spark would start, 0 where there is none."""
+    """Return the version of the Java that Spark starts, 0 if there is none."""
     home = os.environ.get("JAVA_HOME")
     try:
         done = subprocess.run(
             [f"{home}/bin/java" if home else "java", "-version"],
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=JAVA_TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -47,33 +44,33 @@ def java_version() -> int:
     return parse_java_version(done.stdout + done.stderr)
 
 
-def parse_java_version(said: str) -> int:
-    """The version that a Java tells of itself.
+def parse_java_version(text: str) -> int:
+    """Return the major version in the output of `java -version`, 0 if there is none.
 
     >>> parse_java_version('openjdk version "17.0.9" 2023-10-17'), parse_java_version("java: not found")
     (17, 0)
     """
-    match = re.search(r'version "(\d+)', said)
+    match = re.search(r'version "(\d+)', text)
     return int(match[1]) if match else 0
 
 
 def how_to_install() -> str:
-    """The command that brings Java to this machine, in words where there is no such command."""
-    found = (way for program, way in _WAYS.items() if shutil.which(program))
+    """Return the command that installs Java on this machine, or advice if no package manager is found."""
+    found = (command for program, command in _INSTALL_COMMANDS.items() if shutil.which(program))
     return next(found, f"install a JRE {JAVA} or newer of your choice and set JAVA_HOME")
 
 
 SPARK = (4, 3)
-"""the oldest version that does: its Python sources take part in admission control"""
+"""oldest supported version: Python data sources with admission control"""
 REMOTE = "sc://"
 ARROW = "-Darrow.enable_null_check_for_get=false"
-"""Spark asks whether a value is null before it gets it: Arrow need not ask again for every value of every row"""
+"""Spark checks for null itself; a second check in Arrow costs time for every value"""
 
 
 def session(master: str = "local[*]", *, app: str = "thinwire", ship: bool | None = None, **conf: Any) -> SparkSession:
-    """A session on this master, `sc://host:port` for a remote one, with the source `thinwire` registered.
+    """Return a session on this master (`sc://host:port` for Spark Connect) with the source `thinwire` registered.
 
-    ship: take the package along to the executors; by default wherever they may be other machines
+    ship: send the packages to the executors; by default if they may run on other machines
     conf: settings of Spark, such as `**{"spark.sql.shuffle.partitions": 4}`
     """
     check(remote=master.startswith(REMOTE))
@@ -96,7 +93,7 @@ def session(master: str = "local[*]", *, app: str = "thinwire", ship: bool | Non
 
 
 def is_local(master: str) -> bool:
-    """Do tasks run on this machine, in the very process of the master?
+    """Return whether tasks run on this machine, in the process of the master.
 
     >>> is_local("local[2]"), is_local("spark://host:7077")
     (True, False)
@@ -105,14 +102,14 @@ def is_local(master: str) -> bool:
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session know the source: `spark.read.format("thinwire")`."""
+    """Register the source of `spark.read.format("thinwire")` with a session."""
     from thinwire.spark.source.data_source import ThinwireDataSource
 
     spark.dataSource.register(ThinwireDataSource)
 
 
 def check(*, remote: bool = False) -> None:
-    """Raise what keeps Spark from running here; a remote session needs no Java."""
+    """Raise an error if Spark cannot run here. A remote session needs no Java."""
     if find_spec("pyspark") is None:
         raise MissingExtra("Spark is not installed", extra="spark")
     import pyspark
@@ -123,7 +120,7 @@ def check(*, remote: bool = False) -> None:
 
 
 def check_spark(version: str) -> None:
-    """Is this version of Spark new enough?"""
+    """Raise `SparkUnavailable` if this version of Spark is too old."""
     found = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if found < SPARK:
         needed = ".".join(map(str, SPARK))
@@ -133,7 +130,7 @@ def check_spark(version: str) -> None:
 
 
 def check_java(version: int) -> None:
-    """Is this version of Java new enough?"""
+    """Raise `SparkUnavailable` if this version of Java is too old."""
     if version < JAVA:
         raise SparkUnavailable(
             f"Java {JAVA} or newer is needed: {how_to_install()}", found=version or "none", needed=JAVA
@@ -141,17 +138,17 @@ def check_java(version: int) -> None:
 
 
 def _configure_workers(master: str) -> None:
-    """Which Python runs the tasks, and under which address they find this process."""
+    """Set the Python of the tasks and the address of the driver."""
     if is_local(master):
-        os.environ["PYSPARK_PYTHON"] = sys.executable  # workers would take the first python3 of the PATH
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # otherwise workers use the first python3 of the PATH
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if is_local(master) or "//127.0.0.1:" in master:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # others could not reach this process there
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # not for remote masters, which could not reach the driver
 
 
 def _defaults() -> dict[str, str]:
-    """Quiet, and quick with columns that come from Python."""
+    """Less logging, and faster Arrow columns."""
     with as_file(files("thinwire.spark") / "log4j2.properties") as path:
         return {
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()} {ARROW}",

@@ -1,1 +1,1 @@
-"""Reading the log of a topic: one receiving end a publisher, and the way into the middle of it."""
+"""Shared by client, services and Spark: names, documents and metadata of topics, log decoding and seek, stores."""

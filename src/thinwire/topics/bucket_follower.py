@@ -1,4 +1,4 @@
-"""Reading along in buckets: what there is, then every change, across losses of the broker."""
+"""Following buckets: the current entries, then every change, across reconnects."""
 
 from __future__ import annotations
 
@@ -13,46 +13,47 @@ from thinwire.errors import TransportClosed, TransportError
 from thinwire.topics.leases import Leases
 
 RETRY = 1.0
-BREATH = 32
+YIELD_INTERVAL = 32
+"""entries between two returns to the event loop"""
 
 
 class BucketHandler(NamedTuple):
-    """What happens with the entries of a bucket, and when all have been read that there are."""
+    """Receives the entries of a bucket. `complete` is called once when all current entries have been read."""
 
     take: Callable[[BucketEntry], object]
     complete: Callable[[], None]
 
 
 class BucketFollower:
-    """Read along in several buckets, each with `follow`.
+    """Follows several buckets, each with `follow`.
 
-    readings: for each bucket what makes a reading of it, from the beginning
-    quiet: buckets whose changes need no attention
-    complete: everything there is has been read; changed: something may have to be done about it
+    handlers: for each bucket a factory of handlers; a new one is made whenever the bucket is read from the start
+    quiet: buckets whose entries do not set `changed`
+    complete: set when all current entries of all buckets have been read; changed: set by every entry after that
     """
 
     def __init__(
         self,
         broker: Broker,
-        readings: Mapping[str, Callable[[], BucketHandler]],
+        handlers: Mapping[str, Callable[[], BucketHandler]],
         log: logging.Logger,
         quiet: Collection[str] = (),
     ) -> None:
         self.broker = broker
         self.complete = asyncio.Event()
         self.changed = asyncio.Event()
-        self._readings = dict(readings)
+        self._handlers = dict(handlers)
         self._quiet = quiet
-        self._unread = set(self._readings)
+        self._unread = set(self._handlers)
         self._log = log
 
     @property
     def buckets(self) -> list[str]:
-        """What there is to follow."""
-        return list(self._readings)
+        """The names of the buckets."""
+        return list(self._handlers)
 
     async def follow(self, name: str) -> None:
-        """Read along in a bucket; after a loss of the broker that outlasts its patience, from the beginning."""
+        """Follow a bucket. After an outage longer than the broker's timeout, read it again from the start."""
         while True:
             try:
                 bucket = await self.broker.bucket(name)
@@ -62,20 +63,20 @@ class BucketFollower:
             except TransportClosed:
                 raise
             except TransportError as problem:
-                self._log.warning("waiting for the broker: %s", problem)
+                self._log.warning("broker unavailable, retrying: %s", problem)
                 await asyncio.sleep(RETRY)
 
     async def _read(self, name: str, changes: AsyncGenerator[BucketEntry | None, None]) -> None:
-        reading, read = self._readings[name](), 0
+        handler, read = self._handlers[name](), 0
         async for entry in changes:
             read += 1
-            if read % BREATH == 0:
-                await asyncio.sleep(0)  # thousands may come at once: others want to be heard as well
+            if read % YIELD_INTERVAL == 0:
+                await asyncio.sleep(0)  # thousands of entries may arrive at once and would block the event loop
             if entry is not None:
-                reading.take(entry)
+                handler.take(entry)
             else:
-                # what was read so far is all there is: only now conclusions may be drawn from what is missing
-                reading.complete()
+                # Only now is an entry that was not read known to be absent.
+                handler.complete()
                 self._unread.discard(name)
             if not self._unread:
                 self.complete.set()
@@ -84,6 +85,6 @@ class BucketFollower:
 
 
 def leased(leases: Leases) -> BucketHandler:
-    """The reading of a bucket of leases."""
+    """Return the handler of a bucket of leases."""
     now = asyncio.get_running_loop().time
-    return BucketHandler(lambda entry: leases.saw(entry, now()), lambda: None)
+    return BucketHandler(lambda entry: leases.apply(entry, now()), lambda: None)

@@ -1,68 +1,62 @@
-"""What is said of a topic's dictionaries: those in use, all that are kept, and why it was decided so.
+"""Dictionary documents of a topic: active dictionaries, stored dictionaries, and the decisions of the trainer.
 
-    topic.<topic>    the ones in use: what a publisher reads when it starts, and hears under `tw.dict.<topic>`
-    kept.<topic>     all that the store has, with the time after which no publisher uses them
-    why.<topic>      the last decisions, with their numbers
+    topic.<topic>    active dictionaries; read by a publisher when it starts, and announced under `tw.dict.<topic>`
+    kept.<topic>     all stored dictionaries, with the time after which no publisher uses them
+    why.<topic>      the last decisions, with the numbers behind them
 
->>> said = DictionaryReference("ab" * 16, expires=1_700_000_600)
->>> ActiveDictionaries("rooms", version=3, dictionaries=(said,)).farthest(now=1_700_000_000).hash
+>>> reference = DictionaryReference("ab" * 16, expires=1_700_000_600)
+>>> ActiveDictionaries("rooms", version=3, dictionaries=(reference,)).farthest(now=1_700_000_000).hash
 'abababababababababababababababab'
->>> ActiveDictionaries.decode(ActiveDictionaries("rooms", 3, (said,)).encode()).dictionaries == (said,)
+>>> ActiveDictionaries.decode(ActiveDictionaries("rooms", 3, (reference,)).encode()).dictionaries == (reference,)
 True
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
 
-from thinwire.codec.frame_encoder import MAX_EXPIRY
-from thinwire.topics import document_validation as checks
+from thinwire.codec.dictionary_bindings import MAX_EXPIRY
+from thinwire.topics.document import Document, list_of
+from thinwire.topics.document_fields import Count, Number, Topic, check_mapping, choice, or_empty, pattern, whole
 from thinwire.topics.names import check_topic
 
-MAX_SAID = 1_024
-"""dictionaries that a document may tell of"""
-DECISIONS = 50
-"""decisions that are kept"""
-_HASH = re.compile(r"[0-9a-f]{32}")
-_KINDS = ("keep", "prolong", "renew", "replace", "withdraw")
+MAX_REFERENCES = 1_024
+"""dictionaries in one document"""
+MAX_DECISIONS = 50
+"""decisions that are stored"""
+_check_hash = pattern("[0-9a-f]{32}", "32 hexadecimal digits")
+Expiry = Annotated[int, whole(most=MAX_EXPIRY)]
 
 
 def in_use_key(topic: str) -> str:
-    """Where a publisher finds the dictionaries of a topic."""
+    """Key of the active dictionaries of a topic."""
     return f"topic.{check_topic(topic)}"
 
 
 def kept_key(topic: str) -> str:
-    """Where it says which dictionaries of a topic the store has."""
+    """Key of the stored dictionaries of a topic."""
     return f"kept.{check_topic(topic)}"
 
 
 def why_key(topic: str) -> str:
-    """Where the decisions about a topic's dictionaries are."""
+    """Key of the decisions about a topic's dictionaries."""
     return f"why.{check_topic(topic)}"
 
 
 @dataclass(frozen=True)
-class DictionaryReference:
+class DictionaryReference(Document):
     """A dictionary by its hash (hex).
 
-    expires: the time (seconds since 1970) from which on no publisher uses it
-    parent: hash of the one that it is told as a change of, "" where it is told by itself
+    expires: time (seconds since the epoch) after which no publisher uses it
+    parent: hash of the dictionary that it is stored as a difference to, "" if it is stored complete
     """
 
-    hash: str
-    expires: int
-    parent: str = ""
-
-    def __post_init__(self) -> None:
-        for name, value in (("hash", self.hash), ("parent", self.parent or self.hash)):
-            if not isinstance(value, str) or not _HASH.fullmatch(value):
-                checks.refuse(name, "32 hexadecimal digits", value)
-        checks.count("expires", self.expires, MAX_EXPIRY)
+    hash: Annotated[str, _check_hash]
+    expires: Expiry
+    parent: Annotated[str, or_empty(_check_hash)] = ""
 
     @property
     def name(self) -> bytes:
@@ -70,123 +64,88 @@ class DictionaryReference:
         return bytes.fromhex(self.hash)
 
 
-@dataclass(frozen=True)
-class ActiveDictionaries:
-    """The dictionaries that publishers of a topic may use; every change has a higher version.
+References = Annotated[tuple[DictionaryReference, ...], list_of(DictionaryReference, MAX_REFERENCES)]
 
-    seen, offset: how many messages had been sampled, up to which offset of the log, when this was written
+
+@dataclass(frozen=True)
+class ActiveDictionaries(Document):
+    """The dictionaries that publishers of a topic may use. The version increases with every change.
+
+    seen, offset: number of sampled messages and the log offset of the last one at the time of writing
     """
 
-    topic: str
-    version: int = 0
-    dictionaries: tuple[DictionaryReference, ...] = ()
-    seen: int = 0
-    offset: int = 0
-
-    def __post_init__(self) -> None:
-        checks.topic(self.topic)
-        for name in ("version", "seen", "offset"):
-            checks.count(name, getattr(self, name))
-        object.__setattr__(self, "dictionaries", _read_references("dictionaries", self.dictionaries))
-
-    @classmethod
-    def decode(cls, value: bytes) -> Self:
-        """The document as it is stored or announced; a `RegistryError` names the field where it cannot be one."""
-        return checks.build(cls, checks.read_object(value))
-
-    def encode(self) -> bytes:
-        return checks.write_object(asdict(self))
+    topic: Topic
+    version: Count = 0
+    dictionaries: References = ()
+    seen: Count = 0
+    offset: Count = 0
 
     def farthest(self, now: float) -> DictionaryReference | None:
-        """The one to use: its expiry lies farthest ahead. None where all have expired."""
-        alive = [said for said in self.dictionaries if said.expires > now]
-        return max(alive, key=lambda said: said.expires, default=None)
+        """The dictionary to use: the valid one with the latest expiry; None if all have expired."""
+        valid = [reference for reference in self.dictionaries if reference.expires > now]
+        return max(valid, key=lambda reference: reference.expires, default=None)
 
 
 @dataclass(frozen=True)
-class StoredDictionaries:
-    """All dictionaries of a topic that the store has, the oldest first."""
+class StoredDictionaries(Document):
+    """All dictionaries of a topic in the store, the oldest first."""
 
-    topic: str
-    dictionaries: tuple[DictionaryReference, ...] = ()
+    topic: Topic
+    dictionaries: References = ()
 
-    def __post_init__(self) -> None:
-        checks.topic(self.topic)
-        object.__setattr__(self, "dictionaries", _read_references("dictionaries", self.dictionaries))
-
-    @classmethod
-    def decode(cls, value: bytes) -> Self:
-        """The document as it is stored."""
-        return checks.build(cls, checks.read_object(value))
-
-    def encode(self) -> bytes:
-        return checks.write_object(asdict(self))
-
-    def with_reference(self, said: DictionaryReference) -> Self:
-        """With one more, or with a later time for one that is there."""
-        before = {one.hash: one for one in self.dictionaries}
-        known = before.get(said.hash)
-        if known is not None:
-            said = replace(known, expires=max(known.expires, said.expires))
-        return replace(self, dictionaries=tuple((before | {said.hash: said}).values()))
+    def with_reference(self, added: DictionaryReference) -> Self:
+        """Add a dictionary, or extend the expiry of one that is stored."""
+        by_hash = {reference.hash: reference for reference in self.dictionaries}
+        stored = by_hash.get(added.hash)
+        if stored is not None:
+            added = replace(stored, expires=max(stored.expires, added.expires))
+        return replace(self, dictionaries=tuple((by_hash | {added.hash: added}).values()))
 
     def without(self, hashes: Sequence[str]) -> Self:
-        """Without some."""
-        return replace(self, dictionaries=tuple(one for one in self.dictionaries if one.hash not in hashes))
+        """Remove dictionaries."""
+        remaining = tuple(reference for reference in self.dictionaries if reference.hash not in hashes)
+        return replace(self, dictionaries=remaining)
 
     def lineage(self, hash: str) -> list[str]:
-        """The hashes of the one, of the one it is a change of, and so on."""
-        parents = {one.hash: one.parent for one in self.dictionaries}
+        """The hash, the hash of its parent, and so on."""
+        parents = {reference.hash: reference.parent for reference in self.dictionaries}
         line = [hash]
         while (parent := parents.get(line[-1], "")) and parent not in line:
             line.append(parent)
         return line
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What was decided, when, about which dictionary, and the numbers behind it.
+def _check_reasons(field: str, value: Any) -> dict[str, float | int | str]:
+    """JSON has no infinity; such numbers are stored as text."""
+    reasons = check_mapping(field, value or {})
+    return {name: str(v) if isinstance(v, float) and not math.isfinite(v) else v for name, v in reasons.items()}
 
-    kind: keep, prolong, renew, replace or withdraw; travels: bytes of a new dictionary to every receiver
+
+@dataclass(frozen=True)
+class Decision(Document):
+    """One decision about a topic's dictionaries and the numbers behind it.
+
+    travels: bytes of a new dictionary that every receiver fetches
     """
 
-    kind: str
-    time: float
-    hash: str = ""
-    expires: int = 0
-    travels: int = 0
-    why: Mapping[str, float | int | str] | None = None
+    kind: Annotated[str, choice("keep", "prolong", "renew", "replace", "withdraw")]
+    time: Number
+    hash: Annotated[str, or_empty(_check_hash)] = ""
+    expires: Expiry = 0
+    travels: Count = 0
+    why: Annotated[Mapping[str, float | int | str] | None, _check_reasons] = None
 
-    def __post_init__(self) -> None:
-        checks.text("kind", self.kind, *_KINDS)
-        checks.number("time", self.time)
-        checks.count("expires", self.expires, MAX_EXPIRY)
-        checks.count("travels", self.travels)
-        object.__setattr__(self, "why", {name: _finite(value) for name, value in (self.why or {}).items()})
+
+@dataclass(frozen=True)
+class _Decisions(Document):
+    decisions: Annotated[tuple[Decision, ...], list_of(Decision, MAX_DECISIONS)]
 
 
 def encode_decisions(decisions: Sequence[Decision]) -> bytes:
-    """The last decisions as they are stored."""
-    return checks.write_object({"decisions": [asdict(one) for one in decisions[-DECISIONS:]]})
+    """Encode the last decisions."""
+    return _Decisions(tuple(decisions[-MAX_DECISIONS:])).encode()
 
 
 def decode_decisions(value: bytes) -> list[Decision]:
-    """The decisions again, the newest last."""
-    listed = checks.read_object(value).get("decisions")
-    if not isinstance(listed, list) or len(listed) > DECISIONS:
-        checks.refuse("decisions", f"a list of at most {DECISIONS}", type(listed).__name__)
-    return [checks.build(Decision, checks.mapping("decisions", one)) for one in listed]
-
-
-def _read_references(field: str, value: Any) -> tuple[DictionaryReference, ...]:
-    if not isinstance(value, list | tuple) or len(value) > MAX_SAID:
-        checks.refuse(field, f"a list of at most {MAX_SAID} dictionaries", type(value).__name__)
-    return tuple(
-        one if isinstance(one, DictionaryReference) else checks.build(DictionaryReference, checks.mapping(field, one))
-        for one in value
-    )
-
-
-def _finite(value: float | int | str) -> float | int | str:
-    """JSON knows no infinity."""
-    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
+    """Decode stored decisions, the newest last."""
+    return list(_Decisions.decode(value).decisions)

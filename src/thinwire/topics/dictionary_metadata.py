@@ -1,6 +1,6 @@
-"""The documents of one topic's dictionaries in their bucket; each write insists on the one before.
+"""The documents about one topic's dictionaries. Each write requires the revision that was read.
 
-Of two samplers that believe a topic to be theirs, one finds that its write is refused, and stops.
+If two samplers serve a topic at once, the write of one of them is refused, and it stops.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _log = logging.getLogger("thinwire.dictionaries")
 
 
 class DictionaryMetadata:
-    """What is written of one topic.
+    """Reads and writes the documents about one topic's dictionaries.
 
-    epoch: of the lease under which it is written, for complaints
+    epoch: of the writer's lease, for errors
     """
 
     def __init__(self, bucket: Bucket, topic: str, epoch: int = 0) -> None:
@@ -43,30 +43,30 @@ class DictionaryMetadata:
         self._revisions: dict[str, int] = {}
 
     async def in_use(self) -> ActiveDictionaries | None:
-        """The dictionaries in use; None where nothing is said that can be read."""
+        """Return the dictionaries that publishers may use; None without a readable document."""
         return await self._read(in_use_key(self.topic), ActiveDictionaries.decode)
 
     async def kept(self) -> StoredDictionaries:
-        """Those that the store has."""
+        """Return the dictionaries that the store has."""
         return await self._read(kept_key(self.topic), StoredDictionaries.decode) or StoredDictionaries(self.topic)
 
     async def decisions(self) -> list[Decision]:
-        """Why things are as they are, the newest last."""
+        """Return the last decisions with their reasons, the newest last."""
         return await self._read(why_key(self.topic), decode_decisions) or []
 
     async def write(self, action: Action) -> None:
-        """Do what was decided, in this order: whatever is announced is in the store, and what is there can be found."""
+        """Carry out a decision. The order matters: a stored dictionary is listed, a dictionary in use is stored."""
         await self._put(kept_key(self.topic), action.kept.encode())
-        if action.dictionary is not None and action.travelling is not None:
-            await self.store.put_travelling(action.dictionary.hash, action.travelling)
+        if action.dictionary is not None and action.packed is not None:
+            await self.store.put_packed(action.dictionary.hash, action.packed)
         await self._put(in_use_key(self.topic), action.in_use.encode())
 
     async def write_kept(self, kept: StoredDictionaries) -> None:
-        """Some are kept no more."""
+        """Write the list of stored dictionaries."""
         await self._put(kept_key(self.topic), kept.encode())
 
     async def write_decisions(self, decisions: list[Decision]) -> None:
-        """What was decided, for whoever asks why."""
+        """Write the last decisions."""
         await self._put(why_key(self.topic), encode_decisions(decisions))
 
     async def _read(self, key: str, decode: Callable[[bytes], T]) -> T | None:
@@ -77,11 +77,13 @@ class DictionaryMetadata:
         try:
             return decode(entry.value)
         except RegistryError as problem:
-            _log.warning("%s cannot be read and is begun again: %s", key, problem)
+            _log.warning("%s: replacing an unreadable document: %s", key, problem)
             return None
 
     async def _put(self, key: str, value: bytes) -> None:
         try:
             self._revisions[key] = await self._bucket.put(key, value, revision=self._revisions[key])
         except Conflict:
-            raise Superseded("somebody else wrote of its dictionaries", topic=self.topic, epoch=self.epoch) from None
+            raise Superseded(
+                "another writer changed the topic's dictionaries", topic=self.topic, epoch=self.epoch
+            ) from None

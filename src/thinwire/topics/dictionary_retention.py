@@ -1,35 +1,26 @@
-"""Which dictionaries the store can do without: those that no message of the log can have been packed with.
+"""Retention of dictionaries: a dictionary is deleted when no message of the log can be packed with it.
 
-Publishers use no dictionary after its expiry. Once the first message that the log still has was stored later than that,
-nothing can need it any more, unless another that is needed is told as a change of it.
-
-The dictionaries of a topic that no service looks after: publishers write down what they store, and tidy up.
-
-All of them share the topic's document `kept.<topic>`, each write insisting on what was read before. Whoever stores a
-dictionary writes it down first, so nothing is ever in the store that nobody could find and delete; whatever a publisher
-leaves behind is tidied up by the next one, or by a service where one comes to look after the topic.
+Publishers use no dictionary after its expiry. If the first message of the log was stored later than that, no message
+needs the dictionary, unless it is the parent of one that is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import replace
 
 from thinwire.brokers.protocol import Broker, Bucket
-from thinwire.dictionaries import Dictionary, Travelling
-from thinwire.dictionaries.dictionary_transfer import pack
-from thinwire.errors import Conflict, PeerFault, RegistryError, Superseded
-from thinwire.topics.dictionary_documents import ActiveDictionaries, DictionaryReference, StoredDictionaries
+from thinwire.errors import RegistryError
+from thinwire.topics.dictionary_documents import ActiveDictionaries, StoredDictionaries
 from thinwire.topics.dictionary_metadata import DictionaryMetadata
-from thinwire.topics.names import DICTIONARIES, log_of
+from thinwire.topics.names import log_of
 
 MARGIN = 900.0
-"""seconds by which the clocks of publishers and of the broker may differ, and a message may be on its way"""
+"""seconds: clock difference between publishers and broker, plus the time until a message is stored"""
 
 
 def find_unneeded(kept: StoredDictionaries, in_use: ActiveDictionaries, oldest: float) -> list[str]:
-    """The hashes of those that nobody needs, where the log begins with a message stored at this time.
+    """Return the hashes of dictionaries that no message needs, if the first message of the log was stored at `oldest`.
 
     >>> from thinwire.topics.dictionary_documents import DictionaryReference
     >>> a, b, c = (letter * 32 for letter in "abc")
@@ -38,34 +29,34 @@ def find_unneeded(kept: StoredDictionaries, in_use: ActiveDictionaries, oldest: 
     >>> find_unneeded(kept, active, oldest=1_050.0), find_unneeded(kept, active, oldest=1_150.0)
     ([], ['aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'])
     """
-    needed = [said.hash for said in kept.dictionaries if said.expires + MARGIN >= oldest]
-    needed += [said.hash for said in in_use.dictionaries]
-    lines = {hash for one in needed for hash in kept.lineage(one)}
-    return [said.hash for said in kept.dictionaries if said.hash not in lines]
+    needed = [one.hash for one in kept.dictionaries if one.expires + MARGIN >= oldest]
+    needed += [one.hash for one in in_use.dictionaries]
+    with_parents = {hash for one in needed for hash in kept.lineage(one)}
+    return [one.hash for one in kept.dictionaries if one.hash not in with_parents]
 
 
 async def tidy(
     broker: Broker,
-    shelf: DictionaryMetadata,
+    metadata: DictionaryMetadata,
     bucket: Bucket,
     kept: StoredDictionaries,
     in_use: ActiveDictionaries,
     now: float,
 ) -> StoredDictionaries:
-    """Delete what nobody needs from the store; what is kept now."""
-    gone = find_unneeded(kept, in_use, await _oldest(broker, shelf.topic, now))
-    if gone:
-        elsewhere = await _elsewhere(bucket, shelf.topic)
-        for hash in gone:
-            if hash not in elsewhere:
-                await shelf.store.delete(bytes.fromhex(hash))
-        kept = kept.without(gone)
-        await shelf.write_kept(kept)
+    """Delete dictionaries that no message needs. Return the remaining ones."""
+    unneeded = find_unneeded(kept, in_use, await _oldest(broker, metadata.topic, now))
+    if unneeded:
+        shared = await _used_by_others(bucket, metadata.topic)
+        for hash in unneeded:
+            if hash not in shared:
+                await metadata.store.delete(bytes.fromhex(hash))
+        kept = kept.without(unneeded)
+        await metadata.write_kept(kept)
     return kept
 
 
 async def _oldest(broker: Broker, topic: str, now: float) -> float:
-    """When the first message was stored that the log has; now, where it has none."""
+    """The time of the first message of the log; `now` for an empty log."""
     log = log_of(topic)
     span = await broker.span(log)
     if not span.messages:
@@ -78,81 +69,11 @@ async def _oldest(broker: Broker, topic: str, now: float) -> float:
     return first.time if first is not None else 0.0
 
 
-async def _elsewhere(bucket: Bucket, topic: str) -> Collection[str]:
-    """What other topics keep: equal messages make equal dictionaries."""
+async def _used_by_others(bucket: Bucket, topic: str) -> Collection[str]:
+    """Hashes that other topics store. Equal samples give equal dictionaries."""
     found: set[str] = set()
     for entry in await bucket.entries("kept.>"):
         if entry.value is not None and entry.key != f"kept.{topic}":
             with suppress(RegistryError):
-                found.update(said.hash for said in StoredDictionaries.decode(entry.value).dictionaries)
+                found.update(one.hash for one in StoredDictionaries.decode(entry.value).dictionaries)
     return found
-
-
-TRIES = 8
-"""times that a document is read and written again, because others wrote it in between"""
-
-
-class PublisherDictionaryStore:
-    """What is stored for one topic by its publishers themselves."""
-
-    def __init__(self, broker: Broker, topic: str) -> None:
-        self.topic = topic
-        self._broker = broker
-        self._bucket: Bucket | None = None
-
-    async def keep(
-        self, said: DictionaryReference, dictionary: Dictionary, travelling: Travelling | None = None
-    ) -> None:
-        """Write down until when it is used, and store it.
-
-        travelling: in the form in which it travels, where that is made already
-        """
-        if not await self._write(said):  # told by itself: what it is a change of was tidied up
-            said, travelling = replace(said, parent=""), None
-            await self._write(said)
-        shelf = await self._read_metadata()
-        await shelf.store.put_travelling(dictionary.hash, travelling or pack(dictionary))
-
-    async def tidy(self, now: float, present: Dictionary | None = None) -> None:
-        """Delete what no message of the log can need; where others write meanwhile, it is left for another time.
-
-        present: the one in use here, which is stored again where it is not there: several may tidy up at once
-        """
-        shelf = await self._read_metadata()
-        kept = await shelf.kept()
-        if present is not None and not await _has(shelf, present):
-            await shelf.store.put(present)
-        if kept.dictionaries:
-            with suppress(Superseded):
-                await tidy(self._broker, shelf, await self._opened(), kept, ActiveDictionaries(self.topic), now)
-
-    async def _write(self, said: DictionaryReference) -> bool:
-        """Is it written down? Not where it would be a change of one that is not kept any more."""
-        for _ in range(TRIES):
-            shelf = await self._read_metadata()
-            kept = await shelf.kept()
-            if said.parent and said.parent not in {one.hash for one in kept.dictionaries}:
-                return False
-            try:
-                await shelf.write_kept(kept.with_reference(said))
-            except Superseded:
-                continue
-            return True
-        raise Conflict("too many write of its dictionaries at once", topic=self.topic, tries=TRIES)
-
-    async def _read_metadata(self) -> DictionaryMetadata:
-        """A new one each time: it insists on what it read itself."""
-        return DictionaryMetadata(await self._opened(), self.topic)
-
-    async def _opened(self) -> Bucket:
-        if self._bucket is None:
-            self._bucket = await self._broker.bucket(DICTIONARIES)
-        return self._bucket
-
-
-async def _has(shelf: DictionaryMetadata, dictionary: Dictionary) -> bool:
-    """Does the store hand it out?"""
-    try:
-        return await shelf.store.get(dictionary.hash) is not None
-    except PeerFault:
-        return False

@@ -1,15 +1,15 @@
-"""One topic's sampler: it is offered what travels, and says what is to be done about the dictionaries of the topic.
+"""The dictionary sampler of one topic: it receives samples of messages and decides about the topic's dictionaries.
 
-A policy decides in numbers of messages; publishers need times. A dictionary is said to expire when its life is over at
-the pace of the messages, and is prolonged while the policy keeps it. Where L is the time in which word of a dictionary
-reaches every publisher, and T its expiry:
+A policy decides in numbers of messages, publishers need times. A dictionary expires when its life in messages is over
+at the current message rate, and its expiry is moved while the policy keeps it. With L the time until an announcement
+has reached every publisher, and T the expiry:
 
-    T - 2 L   to T - L   the policy keeps it and messages come: it is prolonged
-    T - L     to T       too late for that: some would go on with it while others had stopped
-    from T on            no publisher uses it; if messages still come and it is still the best there is, it is renewed
+    T - 2 L   to T - L   the policy keeps the dictionary and messages arrive: it is prolonged
+    T - L     to T       no change: some publishers would continue to use it while others have stopped
+    from T on            no publisher uses it; if messages arrive and it is still the best, it is renewed
 
-No I/O and no clock. What is decided counts once it is `done`; until then it is asked for again, and so survives a store
-that cannot be reached.
+No I/O and no clock. A decision takes effect when it is marked as `done`. Until then `decide` returns it again, so it
+survives an outage of the store.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from thinwire.dictionaries import Dictionary, Travelling
-from thinwire.dictionaries.byte_account import Topology
+from thinwire.dictionaries import Dictionary, PackedDictionary
 from thinwire.dictionaries.dictionary_transfer import pack
-from thinwire.dictionaries.policies import CostBased, Keep, Policy, Prolong, Proposal, Replace, Why
+from thinwire.dictionaries.policies import CostBased, DictionaryPolicy, Keep, Prolong, Proposal, Reasons, Replace
+from thinwire.dictionaries.topology import Topology
 from thinwire.topics.dictionary_documents import (
-    DECISIONS,
-    MAX_SAID,
+    MAX_DECISIONS,
+    MAX_REFERENCES,
     ActiveDictionaries,
     Decision,
     DictionaryReference,
@@ -34,17 +34,17 @@ from thinwire.topics.dictionary_documents import (
 from thinwire.topics.dictionary_store import MAX_CHAIN
 
 _BRIEF = 1.0
-"""seconds; from less nothing follows for the pace of messages"""
+"""seconds; a shorter interval gives no message rate"""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """How long dictionaries are said to live, in seconds.
+    """Limits of the lifetime of dictionaries, in seconds.
 
-    latency: in which word of a dictionary reaches every publisher (L)
-    shortest, longest: between now and an expiry
+    latency: time until an announcement has reached every publisher (L)
+    shortest, longest: limits of the time until an expiry
 
-    >>> Terms().end(now=1000.0, life=100_000, pace=50.0), Terms().end(1000.0, None, 50.0), Terms().end(1000.0, 10, 50.0)
+    >>> Terms().end(now=1000.0, life=100_000, rate=50.0), Terms().end(1000.0, None, 50.0), Terms().end(1000.0, 10, 50.0)
     (3000, 87400, 1600)
     """
 
@@ -52,38 +52,38 @@ class Terms:
     shortest: float = 600.0
     longest: float = 86_400.0
 
-    def end(self, now: float, life: int | None, pace: float) -> int:
-        """When a dictionary expires that shall live for so many messages, at so many a second (0: not known)."""
-        at_this_pace = life / pace if life is not None and pace else self.shortest
-        seconds = self.longest if life is None else at_this_pace
+    def end(self, now: float, life: int | None, rate: float) -> int:
+        """Return the expiry of a dictionary with a life in messages, at a message rate (0: unknown)."""
+        at_this_rate = life / rate if life is not None and rate else self.shortest
+        seconds = self.longest if life is None else at_this_rate
         return math.ceil(now + min(max(seconds, self.shortest, 4 * self.latency), self.longest))
 
 
 class Action(NamedTuple):
-    """What is to be done: store the dictionary where there is a new one, write both documents, announce `in_use`.
+    """A decision to carry out: store a new dictionary, write both documents, announce `in_use`.
 
-    travelling: as it is stored; None where it is in the store already
+    packed: the packed dictionary; None if it is stored already
     """
 
     decision: Decision
     in_use: ActiveDictionaries
     kept: StoredDictionaries
     dictionary: Dictionary | None = None
-    travelling: Travelling | None = None
+    packed: PackedDictionary | None = None
 
 
 class Sampler:
-    """What is known of one topic's dictionaries.
+    """Decides about the dictionaries of one topic.
 
-    policy: when to keep, prolong or replace
-    in_use, kept: what is written of them
-    present: the dictionary in use, where there is one and the store has it
-    decisions: the last ones, the newest last
+    policy: decides when to keep, prolong or replace
+    in_use, kept: the stored documents
+    present: the dictionary in use, if the store has it
+    decisions: the last decisions, the newest last
     """
 
     def __init__(
         self,
-        policy: Policy,
+        policy: DictionaryPolicy,
         in_use: ActiveDictionaries,
         kept: StoredDictionaries,
         present: Dictionary | None = None,
@@ -96,8 +96,8 @@ class Sampler:
         self.kept = kept
         self.present = present
         self.terms = terms or Terms()
-        self.decisions = list(decisions)[-DECISIONS:]
-        self.seen = self._begun = self._told = in_use.seen
+        self.decisions = list(decisions)[-MAX_DECISIONS:]
+        self.seen = self._begun = self._announced = in_use.seen
         self.offset = in_use.offset
         self._first: float | None = None
         self._last = 0.0
@@ -108,12 +108,12 @@ class Sampler:
 
     @property
     def message_rate(self) -> float:
-        """Messages a second; 0 where that is not known yet."""
+        """Messages per second; 0 if it is not known yet."""
         elapsed = self._last - self._first if self._first is not None else 0.0
         return (self.seen - self._begun) / elapsed if elapsed >= _BRIEF else 0.0
 
     def offer(self, bodies: Sequence[bytes], offset: int, time: float) -> None:
-        """The bodies of a message, its place in the log, and when it was stored."""
+        """Add the bodies of a message, with its offset and time."""
         if self._first is None:
             self._first = time
         self._last = max(self._last, time)
@@ -123,40 +123,39 @@ class Sampler:
             self.policy.offer_all(bodies)
 
     def reach(self, topology: Topology) -> None:
-        """How many publishers and subscribers the topic has now."""
+        """Set the current numbers of publishers and subscribers."""
         if isinstance(self.policy, CostBased):
             self.policy.topology = topology
 
     def decide(self, now: float) -> Action | None:
-        """What is to be done, again and again until it is `done`; None for nothing."""
+        """Return the pending decision, the same one until it is `done`; None for no change."""
         if self._wanted is None or self._is_stale(self._wanted, now):
             renewed = self._wanted is not None and self._wanted.dictionary is not None
             self._wanted = self._again(now) if renewed else self._lost(now) or self._proposed(now) or self._due(now)
         return self._wanted
 
     def done(self, action: Action) -> None:
-        """It has been done: everything is written, and announced."""
+        """Mark a decision as written and announced."""
         self.in_use, self.kept = action.in_use, action.kept
         if action.dictionary is not None or not self.in_use.dictionaries:
             self.present = action.dictionary
-        self._told = self.seen
+        self._announced = self.seen
         self._wanted = None
         self._note(action.decision)
 
     def clear(self, kept: StoredDictionaries) -> None:
-        """Some of those kept are no longer in the store."""
+        """Set the list of stored dictionaries after some were deleted."""
         self.kept = kept
 
     def _note(self, decision: Decision) -> None:
-        self.decisions = [*self.decisions, decision][-DECISIONS:]
+        self.decisions = [*self.decisions, decision][-MAX_DECISIONS:]
 
     @property
     def _active_reference(self) -> DictionaryReference | None:
-        """What is said of the dictionary in use."""
         return self.in_use.dictionaries[0] if self.present is not None and self.in_use.dictionaries else None
 
     def _lost(self, now: float) -> Action | None:
-        """What the store cannot hand out must not be used: whoever has not got it could not read a thing."""
+        """Withdraw a dictionary that the store lost: new readers could not decode messages packed with it."""
         if self.present is not None or not self.in_use.dictionaries:
             return None
         return self._action("withdraw", now, None, {"not in the store": self.in_use.dictionaries[0].hash})
@@ -174,29 +173,29 @@ class Sampler:
         return action
 
     def _kept(self, proposal: Proposal, now: float) -> None:
-        """A look that changed nothing is remembered with its numbers."""
+        """Record a decision without a change, with its figures."""
         if proposal.why:
             self._note(Decision("keep", now, self.present.hash.hex() if self.present else "", why=proposal.why))
 
     def _due(self, now: float) -> Action | None:
-        """Prolong what is in use before it expires, and renew it afterwards, as long as messages come."""
-        said = self._active_reference
-        if said is None or self.seen == self._told:
+        """Prolong the dictionary in use before its expiry, or renew it afterwards, while messages arrive."""
+        reference = self._active_reference
+        if reference is None or self.seen == self._announced:
             return None
-        why: Why = {"seen": self.seen, "a second": self.message_rate}
-        if now >= said.expires:
-            return self._dated("renew", said, now, why)
-        return self._prolonged(now, why) if now >= said.expires - 2 * self.terms.latency else None
+        why: Reasons = {"seen": self.seen, "a second": self.message_rate}
+        if now >= reference.expires:
+            return self._dated("renew", reference, now, why)
+        return self._prolonged(now, why) if now >= reference.expires - 2 * self.terms.latency else None
 
-    def _prolonged(self, now: float, why: Why) -> Action | None:
-        said = self._active_reference
-        if said is None or now >= said.expires - self.terms.latency or self._end(now) <= said.expires:
+    def _prolonged(self, now: float, why: Reasons) -> Action | None:
+        reference = self._active_reference
+        if reference is None or now >= reference.expires - self.terms.latency or self._end(now) <= reference.expires:
             return None
-        return self._dated("prolong", said, now, why)
+        return self._dated("prolong", reference, now, why)
 
-    def _dated(self, kind: str, said: DictionaryReference, now: float, why: Why) -> Action:
-        """The same dictionary with another expiry."""
-        return self._action(kind, now, replace(said, expires=self._end(now)), why)
+    def _dated(self, kind: str, reference: DictionaryReference, now: float, why: Reasons) -> Action:
+        """The same dictionary with a new expiry."""
+        return self._action(kind, now, replace(reference, expires=self._end(now)), why)
 
     def _replaced(self, proposal: Replace, now: float) -> Action | None:
         made, before = proposal.dictionary, self._active_reference
@@ -204,22 +203,22 @@ class Sampler:
             return self._action("withdraw", now, None, proposal.why) if before is not None else None
         if before is not None and made.hash.hex() == before.hash:
             return self._prolonged(now, proposal.why)
-        stored = next((said for said in self.kept.dictionaries if said.hash == made.hash.hex()), None)
-        if stored is None and len(self.kept.dictionaries) >= MAX_SAID:
-            self._kept(Keep({**proposal.why, "kept": len(self.kept.dictionaries), "limit": MAX_SAID}), now)
+        stored = next((one for one in self.kept.dictionaries if one.hash == made.hash.hex()), None)
+        if stored is None and len(self.kept.dictionaries) >= MAX_REFERENCES:
+            self._kept(Keep({**proposal.why, "kept": len(self.kept.dictionaries), "limit": MAX_REFERENCES}), now)
             return None
-        # one that comes again is there already: told as a change of a later one, each would need the other
-        travelling = pack(made, self._parent) if stored is None else None
-        parent = travelling.parent.hex() if travelling is not None else stored.parent if stored is not None else ""
-        # the one whose expiry lies farthest ahead is used, so a new one must outlive the one before
+        # A stored dictionary is not packed again: as a difference from a later one, each would need the other.
+        packed = pack(made, self._parent) if stored is None else None
+        parent = packed.parent.hex() if packed is not None else stored.parent if stored is not None else ""
+        # Publishers use the dictionary with the latest expiry, so a new one must expire after the one before.
         expires = max(self._end(now), before.expires + 1 if before is not None else 0)
         return self._action(
-            "replace", now, DictionaryReference(made.hash.hex(), expires, parent), proposal.why, made, travelling
+            "replace", now, DictionaryReference(made.hash.hex(), expires, parent), proposal.why, made, packed
         )
 
     @property
     def _parent(self) -> Dictionary | None:
-        """What a new one may be told as a change of: not where too many must be read for one already."""
+        """The parent of a new dictionary; None if the chain of parents would be too long."""
         if self.present is None or len(self.kept.lineage(self.present.hash.hex())) >= MAX_CHAIN:
             return None
         return self.present
@@ -228,36 +227,40 @@ class Sampler:
         self,
         kind: str,
         now: float,
-        said: DictionaryReference | None,
-        why: Why,
+        reference: DictionaryReference | None,
+        why: Reasons,
         dictionary: Dictionary | None = None,
-        travelling: Travelling | None = None,
+        packed: PackedDictionary | None = None,
     ) -> Action:
-        size = len(travelling.body) if travelling is not None else 0
-        decision = Decision(kind, now, said.hash if said else "", said.expires if said else 0, size, why)
+        size = len(packed.body) if packed is not None else 0
+        decision = Decision(
+            kind, now, reference.hash if reference else "", reference.expires if reference else 0, size, why
+        )
         in_use = replace(
             self.in_use,
             version=self.in_use.version + 1,
-            dictionaries=(said,) if said else (),
+            dictionaries=(reference,) if reference else (),
             seen=self.seen,
             offset=self.offset,
         )
-        return Action(decision, in_use, self.kept.with_reference(said) if said else self.kept, dictionary, travelling)
+        return Action(
+            decision, in_use, self.kept.with_reference(reference) if reference else self.kept, dictionary, packed
+        )
 
     def _end(self, now: float) -> int:
         return self.terms.end(now, self._life, self.message_rate)
 
     def _is_stale(self, action: Action, now: float) -> bool:
-        """Was it put off for so long that its times are no longer good?"""
+        """Whether a pending decision has waited so long that its expiry is too near."""
         if action.decision.kind == "prolong":
-            said = self._active_reference
-            return said is None or now >= said.expires - self.terms.latency
+            reference = self._active_reference
+            return reference is None or now >= reference.expires - self.terms.latency
         return bool(action.decision.expires) and now >= action.decision.expires - 2 * self.terms.latency
 
     def _again(self, now: float) -> Action:
-        """The same with times that are good now."""
+        """The pending decision with a new expiry."""
         before = self._wanted
         assert before is not None
-        (said,) = before.in_use.dictionaries
-        said = replace(said, expires=max(self._end(now), said.expires))
-        return self._action(before.decision.kind, now, said, before.decision.why or {}, *before[3:])
+        (reference,) = before.in_use.dictionaries
+        reference = replace(reference, expires=max(self._end(now), reference.expires))
+        return self._action(before.decision.kind, now, reference, before.decision.why or {}, *before[3:])

@@ -1,38 +1,45 @@
-"""What things are called at the broker: the subjects, logs and keys of docs/wire.md.
+"""Names at the broker: buckets, logs, subjects, and keys of the registry bucket, as listed in docs/wire.md.
 
 >>> log_of("building.rooms"), data_subject("building.rooms", "p1"), key_subject("building.rooms", "p1")
 ('tw_log_building~rooms', 'tw.log.building.rooms.p1.d', 'tw.log.building.rooms.p1.k')
 >>> publisher_in("tw.log.building.rooms.p1.d"), is_key("tw.log.building.rooms.p1.k")
 ('p1', True)
+>>> topic_key("building.rooms"), subscription_key("building.rooms", "hvac")
+('topic.building.rooms', 'subscription.building.rooms.hvac')
+>>> parse_registry_key("schema.building.rooms.00ff00ff00ff00ff").topic
+'building.rooms'
 """
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
+from typing import NamedTuple
 
-from thinwire.errors import ConfigError
+from thinwire.errors import ConfigError, RegistryError
 
 REGISTRY = "tw_registry"
-"""the bucket of schemas, topics, configurations, subscriptions and publishers"""
+"""bucket of schemas, topics, configurations, subscriptions and publishers"""
 CURSORS = "tw_cursors"
-"""the bucket of what durable subscribers have worked off"""
+"""bucket of the cursors of durable subscriptions and watches"""
 FACTS = "tw_facts"
-"""the bucket of facts that are told once"""
+"""bucket of static properties"""
 DEAD_LOG = "tw_dead"
+"""log of rejected events"""
 CHANNELS = "tw_channels"
-"""the bucket that says how each class of a topic is served"""
+"""bucket of channel documents: how each demand class of a topic is served"""
 LEASES = "tw_leases"
-"""the bucket of who translates which topic, and of the translators there are"""
+"""bucket of translator leases by topic, and of the running translators"""
 CHECKPOINTS = "tw_checkpoints"
-"""the bucket of checkpoints, in parts"""
+"""bucket of checkpoint indexes and their pieces"""
 DICTIONARIES = "tw_dictionaries"
-"""the bucket of dictionaries, by their hash, and of what is said of them, by topic"""
+"""bucket of dictionaries by hash, and of dictionary documents by topic"""
 WATCHES = "tw_watches"
-"""the bucket of watches, and of who follows each"""
+"""bucket of watches and their watchers"""
 WATCH_LEASES = "tw_watch_leases"
-"""the bucket of who evaluates which watch, and of the services there are"""
+"""bucket of watch leases, and of the running watch services"""
 SAMPLERS = "tw_samplers"
-"""the bucket of who looks after the dictionaries of which topic, and of the services there are"""
+"""bucket of dictionary leases by topic, and of the running dictionary services"""
 
 MAX_TOPIC = 200
 _LOG = "tw_log_"
@@ -40,7 +47,7 @@ _WORD = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def check_topic(topic: str) -> str:
-    """The topic, if it can be one."""
+    """Return `topic` if it is a valid topic name."""
     if not topic or len(topic) > MAX_TOPIC or not all(_WORD.fullmatch(word) for word in topic.split(".")):
         rule = f"a topic is words of letters, digits, _ and - joined by dots, at most {MAX_TOPIC} characters"
         raise ConfigError(rule, topic=topic)
@@ -48,19 +55,19 @@ def check_topic(topic: str) -> str:
 
 
 def check_name_token(name: str, what: str) -> str:
-    """The name, if it can be one word of a subject."""
+    """Return `name` if it is a valid token of a subject; `what` names it in the error."""
     if not _WORD.fullmatch(name):
         raise ConfigError("use 1 to 64 letters, digits, _ and -", **{what: name})
     return name
 
 
 def log_of(topic: str) -> str:
-    """The log of a topic."""
+    """Name of the log of a topic."""
     return _LOG + topic.replace(".", "~")
 
 
 def topic_of(log: str) -> str | None:
-    """The topic whose log this is; None where it is none of a topic.
+    """Topic of a topic log; None for other logs.
 
     >>> topic_of("tw_log_building~rooms"), topic_of("KV_tw_registry")
     ('building.rooms', None)
@@ -69,110 +76,173 @@ def topic_of(log: str) -> str | None:
 
 
 def data_subject(topic: str, publisher: str) -> str:
-    """Where a publisher's frames go."""
+    """Subject of a publisher's data messages."""
     return f"tw.log.{topic}.{publisher}.d"
 
 
 def key_subject(topic: str, publisher: str) -> str:
-    """Where a publisher's rounds of key frames begin: the index of the log."""
+    """Subject of the messages that start a publisher's key frame rounds; readers seek by it."""
     return f"tw.log.{topic}.{publisher}.k"
 
 
 def publisher_subjects(topic: str, publisher: str = "*") -> str:
-    """All subjects of a publisher in the log of a topic; of every one by default."""
+    """Pattern for all subjects of a publisher, or of every publisher, in the log of a topic."""
     return f"tw.log.{topic}.{publisher}.*"
 
 
 def publisher_in(subject: str) -> str:
-    """The publisher a log subject belongs to."""
+    """Publisher in the subject of a log or channel message."""
     return subject.rsplit(".", 2)[1]
 
 
 def is_key(subject: str) -> bool:
-    """Does a round of key frames begin with a message under this subject?"""
+    """Return True if messages with this subject start a key frame round."""
     return subject.endswith(".k")
 
 
 def channel_log_of(topic: str) -> str:
-    """The log of a topic's channels."""
+    """Name of the log that holds all channels of a topic."""
     return "tw_chan_" + topic.replace(".", "~")
 
 
 def channel_data_subject(topic: str, class_id: str, publisher: str) -> str:
-    """Where the frames of a class go that tell of one publisher."""
+    """Subject of a class's data messages for one publisher."""
     return f"tw.chan.{topic}.{class_id}.{publisher}.d"
 
 
 def channel_key_subject(topic: str, class_id: str, publisher: str) -> str:
-    """Where the rounds of key frames of a class begin."""
+    """Subject of the messages that start a class's key frame rounds for one publisher."""
     return f"tw.chan.{topic}.{class_id}.{publisher}.k"
 
 
 def channel_subjects(topic: str, class_id: str = "*", publisher: str = "*") -> str:
-    """All subjects of a class; of every class by default."""
+    """Pattern for all subjects of a class, or of every class."""
     return f"tw.chan.{topic}.{class_id}.{publisher}.*"
 
 
 def class_in(subject: str) -> str:
-    """The class a channel subject belongs to."""
+    """Class in the subject of a channel message."""
     return subject.rsplit(".", 3)[1]
 
 
 def channel_ask_subject(topic: str, class_id: str = "*") -> str:
-    """Where the translator of a topic listens for subscribers that lost their way in a channel."""
+    """Subject on which the translator of a topic receives key frame requests for a channel."""
     return f"tw.chask.{topic}.{class_id}"
 
 
 def translator_subject(topic: str) -> str:
-    """Where the translator of a topic answers that it is there."""
+    """Subject on which the translator of a topic answers liveness requests."""
     return f"tw.translator.{topic}"
 
 
 def watch_log_of(watch: str) -> str:
-    """The log of what a watch has told."""
+    """Name of the log of a watch's records."""
     return f"tw_watch_{watch}"
 
 
 def watch_subject(watch: str, *, key: bool = False) -> str:
-    """Where the records of a watch go; `key`: those with its whole state, from which reading can begin."""
+    """Subject of a watch's records; `key` for records with the complete state, where a reader can start."""
     return f"tw.watch.{watch}.{'k' if key else 'd'}"
 
 
 def watch_subjects(watch: str) -> str:
-    """All subjects of a watch."""
+    """Pattern for all subjects of a watch."""
     return f"tw.watch.{watch}.*"
 
 
 def evaluator_subject(watch: str = "all") -> str:
-    """Where whoever evaluates a watch answers that it is there; for all watches together, where any service does."""
+    """Subject on which the evaluator of a watch, or any watch service, answers liveness requests."""
     return f"tw.watching.{watch}"
 
 
 def ask_subject(topic: str, publisher: str = "*") -> str:
-    """Where a publisher listens for requests."""
+    """Subject on which a publisher receives key frame requests."""
     return f"tw.ask.{topic}.{publisher}"
 
 
 def call_subject(topic: str) -> str:
-    """Where all publishers of a topic listen."""
+    """Subject on which all publishers of a topic receive requests."""
     return f"tw.call.{topic}"
 
 
 def alive_subject(identity: str) -> str:
-    """Where a subscription says that it is still there."""
+    """Subject on which a subscription answers liveness probes."""
     return f"tw.alive.{identity}"
 
 
 def dead_subject(topic: str) -> str:
-    """Where refused events go."""
+    """Subject of the rejected events of a topic."""
     return f"tw.dead.{topic}"
 
 
 def dictionary_subject(topic: str) -> str:
-    """Where publishers hear of the dictionaries of a topic."""
+    """Subject on which changes to a topic's dictionaries are announced."""
     return f"tw.dict.{topic}"
 
 
 def service_subject(verb: str) -> str:
-    """Where the registry answers."""
+    """Subject on which the registry answers requests."""
     return f"tw.registry.{verb}"
+
+
+class DocumentKind(StrEnum):
+    """First token of a key in the registry bucket."""
+
+    SCHEMA = "schema"
+    TOPIC = "topic"
+    CONFIG = "config"
+    SUBSCRIPTION = "subscription"
+    PUBLISHER = "publisher"
+
+    @property
+    def is_per_topic(self) -> bool:
+        """Return True if a topic has one document of this kind, so that the key ends with the topic."""
+        return self in (DocumentKind.TOPIC, DocumentKind.CONFIG)
+
+
+class RegistryKey(NamedTuple):
+    """Parts of a registry key. `name` is a fingerprint, a subscription's identity, a publisher's name, or empty."""
+
+    kind: DocumentKind
+    topic: str
+    name: str = ""
+
+
+def topic_key(topic: str) -> str:
+    """Key of a topic's document."""
+    return f"{DocumentKind.TOPIC}.{check_topic(topic)}"
+
+
+def config_key(topic: str) -> str:
+    """Key of the configuration of a topic's publishers."""
+    return f"{DocumentKind.CONFIG}.{check_topic(topic)}"
+
+
+def schema_key(topic: str, fingerprint: bytes | str) -> str:
+    """Key of one version of a topic's schema."""
+    text = fingerprint if isinstance(fingerprint, str) else fingerprint.hex()
+    return f"{DocumentKind.SCHEMA}.{check_topic(topic)}.{check_name_token(text, 'fingerprint')}"
+
+
+def subscription_key(topic: str, identity: str) -> str:
+    """Key of a subscription."""
+    return f"{DocumentKind.SUBSCRIPTION}.{check_topic(topic)}.{check_name_token(identity, 'identity')}"
+
+
+def publisher_key(topic: str, name: str) -> str:
+    """Key of a publisher."""
+    return f"{DocumentKind.PUBLISHER}.{check_topic(topic)}.{check_name_token(name, 'name')}"
+
+
+def parse_registry_key(key: str) -> RegistryKey:
+    """Split a key of the registry bucket; `RegistryError` if it is not one."""
+    prefix, _, rest = key.partition(".")
+    try:
+        kind = DocumentKind(prefix)
+    except ValueError:
+        raise RegistryError(f"{key}: not a key of the registry", key=key, kinds=sorted(DocumentKind)) from None
+    topic, _, name = (rest, "", "") if kind.is_per_topic else rest.rpartition(".")
+    try:
+        return RegistryKey(kind, check_topic(topic), name if kind.is_per_topic else check_name_token(name, "name"))
+    except ConfigError as problem:
+        raise RegistryError(f"{key}: {problem.detail}", key=key) from None

@@ -1,20 +1,14 @@
-"""The recorder: logs of topics into a recording, as they grow.
+"""The recorder: copies topic logs into a recording, with the documents that are needed to decode them.
 
-A recording goes on where it ended, however it ended: every message is copied once, under its own offset. What the
-broker no longer has when it is asked for is a gap, and is named.
+A recording is continued after the last stored message. Every message is copied once, under its own offset. Messages
+that retention removed before they were copied are reported as a gap.
 
-How far the recording of a topic is.
-
->>> copied = RecordingResult("rooms", since=5, last=0, end=9)
->>> copied.note(Stored(5, "rooms.p1.k", b"...", 0.0))
->>> copied.note(Stored(9, "rooms.p1.d", b".", 0.0))
+>>> result = RecordingResult("rooms", since=5, last=0, end=9)
+>>> result.note(Stored(5, "rooms.p1.k", b"...", 0.0))
+>>> result.note(Stored(9, "rooms.p1.d", b".", 0.0))
 (6, 8)
->>> copied.messages, copied.bytes, copied.behind, copied.gaps
+>>> result.messages, result.bytes, result.behind, result.gaps
 (2, 4, 0, [(6, 8)])
-
-What must be known to read a topic's log, taken from the broker's buckets.
-
-Where the recording of a topic begins, and whether it may go on at all.
 """
 
 from __future__ import annotations
@@ -29,32 +23,34 @@ from typing import Literal
 from thinwire.brokers.protocol import Broker, Bucket, LogReader, Span, Stored
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.errors import BrokerUnavailable, ConfigError, Conflict, UnknownLog, UnknownTopic
-from thinwire.topics import topic_settings as keys
 from thinwire.topics.checkpoint_store import index_key, read_index
 from thinwire.topics.dictionary_store import MAX_CHAIN, parent_in
-from thinwire.topics.log_position import LogSelection
-from thinwire.topics.log_seek import last_keys
+from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import (
     CHECKPOINTS,
     DICTIONARIES,
     FACTS,
     REGISTRY,
+    DocumentKind,
     check_topic,
+    config_key,
     log_of,
+    parse_registry_key,
     publisher_in,
     publisher_subjects,
+    topic_key,
 )
-from thinwire.topics.topic_settings import config_key, topic_key
+from thinwire.topics.seeker import last_key_frames
 from thinwire.wire import bindings_in
 
 
 @dataclass
 class RecordingResult:
-    """What was copied of a topic in this run.
+    """Progress of one topic.
 
-    since: the offset it began with; last: the last one recorded, in this run or before, 0 for none
-    end: the last one the broker had when it was asked last
-    gaps: first and last offsets of what the broker no longer had
+    since: the first offset of this run; last: the last recorded offset, of this or an earlier run, 0 for none
+    end: the last offset of the log at the last check
+    gaps: first and last offsets of removed messages
     """
 
     topic: str
@@ -67,11 +63,11 @@ class RecordingResult:
 
     @property
     def behind(self) -> int:
-        """Messages at the broker that are still to be copied."""
+        """Messages of the log that are not copied yet."""
         return max(0, self.end - max(self.last, self.since - 1))
 
     def note(self, stored: Stored) -> tuple[int, int] | None:
-        """A message was copied; the gap before it, where there is one."""
+        """Record a copied message. Return the gap before it, if there is one."""
         expected = self.last + 1 if self.last else self.since
         self.last = stored.offset
         self.end = max(self.end, stored.offset)
@@ -84,31 +80,30 @@ class RecordingResult:
 
 
 ATTEMPTS = 5
-"""how often checkpoints are read again because somebody changed them meanwhile"""
+"""attempts to read checkpoints while they change"""
 
 
 async def put_documents(broker: Broker, out: RecordingWriter, topic: str) -> None:
-    """Record the schemas, the settings and the facts of a topic, as they are now."""
+    """Record the current schemas, settings and static facts of a topic."""
     registry = await broker.bucket(REGISTRY)
-    for pattern in (f"{keys.SCHEMA}.{topic}.*", topic_key(topic), config_key(topic)):
+    for pattern in (f"{DocumentKind.SCHEMA}.{topic}.*", topic_key(topic), config_key(topic)):
         await _put_all(out, REGISTRY, registry, pattern)
     await _put_all(out, FACTS, await broker.bucket(FACTS), f"{topic}.*")
 
 
 async def put_dictionaries(broker: Broker, out: RecordingWriter, hashes: Collection[bytes]) -> list[bytes]:
-    """Record dictionaries, each with all its pieces, and those that they are told as changes of; the ones that the
-    broker has."""
+    """Record dictionaries with their parents. Return the hashes of those that the store has."""
     found: list[bytes] = []
     bucket = await broker.bucket(DICTIONARIES) if hashes else None
     for hash in hashes:
         assert bucket is not None
-        if await _put_line(out, bucket, hash):
+        if await _put_with_parents(out, bucket, hash):
             found.append(hash)
     return found
 
 
-async def _put_line(out: RecordingWriter, bucket: Bucket, hash: bytes) -> int:
-    """Record a dictionary, the one it is a change of, and so on; how many there were."""
+async def _put_with_parents(out: RecordingWriter, bucket: Bucket, hash: bytes) -> int:
+    """Record a dictionary and its chain of parents. Return how many there are."""
     for number in range(MAX_CHAIN):
         entry = await bucket.get(hash.hex()) if hash else None
         if entry is None or entry.value is None:
@@ -122,7 +117,7 @@ async def _put_line(out: RecordingWriter, bucket: Bucket, hash: bytes) -> int:
 async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> None:
     """Record the checkpoints of a topic.
 
-    The index comes last, when all it tells of is there: while pieces are read, others may throw old ones away.
+    The index is recorded last, when all its pieces are: meanwhile the translator may delete old checkpoints.
     """
     bucket = await broker.bucket(CHECKPOINTS)
     for _ in range(ATTEMPTS):
@@ -134,7 +129,7 @@ async def put_checkpoints(broker: Broker, out: RecordingWriter, topic: str) -> N
         if all([await _put_one(out, CHECKPOINTS, bucket, key) for key in pieces]):
             out.put_document(CHECKPOINTS, entry.key, entry.value)
             return
-    raise Conflict("others keep changing the checkpoints", topic=topic, attempts=ATTEMPTS)
+    raise Conflict("the checkpoints change faster than they can be read", topic=topic, attempts=ATTEMPTS)
 
 
 async def _put_all(out: RecordingWriter, name: str, bucket: Bucket, pattern: str) -> None:
@@ -154,51 +149,53 @@ async def _put_one(out: RecordingWriter, name: str, bucket: Bucket, key: str) ->
 Start = Literal["earliest", "latest"] | int | datetime
 
 
-async def beginning(broker: Broker, topic: str, start: Start, span: Span) -> int:
-    """The offset to begin with: what comes from the place asked for on shall be readable."""
+async def find_start(broker: Broker, topic: str, start: Start, span: Span) -> int:
+    """Return the first offset to record, so that all messages from the requested start on can be decoded."""
     if start == "earliest":
         return span.first
     if isinstance(start, datetime):
-        place = await broker.offset_at(log_of(topic), start.timestamp())
+        offset = await broker.offset_at(log_of(topic), start.timestamp())
     else:
-        place = max(start, span.first) if isinstance(start, int) else span.last + 1
-    return await last_keys(broker, LogSelection(topic), await _speakers(broker, topic, place), place)
+        offset = max(start, span.first) if isinstance(start, int) else span.last + 1
+    return await last_key_frames(broker, LogSelection(topic), await _publishers(broker, topic, offset), offset)
 
 
 async def check_same(broker: Broker, topic: str, span: Span, recorded: Stored) -> None:
-    """Is the log at the broker the one that was recorded, or another that was begun under its name?"""
-    there = await broker.last(log_of(topic), ">", up_to=recorded.offset)
-    differs = there is not None and there.offset == recorded.offset and there[:3] != recorded[:3]
+    """Refuse to continue a recording of a log that was deleted and created again."""
+    stored = await broker.last(log_of(topic), ">", up_to=recorded.offset)
+    differs = stored is not None and stored.offset == recorded.offset and stored[:3] != recorded[:3]
     if differs or span.last < recorded.offset:
-        way = "the log at the broker is not the one that was recorded, it was begun anew: choose another folder"
-        raise ConfigError(way, topic=topic, recorded_up_to=recorded.offset, log_ends_at=span.last)
+        detail = "the log is not the recorded one, it was created again: choose another folder"
+        raise ConfigError(detail, topic=topic, recorded_up_to=recorded.offset, log_ends_at=span.last)
 
 
-async def _speakers(broker: Broker, topic: str, place: int) -> set[str]:
-    """The publishers that said something from `place` on, or that the registry knows to be there."""
-    track, registry = LogSelection(topic), await broker.bucket(REGISTRY)
-    living = {keys.parse(entry.key).name for entry in await registry.entries(f"{keys.PUBLISHER}.{topic}.*")}
-    for name in map(publisher_in, await broker.subjects(track.log, track.keys())):
-        newest = await broker.last(track.log, track.subjects(name))
-        if newest is not None and newest.offset >= place:
-            living.add(name)
-    return living
+async def _publishers(broker: Broker, topic: str, offset: int) -> set[str]:
+    """Publishers with messages at or after `offset`, or listed in the registry."""
+    selection, registry = LogSelection(topic), await broker.bucket(REGISTRY)
+    active = {
+        parse_registry_key(entry.key).name for entry in await registry.entries(f"{DocumentKind.PUBLISHER}.{topic}.*")
+    }
+    for name in map(publisher_in, await broker.subjects(selection.log, selection.keys())):
+        newest = await broker.last(selection.log, selection.subjects(name))
+        if newest is not None and newest.offset >= offset:
+            active.add(name)
+    return active
 
 
-PULSE = 1.0
-"""seconds after which what was read is in the files, whatever happens to this process"""
-DOCUMENTS = 10.0
-"""seconds between two looks at the documents: a schema may come while its topic is recorded"""
+FLUSH_INTERVAL = 1.0
+"""seconds between two writes to the files"""
+DOCUMENTS_INTERVAL = 10.0
+"""seconds between two copies of the documents: a schema may be registered while its topic is recorded"""
 AHEAD = 1_024
-"""messages read ahead"""
+"""messages read ahead, at most"""
 
 
 class Recorder:
     """Records some topics: `open`, `copy`, and `put_documents` once more at the end.
 
-    checkpoints: record the checkpoints of the topics as well; a reader begins in the middle at less cost then
-    tell: called with a sentence for people
-    copied: how far each topic is
+    checkpoints: also record checkpoints, which make seeks in the recording shorter
+    on_progress: called with a status line
+    results: progress by topic
     """
 
     def __init__(
@@ -208,29 +205,29 @@ class Recorder:
         topics: Sequence[str],
         *,
         checkpoints: bool = False,
-        tell: Callable[[str], None] = lambda sentence: None,
+        on_progress: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.topics = [check_topic(topic) for topic in dict.fromkeys(topics)]
         self.checkpoints = checkpoints
-        self.copied: dict[str, RecordingResult] = {}
-        self._broker, self._out, self._tell = broker, out, tell
-        self._bound: set[bytes] = set()
-        """the dictionaries that messages name and that are not recorded yet"""
+        self.results: dict[str, RecordingResult] = {}
+        self._broker, self._out, self._on_progress = broker, out, on_progress
+        self._missing_dictionaries: set[bytes] = set()
+        """hashes of dictionaries that messages use and that are not recorded yet"""
 
     async def open(self, start: Start = "earliest") -> None:
-        """Find out where every topic begins, or goes on; record what is known of it."""
+        """Find the first offset of every topic and record its documents."""
         await open_logs(self._broker, self.topics)
         for topic in self.topics:
-            self.copied[topic] = await self._place(topic, start)
+            self.results[topic] = await self._open_topic(topic, start)
         await self.put_documents()
 
     async def copy(self, *, until_caught_up: bool = False) -> None:
-        """Copy messages as they come, until cancelled; or everything that is there now."""
-        keeping = asyncio.create_task(self._keep())
-        tasks = {keeping, *(asyncio.create_task(self._copy(topic, until_caught_up)) for topic in self.topics)}
+        """Copy messages until cancelled, or up to the current end of the logs."""
+        flushing = asyncio.create_task(self._flush())
+        tasks = {flushing, *(asyncio.create_task(self._copy(topic, until_caught_up)) for topic in self.topics)}
         try:
             pending = tasks
-            while pending != {keeping}:
+            while pending != {flushing}:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
@@ -240,73 +237,74 @@ class Recorder:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def put_documents(self) -> None:
-        """Record the documents as they are now."""
+        """Record the current documents."""
         for topic in self.topics:
             await put_documents(self._broker, self._out, topic)
             if self.checkpoints:
                 await put_checkpoints(self._broker, self._out, topic)
-        self._bound -= set(await put_dictionaries(self._broker, self._out, list(self._bound)))
+        recorded = await put_dictionaries(self._broker, self._out, list(self._missing_dictionaries))
+        self._missing_dictionaries -= set(recorded)
         self._out.flush()
 
-    async def _place(self, topic: str, start: Start) -> RecordingResult:
+    async def _open_topic(self, topic: str, start: Start) -> RecordingResult:
         log, span = log_of(topic), await self._broker.span(log_of(topic))
-        self._out.last(log)  # finishes what a recorder that was killed left open
+        self._out.last(log)  # completes the segment of a killed recorder
         with open_recording(self._out.path) as recording:
             recorded = recording.last(log, ">")
         if recorded is None:
-            return RecordingResult(topic, await beginning(self._broker, topic, start, span), 0, span.last)
+            return RecordingResult(topic, await find_start(self._broker, topic, start, span), 0, span.last)
         await check_same(self._broker, topic, span, recorded)
-        self._tell(f"{topic}: goes on after offset {recorded.offset:,}")
+        self._on_progress(f"{topic}: continues after offset {recorded.offset:,}")
         return RecordingResult(topic, recorded.offset + 1, recorded.offset, span.last)
 
     async def _copy(self, topic: str, until_caught_up: bool) -> None:
-        copied, log = self.copied[topic], log_of(topic)
-        end = copied.end if until_caught_up else None
-        if end is not None and copied.behind == 0:
+        result, log = self.results[topic], log_of(topic)
+        end = result.end if until_caught_up else None
+        if end is not None and result.behind == 0:
             return
-        reader = await self._broker.read(log, first=copied.since, limit=AHEAD)
+        reader = await self._broker.read(log, first=result.since, limit=AHEAD)
         try:
-            while end is None or copied.last < end:
-                stored = await reader.next(PULSE)
+            while end is None or result.last < end:
+                stored = await reader.next(FLUSH_INTERVAL)
                 if stored is not None:
-                    self._take(copied, stored, reader)
+                    self._take(result, stored, reader)
                 elif end is not None and (await self._broker.span(log)).first > end:
-                    return  # what was awaited has left the log meanwhile
+                    return  # retention removed the last messages meanwhile
         finally:
             await reader.close()
 
-    def _take(self, copied: RecordingResult, stored: Stored, reader: LogReader) -> None:
-        self._out.append(log_of(copied.topic), stored)
-        self._bound.update(binding.hash for binding in bindings_in(stored.payload))
-        gap = copied.note(stored)
+    def _take(self, result: RecordingResult, stored: Stored, reader: LogReader) -> None:
+        self._out.append(log_of(result.topic), stored)
+        self._missing_dictionaries.update(binding.hash for binding in bindings_in(stored.payload))
+        gap = result.note(stored)
         if gap is not None:
-            self._tell(f"{copied.topic}: offsets {gap[0]:,} to {gap[1]:,} are no longer in the log")
+            self._on_progress(f"{result.topic}: offsets {gap[0]:,} to {gap[1]:,} are no longer in the log")
         reader.done(stored.offset)
 
-    async def _keep(self) -> None:
-        """Now and then, write what was read, see how far the log is, and look for new documents."""
+    async def _flush(self) -> None:
+        """Periodically write files, update the ends of the logs and copy documents."""
         loop = asyncio.get_running_loop()
-        due = loop.time() + DOCUMENTS
+        due = loop.time() + DOCUMENTS_INTERVAL
         while True:
-            await asyncio.sleep(PULSE)
+            await asyncio.sleep(FLUSH_INTERVAL)
             self._out.flush()
-            with suppress(BrokerUnavailable, Conflict):  # the log is read on when the broker is back
-                for copied in self.copied.values():
-                    copied.end = max(copied.end, (await self._broker.span(log_of(copied.topic))).last)
+            with suppress(BrokerUnavailable, Conflict):  # copying resumes after the outage
+                for result in self.results.values():
+                    result.end = max(result.end, (await self._broker.span(log_of(result.topic))).last)
                 if loop.time() >= due:
                     await self.put_documents()
-                    due = loop.time() + DOCUMENTS
+                    due = loop.time() + DOCUMENTS_INTERVAL
 
 
 async def open_logs(broker: Broker, topics: Sequence[str]) -> None:
-    """Refuse topics that nobody knows.
+    """Refuse unknown topics.
 
-    A topic has a log once somebody published or subscribed; one that is only registered gets it now.
+    A log is created by the first publisher or subscription; for a topic that is only registered it is created here.
     """
     for topic in topics:
         try:
             await broker.span(log_of(check_topic(topic)))
         except UnknownLog:
             if await (await broker.bucket(REGISTRY)).get(topic_key(topic)) is None:
-                raise UnknownTopic("and nothing was ever published to it", topic=topic) from None
+                raise UnknownTopic("and it has no log", topic=topic) from None
             await broker.open_log(log_of(topic), [publisher_subjects(topic)])

@@ -1,14 +1,14 @@
-"""What clients do with the registry's bucket themselves, and how they ask its service.
+"""Client side of the registry: register schemas, and write and remove documents of subscriptions and publishers.
 
-Clients write their own documents; the service only draws conclusions from them. So a topic can be registered, published
-and subscribed while no service runs.
+Clients write their own documents. The service derives configurations from them. Topics can therefore be registered,
+published and subscribed while no service runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -17,17 +17,17 @@ from thinwire.codec import Demand, resolve
 from thinwire.codec.demand import check_names
 from thinwire.errors import Conflict, RegistryError, SchemaError, UnknownTopic
 from thinwire.schema import Schema, compatible, from_turtle
-from thinwire.topics import topic_settings as keys
-from thinwire.topics.names import REGISTRY, service_subject
+from thinwire.topics.document import decode_object
+from thinwire.topics.names import REGISTRY, publisher_key, schema_key, service_subject, subscription_key, topic_key
 from thinwire.topics.static_properties import factored
 from thinwire.topics.tolerance_budget import check_subscription
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode, encode
 from thinwire.topics.topic_settings import Settings, demand_for
 
 ATTEMPTS = 20
-"""how often a write is tried again because somebody else wrote in between"""
-AT_ONCE = 256
-"""documents that are on their way at the same time"""
+"""attempts to write a document that others change at the same time"""
+MAX_CONCURRENT = 256
+"""concurrent writes of documents"""
 _WILDCARD = "*"
 
 
@@ -37,16 +37,16 @@ async def open_registry(broker: Broker) -> Bucket:
 
 
 async def register_schema(bucket: Bucket, schema: Schema, settings: Settings | None = None) -> TopicDocument:
-    """Make a schema the current one of its topic; with settings, or those the topic has.
+    """Register a schema as the current one of its topic, with new settings or the present ones.
 
-    A version that readers or writers of the present one could not live with is refused. An older version is accepted
-    as one that some publisher still writes; the present one stays current.
+    A version that is incompatible with the present one is refused. An older version is accepted for publishers that
+    still write it; the present version stays current.
     """
     _check_settings(schema, settings or Settings())
     for _ in range(ATTEMPTS):
-        entry = await bucket.get(keys.topic_key(schema.name))
-        present = _topic(entry)
-        wanted = await _next_topic(bucket, schema, settings, present)
+        entry = await bucket.get(topic_key(schema.name))
+        present = _read_topic(entry)
+        wanted = await _make_topic(bucket, schema, settings, present)
         await _store_schema(bucket, schema)
         if wanted == present:
             return wanted
@@ -55,7 +55,7 @@ async def register_schema(bucket: Bucket, schema: Schema, settings: Settings | N
             return wanted
         except Conflict:
             continue
-    raise Conflict("others keep changing the topic", topic=schema.name, attempts=ATTEMPTS)
+    raise Conflict("the topic is changed by others at the same time", topic=schema.name, attempts=ATTEMPTS)
 
 
 async def register_turtle(bucket: Bucket, text: str, settings: Settings | None = None) -> TopicDocument:
@@ -64,8 +64,8 @@ async def register_turtle(bucket: Bucket, text: str, settings: Settings | None =
 
 
 async def topic_document(bucket: Bucket, topic: str) -> TopicDocument | None:
-    """The topic, or None if it is unknown."""
-    entry = await bucket.get(keys.topic_key(topic))
+    """The document of a topic; None if it is not registered."""
+    entry = await bucket.get(topic_key(topic))
     if entry is None or entry.value is None:
         return None
     document = decode(entry.key, entry.value)
@@ -74,18 +74,18 @@ async def topic_document(bucket: Bucket, topic: str) -> TopicDocument | None:
 
 
 async def find_schema(bucket: Bucket, topic: str, fingerprint: bytes | str) -> Schema | None:
-    """The version of a topic's schema with this fingerprint, or whose factored form has it; None if it is unknown."""
+    """The version of a topic's schema with this fingerprint, factored or not; None if there is none."""
     wanted = fingerprint if isinstance(fingerprint, str) else fingerprint.hex()
-    entry = await bucket.get(keys.schema_key(topic, wanted))
+    entry = await bucket.get(schema_key(topic, wanted))
     if entry is not None and entry.value is not None:
-        return _schema(entry)
-    listed = await bucket.entries(keys.schema_key(topic, "any").removesuffix("any") + _WILDCARD)
-    known = (_schema(entry) for entry in listed if entry.value is not None)
+        return _read_schema(entry)
+    listed = await bucket.entries(schema_key(topic, "any").removesuffix("any") + _WILDCARD)
+    known = (_read_schema(entry) for entry in listed if entry.value is not None)
     return next((schema for schema in known if factored(schema).fingerprint.hex() == wanted), None)
 
 
 async def current_schema(bucket: Bucket, topic: str) -> Schema:
-    """The current schema of a topic; `UnknownTopic` if there is none."""
+    """The current schema of a topic; `UnknownTopic` if it is not registered."""
     document = await topic_document(bucket, topic)
     schema = await find_schema(bucket, topic, document.fingerprint) if document is not None else None
     if schema is None:
@@ -93,96 +93,83 @@ async def current_schema(bucket: Bucket, topic: str) -> Schema:
     return schema
 
 
-async def put_subscription(bucket: Bucket, asked: SubscriptionDocument, schema: Schema | None = None) -> int:
-    """Ask; refused by name where the schema, the topic's current one by default, cannot honour it. The revision."""
-    check_subscription(schema or await current_schema(bucket, asked.topic), asked)
-    return await bucket.put(asked.key, encode(asked))
+async def put_subscription(bucket: Bucket, document: SubscriptionDocument, schema: Schema | None = None) -> int:
+    """Store a subscription and return its revision; `DemandError` if the schema cannot honour it."""
+    check_subscription(schema or await current_schema(bucket, document.topic), document)
+    return await bucket.put(document.key, encode(document))
 
 
-async def put_subscriptions(bucket: Bucket, asked: Iterable[SubscriptionDocument], schema: Schema) -> int:
-    """Ask for many, of one topic, some at a time; how many. The first that is refused ends it."""
-    count, waiting = 0, iter(asked)
-    while documents := list(islice(waiting, AT_ONCE)):
-        await asyncio.gather(*(put_subscription(bucket, document, schema) for document in documents))
-        count += len(documents)
+async def put_subscriptions(bucket: Bucket, documents: Iterable[SubscriptionDocument], schema: Schema) -> int:
+    """Store many subscriptions of one topic and return their number. The first error ends it."""
+    count, remaining = 0, iter(documents)
+    while batch := list(islice(remaining, MAX_CONCURRENT)):
+        await asyncio.gather(*(put_subscription(bucket, document, schema) for document in batch))
+        count += len(batch)
     return count
 
 
 async def remove_subscription(bucket: Bucket, topic: str, identity: str) -> None:
-    """Ask no more; this is also how a durable subscription is forgotten."""
-    await bucket.delete(keys.subscription_key(topic, identity))
+    """Remove a subscription, durable or not."""
+    await bucket.delete(subscription_key(topic, identity))
 
 
 async def put_publisher(bucket: Bucket, publisher: PublisherDocument) -> int:
-    """Say who publishes. Returns the revision."""
+    """Store a publisher and return its revision."""
     return await bucket.put(publisher.key, encode(publisher))
 
 
 async def remove_publisher(bucket: Bucket, topic: str, name: str) -> None:
-    """Say that a publisher has left."""
-    await bucket.delete(keys.publisher_key(topic, name))
+    """Remove a publisher."""
+    await bucket.delete(publisher_key(topic, name))
 
 
 async def ping(broker: Broker, *, timeout: float = 2.0) -> dict[str, Any]:
-    """How the registry is; `NobodyAnswers` if none runs."""
-    return await ask(broker, "ping", timeout=timeout)
-
-
-async def ask(broker: Broker, verb: str, body: Any = None, *, timeout: float = 20.0) -> dict[str, Any]:
-    """Ask the registry (ping, get, list, query); a refusal comes back as `RegistryError`."""
-    answer = await broker.request(service_subject(verb), json.dumps(body or {}).encode(), timeout=timeout)
-    try:
-        document = json.loads(answer)
-    except ValueError as problem:
-        raise RegistryError(f"the answer is not JSON: {problem}", verb=verb) from None
-    if not isinstance(document, dict):
-        raise RegistryError("the answer is not an object", verb=verb)
-    if "error" in document:
-        raise RegistryError(str(document["error"]), verb=verb)
-    return document
+    """Number of documents that the registry has; `ServiceUnavailable` if none runs."""
+    answer = await broker.request(service_subject("ping"), b"", timeout=timeout)
+    return decode_object(answer)
 
 
 async def _store_schema(bucket: Bucket, schema: Schema) -> None:
-    key = keys.schema_key(schema.name, schema.fingerprint)
+    key = schema_key(schema.name, schema.fingerprint)
     try:
         await bucket.put(key, encode(schema), revision=NOTHING)
     except Conflict:
         entry = await bucket.get(key)
         if entry is not None and entry.value != encode(schema):
-            # somebody damaged what must not change: this is what it was
+            # the key is a hash of the content: any other content is damage
             await bucket.put(key, encode(schema), revision=entry.revision)
 
 
-async def _next_topic(
+async def _make_topic(
     bucket: Bucket, schema: Schema, settings: Settings | None, present: TopicDocument | None
 ) -> TopicDocument:
-    """What the topic shall be, once the schema is registered."""
+    """The topic document after the schema is registered."""
     fingerprint = schema.fingerprint.hex()
     if present is None:
         return TopicDocument(schema.name, fingerprint, settings or Settings())
     settings = settings or present.settings
     current = await find_schema(bucket, schema.name, present.fingerprint)
     if current is None or present.fingerprint == fingerprint:
-        return TopicDocument(schema.name, fingerprint, settings)
+        return replace(present, fingerprint=fingerprint, settings=settings)
     older = schema.version < current.version
     try:
         compatible(*((schema, current) if older else (current, schema)))
     except SchemaError as problem:
         advice = "Or register it under the name of another topic." if "what" in problem.facts else "Raise it."
         raise RegistryError(f"{problem.detail.rstrip('.')}. {advice}", topic=schema.name, **problem.facts) from None
-    return TopicDocument(schema.name, present.fingerprint if older else fingerprint, settings)
+    return replace(present, fingerprint=present.fingerprint if older else fingerprint, settings=settings)
 
 
 def _check_settings(schema: Schema, settings: Settings) -> None:
-    """Refuse settings that no publisher of this schema could follow."""
-    keys.topic_key(schema.name)
-    kept = Demand(settings.tolerance or {}, settings.default_tolerance or 0, **settings.way)
-    check_names(schema, kept)
-    resolve(factored(schema), demand_for(factored(schema), kept))
+    """Refuse settings that publishers of this schema cannot apply."""
+    topic_key(schema.name)
+    demand = Demand(settings.tolerance or {}, settings.default_tolerance or 0, **settings.encoding)
+    check_names(schema, demand)
+    resolve(factored(schema), demand_for(factored(schema), demand))
 
 
-def _topic(entry: BucketEntry | None) -> TopicDocument | None:
-    """The topic as it stands; None where there is none, or one that nobody can read and that is best replaced."""
+def _read_topic(entry: BucketEntry | None) -> TopicDocument | None:
+    """The present topic document; None if there is none or it is invalid, which the next write replaces."""
     try:
         document = decode(entry.key, entry.value) if entry is not None and entry.value is not None else None
     except RegistryError:
@@ -190,7 +177,7 @@ def _topic(entry: BucketEntry | None) -> TopicDocument | None:
     return document if isinstance(document, TopicDocument) else None
 
 
-def _schema(entry: BucketEntry) -> Schema:
+def _read_schema(entry: BucketEntry) -> Schema:
     document = decode(entry.key, entry.value or b"")
     assert isinstance(document, Schema)
     return document

@@ -1,7 +1,8 @@
-"""Event factorisation: static facts are stored once under a key, and events carry the key.
+"""Static properties: their values are stored once under a key, and events contain the key.
 
-A property declared `static` (the make of a sensor, the name of its building) belongs to the source, not to the moment.
-On the wire one short text stands in for all of them; it never changes, so after the first event it costs nothing.
+A property declared `static` (the make of a sensor, the name of its building) describes the source and does not change
+from event to event. On the wire, one text property replaces all of them. It is always predicted, so after the first
+event of a source it adds no bytes.
 
 >>> rooms = Schema("rooms", [Property("room", "string", "dimension"), Property("make", "string", static=True),
 ...                          Property("t", "number", step="0.1")])
@@ -27,8 +28,8 @@ from thinwire.schema import Event, Property, Schema, flatten, nest
 from thinwire.topics.names import check_name_token, check_topic
 
 FACTS_PROPERTY = "facts"
-MAX_KNOWN = 65_536
-"""sets of facts that one end keeps in mind"""
+MAX_CACHED = 65_536
+"""sets of facts that a publisher or reader caches"""
 MAX_FACTS_BYTES = 262_144
 
 Facts = Mapping[str, Any]
@@ -36,50 +37,52 @@ Lookup = Callable[[str], Facts | None]
 
 
 def factored(schema: Schema) -> Schema:
-    """The schema of what travels: one reference in place of all static properties."""
+    """The schema on the wire: one reference replaces all static properties."""
     if not any(p.static for p in schema):
         return schema
     taken = next((p.name for p in schema if p.name.split(".")[0] == FACTS_PROPERTY), None)
     if taken is not None:
-        raise SchemaError("the name 'facts' is taken by the reference to static properties: rename it", property=taken)
+        raise SchemaError(
+            "the name 'facts' is reserved for the reference to static properties: rename the property", property=taken
+        )
     kept = [p for p in schema if not p.static]
     return Schema(schema.name, [*kept, Property(FACTS_PROPERTY, "string")], schema.version)
 
 
 def facts_key(topic: str, key: str) -> str:
-    """Where the facts lie in their bucket."""
+    """Key of facts in their bucket."""
     return f"{check_topic(topic)}.{check_name_token(key, 'key')}"
 
 
 def encode_facts(facts: Facts) -> bytes:
-    """Facts as they are stored: canonical JSON, of which the key is a digest."""
+    """Encode facts as canonical JSON. Their key is a hash of it."""
     value = json.dumps(dict(facts), sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     if len(value) > MAX_FACTS_BYTES:
-        raise TooLarge("all static properties together", size=len(value), limit=MAX_FACTS_BYTES)
+        raise TooLarge("static properties above the limit", size=len(value), limit=MAX_FACTS_BYTES)
     return value
 
 
 def decode_facts(key: str, value: bytes) -> dict[str, Any]:
-    """The facts under a key; refuses those that are not the ones the key names."""
+    """Decode facts; `RegistryError` if their hash is not the key."""
     try:
         facts = json.loads(value) if len(value) <= MAX_FACTS_BYTES else None
     except (ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict) or key_of(facts) != key:
-        raise RegistryError("the facts are not those that their key names", key=key, size=len(value))
+        raise RegistryError("the hash of the facts is not their key", key=key, size=len(value))
     return facts
 
 
 def key_of(facts: Facts) -> str:
-    """The key of some facts: equal facts have equal keys."""
+    """The key of facts: equal facts have equal keys."""
     return sha256(encode_facts(facts)).hexdigest()[:16]
 
 
 class Factoring:
-    """Takes the static facts out of a topic's events, and puts them back.
+    """Replaces static properties of events by a reference, and restores them.
 
-    Events go in and come out as their publisher holds them, objects nested. One object serves one publisher or one
-    reader; what it keeps in mind is bounded, and a set of facts that was forgotten is told again.
+    Events have nested objects on both sides. An instance serves one publisher or one reader. Its caches are bounded;
+    facts that were dropped from the cache are returned as new again.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -88,13 +91,13 @@ class Factoring:
         self._static = [p for p in schema if p.static]
         self._names = {p.name for p in self._static}
         self._converters = [(p.name, converter(p)) for p in self._static]
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._stored: OrderedDict[str, None] = OrderedDict()
         self._keys: OrderedDict[tuple[Any, ...], str] = OrderedDict()
 
     def split(self, event: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, dict[str, Any] | None]:
-        """The event as it travels, the key of its facts, and the facts themselves where they have yet to be told.
+        """The event on the wire, the key of its facts, and the facts if they are not stored yet.
 
-        They count as told from here on: store them, or call `untold`.
+        Returned facts count as stored: store them, or call `mark_unsent`.
         """
         if not self._names:
             return event, "", None
@@ -102,15 +105,15 @@ class Factoring:
         facts = {p.name: flat.pop(p.name, None) for p in self._static}
         key = self._key(facts)
         flat[FACTS_PROPERTY] = key
-        new = _remember(self._told, key, None)
+        new = _add(self._stored, key, None)
         return nest(flat), key, facts if new else None
 
     def mark_unsent(self, key: str) -> None:
-        """The facts could not be stored: they come out of `split` again."""
-        self._told.pop(key, None)
+        """Record that storing the facts failed; `split` returns them again."""
+        self._stored.pop(key, None)
 
     def join(self, event: Event, lookup: Lookup) -> Event:
-        """The event with its facts; `UnknownFacts` where `lookup` does not have them."""
+        """The event with its facts; `UnknownFacts` if `lookup` does not return them."""
         if not self._names:
             return event
         key = event.get(FACTS_PROPERTY)
@@ -118,7 +121,7 @@ class Factoring:
         if facts is None:
             raise UnknownFacts(topic=self.schema.name, key=key)
         if facts.keys() != self._names:
-            detail = "they do not fit the schema"
+            detail = "the facts do not match the schema"
             raise UnknownFacts(detail, topic=self.schema.name, key=key, expected=sorted(self._names))
         return self._joined(event, facts)
 
@@ -126,9 +129,7 @@ class Factoring:
         flat = flatten({name: value for name, value in event.items() if name != FACTS_PROPERTY}, self.on_wire)
         flat |= facts
         bound = dict(event.bound)
-        # a reference is never off; where nothing is claimed of it, nothing is claimed of what it stands for
-        claimed = bound.pop(FACTS_PROPERTY, None)
-        bound |= dict.fromkeys(self._names, claimed)
+        bound |= dict.fromkeys(self._names, bound.pop(FACTS_PROPERTY, None))  # exact, or without a bound
         values = nest({p.name: flat[p.name] for p in self.schema if p.name in flat})
         return event.like(values, bound, tuple(name for name in event.flags if name != FACTS_PROPERTY))
 
@@ -136,21 +137,21 @@ class Factoring:
         values = tuple((type(facts[name]), facts[name]) for name, _ in self._converters)
         try:
             known = self._keys.get(values)
-        except TypeError:  # a list cannot be a fact
+        except TypeError:  # not hashable; the converter below raises the error that names the property
             known = None
         if known is None:
             for name, convert in self._converters:
                 convert(facts[name])
             known = key_of(facts)
-            _remember(self._keys, values, known)
+            _add(self._keys, values, known)
         return known
 
 
-def _remember(known: OrderedDict[Any, Any], key: Any, value: Any) -> bool:
-    """Keep something in mind; True if it was new."""
-    new = key not in known
-    known[key] = value
-    known.move_to_end(key)
-    if len(known) > MAX_KNOWN:
-        known.popitem(last=False)
+def _add(cache: OrderedDict[Any, Any], key: Any, value: Any) -> bool:
+    """Add an entry as the most recent one. Return True if it is new."""
+    new = key not in cache
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > MAX_CACHED:
+        cache.popitem(last=False)
     return new

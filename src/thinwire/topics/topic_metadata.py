@@ -1,4 +1,4 @@
-"""What a client knows of a topic: its schemas, its configuration, and the registry's documents where there are any."""
+"""Metadata of a topic: schema versions, static facts, dictionaries, configuration, and entries in the registry."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from thinwire.codec.demand import tolerance_of
 from thinwire.codec.stream_config import StreamConfig
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary import HASH_BYTES
-from thinwire.errors import RegistryError, UnknownFacts, UnknownTopic
-from thinwire.schema import Event, Schema
+from thinwire.errors import PeerFault, RegistryError, ServiceUnavailable, UnknownFacts, UnknownLog, UnknownTopic
+from thinwire.schema import Event, Schema, opaque
+from thinwire.topics import registry_client
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.dictionary_documents import ActiveDictionaries
 from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_store import DictionaryCache, DictionaryStore
-from thinwire.topics.names import DICTIONARIES, FACTS, check_topic, log_of, publisher_subjects
-from thinwire.topics.registry_client import (
-    find_schema,
-    put_publisher,
-    put_subscription,
-    remove_publisher,
-    remove_subscription,
-    topic_document,
-)
+from thinwire.topics.log_selection import LogSelection
+from thinwire.topics.names import DICTIONARIES, FACTS, check_topic, config_key, key_subject, log_of, schema_key
+from thinwire.topics.registry_client import find_schema, register_schema, topic_document
 from thinwire.topics.static_properties import Factoring, decode_facts, encode_facts, factored, facts_key
 from thinwire.topics.tolerance_budget import budget
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument, decode
-from thinwire.topics.topic_settings import ConfigDocument, config_key, demand_for, schema_key
+from thinwire.topics.topic_settings import ConfigDocument, Settings, demand_for
+from thinwire.wire import read
+from thinwire.wire.key_frame import read_head
 
 MAX_FACTS = 65_536
+"""sets of static facts in the cache, at most"""
 _ANY = "any"
 
 _log = logging.getLogger("thinwire.services")
 
 
 class TopicMetadata:
-    """A topic. `managed` says whether the registry has a document of it; without one a schema must be given.
+    """Metadata of one topic, from the registry or as declared by the caller.
 
-    document: what the registry has of it; current: the fingerprint (hex) of its schema there, "" where there is none
+    schema: the schema of its events; wire_schema: the same with a reference in place of static properties
+    document: the registry's document; managed: whether there is one
+    current: fingerprint (hex) of the registry's current schema, "" for an unmanaged topic
     """
 
     def __init__(
         self, broker: Broker, bucket: Bucket, schema: Schema, *, document: TopicDocument | None = None
     ) -> None:
-        managed = document is not None
         self.name = schema.name
+        self.selection = LogSelection(schema.name)
         self.schema = schema
-        self.managed = managed
         self.document = document
+        self.managed = document is not None
         self.current = document.fingerprint if document is not None else ""
-        self.factored = managed and any(p.static for p in schema)
-        self.travelling = factored(schema) if self.factored else schema
+        self.factored = self.managed and any(p.static for p in schema)
+        self.wire_schema = factored(schema) if self.factored else schema
         self.retention: Retention | None = None
         self._broker = broker
         self._bucket = bucket
@@ -67,11 +67,11 @@ class TopicMetadata:
         self._facts: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
         self._dictionaries = DictionaryCache()
         self._store: DictionaryStore | None = None
-        self._keep(schema)
+        self._add_schema(schema)
 
     @classmethod
     async def find(cls, broker: Broker, bucket: Bucket, name: str, schema: Schema | None = None) -> TopicMetadata:
-        """The topic as the registry has it, else as the caller declares it."""
+        """Return the topic as registered, else as declared by `schema`. Raise `UnknownTopic` if there is neither."""
         check_topic(name)
         if schema is not None and schema.name != name:
             raise RegistryError("a topic has the name of its schema", topic=name, schema=schema.name)
@@ -85,133 +85,142 @@ class TopicMetadata:
             raise RegistryError("the schema of a topic is missing", topic=name, fingerprint=document.fingerprint)
         return cls(broker, bucket, current, document=document)
 
+    @classmethod
+    async def open(
+        cls,
+        broker: Broker,
+        bucket: Bucket,
+        name: str,
+        schema: Schema | None = None,
+        *,
+        register: bool = False,
+        dictionaries: bool = False,
+    ) -> TopicMetadata:
+        """Return a topic and register it if requested and if a registry runs. Without a schema it contains bytes.
+
+        dictionaries: let a dictionary trainer serve a topic that is registered now
+        """
+        is_new = await topic_document(bucket, check_topic(name)) is None
+        settings: dict[str, Any] = {"dictionaries": True} if is_new and dictionaries else {}
+        if schema is None and is_new:
+            if not register and not await _contains_bytes(broker, name):
+                raise UnknownTopic(topic=name)
+            # Bytes have no state that a later subscriber could receive: without `retain` they would be lost.
+            schema, settings = opaque(name), {**settings, "retain": True}
+        if register and schema is not None and await is_served(broker):
+            await register_schema(bucket, schema, Settings(**settings) if settings else None)
+        return await cls.find(broker, bucket, name, schema)
+
     def lookup(self, fingerprint: bytes) -> Schema | None:
-        """The schema that travels under this fingerprint, if it has been learnt."""
+        """Return the schema of messages with this fingerprint, if it was fetched."""
         return self._schemas.get(fingerprint)
 
+    def original(self, fingerprint: bytes) -> Schema:
+        """Return the registered schema for a fingerprint of messages, with static properties."""
+        return self._originals.get(fingerprint) or self._schemas[fingerprint]
+
     def dictionary(self, hash: bytes) -> Dictionary | None:
-        """The dictionary with this hash, if it has been learnt."""
+        """Return the dictionary with this hash, if it was fetched."""
         return self._dictionaries.find(hash)
 
-    async def learn(self, name: bytes) -> bool:
-        """Ask for what travels under this name: a schema's fingerprint (8 bytes), a dictionary's hash (16 bytes).
+    async def fetch(self, name: bytes) -> bool:
+        """Fetch a schema by fingerprint (8 bytes) or a dictionary by hash (16 bytes). Return False if it is unknown.
 
-        False where nobody knows it; CorruptDictionary where the store hands out another one.
+        Raises CorruptDictionary if the stored dictionary does not have this hash.
         """
-        return await (self._learn_dictionary(name) if len(name) == HASH_BYTES else self._learn_schema(name))
+        return await (self._fetch_dictionary(name) if len(name) == HASH_BYTES else self._fetch_schema(name))
+
+    def add_class(self, demand: DemandClass) -> None:
+        """Also recognise the schemas of a demand class: the projection of every version."""
+        self._classes.append(demand)
+        for schema in list(self._schemas.values()):
+            self._add_schema(schema)
+
+    async def open_log(self) -> None:
+        """Create the log of the topic, unless it exists."""
+        await self._broker.open_log(log_of(self.name), [self.selection.subjects()], self.retention)
+
+    async def put_publisher(self, name: str, incarnation: int, since: float) -> None:
+        """Add a publisher to the registry."""
+        if self.managed:
+            document = PublisherDocument(self.name, name, incarnation, since, self.schema.fingerprint.hex())
+            await registry_client.put_publisher(self._bucket, document)
+
+    async def remove_publisher(self, name: str) -> None:
+        """Remove a publisher from the registry."""
+        if self.managed:
+            await registry_client.remove_publisher(self._bucket, self.name, name)
+
+    async def put_subscription(self, document: SubscriptionDocument) -> None:
+        """Add or change a subscription in the registry."""
+        if self.managed:
+            await registry_client.put_subscription(self._bucket, document, self.schema)
+
+    async def remove_subscription(self, identity: str) -> None:
+        """Remove a subscription from the registry."""
+        if self.managed:
+            await registry_client.remove_subscription(self._bucket, self.name, identity)
 
     async def store_dictionary(self, dictionary: Dictionary) -> None:
-        """Store a dictionary, before anybody is told to use it."""
+        """Store a dictionary. It must be stored before a publisher uses it."""
         await (await self._dictionary_store()).put(dictionary)
         self._dictionaries.keep(dictionary)
 
-    async def dictionaries_in_use(self) -> ActiveDictionaries | None:
-        """What publishers of the topic may pack with; None where nobody looks after its dictionaries."""
+    async def active_dictionaries(self) -> ActiveDictionaries | None:
+        """Return the dictionaries that publishers may use, or None if no dictionary trainer serves the topic."""
         return await DictionaryMetadata(await self._broker.bucket(DICTIONARIES), self.name).in_use()
 
     @property
     def dictionary_bytes(self) -> int:
-        """Bytes of dictionaries that came from the store."""
+        """Bytes of dictionaries read from the store."""
         return self._store.received if self._store is not None else 0
 
-    async def _dictionary_store(self) -> DictionaryStore:
-        if self._store is None:
-            self._store = DictionaryStore(await self._broker.bucket(DICTIONARIES))
-        return self._store
+    async def configuration(self) -> ConfigDocument | None:
+        """Return the current configuration of publishers, or None before the registry's first one."""
+        entry = await self._bucket.get(config_key(self.name)) if self.managed else None
+        return await self._read_config(entry.value) if entry is not None and entry.value is not None else None
 
-    async def _learn_dictionary(self, hash: bytes) -> bool:
-        found = await (await self._dictionary_store()).get(hash, self._dictionaries.find)
-        if found is not None:
-            self._dictionaries.keep(found)
-        return found is not None
+    async def configurations(self) -> AsyncGenerator[ConfigDocument, None]:
+        """Yield the current configuration of publishers and every change."""
+        if not self.managed:
+            return
+        async with aclosing(self._bucket.watch(config_key(self.name))) as changes:
+            async for entry in changes:
+                config = await self._read_config(entry.value) if entry is not None and entry.value is not None else None
+                if config is not None:
+                    yield config
 
-    async def _learn_schema(self, fingerprint: bytes) -> bool:
-        schema = await find_schema(self._bucket, self.name, fingerprint)
-        versions = [schema] if schema is not None else await self._versions() if self._classes else []
-        for version in versions:
-            self._keep(version)
-        return fingerprint in self._schemas
-
-    def know_class(self, demand: DemandClass) -> None:
-        """Know the schemas under which a class's events travel as well: what it leaves of every version."""
-        self._classes.append(demand)
-        for schema in list(self._schemas.values()):
-            self._keep(schema)
-
-    async def open_log(self) -> None:
-        """Make sure that the topic has a log."""
-        await self._broker.open_log(log_of(self.name), [publisher_subjects(self.name)], self.retention)
-
-    async def publisher_starts(self, name: str, incarnation: int, since: float) -> None:
-        """Enter a publisher into the registry."""
-        if self.managed:
-            fingerprint = self.schema.fingerprint.hex()
-            await put_publisher(self._bucket, PublisherDocument(self.name, name, incarnation, since, fingerprint))
-
-    async def publisher_ends(self, name: str) -> None:
-        """Strike a publisher out."""
-        if self.managed:
-            await remove_publisher(self._bucket, self.name, name)
-
-    async def subscription_starts(self, document: SubscriptionDocument) -> None:
-        """Tell the registry what is asked."""
-        if self.managed:
-            await put_subscription(self._bucket, document, self.schema)
-
-    async def subscription_ends(self, identity: str) -> None:
-        """Tell the registry that it is no longer asked."""
-        if self.managed:
-            await remove_subscription(self._bucket, self.name, identity)
-
-    async def wait_for(self, tolerances: Mapping[str, float], patience: float) -> bool:
-        """Wait until the registry has told publishers to serve these tolerances; False if it does not in time."""
+    async def wait_for_tolerances(self, tolerances: Mapping[str, float], timeout: float) -> bool:
+        """Wait until the configuration of publishers meets these tolerances. Return False after the timeout."""
         try:
-            async with asyncio.timeout(patience), aclosing(self.configurations()) as configurations:
+            async with asyncio.timeout(timeout), aclosing(self.configurations()) as configurations:
                 async for config in configurations:
-                    if config.wanted and self._serves(config, tolerances):
+                    if config.wanted and self._meets(config, tolerances):
                         return True
         except TimeoutError:
             pass
         return not self.managed
 
-    async def configuration(self) -> ConfigDocument | None:
-        """What the registry wants publishers to do now; None where it has not said anything."""
-        entry = await self._bucket.get(config_key(self.name)) if self.managed else None
-        return await self._believed(entry.value) if entry is not None and entry.value is not None else None
+    def initial_config(self, own: StreamConfig) -> StreamConfig:
+        """Return the configuration of a publisher before the registry's first one: the topic's settings.
 
-    def settled(self, own: StreamConfig) -> StreamConfig:
-        """What a publisher does that is earlier than the registry's first word: as the topic's settings say.
-
-        own: what it would do else; it decides how far off values may be where the settings do not
+        own: the publisher's own configuration; its demand is used unless the settings state a tolerance
         """
         if self.document is None:
             return own
         settings = self.document.settings
-        kept = settings.retain and (settings.tolerance is not None or settings.default_tolerance is not None)
-        demand = budget(self.schema, [], settings).demand(self.schema, settings) if kept else own.demand
-        return StreamConfig(own.version, demand_for(self.travelling, demand), **settings.link)
+        has_tolerance = settings.tolerance is not None or settings.default_tolerance is not None
+        stated = settings.retain and has_tolerance
+        demand = budget(self.schema, [], settings).demand(self.schema, settings) if stated else own.demand
+        return StreamConfig(own.version, demand_for(self.wire_schema, demand), **settings.stream)
 
-    async def configurations(self) -> AsyncGenerator[ConfigDocument, None]:
-        """What the registry wants publishers to do: now, and whenever it changes."""
-        if not self.managed:
-            return
-        async with aclosing(self._bucket.watch(config_key(self.name))) as changes:
-            async for entry in changes:
-                config = await self._believed(entry.value) if entry is not None and entry.value is not None else None
-                if config is not None:
-                    yield config
-
-    async def _believed(self, told: bytes) -> ConfigDocument | None:
-        """A configuration; it does not silence a topic that is to be retained, for then it was made of an earlier
-        registration, and the registry's next word is on its way."""
-        config = _config(self.name, told)
-        if config is None or config.wanted:
-            return config
-        document = await topic_document(self._bucket, self.name)
-        return replace(config, wanted=True) if document is not None and document.settings.retain else config
+    def factoring_of(self, fingerprint: bytes) -> Factoring | None:
+        """Return what joins events of this fingerprint with their static facts; None if they have no reference."""
+        original = self._originals.get(fingerprint)
+        return Factoring(original) if original is not None else None
 
     async def store_facts(self, factoring: Factoring, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The event with a reference in place of its static facts, which are stored before it travels."""
+        """Replace the static facts of an event by a reference. Facts are stored before the event is sent."""
         on_wire, key, facts = factoring.split(event)
         if facts is not None:
             try:
@@ -223,51 +232,96 @@ class TopicMetadata:
         return on_wire
 
     async def join_facts(self, factoring: Factoring, event: Event) -> Event:
-        """The event with its static facts in place of the reference."""
+        """Replace the reference of an event by its static facts."""
         try:
             return factoring.join(event, self._facts.get)
         except UnknownFacts as unknown:
-            await self._learn_facts(unknown.key)
+            await self.facts(unknown.key)
         return factoring.join(event, self._facts.get)
 
-    def factoring_of(self, fingerprint: bytes) -> Factoring | None:
-        """How events under this fingerprint get their facts back; None where they carry them."""
-        original = self._originals.get(fingerprint)
-        return Factoring(original) if original is not None else None
+    async def facts(self, key: str) -> Mapping[str, Any]:
+        """Return the static facts under a key. Raise `UnknownFacts` if they are not stored."""
+        if key not in self._facts:
+            entry = await (await self._broker.bucket(FACTS)).get(facts_key(self.name, key))
+            if entry is None or entry.value is None:
+                raise UnknownFacts(topic=self.name, key=key)
+            self._facts[key] = decode_facts(key, entry.value)
+            while len(self._facts) > MAX_FACTS:
+                self._facts.popitem(last=False)
+        return self._facts[key]
 
-    def _serves(self, config: ConfigDocument, tolerances: Mapping[str, float]) -> bool:
-        demand = demand_for(self.schema, config.demand)
-        told = {p.name: tolerance_of(self.schema, p, demand) for p in self.schema.wire if p.name in tolerances}
-        return all(tolerance <= tolerances[name] for name, tolerance in told.items())
+    async def _dictionary_store(self) -> DictionaryStore:
+        if self._store is None:
+            self._store = DictionaryStore(await self._broker.bucket(DICTIONARIES))
+        return self._store
+
+    async def _fetch_dictionary(self, hash: bytes) -> bool:
+        found = await (await self._dictionary_store()).get(hash, self._dictionaries.find)
+        if found is not None:
+            self._dictionaries.keep(found)
+        return found is not None
+
+    async def _fetch_schema(self, fingerprint: bytes) -> bool:
+        schema = await find_schema(self._bucket, self.name, fingerprint)
+        versions = [schema] if schema is not None else await self._versions() if self._classes else []
+        for version in versions:
+            self._add_schema(version)
+        return fingerprint in self._schemas
 
     async def _versions(self) -> list[Schema]:
-        """All versions of the topic's schema that the registry has."""
         entries = await self._bucket.entries(schema_key(self.name, _ANY).removesuffix(_ANY) + "*")
         found = [decode(entry.key, entry.value) for entry in entries if entry.value is not None]
         return [version for version in found if isinstance(version, Schema)]
 
-    def _keep(self, schema: Schema) -> None:
+    def _add_schema(self, schema: Schema) -> None:
         on_wire = factored(schema)
         self._schemas[schema.fingerprint] = schema
-        for travelling in (on_wire, *(demand.schema(on_wire) for demand in self._classes)):
-            self._schemas[travelling.fingerprint] = travelling
+        for sent in (on_wire, *(demand.schema(on_wire) for demand in self._classes)):
+            self._schemas[sent.fingerprint] = sent
             if on_wire is not schema:
-                self._originals[travelling.fingerprint] = schema
+                self._originals[sent.fingerprint] = schema
 
-    async def _learn_facts(self, key: str) -> None:
-        bucket = await self._broker.bucket(FACTS)
-        entry = await bucket.get(facts_key(self.name, key))
-        if entry is None or entry.value is None:
-            raise UnknownFacts(topic=self.name, key=key)
-        self._facts[key] = decode_facts(key, entry.value)
-        while len(self._facts) > MAX_FACTS:
-            self._facts.popitem(last=False)
+    async def _read_config(self, value: bytes) -> ConfigDocument | None:
+        """Decode a configuration.
+
+        One that stops publishers of a topic with `retain` was made before that setting: the registry replaces it soon.
+        """
+        config = _decode_config(self.name, value)
+        if config is None or config.wanted:
+            return config
+        document = await topic_document(self._bucket, self.name)
+        return replace(config, wanted=True) if document is not None and document.settings.retain else config
+
+    def _meets(self, config: ConfigDocument, tolerances: Mapping[str, float]) -> bool:
+        demand = demand_for(self.schema, config.demand)
+        offered = {p.name: tolerance_of(self.schema, p, demand) for p in self.schema.wire if p.name in tolerances}
+        return all(tolerance <= tolerances[name] for name, tolerance in offered.items())
 
 
-def _config(topic: str, value: bytes) -> ConfigDocument | None:
+async def is_served(broker: Broker) -> bool:
+    """Return whether a registry service answers."""
+    try:
+        await registry_client.ping(broker)
+    except ServiceUnavailable:
+        return False
+    return True
+
+
+async def _contains_bytes(broker: Broker, topic: str) -> bool:
+    """Whether the log of an unregistered topic contains opaque payloads."""
+    try:
+        newest = await broker.last(log_of(topic), key_subject(topic, "*"))
+        if newest is None:
+            return False
+        return read_head(read(newest.payload).body)[0].fingerprint == opaque(topic).fingerprint
+    except (UnknownLog, PeerFault):
+        return False
+
+
+def _decode_config(topic: str, value: bytes) -> ConfigDocument | None:
     try:
         document = decode(config_key(topic), value)
     except RegistryError as problem:
-        _log.warning("%s: a configuration that cannot be read was ignored: %s", topic, problem)
+        _log.warning("%s: ignored an unreadable configuration: %s", topic, problem)
         return None
     return document if isinstance(document, ConfigDocument) else None

@@ -1,7 +1,4 @@
-"""Partials as body bytes: `compact` for machines, `plain` (JSON) for people.
-
-The bytes on the wire.
-"""
+"""The wire format: frames, key frames, control frames, and bodies of partial events."""
 
 from typing import TYPE_CHECKING
 

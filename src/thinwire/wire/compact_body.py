@@ -1,14 +1,13 @@
-"""The `compact` format: a partial as bits, then bytes.
+"""The `compact` format of partial events: bits, then bytes.
 
     [alias] [skip] mask [exceptions] codes... padding | tail
 
-Bits, most significant first. The alias is left out while the link has one source; otherwise it is told against the one
-after the alias told last. Codes are Exp-Golomb at the scale of their field; see `thinwire.wire.stream_state`.
+Bits are most significant first. The alias is omitted while the stream has one source; otherwise it is coded relative to
+the successor of the alias sent last. Codes are Exp-Golomb at the scale of their field (`thinwire.wire.stream_state`).
+The tail contains exact values, texts that are not in their table yet, arrays and opaque values.
 
-Which properties travel, in bits.
-
-Up to eight properties: one bit each, the first property highest. More: one bit for each group of eight that has any,
-then the bits of those groups.
+Mask of properties. Up to eight: one bit each, the first property highest. More: one bit for each group of eight that is
+not empty, then the bits of those groups.
 
 >>> bits, width = encode_mask(0b1, 3)
 >>> f"{bits:0{width}b}"
@@ -16,10 +15,6 @@ then the bits of those groups.
 >>> bits, width = encode_mask(1 << 9, 20)
 >>> f"{bits:0{width}b}"
 '01001000000'
-
-The byte part of a compact body: what is not a small number stands after the bits, each part told whole.
-
-Three kinds of part: values told exactly, texts not in their table yet, and arrays and opaque values.
 """
 
 from __future__ import annotations
@@ -30,8 +25,7 @@ from typing import Any
 
 from thinwire.errors import CorruptFrame
 from thinwire.schema.property import MAX_ARRAY
-from thinwire.wire import exact_value as exact
-from thinwire.wire import varint
+from thinwire.wire import exact_value, varint
 from thinwire.wire.exact_value import MAX_EXACT
 from thinwire.wire.frame import inflate
 from thinwire.wire.partial_event import EncodingKind, Partial
@@ -43,7 +37,7 @@ _REVERSED = [int(f"{n:08b}"[::-1], 2) for n in range(256)]
 
 
 def encode_mask(mask: int, count: int) -> tuple[int, int]:
-    """The bits of a mask over `count` properties, and how many they are."""
+    """Return the bits of a mask over `count` properties, and their number."""
     if count <= GROUP:
         return _REVERSED[mask] >> (GROUP - count), count
     groups = (count + GROUP - 1) // GROUP
@@ -58,7 +52,7 @@ def encode_mask(mask: int, count: int) -> tuple[int, int]:
 
 
 def decode_mask(bits: int, width: int, count: int) -> tuple[int, int]:
-    """The mask at the top of `width` bits, and how many bits are left. Raises ValueError when they run out."""
+    """Return the mask at the top of `width` bits, and the remaining width; raise ValueError if bits are missing."""
     if count <= GROUP:
         left = width - count
         return _REVERSED[(bits >> left) << (GROUP - count)], left
@@ -79,7 +73,7 @@ _WORTH_DEFLATING = 64
 
 
 def write_text(text: str, *, deflate: bool = True) -> bytes:
-    """A text, deflated where that is shorter and wanted."""
+    """Encode a text, deflated if that is shorter."""
     plain = text.encode("utf-8")
     if deflate and len(plain) >= _WORTH_DEFLATING:
         packed = zlib.compress(plain, 6, wbits=-15)
@@ -89,7 +83,7 @@ def write_text(text: str, *, deflate: bool = True) -> bytes:
 
 
 def read_text(data: bytes, at: int) -> tuple[str, int]:
-    """The text at this place, and the place after it."""
+    """Return the text at offset `at` and the offset after it."""
     size, at = varint.read(data, at)
     end = at + (size >> 1)
     if end > len(data):
@@ -102,38 +96,38 @@ def read_text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def write_array(code: tuple[bool, list[Any]]) -> bytes:
-    """A patch `(False, [(place, code), ...])`, or all ticks `(True, [ticks, ...])`."""
-    whole, items = code
-    if whole:
+    """Encode a patch `(False, [(index, code), ...])`, or all ticks `(True, [ticks, ...])`."""
+    complete, items = code
+    if complete:
         return varint.write(0) + varint.write(len(items)) + b"".join(varint.write_signed(t) for t in items)
     parts = [varint.write(len(items))]
-    at = 0
-    for place, residual in items:
-        parts += (varint.write(place - at), varint.write(residual))
-        at = place + 1
+    following = 0
+    for index, residual in items:
+        parts += (varint.write(index - following), varint.write(residual))
+        following = index + 1
     return b"".join(parts)
 
 
 def read_array(data: bytes, at: int) -> tuple[tuple[bool, list[Any]], int]:
-    """The patch or the elements at this place, and the place after it."""
+    """Return the patch or the elements at offset `at` and the offset after them."""
     count, at = varint.read(data, at)
-    whole = count == 0
-    if whole:
+    complete = count == 0
+    if complete:
         count, at = varint.read(data, at)
     if count > MAX_ARRAY or count > len(data) - at:
         raise CorruptFrame("an array longer than its frame or its limit", count=count, limit=MAX_ARRAY)
     items: list[Any] = []
-    place = 0
+    index = 0
     for _ in range(count):
-        if whole:
+        if complete:
             item, at = varint.read_signed(data, at)
             items.append(item)
         else:
             gap, at = varint.read(data, at)
             residual, at = varint.read(data, at)
-            items.append((place + gap, residual))
-            place += gap + 1
-    return (whole, items), at
+            items.append((index + gap, residual))
+            index += gap + 1
+    return (complete, items), at
 
 
 _MAX_FIELD_BYTES = 17
@@ -141,7 +135,7 @@ _FLOAT_FIELD = 6
 
 
 def encode(partial: Partial, link: LinkState) -> bytes:
-    """The body of a partial; the link's state moves on."""
+    """Encode a partial event and advance the stream state."""
     levels = link.cells
     lanes = link.lanes
     acc = 1
@@ -162,7 +156,7 @@ def encode(partial: Partial, link: LinkState) -> bytes:
         index = low.bit_length() - 1
         lane = lanes[index]
         if low & partial.exceptions:
-            tail.append(exact.encode(code))
+            tail.append(exact_value.encode(code))
         elif lane is EncodingKind.TICK:
             level = levels[FIRST + index]
             k = (level >> 5).bit_length()
@@ -175,7 +169,7 @@ def encode(partial: Partial, link: LinkState) -> bytes:
 
 
 def decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
-    """The partial of a body; the link's state moves on."""
+    """Decode a partial event and advance the stream state."""
     try:
         return _decode(body, exceptional, link)
     except ValueError:  # a negative shift: the bits ran out
@@ -194,7 +188,7 @@ def _decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
         code, bits, left = _take(bits, left, levels, ALIAS)
         source = levels[LAST_ALIAS] + 1 + unzigzag(code)
         if not 0 <= source < levels[SOURCES]:
-            raise CorruptFrame("alias of no source", alias=source, sources=levels[SOURCES])
+            raise CorruptFrame("unknown alias", alias=source, sources=levels[SOURCES])
         levels[LAST_ALIAS] = source
     skip, bits, left = _take(bits, left, levels, SKIP)
     mask, left = decode_mask(bits, left, count)
@@ -266,11 +260,11 @@ def _put_other(acc: int, lane: EncodingKind, code: Any, index: int, link: LinkSt
     if lane is EncodingKind.TEXT:
         table = link.tables[index]
         assert table is not None
-        place = table.place(code)
-        if place is None:
+        position = table.place(code)
+        if position is None:
             tail.append(write_text(code, deflate=not link.whole_texts))
             table.remember(code)
-        return _put(acc, 0 if place is None else place + 1, link.cells, FIRST + index)
+        return _put(acc, 0 if position is None else position + 1, link.cells, FIRST + index)
     tail.append(write_array(code) if lane is EncodingKind.ARRAY else write_blob(code))
     return acc
 
@@ -302,19 +296,19 @@ def _read_tail(body: bytes, at: int, mask: int, exceptions: int, codes: list[Any
         index = low.bit_length() - 1
         lane = link.lanes[index]
         if low & exceptions:
-            codes[position], at = exact.decode(body, at)
+            codes[position], at = exact_value.decode(body, at)
         elif lane is EncodingKind.TEXT and codes[position] is None:
             text, at = read_text(body, at)
             table = link.tables[index]
             assert table is not None
             if table.place(text) is not None:
-                raise CorruptFrame("a text told twice", text=text)
+                raise CorruptFrame("a text of the table is sent again", text=text)
             table.remember(text)
             codes[position] = text
         elif lane is EncodingKind.ARRAY:
             codes[position], at = read_array(body, at)
         elif lane is EncodingKind.OPAQUE:
-            codes[position], at = read_blob(body, at, exact.MAX_EXACT)
+            codes[position], at = read_blob(body, at, MAX_EXACT)
         position += 1
     if at != len(body):
         raise CorruptFrame("bytes after the last field", length=len(body), read=at)

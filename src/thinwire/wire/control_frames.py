@@ -1,4 +1,4 @@
-"""The bodies of heartbeats, switches, bindings and requests: small records, mostly of whole numbers."""
+"""Bodies of heartbeats, predictor switches, dictionary bindings and key frame requests."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from thinwire.errors import CorruptFrame
 from thinwire.wire import varint
 
 MAX_SKIP = 65_536
-"""events of one source passed over in silence between two frames, at most"""
+"""suppressed events of one source between two frames, at most"""
 
-MAX_TOLD = 1 << 18
-"""events passed over in silence that one heartbeat may tell of, at most"""
+MAX_SUPPRESSED = 1 << 18
+"""suppressed events in one heartbeat, at most"""
 
 HASH_BYTES = 16
-"""of a dictionary's name"""
+"""bytes of the hash of a dictionary"""
 
 
 class SuppressedRun(NamedTuple):
-    """Sources `first` to `first + sources - 1` had `skip` events each that nobody needed to be told about."""
+    """Sources `first` to `first + sources - 1` had `skip` suppressed events each."""
 
     first: int
     sources: int
@@ -26,7 +26,7 @@ class SuppressedRun(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """All sources are complete up to `watermark` (milliseconds); `sequence` is this frame's, in full."""
+    """Watermark of all sources in milliseconds, and the full sequence number of the frame."""
 
     sequence: int
     watermark: int
@@ -42,27 +42,27 @@ class Heartbeat(NamedTuple):
 
     @classmethod
     def decode(cls, body: bytes, sources: int) -> Heartbeat:
-        """Read a heartbeat that may speak of `sources` sources."""
+        """Decode a heartbeat of a stream with `sources` sources."""
         sequence, at = varint.read(body, 0)
         watermark, at = varint.read_signed(body, at)
         silences: list[SuppressedRun] = []
-        source = told = 0
+        source = events = 0
         while at < len(body):
             gap, at = varint.read(body, at)
             count, at = varint.read(body, at)
             skip, at = varint.read(body, at)
             if not 0 < skip <= MAX_SKIP or not count or source + gap + count > sources:
-                raise CorruptFrame("silence about sources or events that cannot be", count=count, skip=skip)
+                raise CorruptFrame("invalid run of suppressed events", count=count, skip=skip)
             silences.append(SuppressedRun(source + gap, count, skip))
             source += gap + count
-            told += count * skip
-            if told > MAX_TOLD:
-                raise CorruptFrame("a heartbeat tells of more events than it may", events=told, limit=MAX_TOLD)
+            events += count * skip
+            if events > MAX_SUPPRESSED:
+                raise CorruptFrame("too many suppressed events in a heartbeat", events=events, limit=MAX_SUPPRESSED)
         return cls(sequence, watermark, tuple(silences))
 
 
 class PredictorChange(NamedTuple):
-    """A slot of a source goes over to another predictor: its mode, its coefficients, the trend to start with."""
+    """The new predictor of a slot: mode, coefficients, initial trend."""
 
     slot: int
     mode: int
@@ -71,7 +71,7 @@ class PredictorChange(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """Some slots of one source change their predictor, after `skip` events that were passed over in silence."""
+    """Slots of one source change their predictor, after `skip` suppressed events."""
 
     source: int
     skip: int
@@ -99,10 +99,10 @@ class Switch(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """From here on a slot (1 to 255) names the dictionary with this hash.
+    """Binds a slot (1 to 255) to a dictionary from this frame on.
 
-    expires: when publishers stop using it, in seconds since 1970; 0 for never. Readers go by the binding alone: what
-        was packed before it expired can be read for as long as the log keeps it
+    expires: when publishers stop using it, in seconds since 1970; 0 for never. Readers ignore it: frames packed before
+        the expiry remain readable while the log retains them
     """
 
     slot: int
@@ -114,9 +114,9 @@ class Binding(NamedTuple):
 
     @classmethod
     def read(cls, body: bytes, at: int) -> tuple[Binding, int]:
-        """The binding at this place, and the place after it."""
+        """Return the binding at offset `at` and the offset after it."""
         if len(body) <= at + HASH_BYTES or not body[at]:
-            raise CorruptFrame("a binding of no slot, or cut off", length=len(body) - at)
+            raise CorruptFrame("a binding without a slot, or truncated", length=len(body) - at)
         expires, end = varint.read(body, at + 1 + HASH_BYTES)
         return cls(body[at], body[at + 1 : at + 1 + HASH_BYTES], expires), end
 
@@ -129,7 +129,7 @@ class Binding(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A subscriber of this publisher's frames cannot go on and asks for a key frame."""
+    """A subscriber requests a key frame, for example after a gap."""
 
     incarnation: int
     sequence: int

@@ -1,6 +1,6 @@
-"""A value told exactly, whatever the lane of its property: one tag byte and the value.
+"""Exact values of any kind: one tag byte and the value.
 
-Used where a value travels by exception, in audits, and for the objects of a key frame.
+Used for exceptions, in audit frames, and for the objects of a key frame.
 
 >>> decode(encode(None), 0), decode(encode(-3), 0), decode(encode(0.1), 0), decode(encode("on"), 0)
 ((None, 1), (-3, 2), (0.1, 9), ('on', 4))
@@ -23,7 +23,7 @@ _MAX_DEPTH = 3
 
 
 def encode(value: Any) -> bytes:
-    """The bytes of None, bool, int, float, str, bytes, or a list of such."""
+    """Encode None, bool, int, float, str, bytes, or a list of these."""
     if value is None:
         return b"\x00"
     if isinstance(value, bool):
@@ -40,7 +40,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes, at: int, depth: int = 0) -> tuple[Any, int]:
-    """The value at this place, and the place after it."""
+    """Return the value at offset `at` and the offset after it."""
     if at >= len(data):
         raise CorruptFrame("a value is missing", at=at)
     tag, at = data[at], at + 1
@@ -56,7 +56,7 @@ def decode(data: bytes, at: int, depth: int = 0) -> tuple[Any, int]:
         return varint.read_blob(data, at, MAX_EXACT)
     if tag == _LIST and depth < _MAX_DEPTH:
         return _list(data, at, depth)
-    raise CorruptFrame("a value of unknown kind", tag=tag, at=at)
+    raise CorruptFrame("unknown tag of a value", tag=tag, at=at)
 
 
 def _double(data: bytes, at: int) -> tuple[float, int]:
@@ -64,7 +64,7 @@ def _double(data: bytes, at: int) -> tuple[float, int]:
         raise CorruptFrame("a double is cut off", at=at)
     value: float = struct.unpack_from(">d", data, at)[0]
     if not math.isfinite(value):
-        raise CorruptFrame("a double that is no number", at=at)
+        raise CorruptFrame("a double is not finite", at=at)
     return value, at + 8
 
 

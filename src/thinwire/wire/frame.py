@@ -2,10 +2,10 @@
 
     head | [slot] | sequence, 1 or 2 bytes | check | body
 
-The head byte holds the kind (4 bits), whether the sequence is wide, whether the body is packed (then the slot follows:
-0 is deflate, others name a dictionary), and the low two bits of the incarnation. The check is the low byte of a
-running CRC-32 over every frame since the last key frame, this one included: it fails when a frame was lost, altered,
-added, or belongs to another life of its publisher.
+The head byte contains the kind (4 bits), whether the sequence is wide, whether the body is packed (then the slot
+follows: 0 is deflate, others are bound to a dictionary), and the low two bits of the incarnation. The check is the low
+byte of a running CRC-32 over every frame since the last key frame, this one included. It fails if a frame was lost,
+altered or inserted, or belongs to another incarnation of the publisher.
 
 >>> frame, chain = seal(1, b"body", sequence=258, chain=7)
 >>> frame.hex(), len(frame)
@@ -13,14 +13,8 @@ added, or belongs to another life of its publisher.
 >>> read(frame).body
 b'body'
 
-What a frame can be.
-
-Packing a body: deflate where it pays, never where it does not, and bounded on the way back.
-
-Several frames in one broker message.
-
-A message is one frame, or a batch: the head byte of kind BATCH, then each frame with its length in front. A frame has
-the same bytes alone and in a batch.
+A broker message is one frame or a batch: the head byte of kind BATCH, then each frame with its length in front. A frame
+has the same bytes alone and in a batch.
 
 >>> message = join([b"\\x01\\x00\\x00one", b"\\x01\\x01\\x00two"])
 >>> split(message) == [b"\\x01\\x00\\x00one", b"\\x01\\x01\\x00two"]
@@ -42,30 +36,30 @@ WIRE_VERSION = 1
 
 
 class FrameKind(IntEnum):
-    """The low four bits of a frame's first byte. Kinds not named here survive a reader untouched."""
+    """The low four bits of the first byte of a frame. Readers skip unknown kinds."""
 
     DATA = 1
-    """the partial of one event, `compact`"""
+    """a partial event in the compact format"""
     EXCEPTION = 2
-    """as DATA, with values that travel by exception: absent, off the grid, out of range"""
+    """as DATA, with exact values: absent, off the grid, out of range"""
     JSON = 3
-    """the partial of one event as plain JSON"""
+    """a partial event as JSON"""
     KEY = 4
-    """full state of some sources: where a reader can start"""
+    """full state of some sources; a reader can start here"""
     INTRODUCTION = 5
-    """a source never seen before, with its first event"""
+    """a new source with its first event"""
     SWITCH = 6
-    """a source's properties change their predictor"""
+    """properties of a source change their predictor"""
     HEARTBEAT = 7
-    """watermark, full sequence, and what was passed over in silence"""
+    """watermark, full sequence, runs of suppressed events"""
     AUDIT = 8
-    """an event's exact values, to measure the promise with"""
+    """exact values of an event, to measure the real error"""
     BATCH = 9
     """several frames in one message"""
     REQUEST = 10
-    """a subscriber asks for a key frame"""
+    """a subscriber requests a key frame"""
     BINDING = 12
-    """a slot names a dictionary from here on"""
+    """binds a slot to a dictionary"""
     PAYLOAD = 13
     """an event of a topic without a schema: any bytes"""
 
@@ -74,7 +68,7 @@ _KNOWN = frozenset(FrameKind)
 
 
 def is_known(kind: int) -> bool:
-    """Is this a kind of this version?"""
+    """Whether this version defines the kind."""
     return kind in _KNOWN
 
 
@@ -83,7 +77,7 @@ _WORTH_TRYING = 96
 
 
 def pack(body: bytes) -> tuple[bytes, int | None]:
-    """The smaller of the body and its deflated form (with the slot byte it costs), and its slot."""
+    """Return the body or its deflated form, whichever is shorter with its slot byte, and the slot."""
     if len(body) < _WORTH_TRYING:
         return body, None
     packed = zlib.compress(body, 6, wbits=-15)
@@ -91,29 +85,29 @@ def pack(body: bytes) -> tuple[bytes, int | None]:
 
 
 def unpack(packed: bytes, slot: int, limit: int) -> bytes:
-    """The body again; refuses to grow beyond `limit` bytes."""
+    """Return the body; raise `CorruptFrame` above `limit` bytes."""
     if slot != DEFLATE_SLOT:
         raise UnknownDictionary(slot=slot)
     return inflate(packed, limit)
 
 
-def inflate(packed: bytes, limit: int, machine: Any = None, *, padded: bool = False) -> bytes:
-    """Undo deflate: one whole stream, and never more than `limit` bytes of it.
+def inflate(packed: bytes, limit: int, decompressor: Any = None, *, padded: bool = False) -> bytes:
+    """Decompress one complete deflate stream of at most `limit` bytes.
 
-    machine: of zlib, fresh, where the stream has a header or refers to shared bytes; else one for raw deflate
-    padded: zeros may follow its end
+    decompressor: a new one of zlib, if the stream has a header or a dictionary; raw deflate by default
+    padded: zeros may follow the end of the stream
 
     >>> inflate(zlib.compress(b"tick " * 20, 6, wbits=-15), limit=100) == b"tick " * 20
     True
     """
-    machine = machine or zlib.decompressobj(-15)
+    decompressor = decompressor or zlib.decompressobj(-15)
     try:
-        # one byte more than the limit: zlib takes 0 for "no limit", and a full buffer would hide the end of a stream
-        body: bytes = machine.decompress(packed, limit + 1)
+        # one byte more than the limit: 0 means "no limit" to zlib, and a full buffer would hide the end of the stream
+        body: bytes = decompressor.decompress(packed, limit + 1)
     except zlib.error as problem:
         raise CorruptFrame(f"deflate: {problem}", limit=limit) from None
-    behind = machine.unused_data.strip(b"\0") if padded else machine.unused_data
-    if not machine.eof or behind or len(body) > limit:
+    extra = decompressor.unused_data.strip(b"\0") if padded else decompressor.unused_data
+    if not decompressor.eof or extra or len(body) > limit:
         raise CorruptFrame("a deflated stream is cut off, padded, or grows above the limit", limit=limit)
     return body
 
@@ -122,13 +116,13 @@ MAX_FRAME = 1 << 20
 """bytes of a frame, at most"""
 
 LONG = 0x10
-"""of the head byte: the sequence has two bytes"""
+"""bit of the head byte: the sequence has two bytes"""
 PACKED = 0x20
-"""of the head byte: the body is packed, and a slot follows"""
+"""bit of the head byte: the body is packed, and a slot follows"""
 
 
 class Frame(NamedTuple):
-    """A frame taken apart; `raw` is what travelled."""
+    """A parsed frame; `raw` are its bytes."""
 
     kind: int
     incarnation: int
@@ -140,17 +134,19 @@ class Frame(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """The body, unpacked. Ask for it once the check has been found right: unpacking is work that a liar could
-        make somebody do. What is packed with a dictionary only a link can unpack, which knows the bindings."""
+        """The unpacked body. Verify the check first, so that forged frames cause no unpacking.
+
+        A body packed with a dictionary is unpacked by the stream decoder, which has the bindings.
+        """
         return self.carried if self.slot is None else unpack(self.carried, self.slot, MAX_FRAME)
 
     @property
     def carried(self) -> bytes:
-        """The body as it travelled."""
+        """The body as sent."""
         return self.raw[self.header_size :]
 
     def chain_after(self, chain: int) -> int:
-        """The running check after this frame; its low byte must equal `check`."""
+        """Return the running check after this frame; its low byte must equal `check`."""
         return _crc(self.raw, self.header_size, chain)
 
     @property
@@ -168,7 +164,7 @@ def seal(
     wide: bool = False,
     slot: int | None = None,
 ) -> tuple[bytes, int]:
-    """The bytes of a frame and the running check after it. `body` is what travels: packed already if it has a slot."""
+    """Return the bytes of a frame and the running check after it; a body with a slot is already packed."""
     head = kind | (incarnation & 3) << 6
     if slot is None and not wide:
         front = bytes((head, sequence & 0xFF))
@@ -182,7 +178,7 @@ def seal(
 
 
 def read(raw: bytes) -> Frame:
-    """Take a frame apart. Raises CorruptFrame where the bytes cannot be one."""
+    """Parse a frame; raise `CorruptFrame` if the bytes are not one."""
     if len(raw) < 3:
         raise CorruptFrame("shorter than a header", length=len(raw))
     if len(raw) > MAX_FRAME:
@@ -203,7 +199,7 @@ def _crc(raw: bytes, header_size: int, chain: int) -> int:
 
 
 def detach(raw: bytes) -> tuple[bytes, bytes]:
-    """Header and body apart, for brokers whose messages have headers of their own; joined again they are the frame."""
+    """Split a frame into header and body, for brokers with message headers; joined they are the frame."""
     size = read(raw).header_size
     return raw[:size], raw[size:]
 
@@ -215,7 +211,7 @@ _SHORT = [bytes((size,)) for size in range(0x80)]
 
 
 def join(frames: Sequence[bytes]) -> bytes:
-    """One message out of these frames."""
+    """Return one message with these frames."""
     if len(frames) == 1:
         return frames[0]
     parts = [_BATCH]
@@ -226,14 +222,14 @@ def join(frames: Sequence[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def room_for(frame: bytes) -> int:
-    """The bytes that a frame takes in a batch: its own, and those of its length."""
+def size_in_batch(frame: bytes) -> int:
+    """Return the bytes of a frame in a batch, including its length."""
     size = len(frame)
     return size + (1 if size < 0x80 else (size.bit_length() + 6) // 7)
 
 
 def split(message: bytes) -> list[bytes]:
-    """The frames of a message. A batch inside a batch is refused."""
+    """Return the frames of a message; raise `CorruptFrame` for nested batches."""
     if len(message) > MAX_MESSAGE:
         raise CorruptFrame("message above its limit", length=len(message), limit=MAX_MESSAGE)
     if not message or message[0] & 0x0F != FrameKind.BATCH:

@@ -1,10 +1,10 @@
-"""The `json` format: a partial anybody can read.
+"""The `json` format of partial events.
 
     {"@": [3, 0], "time": "2018-01-23T11:20:17", "temperature": 10.1}
 
-`@` holds the source's alias and the events passed over; a property not named is as expected, null is absent. A
-property whose own name begins with `@` gets a second one. What JSON has no word for is an object with one name:
-`{"$bytes": base64}` or `{"$time": ISO 8601}`; an opaque value that looks like one is wrapped as `{"$": value}`.
+`@` contains the alias of the source and the number of suppressed events. A property that is not listed has its
+predicted value; null is absent. A name that starts with `@` gets a second one. Bytes and times are objects with one
+name: `{"$bytes": base64}` or `{"$time": ISO 8601}`; an opaque value of that form is wrapped as `{"$": value}`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from thinwire.schema import Schema
 from thinwire.wire.partial_event import ExplicitValues
 
 MAX_DEPTH = 72
-"""lists and objects in one another; an opaque value may have 64"""
+"""nested lists and objects; an opaque value may have 64"""
 
-_PLACE = "@"
-_BYTES, _INSTANT, _ITSELF = "$bytes", "$time", "$"
+_POSITION = "@"
+_BYTES, _TIME, _WRAPPED = "$bytes", "$time", "$"
 
 
-class Spelling:
-    """The format for one schema, whose names are looked at once.
+class JsonFormat:
+    """The format for one schema; names are encoded once.
 
     >>> from thinwire.schema import Property
-    >>> rooms = Spelling(Schema("rooms", [Property("t", "number", step="0.1")]))
+    >>> rooms = JsonFormat(Schema("rooms", [Property("t", "number", step="0.1")]))
     >>> rooms.encode(3, 0, {0: 10.1})
     b'{"@":[3,0],"t":10.1}'
     >>> rooms.decode(b'{"@":[3,0],"t":10.1}', sources=4)
@@ -45,7 +45,7 @@ class Spelling:
         self._openings = [f",{encode_basestring(name)}:" for name in self._indexes]
 
     def encode(self, source: int, skip: int, values: Mapping[int, Any]) -> bytes:
-        """The JSON of the values that travel."""
+        """Return the JSON body of the values."""
         parts = [f'{{"@":[{source},{skip}]']
         for index, value in values.items():
             write = _WRITERS.get(value.__class__, _write_any)
@@ -54,80 +54,80 @@ class Spelling:
         return "".join(parts).encode()
 
     def decode(self, body: bytes, sources: int) -> ExplicitValues:
-        """The values of a body. Their kinds are checked where they are used."""
+        """Return the values of a body. Their kinds are checked by the decoder."""
         try:
             document = _document(body)
-            place = document.pop(_PLACE, None) if isinstance(document, dict) else None
-            values = document if place is not None else {}
+            position = document.pop(_POSITION, None) if isinstance(document, dict) else None
+            values = document if position is not None else {}
             simple = _SIMPLE.issuperset(map(type, values.values()))
             if not simple:
-                values = {name: meant(value) for name, value in values.items()}
+                values = {name: from_json_value(value) for name, value in values.items()}
         except (ValueError, RecursionError) as problem:
             raise CorruptFrame(f"body is not JSON: {problem}") from None
-        source, skip = place if isinstance(place, list) and len(place) == 2 else (None, None)
+        source, skip = position if isinstance(position, list) and len(position) == 2 else (None, None)
         if type(source) is not int or type(skip) is not int or source < 0 or skip < 0:
             raise CorruptFrame("body without source and skip")
         if source >= sources:
-            raise CorruptFrame("alias of no source", alias=source, sources=sources)
+            raise CorruptFrame("unknown alias", alias=source, sources=sources)
         if not simple and any(_deep(value) for value in values.values()):
             raise CorruptFrame("values nested too deep", limit=MAX_DEPTH)
         indexes = self._indexes
         try:
             return ExplicitValues(source, skip, {indexes[name]: value for name, value in values.items()})
         except KeyError as unknown:
-            raise CorruptFrame("a property the schema does not have", property=unknown.args[0]) from None
+            raise CorruptFrame("unknown property", property=unknown.args[0]) from None
 
 
 def _document(body: bytes) -> Any:
-    """What the JSON says; the usual way is short, because it is taken so often."""
+    """Parse JSON; the first attempt is faster and covers nearly all bodies."""
     try:
         text = body.decode()
         document, end = _read(text)
         if end == len(text):
             return document
     except ValueError:
-        pass  # not a usual one: in another encoding, or broken
+        pass  # another encoding, or invalid
     return json.loads(body, parse_constant=_no_constant)
 
 
 def _deep(value: Any) -> bool:
-    """Do lists or objects lie in one another deeper than any value may? Pythons differ in how deep they read."""
+    """Whether values are nested too deep. The limit of the JSON parser differs between Python versions."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for thing in level if isinstance(thing, list | dict) for inner in _inside(thing)]
+        level = [inner for item in level if isinstance(item, list | dict) for inner in _children(item)]
         if not level:
             return False
     return True
 
 
-def _inside(thing: list[Any] | dict[str, Any]) -> Iterable[Any]:
-    return thing.values() if isinstance(thing, dict) else thing
+def _children(item: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item
 
 
 def _encode_name(name: str) -> str:
-    return _PLACE + name if name.startswith(_PLACE) else name
+    return _POSITION + name if name.startswith(_POSITION) else name
 
 
 def to_json_value(value: Any) -> Any:
-    """A value in JSON's own types."""
+    """Return a value in JSON types."""
     if isinstance(value, bytes):
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     if isinstance(value, datetime):
-        return {_INSTANT: value.isoformat()}
-    return {_ITSELF: value} if _is_marked(value) else value
+        return {_TIME: value.isoformat()}
+    return {_WRAPPED: value} if _is_marked(value) else value
 
 
-def meant(value: Any) -> Any:
-    """The way back; ValueError where a mark is none of ours."""
+def from_json_value(value: Any) -> Any:
+    """Inverse of `to_json_value`; raise ValueError for an unknown mark."""
     if not _is_marked(value):
         return value
     ((mark, inner),) = value.items()
     if mark == _BYTES and isinstance(inner, str):
         return base64.b64decode(inner, validate=True)
-    if mark == _INSTANT and isinstance(inner, str):
+    if mark == _TIME and isinstance(inner, str):
         return datetime.fromisoformat(inner)
-    if mark != _ITSELF:
-        raise ValueError(f"an object marked {mark!r}")
+    if mark != _WRAPPED:
+        raise ValueError(f"unknown mark {mark!r}")
     return inner
 
 
@@ -148,7 +148,7 @@ def _write_any(value: Any) -> str:
 
 
 _SIMPLE = frozenset({int, float, str, bool, NoneType})
-"""what JSON values are nearly always, and mean themselves"""
+"""types that need no conversion"""
 _WRITERS: dict[type, Callable[[Any], str]] = {
     int: int.__repr__,
     float: float.__repr__,

@@ -1,12 +1,8 @@
-"""Key frames: the full state of some sources, and of the link, at one place of the stream.
+"""Key frames: the full state of some sources and of the stream.
 
-A round of key frames tells the state of every source in chunks of bounded size. Every chunk is a place to start from:
-it names the incarnation, the full sequence, schema and configuration, restarts the running check and the scales, and
-ends with a CRC-32 of itself. A reader is complete when it has seen every chunk of a round.
-
-Where a key frame stands in its round, and what a message binds, for those who store frames and must find their way.
-
-A reader that joins at a frame which begins a round, and reads on to the one that ends it, knows every source.
+A key frame round contains the state of every source in chunks of bounded size. A reader can start at any chunk: it
+contains the incarnation, the full sequence, schema and configuration, resets the running check and the scales, and ends
+with a CRC-32 of itself. A reader is complete after all chunks of a round.
 """
 
 from __future__ import annotations
@@ -20,14 +16,14 @@ from thinwire.wire.control_frames import Binding
 from thinwire.wire.frame import WIRE_VERSION, FrameKind, read, split
 
 CHUNK_BYTES = 60_000
-"""source states of a chunk, at most; with the link's own state it stays below 64 kB"""
+"""bytes of source states in a chunk, at most; with the stream state a chunk stays below 64 kB"""
 MAX_PART = 1 << 20
 MAX_TOTAL_SOURCES = 1 << 24
 _FINGERPRINT = 8
 
 
 class SourceState(NamedTuple):
-    """One source: dimension values as JSON, the ordinal of its last event, its columns."""
+    """State of a source: dimension values as JSON, ordinal of its last event, its columns."""
 
     dimensions: bytes
     ordinal: int
@@ -44,12 +40,12 @@ class SourceState(NamedTuple):
         ordinal, at = varint.read(body, at)
         columns, at = varint.read_blob(body, at, MAX_PART)
         if ordinal == 0:
-            raise CorruptFrame("a source without any event")
+            raise CorruptFrame("a source without events")
         return cls(dimensions, ordinal, columns), at
 
 
 class KeyFrame(NamedTuple):
-    """One chunk: the sources with aliases `first`, `first + 1`, ... out of `total_sources`."""
+    """One chunk of a round: the sources with aliases from `first` on, out of `total_sources`."""
 
     incarnation: int
     sequence: int
@@ -80,7 +76,7 @@ class KeyFrame(NamedTuple):
 
     @classmethod
     def decode(cls, body: bytes) -> KeyFrame:
-        """Read a chunk; refuses another wire version by name before it looks at anything else."""
+        """Decode a chunk; the wire version is checked first."""
         body = _checked(body)
         head, at = read_head(body)
         sources: list[SourceState] = []
@@ -89,7 +85,7 @@ class KeyFrame(NamedTuple):
             sources.append(source)
         if head.first + len(sources) > head.total_sources or head.total_sources > MAX_TOTAL_SOURCES:
             facts = {"first": head.first, "count": len(sources), "total": head.total_sources}
-            raise CorruptFrame("sources beyond the number of sources", **facts)
+            raise CorruptFrame("more sources than the total", **facts)
         return cls(*head, tuple(sources))
 
 
@@ -107,7 +103,7 @@ class KeyHead(NamedTuple):
 
 
 def read_head(body: bytes) -> tuple[KeyHead, int]:
-    """What stands before the sources of a chunk, and where they begin."""
+    """Return the fields before the sources of a chunk, and the offset of the sources."""
     incarnation, at = varint.read(body, 1)
     sequence, at = varint.read(body, at)
     config_version, at = varint.read(body, at)
@@ -120,7 +116,7 @@ def read_head(body: bytes) -> tuple[KeyHead, int]:
 
 
 def _checked(body: bytes) -> bytes:
-    """The body of a chunk before its checksum, once that fits."""
+    """Verify the checksum and return the body without it."""
     if len(body) < 1 + _FINGERPRINT + 4:
         raise CorruptFrame("key frame cut off", length=len(body))
     if body[0] != WIRE_VERSION:
@@ -131,7 +127,7 @@ def _checked(body: bytes) -> bytes:
 
 
 class RoundPlace(NamedTuple):
-    """One chunk of a round: so many sources from `first` on, out of the `total` that there are when it is written."""
+    """Sources covered by one chunk of a round: `sources` from `first` on, out of `total`."""
 
     incarnation: int
     config_version: int
@@ -141,17 +137,17 @@ class RoundPlace(NamedTuple):
 
     @property
     def begins(self) -> bool:
-        """Is this the first chunk of its round?"""
+        """Whether this is the first chunk of its round."""
         return self.first == 0
 
     @property
     def ends(self) -> bool:
-        """Is this the last chunk of its round?"""
+        """Whether this is the last chunk of its round."""
         return self.first + self.sources == self.total
 
 
 def begins_round(frame: bytes) -> bool:
-    """Is this a key frame with the first chunk of a round? Looks at no source, and trusts the frame."""
+    """Whether this is a key frame with the first chunk of a round. Reads only the head, without verification."""
     if not _is_key(frame):
         return False
     head, _ = read_head(read(frame).body)
@@ -159,7 +155,7 @@ def begins_round(frame: bytes) -> bool:
 
 
 def place_in_round(frame: bytes) -> RoundPlace | None:
-    """Where a key frame stands; None for other frames. Raises CorruptFrame where it cannot be one."""
+    """Return the coverage of a key frame; None for other frames. Raises `CorruptFrame` for invalid key frames."""
     if not _is_key(frame):
         return None
     key = KeyFrame.decode(read(frame).body)
@@ -167,7 +163,7 @@ def place_in_round(frame: bytes) -> RoundPlace | None:
 
 
 def bindings_in(message: bytes) -> list[Binding]:
-    """What the frames of a message bind to slots, without a look at anything else; nothing where it is broken."""
+    """Return the bindings in a message; empty if the message is invalid."""
     try:
         bound = [frame for frame in split(message) if frame[:1] and frame[0] & 0x0F == FrameKind.BINDING]
         return [Binding.decode(read(frame).body) for frame in bound]

@@ -1,9 +1,7 @@
-"""The ways a value can travel: each kind of property takes one lane.
+"""Partial events and the encoding kind of each property kind.
 
-A *slot* is one integer of a source's state. Ticks, flags and floats (as bit patterns) take one slot, a position takes
-two, the other lanes keep whole objects and take none.
-
-What must travel of an event.
+A *slot* is one integer of the state of a source. Ticks, flags and floats (as bit patterns) take one slot, a geographic
+position takes two. The other encodings keep objects and take none.
 """
 
 from __future__ import annotations
@@ -15,10 +13,10 @@ from thinwire.schema import Kind, Schema
 
 
 class EncodingKind(IntEnum):
-    """How a property's value travels when it must."""
+    """How the value of a property is encoded."""
 
     FLAG = 0
-    """the presence bit says it all: the other of two values"""
+    """no code: a set presence bit means the other of two values"""
     TICK = 1
     """a residual against the prediction"""
     FLOAT = 2
@@ -26,14 +24,14 @@ class EncodingKind(IntEnum):
     GEO = 3
     """two residuals, decided together"""
     TEXT = 4
-    """a reference into a shared table, or the text once"""
+    """an index into a shared table, or the text"""
     ARRAY = 5
     """a sparse patch, or all elements"""
     OPAQUE = 6
     """the bytes"""
 
 
-_LANES = {
+_ENCODING_KINDS = {
     Kind.BOOLEAN: EncodingKind.FLAG,
     Kind.INTEGER: EncodingKind.TICK,
     Kind.NUMBER: EncodingKind.TICK,
@@ -50,25 +48,25 @@ SLOTS = {EncodingKind.FLAG: 1, EncodingKind.TICK: 1, EncodingKind.FLOAT: 1, Enco
 
 
 def lane_of(kind: Kind) -> EncodingKind:
-    """The lane a kind takes."""
-    return _LANES[kind]
+    """Return the encoding of a property kind."""
+    return _ENCODING_KINDS[kind]
 
 
 def lanes_of(schema: Schema) -> tuple[EncodingKind, ...]:
-    """The lanes of a schema's wire properties, in order."""
-    return tuple(_LANES[p.kind] for p in schema.wire)
+    """Return the encodings of the wire properties of a schema, in order."""
+    return tuple(_ENCODING_KINDS[p.kind] for p in schema.wire)
 
 
 class Partial(NamedTuple):
-    """The part of one event that its receiver cannot know.
+    """The part of one event that must be sent.
 
-    source: the alias of the event's source on this link
-    skip: events of the source passed over in silence since the last one told
-    mask: bit i is set where wire property i travels
-    exceptions: bit i is set where it travels outside its lane: absent, off the grid, or out of range
-    codes: one for each set bit, lowest first; what it holds depends on the lane:
-        FLAG nothing (None), TICK the residual's code, FLOAT the XOR, GEO a pair of residual codes,
-        TEXT the text, ARRAY a list of (place, code) or all ticks, OPAQUE bytes; for an exception an `Exact`
+    source: alias of the source in this stream
+    skip: suppressed events of the source since the last one sent
+    mask: bit i is set if wire property i is sent
+    exceptions: bit i is set if it is sent as an exact value: absent, off the grid, or out of range
+    codes: one for each set bit, lowest first, by encoding:
+        FLAG None, TICK the code of the residual, FLOAT the XOR, GEO a pair of residual codes,
+        TEXT the text, ARRAY a list of (index, code) or all ticks, OPAQUE bytes; for an exception the exact value
     """
 
     source: int
@@ -79,7 +77,7 @@ class Partial(NamedTuple):
 
 
 class ExplicitValues(NamedTuple):
-    """A partial whose format spells values out: property index to value."""
+    """A partial event with explicit values: property index -> value."""
 
     source: int
     skip: int
@@ -87,7 +85,7 @@ class ExplicitValues(NamedTuple):
 
 
 def indexes(mask: int) -> list[int]:
-    """The places of the set bits, lowest first.
+    """Return the indexes of the set bits, lowest first.
 
     >>> indexes(0b1001)
     [0, 3]

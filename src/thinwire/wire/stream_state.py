@@ -1,19 +1,16 @@
-"""What writer and reader of a link's bodies know together, beside the sources' own state.
+"""State of a stream that encoder and decoder share, besides the state of sources.
 
-Scales: how large a field's codes have been lately, so that they are written in fitting widths.
-
-A code `z` is written in Exp-Golomb of order `k`: with `v = z + 2^k` of `n` bits, `n - 1 - k` zero bits and then `v`.
-The order follows a running mean of the field's codes, kept in sixteenths and equal on both sides.
+Scales. A code `z` is written in Exp-Golomb of order `k`: with `v = z + 2^k` of `n` bits, `n - 1 - k` zero bits and then
+`v`. The order follows a running mean of the codes of the field, in sixteenths, which is equal on both sides.
 
 >>> level = 0
 >>> for z in (40, 44, 41, 39): level = adapt(level, z)
 >>> order(level)
 3
 
-The shared table of a text property: texts that repeat are told once and referred to afterwards.
-
-Declared enum members are always in the table. Other texts enter when they are first told, the oldest leaves when the
-table is full, and all leave at a key frame, so that a reader who starts there has the same table.
+Text tables. A text is sent once and by its index afterwards. Declared enum members are always in the table. Other texts
+are added when they are first sent, replace the oldest when the table is full, and are removed at a key frame, so that a
+reader that starts there has the same table.
 
 >>> table = TextTable(("off", "on"))
 >>> table.place("on"), table.place("fault 7")
@@ -35,31 +32,31 @@ from thinwire.schema import Schema
 from thinwire.wire.partial_event import EncodingKind, lanes_of
 
 CEILING = 1 << 40
-"""a code above this counts as this: the mean stays far inside 64 bits"""
+"""larger codes count as this, so that the mean fits into 64 bits"""
 
 MAX_LEVEL = CEILING << 4
 
 
 def adapt(level: int, code: int) -> int:
-    """The running mean after one more code."""
+    """Return the running mean after one more code."""
     if code > CEILING:  # noqa: PLR1730 - compiled into kernels, where `min` costs a call
         code = CEILING
     return level + (((code << 4) - level + 8) >> 4)
 
 
 def order(level: int) -> int:
-    """The order to write the next code with."""
+    """Return the order of the next code."""
     return (level >> 5).bit_length()
 
 
 def to_byte(level: int) -> int:
-    """A level in one byte, coarsely: two steps to an octave. Key frames carry this."""
+    """Return a level in one byte, with two steps an octave, for key frames."""
     length = level.bit_length()
     return 0 if level == 0 else 2 * length - 1 + (level >> (length - 2) & 1 if length > 1 else 0)
 
 
 def from_byte(byte: int) -> int:
-    """The level a byte stands for; `to_byte` of it gives the byte again."""
+    """Return the level of a byte; `to_byte` returns the same byte for it."""
     if byte == 0:
         return 0
     length = (byte + 1) // 2
@@ -69,86 +66,86 @@ def from_byte(byte: int) -> int:
 
 CAPACITY = 256
 LONGEST = 1_024
-"""characters; a longer text is told in full each time"""
+"""characters; a longer text is sent in full each time"""
 
 
 class TextTable:
-    """Texts by place and places by text."""
+    """Texts by index and indexes by text."""
 
     def __init__(self, members: tuple[str, ...] = ()) -> None:
         self.members = members
-        self._places = {text: place for place, text in enumerate(members)}
+        self._indexes = {text: index for index, text in enumerate(members)}
         self._ring: list[str] = []
         self._next = 0
 
     def place(self, text: str) -> int | None:
-        """Where the text stands, or None."""
-        return self._places.get(text)
+        """Return the index of a text, or None."""
+        return self._indexes.get(text)
 
-    def text(self, place: int) -> str:
-        """The text at a place."""
-        if place < len(self.members):
-            return self.members[place]
-        if place - len(self.members) >= len(self._ring):
-            raise CorruptFrame("a text that was never told", place=place)
-        return self._ring[place - len(self.members)]
+    def text(self, index: int) -> str:
+        """Return the text at an index."""
+        if index < len(self.members):
+            return self.members[index]
+        if index - len(self.members) >= len(self._ring):
+            raise CorruptFrame("index of an unknown text", index=index)
+        return self._ring[index - len(self.members)]
 
     def remember(self, text: str) -> None:
-        """Put a text just told into the table."""
-        if len(text) > LONGEST or text in self._places:
+        """Add a text that was just sent."""
+        if len(text) > LONGEST or text in self._indexes:
             return
         if len(self._ring) < CAPACITY:
             self._ring.append(text)
         else:
-            del self._places[self._ring[self._next]]
+            del self._indexes[self._ring[self._next]]
             self._ring[self._next] = text
-        self._places[text] = len(self.members) + self._next
+        self._indexes[text] = len(self.members) + self._next
         self._next = (self._next + 1) % CAPACITY
 
     def forget(self) -> None:
-        """Back to the declared members."""
+        """Remove all texts but the declared members."""
         for text in self._ring:
-            del self._places[text]
+            del self._indexes[text]
         self._ring.clear()
         self._next = 0
 
     def state(self) -> tuple[list[str], int]:
-        """The texts beside the declared members, and which of them the next one takes the place of."""
+        """Return the texts besides the declared members, and the index of the next one to replace."""
         return list(self._ring), self._next
 
     def restore(self, texts: list[str], following: int) -> None:
-        """Hold what another table of the same members held; refuses what none can."""
+        """Restore the state of a table with the same members; raise `CorruptFrame` for an impossible state."""
         full = len(texts) == CAPACITY
         if len(texts) > CAPACITY or not (0 <= following < CAPACITY if full else following == len(texts)):
             raise CorruptFrame("a table of texts beyond its capacity", texts=len(texts), following=following)
         known = {*self.members, *texts}
         if len(known) < len(self.members) + len(texts) or any(len(text) > LONGEST for text in texts):
-            raise CorruptFrame("a table with a text twice, or one too long", texts=len(texts), limit=LONGEST)
+            raise CorruptFrame("a table with a repeated or too long text", texts=len(texts), limit=LONGEST)
         self.forget()
         self._ring += texts
         self._next = following
-        self._places.update((text, place) for place, text in enumerate(texts, start=len(self.members)))
+        self._indexes.update((text, index) for index, text in enumerate(texts, start=len(self.members)))
 
 
 SEQUENCE, CHAIN, SOURCES, LAST_ALIAS, INCARNATION, WIDE, ATTENTION, VALUES = range(8)
-"""cells of a link's state: the next sequence, the running check, how many sources there are, the alias told last, the
-publisher's life, whether sequences are wide, what a kernel asks for, and how many values have travelled"""
+"""cells of the state: next sequence, running check, number of sources, alias sent last, incarnation, whether sequences
+are wide, row for which a kernel needs attention, number of values sent"""
 
 ALIAS, SKIP, FIRST = 8, 9, 10
-"""cells that hold scales: of the alias, of the skip, then one for each wire property"""
+"""cells with scales: of the alias, of the skip, then one for each wire property"""
 
 _MAX_SEQUENCE = 1 << 62
 
 TableState = tuple[list[str], int]
-"""the texts of a table, and which of them the next one takes the place of"""
+"""the texts of a table, and the index of the next one to replace"""
 
 
 class LinkState:
     """Scales, text tables, sequence and check: equal on both sides after every frame, reset by key frames.
 
-    The numbers live in one array of cells, so that per-event code and compiled kernels move the same state.
+    The numbers are in one array of cells, which per-event code and compiled kernels share.
 
-    whole_texts: the writer leaves texts as they are, because bodies are packed as a whole
+    whole_texts: texts are not deflated one by one, because bodies are packed as a whole
     """
 
     def __init__(self, schema: Schema, *, incarnation: int = 0, wide: bool = False) -> None:
@@ -165,7 +162,7 @@ class LinkState:
 
     @property
     def sources(self) -> int:
-        """How many sources the link has."""
+        """Number of sources in the stream."""
         return self.cells[SOURCES]
 
     @sources.setter
@@ -173,7 +170,7 @@ class LinkState:
         self.cells[SOURCES] = count
 
     def restart(self, level_bytes: bytes, sources: int) -> None:
-        """Take over what a key frame says; its writer does the same."""
+        """Reset to the state of a key frame; the encoder does the same."""
         levels = len(self.cells) - ALIAS
         if len(level_bytes) != levels or max(level_bytes) > to_byte(MAX_LEVEL):
             raise CorruptFrame("scales do not fit the schema", fields=len(level_bytes), expected=levels)
@@ -191,15 +188,15 @@ class LinkState:
     def state(self) -> tuple[list[int], list[TableState | None]]:
         """All cells, as a reader has them, and all text tables."""
         cells = self.cells.tolist()
-        cells[ATTENTION] = cells[VALUES] = 0  # notes of a writer to itself
+        cells[ATTENTION] = cells[VALUES] = 0  # used by the encoder only
         return cells, [None if table is None else table.state() for table in self.tables]
 
     def restore(self, cells: Sequence[int], tables: Sequence[TableState | None]) -> None:
-        """Stand where another state of the same schema and life stood; refuses what none can be."""
-        if len(cells) != len(self.cells) or not _is_place(cells):
-            raise CorruptFrame("a place in the stream that does not fit the schema", cells=len(cells))
+        """Restore a state of the same schema and incarnation; raise `CorruptFrame` for an impossible one."""
+        if len(cells) != len(self.cells) or not _is_valid(cells):
+            raise CorruptFrame("stream state does not fit the schema", cells=len(cells))
         if (cells[INCARNATION], cells[WIDE]) != (self.cells[INCARNATION], self.cells[WIDE]):
-            raise CorruptFrame("a place in another stream", incarnation=cells[INCARNATION], wide=cells[WIDE])
+            raise CorruptFrame("state of another stream", incarnation=cells[INCARNATION], wide=cells[WIDE])
         if [table is None for table in self.tables] != [state is None for state in tables]:
             raise CorruptFrame("text tables do not fit the schema", tables=len(tables), expected=len(self.tables))
         for table, state in zip(self.tables, tables, strict=True):
@@ -208,9 +205,8 @@ class LinkState:
         self.cells[:] = array("q", cells)
 
 
-def _is_place(cells: Sequence[int]) -> bool:
-    """Can a reader have these numbers in its cells?"""
+def _is_valid(cells: Sequence[int]) -> bool:
     limits = {SEQUENCE: _MAX_SEQUENCE, CHAIN: 0xFFFF_FFFF, SOURCES: _MAX_SEQUENCE, INCARNATION: 3, WIDE: 1}
     limits[LAST_ALIAS] = max(cells[SOURCES] - 1, 0)
     limits[ATTENTION] = limits[VALUES] = 0
-    return all(0 <= cell <= limits.get(place, MAX_LEVEL) for place, cell in enumerate(cells))
+    return all(0 <= cell <= limits.get(index, MAX_LEVEL) for index, cell in enumerate(cells))

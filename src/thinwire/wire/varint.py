@@ -1,7 +1,7 @@
-"""Whole numbers in as few bytes as they need.
+"""Variable-length integers.
 
-Seven bits a byte, least significant first, the high bit says that more follow. Signed numbers are zig-zagged, so that
-small ones of either sign stay short. A number has one way to be written: the shortest.
+Seven bits a byte, least significant first; the high bit is set if more bytes follow. Signed numbers use zigzag, so that
+small ones of either sign are short. Only the shortest form of a number is valid.
 
 >>> write(300).hex(), read(write(300), 0)
 ('ac02', (300, 2))
@@ -18,7 +18,7 @@ MAX_VALUE = (1 << 64) - 1
 
 
 def write(number: int) -> bytes:
-    """The bytes of a number from 0 to 2^64 - 1."""
+    """Encode a number from 0 to 2^64 - 1."""
     if 0 <= number < 0x80:
         return _ONE[number]
     if not 0 <= number <= MAX_VALUE:
@@ -32,15 +32,15 @@ def write(number: int) -> bytes:
 
 
 def read(data: bytes, at: int) -> tuple[int, int]:
-    """The number at this place, and the place after it."""
+    """Return the number at offset `at` and the offset after it."""
     number = shift = 0
-    for place in range(at, min(at + MAX_BYTES, len(data))):
-        byte = data[place]
+    for offset in range(at, min(at + MAX_BYTES, len(data))):
+        byte = data[offset]
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if number > MAX_VALUE or (not byte and place > at):
+            if number > MAX_VALUE or (not byte and offset > at):
                 break
-            return number, place + 1
+            return number, offset + 1
         shift += 7
     raise CorruptFrame("a number that does not end, is padded, or does not fit 64 bits", at=at, length=len(data))
 
@@ -51,28 +51,28 @@ def zigzag(number: int) -> int:
 
 
 def unzigzag(number: int) -> int:
-    """The way back from `zigzag`."""
+    """Inverse of `zigzag`."""
     return -((number + 1) >> 1) if number & 1 else number >> 1
 
 
 def write_signed(number: int) -> bytes:
-    """The bytes of a signed 64-bit number."""
+    """Encode a signed 64-bit number."""
     return write(zigzag(number))
 
 
 def read_signed(data: bytes, at: int) -> tuple[int, int]:
-    """The signed number at this place, and the place after it."""
+    """Return the signed number at offset `at` and the offset after it."""
     number, at = read(data, at)
     return unzigzag(number), at
 
 
 def write_blob(blob: bytes) -> bytes:
-    """Bytes with their length in front."""
+    """Encode bytes with their length in front."""
     return write(len(blob)) + blob
 
 
 def read_blob(data: bytes, at: int, limit: int) -> tuple[bytes, int]:
-    """The bytes at this place; their length is checked before anything is copied."""
+    """Return the bytes at offset `at` and the offset after them; the length is checked before copying."""
     length, at = read(data, at)
     if length > limit or at + length > len(data):
         raise CorruptFrame("a part longer than its frame or its limit", length=length, limit=limit)

@@ -1,23 +1,23 @@
-"""What every broker must do, written once: a check is a coroutine over a `Site`, and every transport enrols one.
+"""Checks that every broker must pass. A check is a coroutine over a `Site`; each broker provides one.
 
 >>> import asyncio
->>> async def story():
+>>> async def run_checks():
 ...     for check in CHECKS[:2]:
 ...         await run(check, LocalSite())
->>> asyncio.run(story())
+>>> asyncio.run(run_checks())
 """
 
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
 
-from thinwire.testing.broker_checks import bucket_checks as documents
-from thinwire.testing.broker_checks import connection_checks as breaking
-from thinwire.testing.broker_checks import connection_checks as closing
-from thinwire.testing.broker_checks import listener_checks as words
-from thinwire.testing.broker_checks import log_checks as reading
-from thinwire.testing.broker_checks import log_checks as seeking
-from thinwire.testing.broker_checks.check_site import LocalSite, Site
+from broker_checks import bucket_checks as documents
+from broker_checks import connection_checks as breaking
+from broker_checks import connection_checks as closing
+from broker_checks import listener_checks as words
+from broker_checks import log_checks as reading
+from broker_checks import log_checks as seeking
+from broker_checks.check_site import LocalSite, Site
 
 __all__ = ["CHECKS", "LocalSite", "Site", "run"]
 
@@ -32,15 +32,15 @@ CHECKS: tuple[Check, ...] = tuple(
 
 
 async def run(check: Check, site: Site, seconds: float = 30.0) -> None:
-    """Hold a site to a check; one that hangs has failed, and so has one in which a task died unheard."""
-    unheard: list[str] = []
+    """Run a check. A check that hangs or leaves an unretrieved exception of a task has failed."""
+    unretrieved: list[str] = []
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda loop, context: unheard.append(f"{context['message']}: {context}"))
+    loop.set_exception_handler(lambda loop, context: unretrieved.append(f"{context['message']}: {context}"))
     try:
         async with asyncio.timeout(seconds):
             await check(site)
     finally:
         await site.close()
-        gc.collect()  # an exception that nobody asks for is told when its task goes
+        gc.collect()  # asyncio reports an unretrieved exception when the task is collected
         loop.set_exception_handler(None)
-    assert not unheard, unheard
+    assert not unretrieved, unretrieved

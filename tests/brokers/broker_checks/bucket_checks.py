@@ -1,17 +1,17 @@
-"""Buckets: documents, revisions, races, and those who watch."""
+"""Buckets: documents, revisions, concurrent writes, watches."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 
+from broker_checks.check_site import Site, fresh, open_log, raises
 from thinwire.brokers.protocol import NOTHING, Bucket, BucketEntry
 from thinwire.errors import Conflict
-from thinwire.testing.broker_checks.check_site import Site, fresh, open_log, raises
 
 
 async def check_documents(site: Site) -> None:
-    """Documents are kept, found by pattern in the order of their changes, and deleted."""
+    """Documents are stored, found by pattern ordered by revision, and deleted."""
     async with site.client() as broker, site.client() as other:
         name = fresh("bucket")
         mine, theirs = await broker.bucket(name), await other.bucket(name)
@@ -31,8 +31,8 @@ async def check_documents(site: Site) -> None:
         assert [entry.key for entry in await mine.entries()] == ["b.x", "a.y"]
 
 
-async def check_insisting(site: Site) -> None:
-    """A write or delete that insists on a revision is refused when there is another, and nothing has changed."""
+async def check_expected_revision(site: Site) -> None:
+    """A write or delete with another expected revision is refused and changes nothing."""
     async with site.client() as broker:
         bucket = await broker.bucket(fresh("bucket"))
         first = await bucket.put("key", b"1", revision=NOTHING)
@@ -46,8 +46,8 @@ async def check_insisting(site: Site) -> None:
         assert await bucket.put("key", b"again", revision=NOTHING) > second
 
 
-async def check_races(site: Site) -> None:
-    """Two who count in one document by insisting on what they have read lose no step; of two logs' firsts one wins."""
+async def check_concurrent_writes(site: Site) -> None:
+    """Counting in one document with expected revisions loses no step; one of several first appends succeeds."""
     async with site.client() as broker, site.client() as other:
         name = fresh("bucket")
         mine, theirs = await broker.bucket(name), await other.bucket(name)
@@ -64,7 +64,7 @@ async def check_races(site: Site) -> None:
 
 
 async def check_watch(site: Site) -> None:
-    """Watching tells what is there, None, then each change in order, deletions too; a broken connection is bridged."""
+    """A watch yields the documents, None, then each change in order, deletions too, across a lost connection."""
     async with site.client() as broker, site.client() as other:
         name = fresh("bucket")
         mine, theirs = await broker.bucket(name), await other.bucket(name)
@@ -87,8 +87,8 @@ async def check_watch(site: Site) -> None:
         await _close(watching)
 
 
-async def check_watch_nothing(site: Site) -> None:
-    """An empty bucket is told at once, and two who watch are told the same."""
+async def check_watch_of_empty_bucket(site: Site) -> None:
+    """Watches of an empty bucket yield None at once, and then the same changes."""
     async with site.client() as broker:
         bucket = await broker.bucket(fresh("bucket"))
         watches = bucket.watch(), bucket.watch("k.>")

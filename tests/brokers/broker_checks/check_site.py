@@ -1,4 +1,4 @@
-"""Where checks happen: a broker, the ways there, and what can befall both."""
+"""Environment of the checks: a broker, connections to it, and faults of both."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _numbers = count(1)
 
 
 class Site(ABC):
-    """One broker; checks share it, so everything they make bears a `fresh` name."""
+    """One broker. Checks share it, therefore all names are created with `fresh`."""
 
     @abstractmethod
     async def connect(self) -> Broker:
-        """Another client, on a way of its own, that gives up after some seconds."""
+        """Return another client with its own connection and a timeout of some seconds."""
 
     @abstractmethod
     async def cut(self, broker: Broker) -> None:
-        """Break the way of one client until `restore`."""
+        """Disconnect one client until `restore`."""
 
     @abstractmethod
     async def restore(self, broker: Broker) -> None: ...
 
     @abstractmethod
     async def stop(self) -> None:
-        """End the broker without a word of farewell, until `start`."""
+        """Kill the broker, until `start`."""
 
     @abstractmethod
     async def start(self) -> None: ...
 
     @abstractmethod
     async def redeliver(self, broker: Broker) -> None:
-        """Have the client's readers given messages again, as far as the broker can be brought to do it."""
+        """Make the broker deliver messages again to the client's readers, if it can."""
 
     async def close(self) -> None:
-        """End the ways; the broker stays."""
+        """Close the connections; the broker continues."""
         return
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Broker]:
-        """A client that leaves in the end."""
+        """A client that is closed at the end."""
         broker = await self.connect()
         try:
             yield broker
@@ -56,7 +56,7 @@ class Site(ABC):
 
     @asynccontextmanager
     async def interrupted(self, broker: Broker, seconds: float = 0.02) -> AsyncIterator[None]:
-        """The way of a client is broken inside, and whole again a little later, whatever happens."""
+        """Disconnect a client inside the context, and restore it a little later in any case."""
         await self.cut(broker)
         back = asyncio.create_task(self._restore_later(broker, seconds))
         try:
@@ -70,7 +70,7 @@ class Site(ABC):
 
 
 class LocalSite(Site):
-    """A broker in memory. Messages need a moment on their way, so that they can be caught there."""
+    """The memory broker, with a delay, so that messages can be interrupted in transit."""
 
     def __init__(self, server: LocalServer | None = None) -> None:
         self.server = server or LocalServer(delay=0.001)
@@ -100,24 +100,24 @@ def _ours(broker: Broker) -> LocalBroker:
 
 
 def fresh(word: str) -> str:
-    """A name that nobody has used yet, for a log, a bucket or the first word of subjects."""
+    """Return an unused name for a log, a bucket or the first word of subjects."""
     return f"tw_{word}{next(_numbers)}"
 
 
 async def open_log(broker: Broker, retention: Retention | None = None) -> str:
-    """A new log that keeps what is published under its name."""
+    """Create a log for the subjects below its name."""
     log = fresh("log")
     await broker.open_log(log, [f"{log}.>"], retention)
     return log
 
 
 async def write(broker: Broker, log: str, words: Sequence[str]) -> list[int]:
-    """Append a message for each word, the word being subject and payload; their offsets."""
+    """Append a message per word, which is its subject and payload. Return the offsets."""
     return [await broker.append(log, f"{log}.{word}", word.encode(), timeout=10) for word in words]
 
 
 async def take(reader: LogReader, number: int) -> list[Stored]:
-    """The next so many messages, each worked off at once."""
+    """Return the next messages, each acknowledged at once."""
     taken: list[Stored] = []
     for _ in range(number):
         message = await reader.next(timeout=10)
@@ -128,7 +128,7 @@ async def take(reader: LogReader, number: int) -> list[Stored]:
 
 
 async def raises(kind: type[Exception], call: Awaitable[object]) -> None:
-    """A call that must fail in this way."""
+    """Assert that a call raises this error."""
     try:
         answer = await call
     except kind:

@@ -1,7 +1,4 @@
-"""Connections that are cut and servers that are killed, in the middle of everything: nothing lost, nothing doubled.
-
-Leaving in good order, whatever was going on.
-"""
+"""Lost connections and killed servers: no message lost or duplicated, and a clean close."""
 
 from __future__ import annotations
 
@@ -9,16 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from broker_checks.check_site import Site, fresh, open_log, raises, take, write
 from thinwire.brokers.protocol import NOTHING, Broker, LogReader
 from thinwire.errors import BrokerUnavailable, Conflict, TransportClosed
-from thinwire.testing.broker_checks.check_site import Site, fresh, open_log, raises, take, write
 
 INSTANTS = (0.0, 0.0004, 0.001, 0.0015, 0.002, 0.003)
-"""seconds after the beginning of an append at which the way is cut: before, in the middle of and after storing it"""
+"""seconds after the start of an append at which the connection is cut: before, during and after storing"""
 
 
 async def check_cut_writer(site: Site) -> None:
-    """An append whose connection breaks is stored once, and says where."""
+    """An append whose connection is lost is stored once and returns its offset."""
     async with site.client() as writer, site.client() as other:
         log = await open_log(writer)
         offsets = []
@@ -34,8 +31,8 @@ async def check_cut_writer(site: Site) -> None:
         assert (await other.span(log)).messages == len(offsets)
 
 
-async def check_cut_insisting_writer(site: Site) -> None:
-    """The same for appends that insist on the one before: their own message is no conflict, another's is."""
+async def check_cut_writer_with_expected_offset(site: Site) -> None:
+    """The same with an expected offset: the own message is no conflict, that of another client is."""
     async with site.client() as writer, site.client() as other:
         log = await open_log(writer)
         last = NOTHING
@@ -52,7 +49,7 @@ async def check_cut_insisting_writer(site: Site) -> None:
 
 
 async def check_cut_reader(site: Site) -> None:
-    """A reader whose connection breaks goes on where it was, with what was written meanwhile."""
+    """A reader whose connection is lost continues at its position, with the messages written meanwhile."""
     async with site.client() as writer, site.client() as other:
         log = await open_log(writer)
         reader = await other.read(log, first=1, limit=16)
@@ -70,7 +67,7 @@ async def check_cut_reader(site: Site) -> None:
 
 
 async def check_killed_server(site: Site) -> None:
-    """What was acknowledged before the server was killed is there afterwards, and all go on by themselves."""
+    """Messages that were acknowledged before the server was killed are stored, and all clients reconnect."""
     async with site.client() as writer, site.client() as other:
         log = await open_log(writer)
         bucket = await writer.bucket(f"{log}-documents")
@@ -90,13 +87,13 @@ async def check_killed_server(site: Site) -> None:
 
 
 async def check_unavailable(site: Site) -> None:
-    """While the server is away calls wait as long as they were told to, say so, and work again afterwards."""
+    """During an outage calls wait until their timeout and raise; afterwards they work again."""
     async with site.client() as broker:
         log = await open_log(broker)
         reader = await broker.read(log, first=1)
         async with _stopped(site):
             await raises(BrokerUnavailable, broker.append(log, f"{log}.a", b"lost", timeout=0.3))
-            await raises(BrokerUnavailable, broker.request("nobody", b"", timeout=0.3))
+            await raises(BrokerUnavailable, broker.request("unused", b"", timeout=0.3))
             assert not broker.connected
             assert await reader.next(timeout=0.1) is None
         await _check_alive(broker, reader, log)
@@ -104,7 +101,7 @@ async def check_unavailable(site: Site) -> None:
 
 
 async def _check_alive(broker: Broker, reader: LogReader, log: str) -> None:
-    """What is written now is read; an append that was given up may stand before it."""
+    """Messages that are written now are read; an append that timed out may precede them."""
     (offset,) = await write(broker, log, ["alive"])
     while (await take(reader, 1))[0].offset < offset:
         pass
@@ -120,7 +117,7 @@ async def _stopped(site: Site) -> AsyncIterator[None]:
 
 
 async def check_close(site: Site) -> None:
-    """After leaving no task is left, whatever was going on, and every call says that it is too late."""
+    """After close no task is left, and every call raises `TransportClosed`."""
     before = asyncio.all_tasks()
     broker = await site.connect()
     log = await open_log(broker)
@@ -158,7 +155,7 @@ async def check_close(site: Site) -> None:
 
 
 async def check_close_after_cuts(site: Site) -> None:
-    """A connection that was cut again while it was coming back leaves nothing behind either."""
+    """A connection that was cut again while reconnecting leaves no task behind."""
     before = asyncio.all_tasks()
     broker = await site.connect()
     log = await open_log(broker)
@@ -171,7 +168,7 @@ async def check_close_after_cuts(site: Site) -> None:
 
 
 async def check_close_while_cut(site: Site) -> None:
-    """A client that is cut off can leave."""
+    """A disconnected client can be closed."""
     before = asyncio.all_tasks()
     broker = await site.connect()
     log = await open_log(broker)

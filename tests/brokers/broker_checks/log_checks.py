@@ -1,7 +1,4 @@
-"""Logs as they are read: in order, each message once, no faster than they are worked off.
-
-Finding a place in a log, held against a list that is searched from end to end.
-"""
+"""Reading logs: order, flow control, retention; and queries compared with a list."""
 
 from __future__ import annotations
 
@@ -9,14 +6,14 @@ import asyncio
 
 import numpy as np
 
+from broker_checks.check_site import Site, fresh, open_log, raises, take, write
 from thinwire.brokers.protocol import Broker, Retention, Stored
 from thinwire.brokers.subjects import matches
 from thinwire.errors import PayloadTooLarge, UnknownLog
-from thinwire.testing.broker_checks.check_site import Site, fresh, open_log, raises, take, write
 
 
 async def check_order(site: Site) -> None:
-    """Writers under several subjects at once: one numbering, in it the order of each, the same for every reader."""
+    """Concurrent writers: one numbering that keeps the order of each writer and is the same for every reader."""
     async with site.client() as first, site.client() as second, site.client() as other:
         log = await open_log(first)
         whole = await other.read(log, first=1)
@@ -36,7 +33,7 @@ async def check_order(site: Site) -> None:
 
 
 async def check_start(site: Site) -> None:
-    """Without an offset reading begins with what comes next, with one beyond the end when it is reached."""
+    """Without an offset reading starts with new messages; with one beyond the end, when it is reached."""
     async with site.client() as broker:
         log = await open_log(broker)
         await write(broker, log, ["before"])
@@ -50,7 +47,7 @@ async def check_start(site: Site) -> None:
 
 
 async def check_redelivery(site: Site) -> None:
-    """What the broker delivers again is dropped by its offset."""
+    """Redelivered messages are dropped by their offset."""
     async with site.client() as broker:
         log = await open_log(broker)
         await write(broker, log, [f"w{number}" for number in range(30)])
@@ -66,7 +63,7 @@ async def check_redelivery(site: Site) -> None:
 
 
 async def check_slow_reader(site: Site) -> None:
-    """A reader that does not say `done` is given `limit` messages and no more; in the end it has had everything."""
+    """Without `done` a reader receives `limit` messages; afterwards it receives the rest."""
     async with site.client() as broker:
         log = await open_log(broker)
         reader, quick = await broker.read(log, first=1, limit=8), await broker.read(log, first=1, limit=300)
@@ -85,14 +82,14 @@ async def check_slow_reader(site: Site) -> None:
 
 
 async def check_payloads(site: Site) -> None:
-    """A payload of exactly the limit passes unharmed, one byte more is refused here, and the next one passes."""
+    """A payload of exactly the limit is stored; one byte more is refused by the client."""
     async with site.client() as broker:
         log = await open_log(broker)
         limit = broker.capabilities.max_payload
         largest = bytes(range(256)) * (limit // 256) + bytes(limit % 256)
         assert await broker.append(log, f"{log}.a", largest) == 1
         await raises(PayloadTooLarge, broker.append(log, f"{log}.a", largest + b"!"))
-        await raises(PayloadTooLarge, broker.send("nobody", largest + b"!"))
+        await raises(PayloadTooLarge, broker.send("unused", largest + b"!"))
         assert await broker.append(log, f"{log}.a", largest, after=1, within=f"{log}.*") == 2
         assert await broker.append(log, f"{log}.a", b"") == 3
         reader = await broker.read(log, first=1)
@@ -100,7 +97,7 @@ async def check_payloads(site: Site) -> None:
 
 
 async def check_retention(site: Site) -> None:
-    """The oldest go first; who asks for them gets the first there is, and sees it by the offset."""
+    """The oldest messages are removed first. A reader of a removed offset starts at the first retained one."""
     async with site.client() as broker:
         log = await open_log(broker, Retention(messages=5))
         await write(broker, log, [f"w{number}" for number in range(12)])
@@ -112,7 +109,7 @@ async def check_retention(site: Site) -> None:
 
 
 async def check_retained_while_reading(site: Site) -> None:
-    """A reader that is overtaken by the oldest message goes on with what is there."""
+    """A reader whose next message was removed continues with the first retained one."""
     async with site.client() as broker:
         log = await open_log(broker, Retention(messages=10))
         reader = await broker.read(log, first=1, limit=2)
@@ -125,7 +122,7 @@ async def check_retained_while_reading(site: Site) -> None:
 
 
 async def check_logs(site: Site) -> None:
-    """A log is made once, listed, deleted once; one that is not there is unknown."""
+    """A log is created once, listed and deleted; a missing log raises `UnknownLog`."""
     async with site.client() as broker, site.client() as other:
         log = await open_log(broker)
         await write(broker, log, ["a"])
@@ -142,7 +139,7 @@ async def check_logs(site: Site) -> None:
 
 
 WORDS = ("p.d", "p.k", "q.d", "q.k", "p.x.d")
-PATTERNS = ("p.d", "p.*", "*.k", ">", "p.>", "nobody")
+PATTERNS = ("p.d", "p.*", "*.k", ">", "p.>", "unused")
 
 
 async def check_seeking(site: Site) -> None:
@@ -155,7 +152,7 @@ async def check_seeking(site: Site) -> None:
 
 
 async def check_many_subjects(site: Site) -> None:
-    """More subjects than a broker likes to answer with at once."""
+    """More subjects than a broker returns in one response."""
     async with site.client() as broker:
         log, number = fresh("log"), 1100
         await broker.open_log(log, [f"{log}.>"])
@@ -171,7 +168,7 @@ async def check_many_subjects(site: Site) -> None:
 
 
 async def compare_history(broker: Broker, script: list[str], kept: int | None = None) -> None:
-    """Write messages under these subjects into a log that keeps so many of them, and ask for every place in it."""
+    """Write messages to a log that retains `kept` of them, and compare all queries with a list."""
     log = fresh("log")
     await broker.open_log(log, [f"{log}.>"], Retention(messages=kept))
     assert (await broker.span(log))[:3] == (1, 0, 0)

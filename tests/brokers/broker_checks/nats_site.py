@@ -1,28 +1,28 @@
-"""A real nats-server, and a wire of its own to each client that can be cut; needs the extra `nats`."""
+"""A nats-server, with a proxy per client; needs the extra `nats`."""
 
 from __future__ import annotations
 
 import asyncio
 
+from delayed_proxy import DelayedProxy
+
+from broker_checks.check_site import Site
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
-from thinwire.brokers.link_limits import Limit, Limits
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.protocol import Broker
-from thinwire.brokers.proxy import Proxy
-from thinwire.testing.broker_checks.check_site import Site
 
 
 class NatsSite(Site):
-    """A server that runs. Wires need a moment for each byte, so that messages can be caught on their way."""
+    """A running server. The proxies delay bytes, so that messages can be interrupted in transit."""
 
     def __init__(self, server: EmbeddedServer, delay: float = 0.001) -> None:
         self.server = server
         self.delay = delay
-        self._wires: dict[Broker, Proxy] = {}
+        self._wires: dict[Broker, DelayedProxy] = {}
 
     async def connect(self) -> Broker:
-        wire = await Proxy(LOOPBACK, self.server.port, limits=Limits.both(Limit(delay=self.delay))).start()
+        wire = await DelayedProxy(LOOPBACK, self.server.port, delay=self.delay).start()
         broker = await connect(f"nats://{LOOPBACK}:{wire.port}", NatsOptions(timeout=10))
         self._wires[broker] = wire
         return broker
@@ -42,7 +42,7 @@ class NatsSite(Site):
         await self.server.restart()
 
     async def redeliver(self, broker: Broker) -> None:
-        """A new connection is where this broker may deliver again."""
+        """Reconnect: the server then delivers unacknowledged messages again."""
         async with self.interrupted(broker):
             pass
 

@@ -46,8 +46,8 @@ from time import process_time
 import zstandard
 
 from thinwire.dictionaries import Codec, Dictionary, choose, codec_of
-from thinwire.dictionaries.codecs import Deflate, Preset
-from thinwire.dictionaries.codecs.codec import unstored
+from thinwire.dictionaries.codecs import Deflate, PresetDeflate
+from thinwire.dictionaries.codecs.codec import read_stored
 from thinwire.dictionaries.codecs.zstd import TABLES, Zstd
 from thinwire.dictionaries.dictionary_transfer import cost
 from thinwire.errors import ThinwireError
@@ -79,7 +79,7 @@ class Gzip:
         if not packed:
             return b""
         if packed[0] != _FIRST:
-            return unstored(packed, STORED, limit)
+            return read_stored(packed, STORED, limit)
         return inflate(packed, limit, zlib.decompressobj(_WITH_HEADER))
 
 
@@ -303,7 +303,7 @@ def _stock(cut: Cut, levels: Sequence[int]) -> dict[str, float]:
         codec = Zstd(trained, level, cut.largest)
         found[f"stock zstd {level}"] = weighed(codec, codec, cut.judging)
         if level == levels[0]:
-            preset = Preset(trained, 9)
+            preset = PresetDeflate(trained, 9)
             found["stock zlib 9"] = weighed(preset, preset, cut.judging)
     return found
 

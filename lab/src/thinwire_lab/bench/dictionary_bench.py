@@ -8,7 +8,7 @@ Limited links: twelve courses through a narrow line to a real broker, each besid
 
 Bars of looking after dictionaries: what many receivers cost, what our policy gives up to the best, sampler CPU.
 
-Bytes saved are as in `thinwire.dictionaries.byte_account`: every dictionary, as it travels, to every publisher and
+Bytes saved are as in `reproduce.dictionaries.byte_account`: every packed dictionary to every publisher and
 every subscriber, and one byte a message. Streams shorter than the bar asks for are begun anew. Published policies run
 with several settings each, and the best one is chosen afterwards, for every stream and topology by itself: a judge that
 knows the outcome. Ours has no settings; it is shown twice, once without knowing how long the stream will be, and once
@@ -26,7 +26,6 @@ from typing import Any
 from thinwire.analysis.analysis_cells import Cell as AnalysisCellsCell
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.dictionaries import Codec
-from thinwire.dictionaries.byte_account import BATCHES, TOPOLOGIES
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.bench.live_bench import CALLED, OURS, rate_row, ratio_row
 from thinwire_lab.live.delivery_audit import wrong
@@ -34,6 +33,7 @@ from thinwire_lab.live.dictionary_switch import Switched, switched
 from thinwire_lab.live.kill_test import LATEST_WITH_CLASSES, PUBLISHERS, SUBSCRIBERS, Victim, havoc
 from thinwire_lab.live.linger_batches import FEW, MESSAGES, QUICK_BATCHES, RATE, balance, courses
 from thinwire_lab.live.saturation_rate import QUICK, SHAPES, SaturationPlan, knees
+from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES, TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.link_parties import METHODS, Load, codecs, weighed
 from thinwire_lab.reproduce.dictionaries.link_simulation import NAMED, Cell, LinkOutcome, simulate, times_faster
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, messages_of, run_cell

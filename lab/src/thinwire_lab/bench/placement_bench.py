@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.analysis.placement_files import RUNS, read_model, read_runs
+from thinwire.edge.placement_files import read_model
 from thinwire.placement import Host, propose
-from thinwire.placement.calibration import calibrate
 from thinwire.placement.planner import all_split
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.live.edge.edge_failover import (
@@ -31,6 +30,8 @@ from thinwire_lab.live.edge.edge_failover import (
     killed,
     tripled,
 )
+from thinwire_lab.placement.calibration import calibrate
+from thinwire_lab.placement.run_files import RUNS, read_runs
 from thinwire_lab.reproduce.placement.placement_cells import RELEASED, accuracy, request, trained, unknown_host
 from thinwire_lab.reproduce.placement.placement_cells import placement as placed
 
@@ -138,7 +139,8 @@ def many(setting: Setting) -> Iterator[Row]:
         parts = all_split(topics, [Host()], model)
         plan = propose(parts, [Host()], model, 6)
         seconds = time.process_time() - started
-        how = f"{len(parts) - n} more by splitting: {len(plan.seats)} hosts, bound {plan.lower_bound}, gap {plan.gap}"
+        hosts = len(plan.assignments)
+        how = f"{len(parts) - n} more by splitting: {hosts} hosts, bound {plan.lower_bound}, gap {plan.gap}"
         yield Row(f"solver, {n:,} topics ({kind}): processor time", "s", seconds, high=60, how=how)
 
 

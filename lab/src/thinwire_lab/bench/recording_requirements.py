@@ -15,8 +15,8 @@ from typing import Any
 
 from thinwire.analysis import json_baseline as references
 from thinwire.codec import Counts, Demand, StreamConfig
-from thinwire.errors import MissingData
 from thinwire_lab.bench.benchmark import Bar, Row, Setting, unmeasured
+from thinwire_lab.errors import MissingDataset
 from thinwire_lab.streams import datasets
 from thinwire_lab.streams.checked_stream import CheckedLink
 from thinwire_lab.streams.datasets import Recording
@@ -30,7 +30,7 @@ OFTEN = StreamConfig(key_frame_interval=600.0, max_silence=10.0)
 
 
 @dataclass(frozen=True)
-class Limit:
+class RecordingLimit:
     """One row of a recording: tolerance as a share of the range, what it is compared with, and the bar."""
 
     share: float
@@ -86,12 +86,12 @@ def baselines(events: Iterable[Any]) -> dict[str, int]:
     return sizes
 
 
-def rows(name: str, limits: Sequence[Limit], read: Callable[[], Recording]) -> Iterator[Row]:
+def rows(name: str, limits: Sequence[RecordingLimit], read: Callable[[], Recording]) -> Iterator[Row]:
     """The rows of one recording; each tolerance is played once."""
     templates = [Row(_title(name, limit), "part", high=limit.high) for limit in limits]
     try:
         recording = read()
-    except MissingData:
+    except MissingDataset:
         yield from unmeasured(templates)
         return
     sizes = baselines(chain(*recording.runs))
@@ -113,7 +113,7 @@ def _beside(row: Row) -> Row:
     return Row(f"{row.name}; key frames every 600 s, heartbeats every 10 s", row.unit)
 
 
-def _title(name: str, limit: Limit) -> str:
+def _title(name: str, limit: RecordingLimit) -> str:
     tolerance = f"{100 * limit.share:g} % of range" if limit.share else "exact"
     return f"{name}, {tolerance}: frames to {limit.baseline}"
 
@@ -127,22 +127,26 @@ def _how(tape: Tape, baseline: int) -> str:
 
 def _folder(setting: Setting) -> Path:
     if setting.data is None:
-        raise MissingData(folder=None)
+        raise MissingDataset(folder=None)
     return setting.data
 
 
 def _skab(setting: Setting) -> Iterator[Row]:
-    limits = [Limit(SHARE, "JSON+deflate", 1 / 14), Limit(0, "JSON+deflate", 1)]
+    limits = [RecordingLimit(SHARE, "JSON+deflate", 1 / 14), RecordingLimit(0, "JSON+deflate", 1)]
     return rows("SKAB valves", limits, lambda: datasets.skab_valves(_folder(setting)))
 
 
 def _motes(setting: Setting) -> Iterator[Row]:
-    limits = [Limit(SHARE, "JSON+deflate", 1 / 10), Limit(0, "JSON+deflate", 1)]
+    limits = [RecordingLimit(SHARE, "JSON+deflate", 1 / 10), RecordingLimit(0, "JSON+deflate", 1)]
     return rows("library motes", limits, lambda: datasets.motes(_folder(setting)))
 
 
 def _bikes(setting: Setting) -> Iterator[Row]:
-    limits = [Limit(SHARE, "JSON+deflate", 1 / 10), Limit(0, "JSON+deflate", 1), Limit(0, "JSON", 1 / 10)]
+    limits = [
+        RecordingLimit(SHARE, "JSON+deflate", 1 / 10),
+        RecordingLimit(0, "JSON+deflate", 1),
+        RecordingLimit(0, "JSON", 1 / 10),
+    ]
     limit = 20_000 if setting.quick else None
     return rows("bike share", limits, lambda: datasets.bike_share(_folder(setting), limit))
 

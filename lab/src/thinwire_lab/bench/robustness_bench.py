@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from thinwire.testing.fuzz import run_fuzz
 from thinwire.testing.worlds import channel_world as classes_world_runs
 from thinwire.testing.worlds import dictionary_world as dictionary_world_runs
 from thinwire.testing.worlds.stream_world import run_seeds
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
+from thinwire_lab.robustness.fuzz import run_fuzz
 
 SEED = 1
 

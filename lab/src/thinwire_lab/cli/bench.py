@@ -15,17 +15,16 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from thinwire.analysis.machine import this_machine
-from thinwire.analysis.placement_files import write_runs
-from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.output import shown as plain_cell
+from thinwire.cli.output import JsonOption, Output, format_cell
 from thinwire.clock import WallClock
 from thinwire.errors import ConfigError
 from thinwire.placement import Host
-from thinwire.placement.queue_simulator import Arrivals
 from thinwire_lab.bench import AREAS, bars
 from thinwire_lab.bench.benchmark import Bar, Row, Setting, run, shown
+from thinwire_lab.bench.machine import this_machine
 from thinwire_lab.live.edge.load_harness import Measuring, configurations, measure, scaled
+from thinwire_lab.placement.queue_simulator import Arrivals
+from thinwire_lab.placement.run_files import write_runs
 from thinwire_lab.reproduce.placement.placement_figures import RUN_COLUMNS, run_rows
 
 FIGURE = "1c"
@@ -110,7 +109,7 @@ def bench(
 
 
 def as_markdown(rows: Iterable[Row]) -> str:
-    """The table as it stands in docs/benchmarks.md.
+    """The table as it stands in lab/docs/benchmarks.md.
 
     >>> print(as_markdown([Row("exact: frames to JSON", "part", 0.05, high=0.1, how="10 events")]))
     | what | value | unit | bar | holds | how measured |
@@ -174,7 +173,7 @@ def _show(output: Output, area: str, rows: list[Row], markdown: bool) -> None:
     if markdown:
         _print(output, as_markdown(rows))
         if compared:
-            _print(output, "\n" + _markdown(methods, [tuple(map(plain_cell, line)) for line in compared]))
+            _print(output, "\n" + _markdown(methods, [tuple(map(format_cell, line)) for line in compared]))
     else:
         output.table(f"bench {area}", COLUMNS, map(_cells, rows))
         if compared:

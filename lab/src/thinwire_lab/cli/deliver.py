@@ -1,4 +1,4 @@
-"""`thinwire deliver PATH --property price --thresholds 1..1000`: what thresholds would deliver; on Spark."""
+"""`thinwire deliver PATH --property price --thresholds 1..1000`: count what thresholds deliver, on Spark."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import names
+from thinwire.cli.connection_options import read_names
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
 
 SHOWN = 20
-"""thresholds in the table for people; the JSON document has all"""
+"""thresholds in the printed table; the JSON document has all"""
 
 PathArgument = Annotated[
-    str, typer.Argument(metavar="PATH", help="JSON lines, CSV or Parquet, also gzipped; a folder holds Parquet.")
+    str, typer.Argument(metavar="PATH", help="JSON lines, CSV or Parquet, also gzipped; a folder of Parquet files.")
 ]
-PropertyOption = Annotated[str, typer.Option("--property", metavar="NAME", help="The number that is filtered.")]
+PropertyOption = Annotated[str, typer.Option("--property", metavar="NAME", help="The property to filter, a number.")]
 ThresholdsOption = Annotated[
-    str, typer.Option("--thresholds", metavar="A..B,C", help="In the property's unit; A..B is every step between.")
+    str, typer.Option("--thresholds", metavar="A..B,C", help="In the property's unit; A..B is every step from A to B.")
 ]
 StepOption = Annotated[float, typer.Option("--step", metavar="X", help="The size of a tick; values are rounded to it.")]
-SourceOption = Annotated[str | None, typer.Option("--source", metavar="A,B", help="What identifies a source.")]
+SourceOption = Annotated[str | None, typer.Option("--source", metavar="A,B", help="Columns that identify a source.")]
 TimeOption = Annotated[
-    str | None, typer.Option("--time", metavar="A,B", help="What puts events in order, where the table does not say.")
+    str | None, typer.Option("--time", metavar="A,B", help="Columns that sort events, if the table has none of ingest.")
 ]
 CountsOption = Annotated[
-    str | None, typer.Option("--to", metavar="FOLDER", help="Write the counts of each source here, as Parquet.")
+    str | None, typer.Option("--to", metavar="FOLDER", help="Write the counts by source to this folder, as Parquet.")
 ]
 RowsOption = Annotated[
-    str | None, typer.Option("--rows", metavar="FOLDER", help="Write the rows that are delivered here, as Parquet.")
+    str | None, typer.Option("--rows", metavar="FOLDER", help="Write the delivered rows to this folder, as Parquet.")
 ]
 
 
@@ -45,48 +45,54 @@ def deliver(
     master: MasterOption = "local[*]",
     json: JsonOption = False,
 ) -> None:
-    """Say what subscribers with these thresholds would have been given.
+    """Count the events that subscribers with these thresholds receive.
 
-    A value is delivered as soon as it lies further than the threshold from
-    the one delivered last. For each threshold: how many events of all
-    sources that are, how far a subscriber's copy was off at worst, and the
-    most events in a row of which it heard nothing.
+    A value is delivered if it differs by more than the threshold from the
+    last delivered one. Printed by threshold: delivered events of all
+    sources, the largest error of a subscriber's copy, and the longest run of
+    events that were not delivered.
 
     \b
     thinwire deliver trades.parquet --property price --thresholds 0.01..10 --step 0.01 --source symbol --time ts
-    thinwire deliver lake/rooms --property temperature --thresholds 0.5,1,2 --step 0.1 --rows told
+    thinwire deliver lake/rooms --property temperature --thresholds 0.5,1,2 --step 0.1 --rows delivered
     """
     from thinwire.filters.thresholds import ranged
     from thinwire.spark.session import session
 
     output = Output(json)
-    ranged(thresholds, step)  # complains before Spark starts
+    ranged(thresholds, step)  # errors before Spark starts
     spark = session(master, app="thinwire deliver")
     try:
         with progress_bar(f"filtering {path}") as progress:
-            asked = {"step": step, "source": names(source), "order": names(time)}
-            found = _run(spark, path, (property, thresholds), asked, to, rows, progress)
+            options = {"step": step, "source": read_names(source), "order": read_names(time)}
+            found = _run(spark, path, (property, thresholds), options, to, rows, progress)
     finally:
         spark.stop()
     _show(output, path, property, found)
 
 
 def _run(
-    spark: Any, path: str, what: tuple[str, str], asked: dict[str, Any], to: str | None, rows: str | None, progress: Any
+    spark: Any,
+    path: str,
+    what: tuple[str, str],
+    options: dict[str, Any],
+    to: str | None,
+    rows: str | None,
+    progress: Any,
 ) -> list[dict[str, Any]]:
-    from thinwire.spark.action_progress import watched
-    from thinwire.spark.jobs.deliver import deliver as filtered
-    from thinwire.spark.jobs.deliver import table_at, totals
+    from thinwire.spark.action_progress import run_action
+    from thinwire_lab.spark.threshold_delivery import deliver as filtered
+    from thinwire_lab.spark.threshold_delivery import table_at, totals
 
     frame = table_at(spark, path)
-    counts = filtered(frame, *what, **asked)
+    counts = filtered(frame, *what, **options)
     if to is not None:
-        watched(spark, lambda: counts.write.mode("overwrite").parquet(to), progress)
+        run_action(spark, lambda: counts.write.mode("overwrite").parquet(to), progress)
         counts = spark.read.parquet(to)
     if rows is not None:
-        told = filtered(frame, *what, rows=True, **asked)
-        watched(spark, lambda: told.write.mode("overwrite").parquet(rows), progress)
-    return [row.asDict() for row in watched(spark, totals(counts).collect, progress)]
+        delivered = filtered(frame, *what, rows=True, **options)
+        run_action(spark, lambda: delivered.write.mode("overwrite").parquet(rows), progress)
+    return [row.asDict() for row in run_action(spark, totals(counts).collect, progress)]
 
 
 def _show(output: Output, path: str, property: str, found: list[dict[str, Any]]) -> None:
@@ -99,7 +105,7 @@ def _show(output: Output, path: str, property: str, found: list[dict[str, Any]])
 
 
 def _some(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many as are shown, spread evenly, the first and the last among them.
+    """At most SHOWN rows at equal distances, with the first and the last.
 
     >>> [row["n"] for row in _some([{"n": n} for n in range(1000)])][:3]
     [0, 52, 105]

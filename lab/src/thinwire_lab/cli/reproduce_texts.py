@@ -18,11 +18,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from thinwire.analysis.placement_files import RUNS
 from thinwire.cli.output import Output
-from thinwire.cli.spark_options import running
 from thinwire_lab.cli.bench import SHARED_DATA
+from thinwire_lab.cli.cell_runner import cell_runner
 from thinwire_lab.cli.summary_files import read_summary
+from thinwire_lab.placement.run_files import RUNS
 from thinwire_lab.reproduce import find
 from thinwire_lab.reproduce.conformance.conformance_cells import ConformanceFigure, ConformanceScale, Rows, grown
 from thinwire_lab.reproduce.conformance.conformance_figures import FIGURES, PAPER, chosen
@@ -75,7 +75,7 @@ def reproduce_conformance_figures(
         "nodes": scale.nodes,
     }
     known: dict[str, Rows] = {}
-    with running(master, output, app=f"thinwire reproduce {CONFORMANCE_FIGURES_NAME}") as run:
+    with cell_runner(master, output, app=f"thinwire reproduce {CONFORMANCE_FIGURES_NAME}") as run:
         for one in figures:
             # Figures of the same cells show other columns of the same answers.
             cells = f"{one.function.__name__} {one.cells(scale)}"
@@ -134,7 +134,7 @@ def reproduce_sheets(
         "quick": scale.quick,
         "messages": scale.most,
     }
-    with running(master, output, app=f"thinwire reproduce {NAME}") as run:
+    with cell_runner(master, output, app=f"thinwire reproduce {NAME}") as run:
         for name, item in chosen:
             sheet = dictionaries.reproduce(name, item, scale, run, out)
             show(output, sheet)
@@ -167,7 +167,7 @@ def reproduce_placement(
         )
     document: dict[str, Any] = {"experiment": "placement", "paper": paper, "quick": quick}
     out.mkdir(parents=True, exist_ok=True)
-    with running(master, output, app="thinwire reproduce placement") as sweep:
+    with cell_runner(master, output, app="thinwire reproduce placement") as sweep:
         occasion = Occasion(PLACEMENT_CELLS_QUICK if quick else PlacementCellsScale(), out, sweep, data)
         for name, makers in wanted.items():
             document[name] = []

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from thinwire.errors import SummaryError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.builtin_summary import builtin
 from thinwire_lab.workload.spark.workload_folder import new_folder
 from thinwire_lab.workload.summary import AXES, Country, Group, Ping, Records, Summary

@@ -14,13 +14,21 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from thinwire.brokers.broker_url import read_url
-from thinwire.cli.connection_options import DEFAULT_URL, NOBODY, Access, Identity, UrlOption, identified
+from thinwire.cli.connection_options import (
+    DEFAULT_URL,
+    NO_CREDENTIALS,
+    BrokerAccess,
+    Credentials,
+    UrlOption,
+    with_credentials,
+)
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.cli.terminal import run
-from thinwire.errors import ConfigError, ScenarioError
+from thinwire.errors import ConfigError
 from thinwire_lab.cli.summary_files import is_real, read_records, read_summary, read_tables, write_tables
 from thinwire_lab.cli.workload_reports import assign, describe_folder, draw_pictures
+from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.places.network_nodes import Way as NetworkNodesWay
 from thinwire_lab.workload.recipe import Generalisation, Recipe
 from thinwire_lab.workload.scenarios import read_scenario
@@ -80,13 +88,13 @@ _AUDIENCES = ("topic", "asked", "subscribers", "on channels", "events", "virtual
 _LATENCIES = ("p50 ms", "p90 ms", "p99 ms", "max ms")
 
 
-@identified
+@with_credentials
 def run_verb(
     scenario: ScenarioArgument,
     to: UrlOption = DEFAULT_URL,
     ledger: LedgerOption = None,
     json: JsonOption = False,
-    who: Identity = NOBODY,
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> None:
     """Publish and subscribe as a scenario says, and tell how many events came, and how late.
 
@@ -101,7 +109,7 @@ def run_verb(
     from thinwire_lab.workload.scenarios.scenario_run import run_scenario
 
     told = read_scenario(_text_of(scenario))
-    access = Access(to, who)
+    access = BrokerAccess(to, credentials)
     outcome = run(run_scenario(told, access.bus, shared=read_url(to).scheme == "embedded"))
     output = Output(json)
     topics = [
@@ -126,7 +134,7 @@ def run_verb(
     output.note(f"{outcome.scenario}: {outcome.seconds:.1f} s, seed {outcome.seed}")
     if ledger is not None:
         append(ledger, outcome.rows)
-    shown = {"scenario": outcome.scenario, "seed": outcome.seed, "seconds": outcome.seconds, "to": access.shown}
+    shown = {"scenario": outcome.scenario, "seed": outcome.seed, "seconds": outcome.seconds, "to": access.redacted_url}
     output.document({**shown, "topics": list(outcome.topics), "audiences": list(outcome.audiences)})
 
 

@@ -18,8 +18,9 @@ import typer
 
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
-from thinwire.errors import ConfigError, SummaryError
+from thinwire.errors import ConfigError
 from thinwire_lab.cli.summary_files import read_tables
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.assignment import LIMITS, AssignmentCosts, Policy, policies
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.random_rows import Floats

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from time import time
 from typing import Any
 
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker, Stored
-from thinwire.client.local_services import open_broker
 from thinwire.demo.process_group import two_cores
 from thinwire.dictionaries import Dictionary
 from thinwire.services.dictionary_trainer.dictionary_upload import upload_dictionary
-from thinwire.topics.dictionary_store import Bodies
+from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.topics.names import log_of, publisher_in, publisher_subjects
 from thinwire.wire import Binding, FrameKind, read, split
 from thinwire_lab.live.live_feed import feed_schema
@@ -66,7 +65,7 @@ class SwitchingRole:
 
     async def _first_messages(self) -> bytes:
         """What publishers said before there was a dictionary."""
-        bodies, found = Bodies(lambda hash: None), list[bytes]()
+        bodies, found = FrameBodies(lambda hash: None), list[bytes]()
         async with aclosing(self._log()) as log:
             async for stored in log:
                 found += bodies.read(publisher_in(stored.subject), stored.payload)

@@ -57,7 +57,7 @@ class NumberingRole:
         bus = await self._opened.enter_async_context(tw.connect(self.url))
         publisher = bus.publisher(TOPIC, name=self.name, linger=LINGER, recover=True)
         self._out = await self._opened.enter_async_context(publisher)
-        told = self._out.told
+        told = self._out.last_events
         self._next = {s: told[(s,)]["number"] + 1 if (s,) in told else 0 for s in self.sensors}
         self._task = asyncio.create_task(self._count(self._out))
 

@@ -29,13 +29,13 @@ from thinwire.brokers.embedded import LOOPBACK
 from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.brokers.proxy import Proxy
 from thinwire.client import Subscription
-from thinwire.dictionaries.byte_account import BATCHES
 from thinwire.dictionaries.codecs import Deflate
-from thinwire.errors import BrokenPromise
+from thinwire.errors import GuaranteeViolated
 from thinwire.schema.schema import PAYLOAD
 from thinwire.topics.names import log_of
 from thinwire.wire import varint
 from thinwire_lab.live.json_stack import BatchSender
+from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
 from thinwire_lab.reproduce.dictionaries.policy_cells import between, equal_at, shown
 
 PATIENCE = 60.0
@@ -225,7 +225,7 @@ async def courses(
     rate: float = RATE,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[StreamRun]:
-    """All of them at one broker, one after the other; raises BrokenPromise where a message is not as published."""
+    """All of them at one broker, one after the other; raises GuaranteeViolated where a message is not as published."""
     found: list[StreamRun] = []
     planned = plans(batches, rate)
     async with tw.connect("embedded://") as home:
@@ -307,7 +307,7 @@ async def _receive(line: Line, messages: Sequence[bytes]) -> list[float]:
         async for some in arriving:
             expected = messages[len(came) : len(came) + len(some)]
             if list(some) != list(expected):
-                raise BrokenPromise("messages came otherwise than they were published", place=len(came))
+                raise GuaranteeViolated("messages came otherwise than they were published", place=len(came))
             came += [perf_counter()] * len(some)
             if len(came) == len(messages):
                 break

@@ -1,36 +1,25 @@
-"""One direction of a limited link: it says when bytes that are sent now arrive.
-
-A lane knows no clock and moves nothing: a proxy asks it with the time of its event loop, a simulation with a number.
-That is why both give the same times.
-
-Bytes pass one after the other, through a token bucket (as a virtual scheduler: only the instant is kept up to which the
-lane is taken), then travel for the delay, each packet a little shorter or longer by the jitter, and never overtake.
-
->>> lane = TrafficShaper(Limit(bandwidth=1000, delay=0.05))
->>> [round(lane.send(100, now=0.0), 6) for _ in range(3)]
-[0.15, 0.25, 0.35]
-
-Sizes, rates and times as people write them.
-
->>> number("bandwidth", "56kbit"), number("delay", "150 ms"), number("burst", "16kB")
-(7000.0, 0.15, 16000.0)
->>> written("bandwidth", 125_000.0), written("delay", 0.05), written("burst", 0)
-('1mbit', '50ms', '')
-
-What a link lets through, described as data: bandwidth, delay and jitter, each direction for itself.
+"""Limits of a link: bandwidth, delay and jitter per direction, as text and as a traffic shaper.
 
     up=56kbit,delay=150ms,jitter=20ms
 
-is how people write it. `up` and `down` are the bandwidths of the two directions and `bandwidth` is that of both;
-`delay`, `jitter` and `burst` hold for both directions, `up.delay` or `down.jitter` for one of them and win there.
+`up` and `down` are the bandwidths of the two directions and `bandwidth` is that of both. `delay`, `jitter` and `burst`
+apply to both directions; `up.delay` or `down.jitter` applies to one of them and has precedence.
 
 >>> modem = read_limits("bandwidth=56kbit,delay=150ms,down.jitter=20ms")
 >>> modem.up
 Limit(bandwidth=7000.0, delay=0.15, jitter=0.0, burst=0)
 >>> str(modem)
 'bandwidth=56kbit,delay=150ms,down.jitter=20ms'
->>> read_limits("").free, modem.free
+>>> read_limits("").is_free, modem.is_free
 (True, False)
+
+`TrafficShaper` computes when bytes that are sent now arrive. It has no clock: a proxy calls it with the time of the
+event loop, a simulation with a number, and both get the same times. Bytes pass a token bucket, then take the delay,
+each packet shorter or longer by the jitter; the order is preserved.
+
+>>> shaper = TrafficShaper(Limit(bandwidth=1000, delay=0.05))
+>>> [round(shaper.send(100, now=0.0), 6) for _ in range(3)]
+[0.15, 0.25, 0.35]
 """
 
 from __future__ import annotations
@@ -54,10 +43,11 @@ _EXAMPLES = {"bandwidth": "56kbit or 7kB", "delay": "150ms", "jitter": "20ms", "
 _NUMBER = re.compile(r"(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})\s*([A-Za-z]{1,5})(/s)?", re.ASCII)
 
 
-def number(name: str, text: str, field: str = "") -> float:
-    """What a text means in bytes, bytes a second or seconds; bits may be written in any case.
+def parse_quantity(name: str, text: str, field: str = "") -> float:
+    """Return bytes, bytes per second or seconds. The case of bit units is ignored. `field` is used in errors.
 
-    field: what to call it in a complaint
+    >>> parse_quantity("bandwidth", "56kbit"), parse_quantity("delay", "150 ms"), parse_quantity("burst", "16kB")
+    (7000.0, 0.15, 16000.0)
     """
     match = _NUMBER.fullmatch(text)
     unit = match[2] if match else ""
@@ -67,15 +57,19 @@ def number(name: str, text: str, field: str = "") -> float:
     return float(match[1]) * UNITS[name][unit]
 
 
-def written(name: str, value: float | None) -> str:
-    """Text that reads back as the same number, in the largest unit that keeps it short; nothing for nothing."""
+def format_quantity(name: str, value: float | None) -> str:
+    """Return text that `parse_quantity` reads as the same number; empty for 0 and None.
+
+    >>> format_quantity("bandwidth", 125_000.0), format_quantity("delay", 0.05), format_quantity("burst", 0)
+    ('1mbit', '50ms', '')
+    """
     if not value:
         return ""
     for unit, size in reversed(_SHOWN[name].items()):
         text = f"{value / size:.12g}"
         if value >= size and "e" not in text and float(text) * size == value:
             return f"{text}{unit}"
-    # all digits of the float, in the unit that needs no arithmetic
+    # all digits of the float, in the unit with factor 1
     return f"{Decimal(repr(float(value))):f}{next(unit for unit, size in UNITS[name].items() if size == 1)}"
 
 
@@ -83,16 +77,16 @@ MAX_BANDWIDTH = 1e12
 MAX_SECONDS = 3600.0
 MAX_BURST = 1 << 30
 MAX_TEXT = 400
-_WAYS = ("up", "down")
+_DIRECTIONS = ("up", "down")
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What one direction lets through.
+    """Limits of one direction.
 
-    bandwidth: bytes a second; None for as many as come
-    delay: seconds that everything travels, beyond the time that its bytes take to pass
-    jitter: seconds by which a packet is faster or slower than that, at most; what was sent first still comes first
+    bandwidth: bytes per second; None for no limit
+    delay: seconds in addition to the transmission time
+    jitter: seconds by which a packet is faster or slower at most; the order is preserved
     burst: bytes that pass at once after a pause: the depth of the token bucket
     """
 
@@ -108,140 +102,140 @@ class Limit:
             if not 0 <= getattr(self, name) <= MAX_SECONDS:
                 raise ConfigError(f"0 to {MAX_SECONDS:g} seconds", **{name: getattr(self, name)})
         if self.jitter > self.delay:
-            raise ConfigError("at most the delay: nothing arrives before it is sent", jitter=self.jitter)
+            raise ConfigError("at most the delay", jitter=self.jitter)
         if not 0 <= self.burst <= MAX_BURST:
             raise ConfigError(f"0 to {MAX_BURST} bytes", burst=self.burst)
         if self.burst and self.bandwidth is None:
-            raise ConfigError("a burst exceeds a bandwidth: give one", burst=self.burst)
+            raise ConfigError("a burst needs a bandwidth", burst=self.burst)
 
     @property
-    def free(self) -> bool:
-        """Does everything pass at once?"""
+    def is_free(self) -> bool:
+        """Whether nothing is limited."""
         return self == Limit()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Both directions of a link: `up` leads to the broker, `down` away from it."""
+    """Limits of both directions of a link: `up` to the broker, `down` from it."""
 
     up: Limit = Limit()
     down: Limit = Limit()
 
     @classmethod
     def both(cls, limit: Limit) -> Limits:
-        """The same in both directions."""
+        """Return the same limits for both directions."""
         return cls(limit, limit)
 
     @property
-    def free(self) -> bool:
-        """Does everything pass at once?"""
-        return self.up.free and self.down.free
+    def is_free(self) -> bool:
+        """Whether nothing is limited."""
+        return self.up.is_free and self.down.is_free
 
     def __str__(self) -> str:
-        """As `read_limits` reads it; what both directions share is named once."""
+        """Return text that `read_limits` reads. Equal values of both directions are written once."""
         parts = []
         for name in (field.name for field in fields(Limit)):
-            up, down = (written(name, getattr(limit, name)) for limit in (self.up, self.down))
+            up, down = (format_quantity(name, getattr(limit, name)) for limit in (self.up, self.down))
             if up == down:
                 parts += [f"{name}={up}"] if up else []
             else:
-                parts += [f"{way}.{name}={text}" for way, text in (("up", up), ("down", down)) if text]
+                parts += [f"{direction}.{name}={text}" for direction, text in (("up", up), ("down", down)) if text]
         return ",".join(parts)
 
 
 FREE = Limits()
-"""a link that limits nothing"""
+"""no limits"""
 
 
 def read_limits(text: str) -> Limits:
-    """The limits that a text stands for; `ConfigError` names the field that cannot be."""
+    """Parse limits. `ConfigError` names the invalid field."""
     if len(text) > MAX_TEXT:
         raise ConfigError("limits are one line of text", characters=len(text), limit=MAX_TEXT)
     found: dict[str, dict[str, float]] = {"": {}, "up": {}, "down": {}}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        field, way, name = _field(part)
-        if name in found[way]:
-            raise ConfigError("said twice", limit=field)
-        found[way][name] = number(name, part.partition("=")[2].strip(), field)
+        field, direction, name = _field(part)
+        if name in found[direction]:
+            raise ConfigError("given twice", limit=field)
+        found[direction][name] = parse_quantity(name, part.partition("=")[2].strip(), field)
     return Limits(_limit("up", found[""] | found["up"]), _limit("down", found[""] | found["down"]))
 
 
 def _field(part: str) -> tuple[str, str, str]:
-    """The field as it was written, the direction it speaks of ("" for both), and the name it has in a `Limit`."""
+    """Return the field as written, its direction ("" for both), and its name in `Limit`."""
     field = part.partition("=")[0].strip()
-    way, dot, name = field.rpartition(".")
-    if not dot and field in _WAYS:
-        way, name = field, "bandwidth"
-    if name not in UNITS or way not in ("", *_WAYS) or (dot and not way) or "=" not in part:
-        known = [*_WAYS, *UNITS, *(f"{way}.{name}" for way in _WAYS for name in UNITS)]
+    direction, dot, name = field.rpartition(".")
+    if not dot and field in _DIRECTIONS:
+        direction, name = field, "bandwidth"
+    if name not in UNITS or direction not in ("", *_DIRECTIONS) or (dot and not direction) or "=" not in part:
+        known = [*_DIRECTIONS, *UNITS, *(f"{one}.{name}" for one in _DIRECTIONS for name in UNITS)]
         raise ConfigError("a limit is written field=value", limit=part, choose_from=known)
-    return field, way, name
+    return field, direction, name
 
 
-def _limit(way: str, found: dict[str, Any]) -> Limit:
+def _limit(direction: str, found: dict[str, Any]) -> Limit:
     if "burst" in found:
         found["burst"] = round(found["burst"])
     try:
         return Limit(**found)
     except ConfigError as error:
-        raise ConfigError(error.detail, **{f"{way}.{name}": value for name, value in error.facts.items()}) from None
+        raise ConfigError(
+            error.detail, **{f"{direction}.{name}": value for name, value in error.facts.items()}
+        ) from None
 
 
 TICK = 0.005
-"""seconds of the bandwidth that travel as one packet: a slow link is not watched more closely than this"""
-SMALLEST, LARGEST = 64, 16_384
-"""bytes of a packet"""
+"""seconds of the bandwidth that form one packet"""
+MIN_PACKET, MAX_PACKET = 64, 16_384
+"""bytes"""
 _DRAWS = 256
 
 
 class TrafficShaper:
-    """What has passed so far, and so when the next bytes will.
+    """One direction of a limited link: computes arrival times.
 
-    chance: where jitter comes from; a lane without jitter needs none
-
-    Attributes: `grain`, the bytes that travel as one packet.
+    generator: source of the jitter, required only with jitter; packet_size: bytes of a packet
     """
 
-    def __init__(self, limit: Limit, chance: np.random.Generator | None = None) -> None:
-        if limit.jitter and chance is None:
-            raise ValueError("a lane with jitter needs a seeded generator")
+    def __init__(self, limit: Limit, generator: np.random.Generator | None = None) -> None:
+        if limit.jitter and generator is None:
+            raise ValueError("a shaper with jitter needs a seeded generator")
         self.limit = limit
-        self.chance = chance
+        self.generator = generator
         rate = limit.bandwidth
-        self.grain = LARGEST if rate is None else min(LARGEST, max(SMALLEST, int(rate * TICK)))
-        self._pace = 0.0 if rate is None else 1 / rate
-        self._credit = limit.burst * self._pace
-        self._taken = self._newest = -math.inf
+        self.packet_size = MAX_PACKET if rate is None else min(MAX_PACKET, max(MIN_PACKET, int(rate * TICK)))
+        self._seconds_per_byte = 0.0 if rate is None else 1 / rate
+        self._credit = limit.burst * self._seconds_per_byte
+        self._busy_until = self._newest = -math.inf
         self._draws: list[float] = []
 
     def send(self, size: int, now: float) -> float:
-        """When the last of these bytes arrives, if they are sent now; the next ones come after them."""
+        """Return when the last of `size` bytes arrives if they are sent now, after all earlier ones."""
         if self.limit.jitter:
-            while size > self.grain:
-                self._packet(self.grain, now)
-                size -= self.grain
-        return self._packet(size, now)
+            while size > self.packet_size:
+                self._send_packet(self.packet_size, now)
+                size -= self.packet_size
+        return self._send_packet(size, now)
 
     def clear(self) -> None:
-        """Forget what is on its way: it was cut off, and the lane is free."""
-        self._taken = self._newest = -math.inf
+        """Discard the bytes in transit."""
+        self._busy_until = self._newest = -math.inf
 
-    def _packet(self, size: int, now: float) -> float:
-        self._taken = max(now, self._taken) + size * self._pace
-        due = max(now, self._taken - self._credit) + self.limit.delay
+    def _send_packet(self, size: int, now: float) -> float:
+        self._busy_until = max(now, self._busy_until) + size * self._seconds_per_byte
+        due = max(now, self._busy_until - self._credit) + self.limit.delay
         if self.limit.jitter:
-            due += self._drawn()
+            due += self._draw_jitter()
         self._newest = max(self._newest, due)
         return self._newest
 
-    def _drawn(self) -> float:
+    def _draw_jitter(self) -> float:
         if not self._draws:
-            assert self.chance is not None
-            self._draws = self.chance.uniform(-self.limit.jitter, self.limit.jitter, _DRAWS).tolist()
+            assert self.generator is not None
+            self._draws = self.generator.uniform(-self.limit.jitter, self.limit.jitter, _DRAWS).tolist()
         return self._draws.pop()
 
 
-def lanes(limits: Limits, seed: int) -> tuple[TrafficShaper, TrafficShaper]:
-    """The lanes up and down of a link, each with chances of its own."""
+def shapers(limits: Limits, seed: int) -> tuple[TrafficShaper, TrafficShaper]:
+    """Return the shapers of both directions, with independent generators."""
     up, down = np.random.default_rng(seed).spawn(2)
     return TrafficShaper(limits.up, up), TrafficShaper(limits.down, down)

@@ -88,7 +88,7 @@ class LoadOutcome:
 
     @property
     def trouble(self) -> str:
-        """Why the rate was not held; empty where it was."""
+        """Reasons the rate was not held; empty where it was."""
         if self.lost:
             return f"{self.lost:,} events lost"
         if self.p99 >= P99:

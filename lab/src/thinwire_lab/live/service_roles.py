@@ -13,11 +13,11 @@ from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
 from typing import Any
 
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker
-from thinwire.client.local_services import open_broker, run_dictionaries, run_registry, run_translator
+from thinwire.client.local_services import run_dictionaries, run_registry, run_translator
 from thinwire.clock import WallClock
-from thinwire.errors import NobodyAnswers, ThinwireError
+from thinwire.errors import ServiceUnavailable, ThinwireError
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import ChannelDocument, channel_documents
 from thinwire.topics.names import CHANNELS, translator_subject
@@ -65,7 +65,7 @@ async def translator_of(broker: Broker, topic: str) -> dict[str, Any]:
                 try:
                     answer: dict[str, Any] = json.loads(await broker.request(translator_subject(topic), b""))
                     return answer
-                except NobodyAnswers:
+                except ServiceUnavailable:
                     await asyncio.sleep(_POLL)
     except TimeoutError:
         raise NotServed("no translator answers", topic=topic) from None
@@ -126,7 +126,7 @@ class TellingTranslatorRole(ServiceRole):
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
         """`counts`: events of a topic that it has read, and how often it has encoded one; `classes`: how many of its
         classes have a channel of which it was said."""
-        work = self._service.works.get(command["topic"])
+        work = self._service.active_work.get(command["topic"])
         if command["do"] == "classes":
             return {"said": work.announced_count if work is not None else 0}
         if work is None or work.translation is None:

@@ -164,7 +164,7 @@ class _ThinSender:
 
     @property
     def sent(self) -> int:
-        return self._out.counts.events - self._out.link.suppressed_events
+        return self._out.counts.events - self._out.encoder.suppressed_events
 
     @property
     def delivered_events(self) -> int:

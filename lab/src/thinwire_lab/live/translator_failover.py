@@ -23,11 +23,12 @@ from typing import Any
 import thinwire as tw
 from thinwire.brokers.protocol import Broker
 from thinwire.demo.process_group import START, Crew, WorkerProcess, micros
-from thinwire.services.translator.translator_recovery import channel_ends, find_first_unsent
+from thinwire.services.translator.translator_recovery import find_channel_ends, find_first_unsent
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.checkpoint_store import CheckpointStore
-from thinwire.topics.log_position import Publishers, unseal
+from thinwire.topics.log_selection import PublisherOffsets
 from thinwire.topics.names import CHANNELS, CHECKPOINTS, channel_log_of, log_of
+from thinwire.topics.position import decode_envelope
 from thinwire_lab.live.delivery_audit import Findings
 from thinwire_lab.live.live_feed import TOPIC, feed_schema
 from thinwire_lab.live.load_chain import IN_MEMORY
@@ -136,7 +137,7 @@ class ClassStage:
                     if stored is None:
                         continue
                     reader.done(stored.offset)
-                    if unseal(stored.payload)[0] > epoch:
+                    if decode_envelope(stored.payload)[0] > epoch:
                         return stored.time
             finally:
                 await reader.close()
@@ -146,11 +147,11 @@ class ClassStage:
     async def to_replay(self) -> int:
         """Messages of the log between the last checkpoint and the first that some channel has not told."""
         documents = await channel_documents(await self.broker.bucket(CHANNELS), TOPIC)
-        ends = await channel_ends(
+        ends = await find_channel_ends(
             self.broker, TOPIC, {name for name, document in documents.items() if document.state == "open"}
         )
         after_last = (await self.broker.span(log_of(TOPIC))).last + 1
-        place = find_first_unsent(ends, documents, await Publishers.find(self.broker, TOPIC), after_last)
+        place = find_first_unsent(ends, documents, await PublisherOffsets.find(self.broker, TOPIC), after_last)
         checkpoints = await CheckpointStore(await self.broker.bucket(CHECKPOINTS)).all(TOPIC)
         return place - 1 - max((one.offset for one in checkpoints if one.offset < place), default=0)
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from thinwire.errors import ConfigError
 from thinwire.placement.hosts import Host, TopicLoad
-from thinwire.placement.queue_simulator import Arrivals, Run
+from thinwire_lab.placement.queue_simulator import Arrivals, HostRun
 
 KIND = "edge runs"
 VERSION = 1
@@ -69,9 +69,9 @@ class MeasuredRun:
         return tuple(one.topic for one in self.met)
 
     @property
-    def run(self) -> Run:
+    def run(self) -> HostRun:
         """The same as a sample to train with."""
-        return Run(self.topics, self.host, tuple(one.p90 for one in self.met))
+        return HostRun(self.topics, self.host, tuple(one.p90 for one in self.met))
 
     @property
     def configuration(self) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from thinwire.placement.heuristics import Shared
 from thinwire.placement.hosts import Host, TopicLoad, Vector, columns
 from thinwire.placement.latency_model import LatencyModel
-from thinwire.placement.queue_simulator import Run, logs, simulate
+from thinwire_lab.placement.queue_simulator import HostRun, logs, simulate
 
 
 class Score(NamedTuple):
@@ -46,7 +46,7 @@ def fitted(seen: Vector, predicted: Vector) -> float:
     return 1.0 - float(((seen - predicted) ** 2).sum()) / float(((seen - seen.mean()) ** 2).sum())
 
 
-def score(model: LatencyModel, runs: Sequence[Run]) -> Score:
+def score(model: LatencyModel, runs: Sequence[HostRun]) -> Score:
     """The model on runs of one size, all on one kind of host."""
     host, sets = runs[0].host, [run.topics for run in runs]
     expected = model.logs(*columns(sets, host), host)

@@ -16,13 +16,15 @@ import numpy as np
 
 from thinwire.analysis import analysis_cells as analysis
 from thinwire.analysis.analysis_cells import Cell
-from thinwire.analysis.machine import this_machine
-from thinwire.analysis.placement_files import day, write_json
 from thinwire.clock import Clock
-from thinwire.placement import Host, LatencyModel, Rising, Run, TopicLoad, fit_rising
-from thinwire.placement.model_scores import score
-from thinwire.placement.published_model import PublishedModel, fit_published
-from thinwire.placement.queue_simulator import random_sets, rerun
+from thinwire.edge.placement_files import write_json
+from thinwire.placement import Host, LatencyModel, MonotoneModel, TopicLoad
+from thinwire_lab.bench.machine import this_machine
+from thinwire_lab.placement.latency_model_training import fit_monotone_model
+from thinwire_lab.placement.model_scores import score
+from thinwire_lab.placement.published_model import PublishedModel, fit_published
+from thinwire_lab.placement.queue_simulator import HostRun, random_sets, rerun
+from thinwire_lab.placement.run_files import format_date
 
 Sweep = analysis.Run
 """runs a function on cells, given what each one weighs"""
@@ -37,7 +39,9 @@ def here(
     return [function(**cell) for cell in cells]
 
 
-def gathered(count: int, sizes: Sequence[int], seed: int, sweep: Sweep = here, turn: int = 0) -> dict[int, list[Run]]:
+def gathered(
+    count: int, sizes: Sequence[int], seed: int, sweep: Sweep = here, turn: int = 0
+) -> dict[int, list[HostRun]]:
     """Runs as the publication drew them, by how many topics shared the host.
 
     turn: how often the same topics have run before; every turn has chances of its own
@@ -55,10 +59,10 @@ def gathered(count: int, sizes: Sequence[int], seed: int, sweep: Sweep = here, t
         for first in range(0, count, PIECE)
     ]
     answers = sweep(simulated, cells, lambda cell: float((cell["last"] - cell["first"]) * cell["together"] ** 2))
-    found: dict[int, list[Run]] = {size: [] for size in sizes}
+    found: dict[int, list[HostRun]] = {size: [] for size in sizes}
     for cell, answer in zip(cells, answers, strict=True):
         sets = random_sets(count, cell["together"], seed)[cell["first"] : cell["last"]]
-        runs = [Run(topics, Host(), tuple(p90)) for topics, p90 in zip(sets, answer["p90"], strict=True)]
+        runs = [HostRun(topics, Host(), tuple(p90)) for topics, p90 in zip(sets, answer["p90"], strict=True)]
         found[cell["together"]] += runs
     return found
 
@@ -82,12 +86,12 @@ HOW = "simulated: queues that share the cores of a host, Poisson arrivals, runs 
 class TrainedModels:
     """Both models from the same runs; `held` were kept back for the margin of ours."""
 
-    ours: Rising
+    ours: MonotoneModel
     published: PublishedModel
-    held: list[Run]
+    held: list[HostRun]
 
 
-def train(count: int, seed: int = 1, sweep: Sweep = here) -> tuple[Rising, list[Run]]:
+def train(count: int, seed: int = 1, sweep: Sweep = here) -> tuple[MonotoneModel, list[HostRun]]:
     """Our model from so many runs a size, and the runs held back for its margin."""
     return _ours(gathered(count, SIZES, seed, sweep), seed, sweep)
 
@@ -99,7 +103,7 @@ def train_both(count: int, seed: int = 1, sweep: Sweep = here) -> TrainedModels:
     return TrainedModels(ours, fit_published(runs), held)
 
 
-def wider_runs(count: int, seed: int) -> list[Run]:
+def wider_runs(count: int, seed: int) -> list[HostRun]:
     """Runs beyond the published ones: other hosts, other intervals, up to twice as many topics."""
     dice = np.random.Generator(np.random.PCG64([seed, 77]))
     found = []
@@ -126,12 +130,12 @@ def store_published(path: Path, clock: Clock, count: int = 1000, seed: int = 1, 
     return origin
 
 
-def _ours(runs: Mapping[int, Sequence[Run]], seed: int, sweep: Sweep) -> tuple[Rising, list[Run]]:
+def _ours(runs: Mapping[int, Sequence[HostRun]], seed: int, sweep: Sweep) -> tuple[MonotoneModel, list[HostRun]]:
     count = len(runs[1])
     held = gathered(max(10, count // 2), SIZES, seed + 1, sweep)
     every = [run for some in runs.values() for run in some] + wider_runs(count // WIDER, seed)
     back = [run for some in held.values() for run in some]
-    return fit_rising(every, back), back
+    return fit_monotone_model(every, back), back
 
 
 def _origin(model: LatencyModel, clock: Clock, count: int, seed: int, sweep: Sweep) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def _origin(model: LatencyModel, clock: Clock, count: int, seed: int, sweep: Swe
     return {
         "how": HOW,
         "machine": this_machine(),
-        "date": day(clock),
+        "date": format_date(clock),
         "runs": count * len(SIZES),
         "fit on fresh runs (R2 of log p90), by topics on a host": _rounded(fresh, "fit"),
         "late topics accepted, by topics on a host": _rounded(fresh, "missed"),

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from thinwire.errors import ConfigError
 from thinwire.placement.hosts import MAX_TOGETHER, Host, Vector, columns
 from thinwire.placement.latency_model import VERSION, Sizes, head_of, part_of
-from thinwire.placement.neural_network import Network, fit
-from thinwire.placement.queue_simulator import Run, logs
+from thinwire.placement.neural_network import Network
+from thinwire_lab.placement.network_training import fit_network
+from thinwire_lab.placement.queue_simulator import HostRun, logs
 
 PENALTY = 0.1
 ROUNDS = 200
@@ -124,19 +125,21 @@ def features(rates: Vector, seconds: Vector) -> Vector:
     return np.concatenate((own, own.sum(axis=1, keepdims=True) - own), axis=-1)
 
 
-def fit_published(runs: Mapping[int, Sequence[Run]], *, accept: float = 1.0, rounds: int = ROUNDS) -> PublishedModel:
+def fit_published(
+    runs: Mapping[int, Sequence[HostRun]], *, accept: float = 1.0, rounds: int = ROUNDS
+) -> PublishedModel:
     """The published model, fitted to runs by how many topics shared the host."""
-    networks = {size: fit_network(found, size, rounds) for size, found in runs.items() if size > 1}
+    networks = {size: fit_published_network(found, size, rounds) for size, found in runs.items() if size > 1}
     return PublishedModel(fit_polynomial(runs[1]), networks, accept)
 
 
-def fit_network(runs: Sequence[Run], size: int, rounds: int = ROUNDS) -> Network:
+def fit_published_network(runs: Sequence[HostRun], size: int, rounds: int = ROUNDS) -> Network:
     """The network for so many topics together."""
     width = 100 if size >= 6 else 40
-    return fit(inputs_of(runs), logs(runs), hidden=(width, width), rising=False, penalty=PENALTY, rounds=rounds)
+    return fit_network(inputs_of(runs), logs(runs), hidden=(width, width), rising=False, penalty=PENALTY, rounds=rounds)
 
 
-def fit_polynomial(runs: Sequence[Run]) -> Polynomial:
+def fit_polynomial(runs: Sequence[HostRun]) -> Polynomial:
     """The polynomial for a topic alone."""
     inputs = inputs_of(runs)[:, :2]
     shift, scale = inputs.mean(axis=0), np.maximum(inputs.std(axis=0), 1e-9)
@@ -144,7 +147,7 @@ def fit_polynomial(runs: Sequence[Run]) -> Polynomial:
     return Polynomial(shift, scale, np.asarray(weights, np.float64))
 
 
-def inputs_of(runs: Sequence[Run]) -> Vector:
+def inputs_of(runs: Sequence[HostRun]) -> Vector:
     """The features of every topic of every run, all of the same size."""
     rates, seconds, _ = columns([run.topics for run in runs], runs[0].host)
     return features(rates, seconds).reshape(-1, 6)

@@ -171,7 +171,7 @@ SUSTAINED = (78, 37, 24, 20)
 
 
 @dataclass(frozen=True)
-class Run:
+class HostRun:
     """Topics that shared a host, and the p90 of each, in seconds."""
 
     topics: tuple[TopicLoad, ...]
@@ -218,7 +218,7 @@ def random_runs(
     host: Host | None = None,
     seconds: float = SECONDS,
     arrivals: Arrivals = "poisson",
-) -> list[Run]:
+) -> list[HostRun]:
     """Simulated runs of randomly drawn topics, so many together."""
     where, sets = host or Host(), random_sets(count, together, seed)
     return [rerun(topics, where, (seed, together, n), seconds, arrivals) for n, topics in enumerate(sets)]
@@ -236,12 +236,12 @@ def rerun(
     seed: Sequence[int],
     seconds: float = SECONDS,
     arrivals: Arrivals = "poisson",
-) -> Run:
+) -> HostRun:
     """The same topics once more, with other chances."""
     found = simulate(topics, host, list(seed), seconds=seconds, arrivals=arrivals)
-    return Run(tuple(topics), host, tuple(latency.p90 for latency in found))
+    return HostRun(tuple(topics), host, tuple(latency.p90 for latency in found))
 
 
-def logs(runs: Sequence[Run]) -> Vector:
+def logs(runs: Sequence[HostRun]) -> Vector:
     """The logarithm of every p90, run after run."""
     return np.asarray(np.log([p90 for run in runs for p90 in run.p90]), np.float64)

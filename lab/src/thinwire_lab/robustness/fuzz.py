@@ -28,9 +28,9 @@ from typing import Any
 from zlib import crc32
 
 from thinwire.codec import Expander, State, StreamConfig, StreamDecoder, StreamEncoder, resolve, rules
-from thinwire.codec import deliveries as audits
 from thinwire.codec import snapshot_sections as sealed
 from thinwire.codec import stream_snapshot as checkpoints
+from thinwire.codec.audit import decode_audit
 from thinwire.errors import PeerFault
 from thinwire.testing.worlds.world_sensors import WorldSensors, draw_demand, draw_schema
 from thinwire.wire import (
@@ -183,7 +183,7 @@ class Target:
         if self.subscriber.state is not State.READY:
             self._revive()
         assert self.subscriber.decoder_state is not None
-        cells = self.subscriber.decoder_state.link.cells
+        cells = self.subscriber.decoder_state.stream.cells
         if kind == FrameKind.KEY and self.chance.random() < 0.9:
             body = body[:-4] + crc32(body[:-4]).to_bytes(4, "big")
         body, slot = self._packed(body)
@@ -211,7 +211,7 @@ class Target:
     def take_up(self, checkpoint: bytes) -> None:
         """Let a new subscriber stand where a checkpoint says; it receives whatever comes next."""
         subscriber = self._subscriber()
-        checkpoints.into_subscriber(subscriber, checkpoint)
+        checkpoints.restore_decoder(subscriber, checkpoint)
         self.subscriber = subscriber
         subscriber.present()
         subscriber.peek()
@@ -235,7 +235,7 @@ class Target:
         subscriber = self._subscriber()
         for frame in self._compact[: len(self._compact) // 2]:
             subscriber.receive(frame, now=0.0)
-        return checkpoints.of_subscriber(subscriber)
+        return checkpoints.snapshot_decoder(subscriber)
 
     def _subscriber(self) -> StreamDecoder:
         return StreamDecoder([self.schema], publisher="p", compiled=self.compiled, max_sources=MAX_SOURCES)
@@ -286,12 +286,12 @@ def _parse_exact(body: bytes, target: Target) -> None:
 _PARSERS: dict[int, Callable[[bytes, Target], Any]] = {
     FrameKind.DATA: _parse_compact,
     FrameKind.EXCEPTION: _parse_compact,
-    FrameKind.JSON: lambda body, target: plain.Spelling(target.schema).decode(body, SOURCES),
+    FrameKind.JSON: lambda body, target: plain.JsonFormat(target.schema).decode(body, SOURCES),
     FrameKind.KEY: _parse_key,
     FrameKind.INTRODUCTION: _parse_introduction,
     FrameKind.SWITCH: lambda body, target: Switch.decode(body),
     FrameKind.HEARTBEAT: lambda body, target: Heartbeat.decode(body, SOURCES),
-    FrameKind.AUDIT: lambda body, target: audits.decode(body, target.schema),
+    FrameKind.AUDIT: lambda body, target: decode_audit(body, target.schema),
     FrameKind.REQUEST: lambda body, target: Request.decode(body),
 }
 

@@ -1,7 +1,7 @@
-"""Slow work for the edge: land what a topic says in a table, let Spark make a model of it for the topic's function.
+"""Training of models for edge functions: messages of an edge topic as a Parquet table, and a model from that table.
 
-Hosts of the edge have little time and little memory; statistics over days and training are for Spark. The stream is
-landed as Parquet, a part a call, each named by the offsets in it, so that the next call goes on behind the last.
+Each call appends one or more files. A file is named after its first and last offset, so the next call continues after
+the last stored message.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from thinwire.brokers.protocol import Broker
-from thinwire.edge import Carried, read_edge
+from thinwire.edge import EdgeMessage, read_edge
 from thinwire.edge.edge_documents import edge_log, edge_subject
 from thinwire.errors import ConfigError
 
 COLUMNS = pa.schema([("offset", pa.int64()), ("due", pa.float64()), ("id", pa.string()), ("body", pa.binary())])
-PART = 50_000
-"""messages of a part, at most"""
-PATIENCE = 10.0
+MAX_ROWS = 50_000
+"""rows of one file, at most"""
+READ_TIMEOUT = 10.0
 
-Learning = Callable[[DataFrame], Any]
-"""makes a model of a landed stream: bytes, text, or anything that JSON can say"""
+Trainer = Callable[[DataFrame], Any]
+"""makes a model of the table: bytes, text, or a JSON value"""
 
 
-async def land(broker: Broker, topic: str, folder: Path) -> int:
-    """Add what has come since the last call to a table, up to what the log holds now; how many messages that were."""
+async def append_messages(broker: Broker, topic: str, folder: Path) -> int:
+    """Append the messages after the last stored one, up to the current end of the log. Return their number."""
     folder.mkdir(parents=True, exist_ok=True)
     await broker.open_log(edge_log(topic), [edge_subject(topic)])
-    first, last, count = landed(folder) + 1, (await broker.span(edge_log(topic))).last, 0
+    first, last, count = last_stored(folder) + 1, (await broker.span(edge_log(topic))).last, 0
     if last < first:
         return 0
-    rows: list[tuple[int, Carried]] = []
-    async for offset, message in read_edge(broker, topic, first=first, timeout=PATIENCE):
+    rows: list[tuple[int, EdgeMessage]] = []
+    async for offset, message in read_edge(broker, topic, first=first, timeout=READ_TIMEOUT):
         rows.append((offset, message))
         count += 1
-        if len(rows) == PART or offset >= last:
+        if len(rows) == MAX_ROWS or offset >= last:
             _write(folder, rows)
             rows = []
         if offset >= last:
@@ -49,30 +49,29 @@ async def land(broker: Broker, topic: str, folder: Path) -> int:
     return count
 
 
-def landed(folder: Path) -> int:
-    """The last offset that a table has; 0 where it has none."""
+def last_stored(folder: Path) -> int:
+    """Return the last offset of the table, 0 for an empty one."""
     return max((int(part.stem.rpartition("-")[2]) for part in folder.glob("part-*-*.parquet")), default=0)
 
 
-def model_of(spark: SparkSession, folder: Path, learning: Learning) -> bytes:
-    """The model that a function makes of the landed stream."""
-    if not landed(folder):
-        raise ConfigError("nothing has been landed yet", field="table", value=str(folder))
-    made = learning(spark.read.parquet(str(folder)))
-    if isinstance(made, bytes):
-        return made
-    if isinstance(made, str):
-        return made.encode()
+def train_model(spark: SparkSession, folder: Path, trainer: Trainer) -> bytes:
+    """Return the model that `trainer` makes of the table, as bytes."""
+    if not last_stored(folder):
+        raise ConfigError("the table has no rows yet", field="table", value=str(folder))
+    model = trainer(spark.read.parquet(str(folder)))
+    if isinstance(model, bytes):
+        return model
+    if isinstance(model, str):
+        return model.encode()
     try:
-        return json.dumps(made, allow_nan=False).encode()
+        return json.dumps(model, allow_nan=False).encode()
     except (TypeError, ValueError) as problem:
         raise ConfigError(
-            f"a model is bytes, text or JSON: {problem}", field="model", value=type(made).__name__
+            f"a model is bytes, text or JSON: {problem}", field="model", value=type(model).__name__
         ) from None
 
 
-def _write(folder: Path, rows: Sequence[tuple[int, Carried]]) -> None:
-    """A part of the table; whoever reads sees all of it or nothing."""
+def _write(folder: Path, rows: Sequence[tuple[int, EdgeMessage]]) -> None:
     if not rows:
         return
     columns = [
@@ -85,4 +84,4 @@ def _write(folder: Path, rows: Sequence[tuple[int, Carried]]) -> None:
     path = folder / f"part-{rows[0][0]:012d}-{rows[-1][0]:012d}.parquet"
     unfinished = path.with_suffix(".unfinished")
     pq.write_table(table, unfinished)
-    unfinished.replace(path)
+    unfinished.replace(path)  # atomic: a reader never sees half a file

@@ -1,14 +1,9 @@
-"""What thresholds would deliver of recorded events: the filters of the live system over a table, on Spark.
+"""The events that thresholds deliver of a recorded table: the filters of the live system on Spark.
 
-Rows of a source stay together and in their order. A task walks through its sources one after the other and keeps one
-state for each threshold; so a month of events is read once, however many thresholds are tried. A property without a
-value is no reading and passes by.
+Rows of a source are in one partition, in order. A task processes its sources one after the other with one state per
+threshold, so the table is read once for any number of thresholds. Rows without a value are skipped.
 
-Tables of recorded events as they come: Parquet, CSV with a header, JSON lines.
-
-Batches in which sources follow one another: cut where a source ends, and filtered with a state that goes on.
-
-A source's columns come first, its value last, and what lies between is passed on.
+In batches, the columns of the source come first and the value last.
 """
 
 from __future__ import annotations
@@ -35,7 +30,7 @@ from thinwire.spark.jobs.time_columns import named
 
 
 def table_at(spark: SparkSession, path: str) -> DataFrame:
-    """The rows at a path; a folder holds Parquet."""
+    """Return the rows of a file: Parquet, CSV with a header or JSON lines. A folder contains Parquet files."""
     name = PurePosixPath(path).name
     kind = kind_of(name) if "." in name else "parquet"
     try:
@@ -44,16 +39,16 @@ def table_at(spark: SparkSession, path: str) -> DataFrame:
         return spark.read.json(path) if kind == "json" else spark.read.option("mergeSchema", "true").parquet(path)
     except AnalysisException as problem:
         if problem.getCondition() == "PATH_NOT_FOUND":
-            raise ConfigError("there is no such file", path=path) from None
-        raise ConfigError(f"this cannot be read: {str(problem).splitlines()[0]}", path=path) from None
+            raise ConfigError("no such file", path=path) from None
+        raise ConfigError(f"the file cannot be read: {str(problem).splitlines()[0]}", path=path) from None
 
 
 Piece = tuple[bool, pa.RecordBatch]
-"""does a source begin here, and rows of it"""
+"""whether a new source starts, and rows of it"""
 
 
 def pieces(batches: Iterable[pa.RecordBatch], keys: int) -> Iterator[Piece]:
-    """The batches, cut where the first so many columns change."""
+    """Split batches where the first `keys` columns change."""
     last: Any = None
     for batch in batches:
         if not batch.num_rows:
@@ -68,7 +63,7 @@ def pieces(batches: Iterable[pa.RecordBatch], keys: int) -> Iterator[Piece]:
 def counted(
     batches: Iterable[pa.RecordBatch], thresholds: tuple[int, ...], step: float, keys: int
 ) -> Iterator[pa.RecordBatch]:
-    """A row for each source and threshold."""
+    """Yield a row for each source and threshold."""
     tally, before = ThresholdCounts(thresholds), None
     for begins, piece in pieces(batches, keys):
         if begins and before is not None:
@@ -83,7 +78,7 @@ def counted(
 def kept(
     batches: Iterable[pa.RecordBatch], thresholds: tuple[int, ...], step: float, keys: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that are delivered, once for each threshold that they are delivered to."""
+    """Yield the delivered rows, once for each threshold."""
     index = IntervalIndex(thresholds, 0)
     every = np.array(thresholds, dtype=np.int64)
     for begins, piece in pieces(batches, keys):
@@ -96,7 +91,7 @@ def kept(
 
 
 def _changes(batch: pa.RecordBatch, keys: int) -> Ticks:
-    """Rows whose key is another than that of the row before."""
+    """Rows whose key differs from the row before."""
     changed = np.zeros(max(0, batch.num_rows - 1), dtype=np.bool_)
     for column in batch.columns[:keys]:
         codes = column.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
@@ -141,16 +136,16 @@ COUNTS = [
     StructField("largest_gap", DoubleType()),
     StructField("longest_silence", LongType()),
 ]
-"""of each source and threshold: the share of events delivered, how far the copy was off at worst, and the most events
-in a row of which nothing was heard"""
+"""by source and threshold: share of delivered events, largest error of the delivered value, longest run of events that
+were not delivered"""
 
 
 @dataclass(frozen=True)
 class DeliveryRequest:
-    """What is to be filtered, as tasks need it.
+    """Parameters of the filter.
 
     thresholds: in ticks of `step`, ascending
-    source, order: columns that tell sources apart, and that put the rows of each in order
+    source, order: columns that identify a source, and that sort its rows
     """
 
     property: str
@@ -170,24 +165,24 @@ def deliver(
     order: Sequence[str] | None = None,
     rows: bool = False,
 ) -> DataFrame:
-    """For each source and threshold what would have been delivered; with `rows` the rows themselves.
+    """Return counts of delivered events by source and threshold, or with `rows` the delivered rows.
 
-    thresholds: in the unit of the property, whole numbers of `step`; as a text "1..1000", "0.5,2" or both
+    thresholds: in the unit of the property, multiples of `step`; as a text "1..1000", "0.5,2" or both
     step: the size of a tick; values are rounded to it
-    source: columns that tell sources apart; by default the one that `thinwire ingest` writes, else all is one source
-    order: columns that put events in order, by default those that `thinwire ingest` writes
+    source: columns that identify a source; by default that of `thinwire ingest`, else all rows are one source
+    order: columns that sort events; by default those of `thinwire ingest`
     """
     ticks = checked_thresholds(ranged(thresholds, step) if isinstance(thresholds, str) else ticks_of(thresholds, step))
-    there = frame.columns
-    by = tuple(source if source is not None else [SOURCE] if SOURCE in there else [])
-    along = tuple(order if order is not None else [name for name in ORDER if name in there])
-    asked = DeliveryRequest(property, tuple(ticks.tolist()), float(step), by, along)
-    _check(frame, asked)
-    return _filtered(_arranged(frame, asked), asked, rows)
+    known = frame.columns
+    by = tuple(source if source is not None else [SOURCE] if SOURCE in known else [])
+    along = tuple(order if order is not None else [name for name in ORDER if name in known])
+    request = DeliveryRequest(property, tuple(ticks.tolist()), float(step), by, along)
+    _check(frame, request)
+    return _filtered(_arranged(frame, request), request, rows)
 
 
 def totals(counts: DataFrame) -> DataFrame:
-    """The same over all sources, by threshold."""
+    """Return the counts over all sources by threshold."""
     summed = counts.groupBy(THRESHOLD).agg(
         F.count("*").alias("sources"),
         F.sum("events").alias("events"),
@@ -198,40 +193,40 @@ def totals(counts: DataFrame) -> DataFrame:
     return summed.withColumn("share", F.col("delivered") / F.col("events")).orderBy(THRESHOLD)
 
 
-def _check(frame: DataFrame, asked: DeliveryRequest) -> None:
-    if not asked.thresholds:
-        raise ConfigError("name at least one", field="thresholds")
-    if not asked.order:
-        raise ConfigError("say which columns put the rows in order", field="order", choose_from=frame.columns)
-    about = dict.fromkeys((*asked.source, *asked.order))
-    for name in (asked.property, *about):
+def _check(frame: DataFrame, request: DeliveryRequest) -> None:
+    if not request.thresholds:
+        raise ConfigError("at least one is needed", field="thresholds")
+    if not request.order:
+        raise ConfigError("name the columns that sort the rows", field="order", choose_from=frame.columns)
+    about = dict.fromkeys((*request.source, *request.order))
+    for name in (request.property, *about):
         if name not in frame.columns:
             raise ConfigError("no such column", column=name, choose_from=frame.columns)
         if name == THRESHOLD:
-            raise ConfigError("the result has a column of this name: rename it", column=name)
-    kind = frame.schema[asked.property].dataType
-    if asked.property in about or not isinstance(kind, NumericType):
-        detail = "a property to filter is a number, and no part of a source or of the order"
-        raise ConfigError(detail, field="property", column=asked.property, type=kind.simpleString())
+            raise ConfigError("the result has a column of this name", column=name)
+    kind = frame.schema[request.property].dataType
+    if request.property in about or not isinstance(kind, NumericType):
+        detail = "the property must be a number, and not a column of source or order"
+        raise ConfigError(detail, field="property", column=request.property, type=kind.simpleString())
 
 
-def _arranged(frame: DataFrame, asked: DeliveryRequest) -> DataFrame:
-    """The columns that are needed, readings only, sources together and in order."""
-    about = dict.fromkeys((*asked.source, *asked.order))
-    value = named(asked.property)
-    rows = frame.select(*map(named, about), value.cast("double").alias(asked.property))
+def _arranged(frame: DataFrame, request: DeliveryRequest) -> DataFrame:
+    """The needed columns of rows with a value, partitioned by source and sorted."""
+    about = dict.fromkeys((*request.source, *request.order))
+    value = named(request.property)
+    rows = frame.select(*map(named, about), value.cast("double").alias(request.property))
     rows = rows.where(value.isNotNull() & ~F.isnan(value))
-    by, along = [named(name) for name in asked.source], [named(name) for name in asked.order]
-    dealt = rows.repartition(*by) if by else rows.repartition(1)
-    return dealt.sortWithinPartitions(*by, *along)
+    by, along = [named(name) for name in request.source], [named(name) for name in request.order]
+    partitioned = rows.repartition(*by) if by else rows.repartition(1)
+    return partitioned.sortWithinPartitions(*by, *along)
 
 
-def _filtered(arranged: DataFrame, asked: DeliveryRequest, rows: bool) -> DataFrame:
-    there = arranged.schema.fields
-    fields = [*there, COUNTS[0]] if rows else [*there[: len(asked.source)], *COUNTS]
+def _filtered(arranged: DataFrame, request: DeliveryRequest, rows: bool) -> DataFrame:
+    known = arranged.schema.fields
+    fields = [*known, COUNTS[0]] if rows else [*known[: len(request.source)], *COUNTS]
     work = kept if rows else counted
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return work(batches, asked.thresholds, asked.step, len(asked.source))
+        return work(batches, request.thresholds, request.step, len(request.source))
 
     return arranged.mapInArrow(run, StructType(fields))

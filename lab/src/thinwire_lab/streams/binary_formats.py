@@ -19,9 +19,10 @@ from enum import Enum, auto
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from thinwire.errors import FullEventsOnly, MissingExtra, WrongType
+from thinwire.errors import MissingExtra, WrongType
 from thinwire.schema import Kind, Property, Schema
 from thinwire.schema.event import flatten
+from thinwire_lab.errors import FullEventsOnly
 from thinwire_lab.streams import text_formats as plain_json
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _fastavro() -> ModuleType:
     try:
         import fastavro
     except ImportError:
-        raise MissingExtra("Avro sizes need fastavro", extra="evaluation") from None
+        raise MissingExtra("Avro sizes need fastavro", extra="lab") from None
     return fastavro
 
 

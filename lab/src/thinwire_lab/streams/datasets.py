@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from thinwire.errors import MissingData
 from thinwire.schema import Kind, Role, Schema, infer
+from thinwire_lab.errors import MissingDataset
 from thinwire_lab.streams.checked_stream import seconds_of
 
 Event = dict[str, Any]
@@ -129,5 +129,5 @@ def _lines(file: Path) -> Iterator[str]:
 def _files(folder: Path, pattern: str) -> list[Path]:
     found = sorted(folder.glob(pattern))
     if not found:
-        raise MissingData(folder=str(folder), pattern=pattern)
+        raise MissingDataset(folder=str(folder), pattern=pattern)
     return found

@@ -30,7 +30,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from thinwire.errors import MissingData
+from thinwire_lab.errors import MissingDataset
 from thinwire_lab.streams import generated_streams as stream_forms
 from thinwire_lab.streams import generated_streams as stream_generators
 from thinwire_lab.streams import generated_streams as stream_protobuf
@@ -183,7 +183,7 @@ def streams(folder: Path) -> list[NamedStream]:
     known = [NamedStream(name, folder / place) for name, (place, _) in _KNOWN.items() if (folder / place).exists()]
     own = _named(sorted(file for file in folder.iterdir() if _is_stream(file)))
     if not known and not own:
-        raise MissingData("a folder without streams: one file each, one message a line", folder=str(folder))
+        raise MissingDataset("a folder without streams: one file each, one message a line", folder=str(folder))
     return known + own
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.errors import ConfigError, MissingData
+from thinwire.errors import ConfigError
+from thinwire_lab.errors import MissingDataset
 from thinwire_lab.workload.samples import market
 
 Ticks = NDArray[np.int64]
@@ -32,7 +33,7 @@ def recorded_bars(folder: Path) -> Streams:
     """The closes of every symbol and day in cents, regular session, as they were recorded."""
     files = sorted(folder.glob(BARS))
     if not files:
-        raise MissingData(folder=str(folder), pattern=BARS)
+        raise MissingDataset(folder=str(folder), pattern=BARS)
     found: defaultdict[str, list[int]] = defaultdict(list)
     for file in files:
         with gzip.open(file, "rt", encoding="utf-8") as lines:

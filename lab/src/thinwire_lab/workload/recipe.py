@@ -26,7 +26,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from thinwire.errors import ConfigError, SummaryError
+from thinwire.errors import ConfigError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import Hierarchy
 from thinwire_lab.workload.interests.interests import Interests, correlations
 from thinwire_lab.workload.interests.transformations import (

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from thinwire.codec.kernels.jit import compiled, part
 from thinwire.errors import ConfigError
 from thinwire.filters.kernels.rectangle_search import holds
-from thinwire.filters.rectangle_index import ROOM, Distinct, Floats, Numbers, RectangleIndex, distinct
+from thinwire.filters.rectangle_index import BATCH_PAIRS, Distinct, Floats, Numbers, RectangleIndex, distinct
 
 
 @part
@@ -144,7 +144,7 @@ class RectangleGrid:
             raise ConfigError("points have as many columns as rectangles", shape=given.shape)
         if not len(self):
             return
-        events, found = (np.empty(ROOM + len(self), dtype=np.int64) for _ in range(2))
+        events, found = (np.empty(BATCH_PAIRS + len(self), dtype=np.int64) for _ in range(2))
         at = np.zeros(1, dtype=np.int64)
         grids = (self._origin, self._scale, self._cells, self._base, self._starts)
         while at[0] < len(given):

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from thinwire.errors import ConfigError, SummaryError
+from thinwire.errors import ConfigError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.interests import Interests
 from thinwire_lab.workload.random_rows import Floats, Rows, fallen, quotas, uniforms
 

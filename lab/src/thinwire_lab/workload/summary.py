@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from thinwire.errors import SummaryError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import Hierarchy, numbers, places, texts
 from thinwire_lab.workload.interests.hierarchy import column as hierarchy_column
 from thinwire_lab.workload.interests.interests import Interests, checked_shape

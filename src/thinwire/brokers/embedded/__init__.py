@@ -1,16 +1,16 @@
-"""A real broker on this machine, for one process: what `embedded://`, the tests and the benchmarks run on.
+"""A nats-server as a child process, used by `embedded://`, tests and benchmarks.
 
     async with EmbeddedServer() as server:
         broker = await connect(server.url)
 
-The server listens on the loopback address only and keeps its messages in a directory of its own: a temporary one that
-goes when it stops, or a given one that stays. It dies with the process that started it, even when that one is killed:
-on Linux the kernel sees to it (with the *thread* that started it, so start it in one that lives as long); elsewhere a
-killed process leaves the server running until somebody stops it.
+The server listens on the loopback address only. It stores its messages in a given directory, or in a temporary one that
+is removed when it stops. On Linux the kernel terminates the server together with the thread that started it, also if
+that process is killed; start it in a thread that lives as long. On other systems a killed process leaves the server
+running.
 
-Killing the server loses nothing it has acknowledged, since the operating system still holds what was written. A power
-failure may lose the last two minutes; `sync="always"` writes through to the disk before every acknowledgement, and
-makes each of them several times slower.
+If the server is killed, acknowledged messages are not lost, because the operating system has them. A power failure can
+lose the last two minutes. `sync="always"` writes through to the disk before every acknowledgement, which makes each
+several times slower.
 """
 
 from typing import TYPE_CHECKING

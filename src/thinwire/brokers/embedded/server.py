@@ -1,9 +1,4 @@
-"""The embedded server itself.
-
-The program behind the embedded server, and how it is started.
-
-The directory of an embedded server: its own while it runs.
-"""
+"""`EmbeddedServer`: the process of a nats-server, its directory and its configuration."""
 
 from __future__ import annotations
 
@@ -19,16 +14,17 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
+from thinwire.brokers.broker_url import Address, OpenedBroker, read_url
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ConfigError, MissingExtra
 
-# Runs before the server, in its process: asks the kernel for a signal when the parent is gone, then becomes the server.
-# A function run between fork and exec would do the same, but is not safe in a process with threads.
+# Runs in the child process: requests a signal from the kernel for the end of the parent, then executes the server.
+# A function between fork and exec would do the same, but is not safe in a process with threads.
 _LAUNCH = """
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -40,25 +36,25 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def find_binary() -> str:
-    """Where the nats-server of this environment is."""
-    places = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
-    found = shutil.which("nats-server", path=os.pathsep.join(map(str, places))) or shutil.which("nats-server")
+    """Return the path of the nats-server program."""
+    folders = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    found = shutil.which("nats-server", path=os.pathsep.join(map(str, folders))) or shutil.which("nats-server")
     if found is None:
         raise MissingExtra("the embedded broker needs the program nats-server", extra="nats")
     return found
 
 
 def launch(binary: str, config: Path, output: Path, lock: int) -> subprocess.Popen[bytes]:
-    """Start the server; it holds the lock of its directory as long as it lives, and dies with this process."""
-    before = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid())]
-    with output.open("wb") as written:
+    """Start the server. It holds the lock of its directory and ends with this process."""
+    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid())]
+    with output.open("wb") as log:
         return subprocess.Popen(
-            [*before, binary, "-c", str(config)],
+            [*launcher, binary, "-c", str(config)],
             stdin=subprocess.DEVNULL,
-            stdout=written,
-            stderr=written,
+            stdout=log,
+            stderr=log,
             pass_fds=(lock,),
-            start_new_session=True,  # a Ctrl-C is for this process, which then stops the server
+            start_new_session=True,  # Ctrl-C reaches only this process, which then stops the server
         )
 
 
@@ -67,16 +63,16 @@ _HINTS = {
     "no space left": "The disk is full: make room, or choose another directory. ",
     "permission denied": "Choose a directory that can be written to. ",
 }
-_TROUBLE = ("[ERR]", "[FTL]", "[WRN]")
+_PROBLEM_LEVELS = ("[ERR]", "[FTL]", "[WRN]")
 
 
 class Directory:
-    """A directory that one server at a time may use; a temporary one where none is given."""
+    """The locked directory of a server; a temporary one if none is given."""
 
     def __init__(self, given: Path | None) -> None:
         self.temporary = given is None
         try:
-            self.path = _made(given)
+            self.path = _create(given)
             self.lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise ConfigError(f"the directory cannot be used: {error.strerror}", directory=str(given)) from None
@@ -84,11 +80,11 @@ class Directory:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self.lock)
-            advice = "another embedded server works in this directory: stop it, or choose another directory"
+            advice = "another embedded server uses this directory: stop it, or choose another directory"
             raise BrokerRefused(advice, directory=str(self.path)) from None
 
-    def leave(self) -> None:
-        """Let others have it; a temporary one goes."""
+    def release(self) -> None:
+        """Release the lock. A temporary directory is removed."""
         os.close(self.lock)
         if self.temporary:
             shutil.rmtree(self.path, ignore_errors=True)
@@ -103,18 +99,18 @@ class Directory:
 
     @property
     def output(self) -> Path:
-        """What the server says before it has a log."""
+        """Output of the server before it opens its log."""
         return self.path / "server.out"
 
     def write_config(self, text: str) -> None:
-        """Only for its owner: it may hold passwords."""
+        """Write the configuration, readable only for its owner, because it may contain passwords."""
         for stale in self.path.glob("*.ports"):
             stale.unlink()
         self.config.touch(mode=0o600)
         self.config.write_text(text)
 
     def log_tail(self, lines: int) -> str:
-        """The last lines of the log; of what was said before there is one otherwise."""
+        """Return the last lines of the log, or of the output if there is no log."""
         for path in (self.log, self.output):
             with suppress(OSError):
                 tail = path.read_text(errors="replace").splitlines()[-lines:]
@@ -122,15 +118,16 @@ class Directory:
                     return "\n".join(tail)
         return ""
 
-    def trouble(self) -> str:
-        """What the log says about a server that did not come up, and what to do about it."""
+    def describe_failure(self) -> str:
+        """Return advice and the last errors of the log, for a server that did not start."""
         tail = self.log_tail(200).splitlines()
-        told = "\n".join([line for line in tail if any(sign in line for sign in _TROUBLE)][-8:] or tail[-8:])
-        hint = "".join(advice for sign, advice in _HINTS.items() if sign in told.lower())
-        return f"{hint}Its log ends with:\n{told}\n"
+        problems = [line for line in tail if any(level in line for level in _PROBLEM_LEVELS)]
+        shown = "\n".join(problems[-8:] or tail[-8:])
+        hint = "".join(advice for text, advice in _HINTS.items() if text in shown.lower())
+        return f"{hint}Its log ends with:\n{shown}\n"
 
 
-def _made(given: Path | None) -> Path:
+def _create(given: Path | None) -> Path:
     if given is None:
         return Path(tempfile.mkdtemp(prefix="thinwire-nats-"))
     given.mkdir(parents=True, exist_ok=True)
@@ -138,24 +135,24 @@ def _made(given: Path | None) -> Path:
 
 
 LOOPBACK = "127.0.0.1"
-_POLL = 0.01
-_LEAVES = re.compile(r"leafnode connections on \S+:(\d+)")
-_STOPPING = 10.0
-"""seconds that it may take to stop; then it is killed"""
+_POLL_INTERVAL = 0.01
+_LEAF_PORT = re.compile(r"leafnode connections on \S+:(\d+)")
+_STOP_TIMEOUT = 10.0
+"""seconds after which a stopping server is killed"""
 
 
 class EmbeddedServer:
-    """A nats-server with JetStream, as a child of this process.
+    """A nats-server with JetStream as a child process.
 
-    directory: where it keeps its messages, its configuration and its log; a temporary one by default
-    port, monitor: fixed ports; 0 takes a free one, None (monitor) none
-    max_payload, max_store: limits in bytes; what the server has by default where None
-    sync: "interval" or "always": what a power failure may take
-    jetstream: without it the server stores nothing
-    leaves: a fixed port where other servers join as leaf nodes; 0 takes a free one, None none
-    hub: the address of a server that this one joins as a leaf node, under its `name`; what it stores is its own
-    inside: patterns of subjects that a leaf node neither lets out nor in
-    lines: more lines of its configuration
+    directory: of messages, configuration and log; temporary by default
+    port, monitor: ports of clients and of HTTP monitoring; 0 for a free one, None for no monitoring
+    max_payload, max_store: limits in bytes; the defaults of the server if None
+    sync: "interval" or "always": when messages are written through to the disk
+    jetstream: whether the server has storage
+    leaves: port for leaf nodes; 0 for a free one, None for none
+    hub: address of a server that this one joins as leaf node `name`; its storage remains separate
+    inside: patterns of subjects that a leaf node neither exports nor imports
+    lines: additional lines of the configuration
     """
 
     def __init__(
@@ -184,39 +181,39 @@ class EmbeddedServer:
         self.max_payload, self.max_store, self.sync = max_payload, max_store, sync
         self.jetstream, self.lines, self.start_timeout = jetstream, tuple(lines), start_timeout
         self.leaves, self.hub, self.name, self.inside = leaves, hub, name, tuple(inside)
-        self._given = Path(directory) if directory is not None else None
-        self._place: Directory | None = None
+        self._requested_directory = Path(directory) if directory is not None else None
+        self._directory: Directory | None = None
         self._binary = binary
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        """Where clients connect."""
+        """Address for clients."""
         return f"nats://{LOOPBACK}:{self.port}"
 
     @property
     def monitor_url(self) -> str | None:
-        """Where the server tells how it is, over HTTP; None if it was not asked to."""
+        """Address of the HTTP monitoring, or None."""
         return None if self.monitor is None else f"http://{LOOPBACK}:{self.monitor}"
 
     @property
     def leaf_url(self) -> str | None:
-        """Where other servers join as leaf nodes; None if they cannot."""
+        """Address for leaf nodes, or None."""
         return None if self.leaves is None else f"nats-leaf://{LOOPBACK}:{self.leaves}"
 
     @property
     def directory(self) -> Path:
-        """Where everything of this server is."""
-        return self._taken().path
+        """Directory of messages, configuration and log."""
+        return self._used_directory().path
 
     @property
     def temporary(self) -> bool:
-        """Does its directory go when it stops?"""
-        return self._given is None
+        """Whether the directory is removed when the server stops."""
+        return self._requested_directory is None
 
     @property
     def pid(self) -> int:
-        """The process of the server."""
+        """Process id of the server."""
         if self._process is None:
             raise BrokerUnavailable("the embedded server has not been started")
         return self._process.pid
@@ -226,42 +223,42 @@ class EmbeddedServer:
         return self._process is not None and self._process.poll() is None
 
     async def start(self) -> Self:
-        """Start it, and wait until it takes connections."""
+        """Start the server and wait until it accepts connections."""
         for _ in self._starting():
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(_POLL_INTERVAL)
         return self
 
     def start_now(self) -> Self:
-        """Like `start`, for callers without an event loop."""
+        """Like `start`, without an event loop."""
         for _ in self._starting():
-            time.sleep(_POLL)
+            time.sleep(_POLL_INTERVAL)
         return self
 
     async def stop(self) -> None:
-        """Let it finish and write what it holds; a temporary directory goes."""
+        """Stop the server gracefully. A temporary directory is removed."""
         for _ in self._stopping():
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(_POLL_INTERVAL)
 
     def stop_now(self) -> None:
-        """Like `stop`, for callers without an event loop."""
+        """Like `stop`, without an event loop."""
         for _ in self._stopping():
-            time.sleep(_POLL)
+            time.sleep(_POLL_INTERVAL)
 
     def kill(self) -> None:
-        """End it without a word, as a crash would; the directory and the port stay for `restart`."""
+        """Kill the server. Directory and port remain reserved for `restart`."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     async def restart(self) -> None:
-        """Start it again on the same port and directory, after ending it if it still runs."""
+        """Stop the server if it runs, and start it with the same port and directory."""
         for _ in self._ending():
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(_POLL_INTERVAL)
         await self.start()
 
     def log_tail(self, lines: int = 8) -> str:
-        """The last lines of the server's log."""
-        return self._taken().log_tail(lines)
+        """Return the last lines of the server's log."""
+        return self._used_directory().log_tail(lines)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -279,58 +276,58 @@ class EmbeddedServer:
     ) -> None:
         self.stop_now()
 
-    def _taken(self) -> Directory:
-        if self._place is None:
+    def _used_directory(self) -> Directory:
+        if self._directory is None:
             raise BrokerUnavailable("the embedded server has not been started")
-        return self._place
+        return self._directory
 
     def _starting(self) -> Iterator[None]:
-        """Every step is one look at whether it is up."""
+        """Start the server; yield between checks whether it is ready."""
         if self.running:
             return
         binary = self._binary or find_binary()
-        place = self._place = self._place or Directory(self._given)
+        directory = self._directory = self._directory or Directory(self._requested_directory)
         try:
-            place.write_config(self._configuration(place))
-            self._process = launch(binary, place.config, place.output, place.lock)
-            yield from self._coming_up(place, time.monotonic() + self.start_timeout)
+            directory.write_config(self._configuration(directory))
+            self._process = launch(binary, directory.config, directory.output, directory.lock)
+            yield from self._wait_ready(directory, time.monotonic() + self.start_timeout)
         except BaseException:
             self._abandon()
             raise
 
-    def _coming_up(self, place: Directory, deadline: float) -> Iterator[None]:
-        while not self._ports_known(place):
+    def _wait_ready(self, directory: Directory, deadline: float) -> Iterator[None]:
+        while not self._read_ports(directory):
             if not self.running:
-                raise BrokerUnavailable(f"the embedded server ended at once. {place.trouble()}")
+                raise BrokerUnavailable(f"the embedded server ended at once. {directory.describe_failure()}")
             if time.monotonic() > deadline:
-                raise BrokerUnavailable(f"the embedded server is not up in time. {place.trouble()}")
+                raise BrokerUnavailable(f"the embedded server did not start in time. {directory.describe_failure()}")
             yield
 
-    def _ports_known(self, place: Directory) -> bool:
-        """The server writes its ports into a file once it listens; half a file is not JSON yet."""
-        for path in place.path.glob("*.ports"):
+    def _read_ports(self, directory: Directory) -> bool:
+        """Return whether the server listens: it then writes its ports to a file. An incomplete file is not JSON."""
+        for path in directory.path.glob("*.ports"):
             with suppress(ValueError, OSError):
                 ports = json.loads(path.read_text())
                 self.port = int(ports["nats"][0].rsplit(":", 1)[1])
                 if self.monitor is not None:
                     self.monitor = int(ports["monitoring"][0].rsplit(":", 1)[1])
-                return self._leaves_known(place)
+                return self._read_leaf_port(directory)
         return False
 
-    def _leaves_known(self, place: Directory) -> bool:
-        """Its file of ports leaves this one out; its log has it."""
+    def _read_leaf_port(self, directory: Directory) -> bool:
+        """Read the port for leaf nodes from the log; the file of ports does not contain it."""
         if self.leaves != 0:
             return True
-        told = _LEAVES.search(place.log_tail(200))
-        self.leaves = int(told[1]) if told is not None else 0
-        return told is not None
+        match = _LEAF_PORT.search(directory.log_tail(200))
+        self.leaves = int(match[1]) if match is not None else 0
+        return match is not None
 
-    def _configuration(self, place: Directory) -> str:
+    def _configuration(self, directory: Directory) -> str:
         lines = [
             f"host: {LOOPBACK}",
             f"port: {self.port or -1}",
-            f"ports_file_dir: {json.dumps(str(place.path))}",
-            f"log_file: {json.dumps(str(place.log))}",
+            f"ports_file_dir: {json.dumps(str(directory.path))}",
+            f"log_file: {json.dumps(str(directory.log))}",
             "logfile_size_limit: 16MB",
         ]
         if self.monitor is not None:
@@ -339,7 +336,7 @@ class EmbeddedServer:
             lines.append(f"max_payload: {self.max_payload}")
             lines.append(f"max_pending: {max(64 << 20, 2 * self.max_payload)}")
         if self.jetstream:
-            store = [f"store_dir: {json.dumps(str(place.path / 'store'))}"]
+            store = [f"store_dir: {json.dumps(str(directory.path / 'store'))}"]
             if self.max_store is not None:
                 store.append(f"max_file_store: {self.max_store}")
             if self.sync == "always":
@@ -347,30 +344,29 @@ class EmbeddedServer:
             if self.hub is not None:
                 store.append(f"domain: {json.dumps(self.name)}")
             lines.append("jetstream {" + ", ".join(store) + "}")
-        return "\n".join([*lines, *self._joined(), *self.lines]) + "\n"
+        return "\n".join([*lines, *self._leaf_node_lines(), *self.lines]) + "\n"
 
-    def _joined(self) -> list[str]:
-        """How it is joined to others."""
+    def _leaf_node_lines(self) -> list[str]:
         lines = [] if self.name is None else [f"server_name: {json.dumps(self.name)}"]
         if self.leaves is not None:
             lines.append(f"leafnodes {{ host: {LOOPBACK}, port: {self.leaves or -1} }}")
         elif self.hub is not None:
-            kept = json.dumps(list(self.inside))
-            remote = f"url: {json.dumps(self.hub)}, deny_exports: {kept}, deny_imports: {kept}"
+            private = json.dumps(list(self.inside))
+            remote = f"url: {json.dumps(self.hub)}, deny_exports: {private}, deny_imports: {private}"
             lines.append(f"leafnodes {{ remotes: [ {{ {remote} }} ] }}")
         return lines
 
     def _stopping(self) -> Iterator[None]:
         try:
             yield from self._ending()
-        finally:  # also when whoever waits is cancelled
+        finally:  # also if the waiting task is cancelled
             self._abandon()
 
     def _ending(self) -> Iterator[None]:
         if self._process is None or not self.running:
             return
         self._process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + _STOPPING
+        deadline = time.monotonic() + _STOP_TIMEOUT
         while self.running and time.monotonic() < deadline:
             yield
         self.kill()
@@ -378,6 +374,15 @@ class EmbeddedServer:
     def _abandon(self) -> None:
         self.kill()
         self._process = None
-        if self._place is not None:
-            self._place.leave()
-            self._place = None
+        if self._directory is not None:
+            self._directory.release()
+            self._directory = None
+
+
+async def open_embedded(address: Address, options: Mapping[str, Any], stack: AsyncExitStack) -> OpenedBroker:
+    """Start a server in the directory that the URL names, or a temporary one, and connect to it."""
+    from thinwire.brokers.nats.broker import open_nats  # not at the top: NATS is not needed to start a server
+
+    server = await stack.enter_async_context(EmbeddedServer(directory=address.rest or None))
+    client, services = [(await open_nats(read_url(server.url), options, stack)).broker for _ in range(2)]
+    return OpenedBroker(client, services)

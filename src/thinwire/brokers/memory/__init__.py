@@ -1,18 +1,18 @@
-"""A broker in memory with the whole `Broker` protocol, faults included: for tests, and behind `memory://name`.
+"""Memory broker: the complete `Broker` protocol in one process, with fault injection. Serves `memory://name`.
 
 >>> import asyncio
->>> async def story():
+>>> async def interrupt_reader():
 ...     server = LocalServer()
-...     async with LocalBroker(server) as here, LocalBroker(server) as there:
-...         await here.open_log("rooms", ["rooms.*"])
-...         reader = await there.read("rooms", first=1)
-...         server.cut(there)
-...         await here.append("rooms", "rooms.a", b"21.5")
-...         cut = await reader.next(timeout=0.01)
-...         server.restore(there)
-...         back = await reader.next()
-...         return cut, back.payload
->>> asyncio.run(story())
+...     async with LocalBroker(server) as writer, LocalBroker(server) as subscriber:
+...         await writer.open_log("rooms", ["rooms.*"])
+...         reader = await subscriber.read("rooms", first=1)
+...         server.cut(subscriber)
+...         await writer.append("rooms", "rooms.a", b"21.5")
+...         missing = await reader.next(timeout=0.01)
+...         server.restore(subscriber)
+...         message = await reader.next()
+...         return missing, message.payload
+>>> asyncio.run(interrupt_reader())
 (None, b'21.5')
 """
 

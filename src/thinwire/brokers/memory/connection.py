@@ -1,7 +1,4 @@
-"""The line between a client and the server: up or down, slow or not, and broken now and then.
-
-Reading a log: a place in it, and what has been handed out and not been worked off.
-"""
+"""Connection of a client to the memory broker, and readers of logs over it."""
 
 from __future__ import annotations
 
@@ -10,18 +7,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from thinwire.brokers.memory.storage import MessageLog, WakeUp
+from thinwire.brokers.memory.storage import MessageLog, WakeUp, Watchers
 from thinwire.brokers.protocol import Stored
 from thinwire.brokers.subjects import check_pattern, matches
 from thinwire.errors import BrokerUnavailable, ConfigError, TransportClosed, UnknownLog
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class SimulatedConnection:
-    """What a client's calls travel on.
+    """The connection of one client, with latency and outages.
 
-    url: where it leads, for errors; delay: seconds one way; timeout: how long a call waits unless it says otherwise
+    url: for error messages; delay: seconds in one direction; timeout: default seconds that a call waits
+
+    The client is connected unless it is cut off, the server is stopped or the connection is closed. `watchers` are
+    notified of every change.
     """
 
     def __init__(self, url: str, delay: float, timeout: float) -> None:
@@ -33,8 +33,8 @@ class SimulatedConnection:
         self.cut = False
         self.stopped = False
         self.closed = False
-        self.bells: set[WakeUp] = set()
-        self._breaks = 0
+        self.watchers = Watchers()
+        self._interruptions = 0
         self._changed = WakeUp()
 
     @property
@@ -42,69 +42,68 @@ class SimulatedConnection:
         return not (self.cut or self.stopped or self.closed)
 
     def change(self, *, cut: bool | None = None, stopped: bool | None = None, closed: bool | None = None) -> None:
-        """Set what is given. Every change is a break: what was on its way is lost, and whoever waits looks again."""
+        """Set the given states. Every change interrupts the connection: messages in transit are lost."""
         self.cut = self.cut if cut is None else cut
         self.stopped = self.stopped if stopped is None else stopped
         self.closed = self.closed if closed is None else closed
-        self._breaks += 1
-        for bell in (self._changed, *self.bells):
-            bell.notify()
+        self._interruptions += 1
+        self._changed.notify()
+        self.watchers.notify()
 
     def check_open(self) -> None:
         if self.closed:
             raise TransportClosed(url=self.url)
 
-    async def call(self, work: Callable[[], Answer], timeout: float | None = None) -> Answer:
-        """Have work done at the server, once, and bring back the answer.
+    async def call(self, work: Callable[[], Result], timeout: float | None = None) -> Result:
+        """Run `work` on the server once and return its result.
 
-        When the line breaks it is asked again, and the server, which knows the request, repeats what it answered.
+        After an interruption the request is repeated. The server recognises it and repeats its response.
         """
         seconds = self.timeout if timeout is None else timeout
-        answers: list[Answer] = []
+        results: list[Result] = []
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    breaks = await self._ready()
-                    await self.travel()
-                    if self._breaks == breaks and not answers:
-                        answers.append(work())
-                        await self._travel_back()
-                    if self._breaks == breaks:
-                        return answers[0]
+                    interruptions = await self._ready()
+                    await self.transmit()
+                    if self._interruptions == interruptions and not results:
+                        results.append(work())
+                        if self.delay:
+                            await asyncio.sleep(self.delay)
+                    if self._interruptions == interruptions:
+                        return results[0]
         except TimeoutError:
             raise BrokerUnavailable(url=self.url, timeout=seconds) from None
 
+    async def transmit(self) -> None:
+        """Wait for the delay of one direction. Other tasks run even if it is 0, as they would with a socket."""
+        await asyncio.sleep(self.delay)
+
     async def _ready(self) -> int:
-        """Wait until the line is up, and say how often it has been broken."""
+        """Wait until connected and return the number of interruptions so far."""
         self.check_open()
         while not self.up:
             await self._changed.wait()
             self.check_open()
-        return self._breaks
-
-    async def travel(self) -> None:
-        """One way. Even without a delay others get their turn, as they would while a socket is waited for."""
-        await asyncio.sleep(self.delay)
-
-    async def _travel_back(self) -> None:
-        if self.delay:
-            await asyncio.sleep(self.delay)
+        return self._interruptions
 
 
 class LocalReader:
-    """The messages of a log from an offset on, in order and each once; `dropped` counts those that came again.
+    """Implements `thinwire.brokers.protocol.LogReader`.
 
-    It takes from the log when asked: a reader that is not read costs nothing but its place.
+    It fetches messages on demand; an idle reader costs nothing but its position.
+
+    dropped: number of messages that were delivered again and dropped
     """
 
     def __init__(
         self,
         log: MessageLog,
-        line: SimulatedConnection,
+        connection: SimulatedConnection,
         first: int,
         subjects: Sequence[str],
         limit: int,
-        forget: Callable[[LocalReader], None],
+        on_close: Callable[[LocalReader], None],
     ) -> None:
         if limit < 1:
             raise ConfigError("must be 1 or more", limit=limit)
@@ -113,58 +112,60 @@ class LocalReader:
         self.subjects = tuple(subjects)
         self.limit = limit
         self.dropped = 0
-        self._log, self._line, self._forget = log, line, forget
-        self._place, self._seen = first, first - 1
-        self._unfinished: deque[int] = deque()
+        self._log, self._connection, self._on_close = log, connection, on_close
+        self._next, self._last_delivered = first, first - 1
+        self._unacknowledged: deque[int] = deque()
         self._wanted: dict[str, bool] = {}
-        self._bell = WakeUp()
+        self._wake_up = WakeUp()
         self._closed = False
-        log.listeners.add(self._bell)
-        line.bells.add(self._bell)
+        log.watchers.add(self._wake_up)
+        connection.watchers.add(self._wake_up)
+
+    @property
+    def log_id(self) -> str:
+        return self._log.log_id
 
     async def next(self, timeout: float | None = None) -> Stored | None:
-        """The next message; None when none came within so many seconds."""
-        await asyncio.sleep(0)  # others get their turn, however much is waiting here
+        await asyncio.sleep(0)  # a reader with a backlog must not starve other tasks
         message = self._take()
         if message is not None:
             return message
         try:
             async with asyncio.timeout(timeout):
                 while (message := self._take()) is None:
-                    await self._bell.wait()
-                    await self._line.travel()
+                    await self._wake_up.wait()
+                    await self._connection.transmit()
         except TimeoutError:
             return None
         return message
 
     def done(self, offset: int) -> None:
-        """Messages up to this offset are worked off and make room for others."""
-        while self._unfinished and self._unfinished[0] <= offset:
-            self._unfinished.popleft()
-        self._bell.notify()
+        while self._unacknowledged and self._unacknowledged[0] <= offset:
+            self._unacknowledged.popleft()
+        self._wake_up.notify()
 
     def rewind(self, count: int) -> None:
-        """The server delivers the last so many messages of the log again."""
-        self._place = max(1, self._place - count)
-        self._bell.notify()
+        """Deliver the last `count` messages of the log again."""
+        self._next = max(1, self._next - count)
+        self._wake_up.notify()
 
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._log.listeners.discard(self._bell)
-            self._line.bells.discard(self._bell)
-            self._forget(self)
-            self._bell.notify()
+            self._log.watchers.remove(self._wake_up)
+            self._connection.watchers.remove(self._wake_up)
+            self._on_close(self)
+            self._wake_up.notify()
 
     def _take(self) -> Stored | None:
         self._check_open()
-        if not self._line.up or len(self._unfinished) >= self.limit:
+        if not self._connection.up or len(self._unacknowledged) >= self.limit:
             return None
-        while (message := self._log.next(self._place, self._wants)) is not None:
-            self._place = message.offset + 1
-            if message.offset > self._seen:
-                self._seen = message.offset
-                self._unfinished.append(message.offset)
+        while (message := self._log.next(self._next, self._is_wanted)) is not None:
+            self._next = message.offset + 1
+            if message.offset > self._last_delivered:
+                self._last_delivered = message.offset
+                self._unacknowledged.append(message.offset)
                 return message
             self.dropped += 1
         return None
@@ -175,7 +176,7 @@ class LocalReader:
         if self._log.deleted:
             raise UnknownLog("it was deleted", log=self._log.name)
 
-    def _wants(self, subject: str) -> bool:
+    def _is_wanted(self, subject: str) -> bool:
         wanted = self._wanted.get(subject)
         if wanted is None:
             wanted = not self.subjects or any(matches(pattern, subject) for pattern in self.subjects)

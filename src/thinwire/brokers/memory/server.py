@@ -1,7 +1,4 @@
-"""One broker in memory: what it keeps, who is connected, and how it misbehaves when told to.
-
-Words that are stored nowhere: who hears them, one after the other, and answers.
-"""
+"""The memory broker: storage, connected clients, subscriptions to unstored messages, and fault injection."""
 
 from __future__ import annotations
 
@@ -23,28 +20,31 @@ if TYPE_CHECKING:
     from thinwire.brokers.memory.broker import LocalBroker
     from thinwire.brokers.memory.connection import LocalReader
 
+QUEUE_LIMIT = 65_536
+"""unstored messages that a listener may lag behind; later ones are dropped"""
 
+_log = logging.getLogger(__name__)
 _named: dict[tuple[asyncio.AbstractEventLoop, str], LocalServer] = {}
 
 
 class LocalServer:
     """Logs, buckets and listeners, shared by the clients of one event loop.
 
-    name: as in memory://name; clock: what messages are dated with and grow old by; max_payload: bytes in a message;
-    delay: seconds a message or an answer is on its way; log_size: bytes kept by a log that was given no size of its
-    own, since memory is not a disk
+    name: as in memory://name; clock: source of message times and retention; max_payload: bytes in a message
+    delay: seconds that a message or a response is in transit; log_size: default size limit of a log in bytes
 
-    What it keeps outlives `stop` and `start`, as a disk would. In between, and while a client is cut off, calls wait.
+    Storage survives `stop` and `start`. While the server is stopped or a client is cut off, its calls wait. Iteration
+    follows insertion order everywhere, so that runs under a virtual-time event loop are reproducible.
 
     >>> from thinwire.brokers.memory import LocalBroker
-    >>> async def story():
+    >>> async def lose_acknowledgement():
     ...     server = LocalServer()
     ...     async with LocalBroker(server) as broker:
     ...         await broker.open_log("rooms", ["rooms.>"])
     ...         server.lose_acknowledgements(1)
     ...         offset = await broker.append("rooms", "rooms.a", b"21.5")
     ...         return offset, (await broker.span("rooms")).messages
-    >>> asyncio.run(story())
+    >>> asyncio.run(lose_acknowledgement())
     (1, 1)
     """
 
@@ -71,13 +71,14 @@ class LocalServer:
         self.clients: list[LocalBroker] = []
         self.running = True
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._created_logs = 0
         self._acknowledgements_to_lose = 0
 
     @staticmethod
     def named(name: str) -> LocalServer:
-        """The server of this name in the running event loop, made where there is none.
+        """Return the server of this name in the running event loop. It is created if it does not exist.
 
-        The last client to close takes it along.
+        It is removed when its last client closes.
         """
         loop = asyncio.get_running_loop()
         for key in [key for key in _named if key[0].is_closed()]:
@@ -93,43 +94,44 @@ class LocalServer:
         return Capabilities(gapless=True, headers=False, max_payload=self.max_payload)
 
     def stop(self) -> None:
-        """Everybody is disconnected; what is kept stays."""
-        self._switch(running=False)
+        """Disconnect all clients. Storage remains."""
+        self._set_running(False)
 
     def start(self) -> None:
-        """Everybody comes back by themselves."""
-        self._switch(running=True)
+        """Accept connections again; clients reconnect."""
+        self._set_running(True)
 
     def cut(self, client: LocalBroker | None = None) -> None:
-        """Cut off one client, or all of those there are now, until `restore`."""
-        for line in self._lines(client):
-            line.change(cut=True)
+        """Cut off one client, or all current clients, until `restore`."""
+        for connection in self._connections(client):
+            connection.change(cut=True)
 
     def restore(self, client: LocalBroker | None = None) -> None:
-        """Let one client, or all, come back."""
-        for line in self._lines(client):
-            line.change(cut=False)
+        """Reconnect one client, or all."""
+        for connection in self._connections(client):
+            connection.change(cut=False)
 
     def lose_acknowledgements(self, count: int) -> None:
-        """The next so many appends are stored and their connection breaks before they hear of it."""
+        """Store the next `count` appended messages, but interrupt the connection before the acknowledgement."""
         self._acknowledgements_to_lose += count
 
     def redeliver(self, count: int = 1, client: LocalBroker | None = None) -> None:
-        """Give readers their last so many messages of the log again, as brokers do when they are not sure."""
+        """Deliver the last `count` messages of the log to readers again."""
         for reader in self._readers(client):
             reader.rewind(count)
 
     def open_log(self, name: str, patterns: Sequence[str], retention: Retention | None) -> None:
         if name not in self.logs:
-            kept = retention or Retention()
-            size = self.log_size if kept.size is None else kept.size
-            self.logs[name] = MessageLog(name, patterns, replace(kept, size=size), self.clock)
+            limits = retention or Retention()
+            size = self.log_size if limits.size is None else limits.size
+            self._created_logs += 1
+            log_id = f"{self.clock.now():.6f}-{self._created_logs}"
+            self.logs[name] = MessageLog(name, patterns, replace(limits, size=size), self.clock, log_id=log_id)
 
     def delete_log(self, name: str) -> None:
         log = self.logs.pop(name, None)
         if log is not None:
-            log.deleted = True
-            log.ring()
+            log.delete()
 
     def log(self, name: str) -> MessageLog:
         if name not in self.logs:
@@ -139,94 +141,97 @@ class LocalServer:
     def bucket(self, name: str) -> Documents:
         return self.buckets.setdefault(name, Documents(name))
 
-    def acknowledge(self, line: SimulatedConnection) -> None:
-        """Break the line that an acknowledgement travels on, if it is one of those to lose."""
+    def acknowledge(self, connection: SimulatedConnection) -> None:
+        """Interrupt the connection if this acknowledgement is one of those to lose."""
         if self._acknowledgements_to_lose:
             self._acknowledgements_to_lose -= 1
-            line.change()
+            connection.change()
 
-    def enter(self, client: LocalBroker) -> SimulatedConnection:
-        """A line for a client."""
+    def deliver(self, message: UnstoredMessage) -> int:
+        """Pass a message to all matching listeners and return their number."""
+        listeners = [listener for listener in self.listeners if listener.is_receiving(message.subject)]
+        for listener in listeners:
+            listener.deliver(message)
+        return len(listeners)
+
+    def add_client(self, client: LocalBroker) -> SimulatedConnection:
+        """Register a client and return its connection."""
         loop = asyncio.get_running_loop()
         if self.clients and loop is not self._loop:
-            raise TransportError("a broker in memory serves one event loop at a time", url=self.url)
+            raise TransportError("a memory broker serves one event loop at a time", url=self.url)
         self._loop = loop
         self.clients.append(client)
-        line = SimulatedConnection(self.url, self.delay, client.timeout)
-        line.stopped = not self.running
-        return line
+        connection = SimulatedConnection(self.url, self.delay, client.timeout)
+        connection.stopped = not self.running
+        return connection
 
-    def leave(self, client: LocalBroker) -> None:
+    def remove_client(self, client: LocalBroker) -> None:
         self.clients.remove(client)
         if not self.clients and self._loop is not None and _named.get((self._loop, self.name)) is self:
             del _named[self._loop, self.name]
 
-    def _switch(self, *, running: bool) -> None:
+    def _set_running(self, running: bool) -> None:
         self.running = running
-        for line in self._lines():
-            line.change(stopped=not running)
+        for connection in self._connections():
+            connection.change(stopped=not running)
 
-    def _lines(self, client: LocalBroker | None = None) -> list[SimulatedConnection]:
-        return [one.line for one in self.clients if client in (None, one)]
+    def _connections(self, client: LocalBroker | None = None) -> list[SimulatedConnection]:
+        return [one.connection for one in self.clients if client in (None, one)]
 
     def _readers(self, client: LocalBroker | None) -> Iterator[LocalReader]:
         return (reader for one in self.clients if client in (None, one) for reader in one.readers)
 
 
-MAX_WAITING = 65_536
-"""words a listener may lag behind; later ones are lost to it"""
-
-_log = logging.getLogger(__name__)
-
-
 class UnstoredMessage(NamedTuple):
+    """A message between connected clients; `reply` is the future of a request."""
+
     subject: str
     payload: bytes
-    answer: asyncio.Future[bytes] | None = None
+    reply: asyncio.Future[bytes] | None = None
 
 
 class LocalListener:
-    """Hears words that match while its line is up."""
+    """Subscription to unstored messages. The handler is called for one message at a time, while connected."""
 
-    def __init__(self, pattern: str, handler: Handler, line: SimulatedConnection, server: LocalServer) -> None:
+    def __init__(self, pattern: str, handler: Handler, connection: SimulatedConnection, server: LocalServer) -> None:
         check_pattern(pattern)
         self.pattern = pattern
         self.handler = handler
         self.closed = False
-        self.line = line
+        self.connection = connection
         self._server = server
-        self._words: asyncio.Queue[UnstoredMessage] = asyncio.Queue(MAX_WAITING)
-        self._task = asyncio.create_task(self._work())
+        self._messages: asyncio.Queue[UnstoredMessage] = asyncio.Queue(QUEUE_LIMIT)
+        self._task = asyncio.create_task(self._run())
         server.listeners.append(self)
 
-    def hears(self, subject: str) -> bool:
-        return self.line.up and matches(self.pattern, subject)
+    def is_receiving(self, subject: str) -> bool:
+        return self.connection.up and matches(self.pattern, subject)
 
-    def deliver(self, word: UnstoredMessage) -> None:
+    def deliver(self, message: UnstoredMessage) -> None:
         with suppress(asyncio.QueueFull):
-            self._words.put_nowait(word)
+            self._messages.put_nowait(message)
 
     async def close(self) -> None:
         if not self.closed:
             self._server.listeners.remove(self)
             self.closed = True
-            if self._task is not asyncio.current_task():  # a handler may close its own listener, and finish
+            if self._task is not asyncio.current_task():  # a handler may close its own listener
                 self._task.cancel()
                 await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         while not self.closed:
-            word = await self._words.get()
+            message = await self._messages.get()
             try:
-                await self._handle(word)
-            except Exception:  # the next word must be heard, whatever the handler made of this one
-                _log.exception("listener on %s failed at a word on %s", self.pattern, word.subject)
+                await self._handle(message)
+            except Exception:  # a failing handler must not stop the listener
+                _log.exception("handler of %s failed for a message on %s", self.pattern, message.subject)
 
-    async def _handle(self, word: UnstoredMessage) -> None:
-        answer = await self.handler(word.subject, word.payload)
-        if answer is None or word.answer is None:
+    async def _handle(self, message: UnstoredMessage) -> None:
+        reply = await self.handler(message.subject, message.payload)
+        if reply is None or message.reply is None:
             return
-        if len(answer) > self._server.max_payload:
-            raise PayloadTooLarge(subject=word.subject, size=len(answer), limit=self._server.max_payload)
-        if self.line.up and not word.answer.done():
-            word.answer.set_result(bytes(answer))
+        if len(reply) > self._server.max_payload:
+            raise PayloadTooLarge(subject=message.subject, size=len(reply), limit=self._server.max_payload)
+        if self.connection.up and not message.reply.done():
+            message.reply.set_result(bytes(reply))

@@ -1,8 +1,8 @@
-"""Storing a message once, over a connection that may break at any moment.
+"""Appending a message to a log exactly once over a connection that can be lost.
 
-An ordinary message carries no headers. When its acknowledgement does not come, it is open whether it was stored: the
-appender looks at what the log holds under the subject since the last offset it knows, and only then sends again, this
-time insisting on what it has seen, so that a first copy that is still on its way is noticed.
+A message is sent without headers first. If the acknowledgement is missing, the message may be stored or not. The
+appender then reads the messages under the subject after the last known offset. If the message is not among them, it is
+sent again with the expected last offset, so that a first copy that is still in transit causes a conflict.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import json
 from dataclasses import dataclass
 
 from thinwire.brokers.nats.connection import NatsConnection
-from thinwire.brokers.nats.jetstream_api import PAUSE, JetStreamRefusal, NobodyThere, Unanswered, expectation
-from thinwire.brokers.nats.streams import Store, check_log
+from thinwire.brokers.nats.jetstream_api import RETRY_PAUSE, JetStreamRefusal, NoReply, NoResponders, expectation
+from thinwire.brokers.nats.streams import JetStreamStore, check_log
 from thinwire.brokers.protocol import ANY
 from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import BrokerUnavailable, UnknownLog
 
-_REMEMBERED = 4096
-_SILENT = "it answers and does not acknowledge (is its disk full? its log tells); "
+_MAX_REMEMBERED = 4096
+_NO_ACKNOWLEDGEMENT = "it answers but does not acknowledge (check its log for a full disk); "
 
 
 @dataclass(slots=True)
 class _Message:
-    """A message on its way."""
+    """A message that is being stored.
+
+    base: last offset under the subject that is not this message; sent: it was sent and not acknowledged
+    """
 
     log: str
     subject: str
@@ -33,26 +36,24 @@ class _Message:
     within: str
     deadline: float
     base: int
-    """the last offset under the subject that is surely not this message"""
     headers: bytes = b""
     sent: bool = False
-    """was it sent without an answer?"""
 
 
 class JetStreamAppender:
     """Stores messages, one at a time under a subject."""
 
-    def __init__(self, connection: NatsConnection, store: Store) -> None:
+    def __init__(self, connection: NatsConnection, store: JetStreamStore) -> None:
         self._connection, self._store = connection, store
-        self._known: dict[str, int] = {}
-        self._open: dict[str, bytes] = {}
-        """messages whose caller gave up while it was open whether they are stored"""
+        self._last_offsets: dict[str, int] = {}
+        self._undecided: dict[str, bytes] = {}
+        """payloads by subject whose caller timed out before it was known whether they are stored"""
 
     async def append(self, log: str, subject: str, payload: bytes, *, after: int, within: str, timeout: float) -> int:
-        """Store it and return its offset."""
+        """Store a message and return its offset, as `Broker.append` specifies."""
         check_subject(subject)
         deadline = self._connection.deadline(timeout)
-        message = _Message(log, subject, payload, after, within, deadline, self._known.get(subject, ANY))
+        message = _Message(log, subject, payload, after, within, deadline, self._last_offsets.get(subject, ANY))
         if after != ANY:
             message.headers, message.base = expectation(after, within), after
             if within:
@@ -60,101 +61,104 @@ class JetStreamAppender:
         elif message.base == ANY:
             newest = await self._store.last(log, subject, deadline=deadline)
             message.base = newest.offset if newest else 0
-        if self._open and self._open.pop(subject, None) == payload:
+        if self._undecided and self._undecided.pop(subject, None) == payload:
             message.sent = True
         return await self._store_once(message)
 
+    async def put(self, log: str, subject: str, payload: bytes, *, headers: bytes = b"") -> int:
+        """Store a message that may be stored twice, such as a document of which the last copy counts."""
+        check_log(log)
+        connection = self._connection
+        connection.check_size(payload, headers)
+        deadline = connection.deadline()
+        while True:
+            await connection.wait_connected(deadline)
+            try:
+                timeout = connection.attempt_timeout(deadline)
+                reply = await connection.request(subject, payload, headers=headers, timeout=timeout)
+            except NoReply:
+                continue
+            except NoResponders:
+                await self._store.info(log, deadline=deadline)
+                await asyncio.sleep(RETRY_PAUSE)
+                continue
+            result = json.loads(reply.payload)
+            if "error" not in result:
+                return int(result["seq"])
+            refusal = JetStreamRefusal(result["error"])
+            if not refusal.is_temporary:
+                raise refusal.translate(subject=subject)
+            await asyncio.sleep(RETRY_PAUSE)
+
     async def _store_once(self, message: _Message) -> int:
         try:
-            offset = await self._sent_before(message) if message.sent else None
+            offset = await self._find_sent(message) if message.sent else None
             while offset is None:
                 offset = await self._attempt(message)
         except (BrokerUnavailable, asyncio.CancelledError) as error:
             self._remember(message.subject, message.base)
             if not message.sent:
                 raise
-            self._open[message.subject] = message.payload
+            self._undecided[message.subject] = message.payload
             if isinstance(error, asyncio.CancelledError):
                 raise
-            why = _SILENT if self._connection.connected else ""
-            raise BrokerUnavailable(f"{why}it is open whether the message was stored", **error.facts) from error
+            reason = _NO_ACKNOWLEDGEMENT if self._connection.connected else ""
+            raise BrokerUnavailable(f"{reason}it is unknown whether the message was stored", **error.facts) from error
         self._remember(message.subject, offset)
         return offset
 
     async def _attempt(self, message: _Message) -> int | None:
-        """The offset, or None if it has to be tried again."""
+        """Return the offset, or None if another attempt is needed."""
         connection = self._connection
-        await connection.still_time(message.deadline)
-        patience = connection.attempt(message.deadline)
-        before, message.sent = message.sent, True  # also when this call is cancelled
+        await connection.wait_connected(message.deadline)
+        timeout = connection.attempt_timeout(message.deadline)
+        sent_before, message.sent = message.sent, True  # before the request, because this call can be cancelled
         try:
-            answer = await connection.ask(message.subject, message.payload, headers=message.headers, patience=patience)
-        except Unanswered:
-            return await self._sent_before(message)
-        except NobodyThere:
-            message.sent = before
-            await self._store.info(message.log, deadline=message.deadline)  # UnknownLog, or it is about to be there
-            await asyncio.sleep(PAUSE)
+            reply = await connection.request(message.subject, message.payload, headers=message.headers, timeout=timeout)
+        except NoReply:
+            return await self._find_sent(message)
+        except NoResponders:
+            message.sent = sent_before
+            await self._store.info(message.log, deadline=message.deadline)  # UnknownLog, or the log is not ready yet
+            await asyncio.sleep(RETRY_PAUSE)
             return None
-        return await self._acknowledged(message, answer.payload, before)
+        return await self._receive_acknowledgement(message, reply.payload, sent_before)
 
-    async def _acknowledged(self, message: _Message, answer: bytes, before: bool) -> int | None:
-        reply = json.loads(answer)
-        if "error" not in reply:
-            if reply["stream"] != message.log:
-                raise UnknownLog("the subject belongs to another log", log=message.log, other=reply["stream"])
-            return int(reply["seq"])
-        refused = JetStreamRefusal(reply["error"])
-        message.sent = before
-        if refused.passing:
-            await asyncio.sleep(PAUSE)
+    async def _receive_acknowledgement(self, message: _Message, payload: bytes, sent_before: bool) -> int | None:
+        result = json.loads(payload)
+        if "error" not in result:
+            if result["stream"] != message.log:
+                raise UnknownLog("the subject belongs to another log", log=message.log, other=result["stream"])
+            return int(result["seq"])
+        refusal = JetStreamRefusal(result["error"])
+        message.sent = sent_before
+        if refusal.is_temporary:
+            await asyncio.sleep(RETRY_PAUSE)
             return None
-        if refused.conflict and before:
-            offset = await self._sent_before(message)
+        if refusal.is_conflict and sent_before:
+            offset = await self._find_sent(message)
             if offset is not None or message.after == ANY:
                 return offset
-        raise refused.translated(log=message.log, subject=message.subject)
+        raise refusal.translate(log=message.log, subject=message.subject)
 
-    async def _sent_before(self, message: _Message) -> int | None:
-        """Where an earlier attempt has stored it; None: nowhere yet, and the next attempt insists on that."""
-        seen = message.base
+    async def _find_sent(self, message: _Message) -> int | None:
+        """Return the offset at which an earlier attempt was stored; None if it was not.
+
+        In the second case the next attempt expects the last offset that was read here.
+        """
+        last = message.base
         while True:
-            found = await self._store.next_under(message.log, message.subject, seen + 1, message.deadline)
+            found = await self._store.next_under(message.log, message.subject, last + 1, message.deadline)
             if found is None:
                 break
             if found.payload == message.payload:
                 return found.offset
-            seen = found.offset
+            last = found.offset
         if message.after == ANY:
-            message.base, message.headers = seen, expectation(seen)
+            message.base, message.headers = last, expectation(last)
         return None
 
     def _remember(self, subject: str, offset: int) -> None:
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[subject] = offset
-
-    async def put(self, log: str, subject: str, payload: bytes, *, headers: bytes = b"") -> int:
-        """Store what may be stored twice: the last one counts."""
-        check_log(log)
-        connection = self._connection
-        connection.check_size(payload, headers)
-        deadline = connection.deadline()
-        while True:
-            await connection.still_time(deadline)
-            try:
-                patience = connection.attempt(deadline)
-                answer = await connection.ask(subject, payload, headers=headers, patience=patience)
-            except Unanswered:
-                continue
-            except NobodyThere:
-                await self._store.info(log, deadline=deadline)
-                await asyncio.sleep(PAUSE)
-                continue
-            reply = json.loads(answer.payload)
-            if "error" not in reply:
-                return int(reply["seq"])
-            refused = JetStreamRefusal(reply["error"])
-            if not refused.passing:
-                raise refused.translated(subject=subject)
-            await asyncio.sleep(PAUSE)
+        if len(self._last_offsets) >= _MAX_REMEMBERED:
+            self._last_offsets.clear()
+        self._last_offsets[subject] = offset

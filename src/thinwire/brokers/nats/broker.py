@@ -1,133 +1,109 @@
-"""A broker over NATS: the page `thinwire.brokers.protocol`, on JetStream streams and key-value buckets.
-
-Words that are stored nowhere: said to whoever listens now, answered or not.
-"""
+"""`NatsBroker` implements `thinwire.brokers.protocol.Broker` on JetStream streams and key-value buckets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from thinwire.brokers.broker_url import Address, OpenedBroker
 from thinwire.brokers.nats.appender import JetStreamAppender
+from thinwire.brokers.nats.asyncio_socket import log as logger
 from thinwire.brokers.nats.bucket import NatsBucket
-from thinwire.brokers.nats.client import log
 from thinwire.brokers.nats.connection import NatsConnection
-from thinwire.brokers.nats.jetstream_api import NobodyThere, Unanswered
-from thinwire.brokers.nats.log_reader import NatsSubscription, stored
-from thinwire.brokers.nats.options import NatsOptions, read_servers
-from thinwire.brokers.nats.streams import Store
+from thinwire.brokers.nats.jetstream_api import NoReply, NoResponders
+from thinwire.brokers.nats.log_reader import NatsReader, make_stored
+from thinwire.brokers.nats.options import NatsOptions, read_options, read_servers
+from thinwire.brokers.nats.streams import JetStreamStore
 from thinwire.brokers.protocol import ANY, Capabilities, Handler, Retention, Span, Stored
 from thinwire.brokers.subjects import check_pattern, check_subject
-from thinwire.errors import BrokerUnavailable, ConfigError, NobodyAnswers
+from thinwire.errors import BrokerUnavailable, ConfigError, ServiceUnavailable
 
-WAITING = 4096
-"""words that may wait for a handler; those beyond are lost, as they are where nobody listens"""
-
-
-async def send(connection: NatsConnection, subject: str, payload: bytes) -> None:
-    """Say something."""
-    check_subject(subject)
-    await connection.ready(connection.deadline())
-    connection.post(subject, payload)
-    with suppress(OSError):  # a word may be lost, and is not said again
-        await connection.client.room()
-
-
-async def request(connection: NatsConnection, subject: str, payload: bytes, timeout: float) -> bytes:
-    """Ask until there is an answer or the time is over; after a cut it is asked again."""
-    check_subject(subject)
-    deadline = connection.deadline(timeout)
-    loop = asyncio.get_running_loop()
-    while True:
-        await connection.ready(deadline)
-        try:
-            answer = await connection.ask(subject, payload, patience=max(0.001, deadline - loop.time()))
-            return answer.payload
-        except NobodyThere:
-            raise NobodyAnswers("nobody listens", subject=subject) from None
-        except Unanswered:
-            if loop.time() >= deadline - 0.001:
-                raise NobodyAnswers("no answer in time", subject=subject, seconds=timeout) from None
-
-
-class NatsListener:
-    """Hears words under a pattern and hands them to a handler, one after the other."""
-
-    def __init__(self, connection: NatsConnection, pattern: str, handler: Handler) -> None:
-        check_pattern(pattern)
-        self._connection, self._pattern, self._handler = connection, pattern, handler
-        self._words: asyncio.Queue[tuple[str, str, bytes]] = asyncio.Queue(WAITING)
-        self._sid = 0
-        self._closed = False
-        self._task: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """From here on words are heard."""
-        await self._connection.ready(self._connection.deadline())
-        self._task = asyncio.create_task(self._work())
-        self._connection.open_ends.add(self)
-        self._sid = self._connection.attach(self._pattern, self._on_message)
-        await self._connection.round_trip()
-
-    async def close(self) -> None:
-        """Once this returns, whoever asks hears that nobody listens."""
-        self._connection.open_ends.discard(self)
-        self._connection.detach(self._sid)
-        if self._connection.connected and not self._connection.closing:
-            with suppress(BrokerUnavailable):
-                await self._connection.round_trip()
-        self._closed = True
-        if self._task is not None and self._task is not asyncio.current_task():  # a handler may end its own listener
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    def _on_message(self, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
-        try:
-            self._words.put_nowait((subject.decode(), reply.decode(), payload))
-        except asyncio.QueueFull:
-            log.warning("the listener of %s does not keep up: a word is lost", self._pattern)
-
-    async def _work(self) -> None:
-        while not self._closed:
-            subject, reply, payload = await self._words.get()
-            try:
-                answer = await self._handler(subject, payload)
-                if answer is not None and reply and self._connection.connected:
-                    self._connection.post(reply, answer)
-            except Exception:
-                log.exception("the handler of %s failed", subject)
-
-
+LISTENER_QUEUE = 4096
+"""unstored messages that may wait for a handler; later ones are dropped"""
 _MAX_LIMIT = 65_536
 
 
 async def connect(servers: str | Sequence[str], options: NatsOptions | None = None) -> NatsBroker:
     """Connect to a NATS server with JetStream, or to one of several.
 
-    servers: nats://host:4222 or tls://host:4222, with user:password@ or token@ in front of the host where needed;
+    servers: nats://host:4222 or tls://host:4222, with user:password@ or token@ before the host if needed;
     several separated by commas
     """
     addresses, settings = read_servers(servers, options or NatsOptions())
     connection = NatsConnection(addresses, settings)
     await connection.open()
-    broker = NatsBroker(connection)
     try:
-        await broker.check_jetstream()
+        await connection.check_jetstream(settings.connect_timeout)
     except BaseException:
-        await broker.close()
+        await connection.close()
         raise
-    return broker
+    return NatsBroker(connection)
+
+
+async def open_nats(address: Address, options: Mapping[str, Any], stack: AsyncExitStack) -> OpenedBroker:
+    """Factory of `nats://` and `tls://` URLs. The options are the fields of `NatsOptions` and `Tls`."""
+    broker = await connect(address.url, read_options(options))
+    stack.push_async_callback(broker.close)
+    return OpenedBroker(broker)
+
+
+class NatsListener:
+    """Subscription to unstored messages. The handler is called for one message at a time."""
+
+    def __init__(self, connection: NatsConnection, pattern: str, handler: Handler) -> None:
+        check_pattern(pattern)
+        self._connection, self._pattern, self._handler = connection, pattern, handler
+        self._messages: asyncio.Queue[tuple[str, str, bytes]] = asyncio.Queue(LISTENER_QUEUE)
+        self._sid = 0
+        self._closed = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Subscribe, and wait until the server has processed it."""
+        await self._connection.wait_connected(self._connection.deadline())
+        self._task = asyncio.create_task(self._run())
+        self._connection.resources[self] = None
+        self._sid = self._connection.subscribe(self._pattern, self._on_message)
+        await self._connection.round_trip()
+
+    async def close(self) -> None:
+        """Unsubscribe. Afterwards a request to the subject fails at once."""
+        self._connection.resources.pop(self, None)
+        self._connection.unsubscribe(self._sid)
+        if self._connection.connected and not self._connection.closing:
+            with suppress(BrokerUnavailable):
+                await self._connection.round_trip()
+        self._closed = True
+        if self._task is not None and self._task is not asyncio.current_task():  # a handler may close its listener
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _on_message(self, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
+        try:
+            self._messages.put_nowait((subject.decode(), reply.decode(), payload))
+        except asyncio.QueueFull:
+            logger.warning("slow consumer on %s: message dropped", self._pattern)
+
+    async def _run(self) -> None:
+        while not self._closed:
+            subject, reply, payload = await self._messages.get()
+            try:
+                result = await self._handler(subject, payload)
+                if result is not None and reply and self._connection.connected:
+                    self._connection.publish(reply, result)
+            except Exception:
+                logger.exception("handler of %s failed for a message on %s", self._pattern, subject)
 
 
 class NatsBroker:
-    """One client's connection to a NATS server; made by `connect`."""
+    """One client's connection to a NATS server, opened by `connect`."""
 
     def __init__(self, connection: NatsConnection) -> None:
         self._connection = connection
-        self._store = Store(connection)
+        self._store = JetStreamStore(connection)
         self._appender = JetStreamAppender(connection, self._store)
 
     @property
@@ -142,10 +118,6 @@ class NatsBroker:
     def connected(self) -> bool:
         return self._connection.connected
 
-    async def check_jetstream(self) -> None:
-        """Refuse a server that stores nothing."""
-        await self._connection.check_jetstream(self._connection.options.connect_timeout)
-
     async def open_log(self, log: str, subjects: Sequence[str], retention: Retention | None = None) -> None:
         await self._store.open_log(log, subjects, retention or Retention())
 
@@ -159,13 +131,13 @@ class NatsBroker:
 
     async def read(
         self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), limit: int = 256
-    ) -> NatsSubscription[Stored]:
+    ) -> NatsReader[Stored]:
         if not 1 <= limit <= _MAX_LIMIT:
             raise ConfigError(f"1 to {_MAX_LIMIT} messages", limit=limit)
         for pattern in subjects:
             check_pattern(pattern)
         position = (await self._store.span(log)).last if first is None else max(first, 1) - 1
-        reader = NatsSubscription(self._connection, self._store, log, subjects, stored, position=position, limit=limit)
+        reader = NatsReader(self._connection, self._store, log, subjects, make_stored, position=position, limit=limit)
         await reader.open()
         return reader
 
@@ -185,10 +157,27 @@ class NatsBroker:
         return await self._store.logs()
 
     async def send(self, subject: str, payload: bytes) -> None:
-        await send(self._connection, subject, payload)
+        check_subject(subject)
+        await self._connection.wait_connected(self._connection.deadline())
+        self._connection.publish(subject, payload)
+        await self._connection.socket.drain()
 
     async def request(self, subject: str, payload: bytes, *, timeout: float = 2.0) -> bytes:
-        return await request(self._connection, subject, payload, timeout)
+        """As in the protocol. After a lost connection the request is repeated until the timeout."""
+        check_subject(subject)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while True:
+            if not self._connection.connected:
+                await self._connection.wait_connected(deadline)
+            try:
+                remaining = max(0.001, deadline - loop.time())
+                return (await self._connection.request(subject, payload, timeout=remaining)).payload
+            except NoResponders:
+                raise ServiceUnavailable("no client is subscribed", subject=subject) from None
+            except NoReply:
+                if loop.time() >= deadline - 0.001:
+                    raise ServiceUnavailable("no answer in time", subject=subject, seconds=timeout) from None
 
     async def listen(self, pattern: str, handler: Handler) -> NatsListener:
         listener = NatsListener(self._connection, pattern, handler)
@@ -201,14 +190,14 @@ class NatsBroker:
         return bucket
 
     async def describe(self) -> dict[str, object]:
-        """What somebody who looks for a fault wants to know of the server."""
-        account = await self._connection.api("INFO", deadline=self._connection.deadline())
-        client = self._connection.client
+        """Return facts about the server for diagnosis."""
+        account = await self._connection.call_api("INFO", deadline=self._connection.deadline())
+        info = self._connection.info
         return {
             "url": self.url,
-            "version": client.version,
-            "encrypted": client.encrypted,
-            "max_payload": client.max_payload,
+            "version": info.version,
+            "encrypted": self._connection.socket.is_encrypted,
+            "max_payload": info.max_payload,
             "jetstream": True,
             "streams": account.get("streams"),
             "stored_bytes": account.get("storage"),

@@ -1,4 +1,4 @@
-"""Documents under keys: NATS key-value buckets, as every other NATS client sees them."""
+"""Documents under keys as NATS key-value buckets, compatible with other NATS clients."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from contextlib import aclosing
 
 from thinwire.brokers.nats.appender import JetStreamAppender
 from thinwire.brokers.nats.connection import NatsConnection
-from thinwire.brokers.nats.jetstream_api import OPERATION, expectation, fields_of, headers_block
-from thinwire.brokers.nats.log_reader import NatsSubscription
-from thinwire.brokers.nats.streams import Store
+from thinwire.brokers.nats.jetstream_api import OPERATION, expectation
+from thinwire.brokers.nats.log_reader import NatsReader
+from thinwire.brokers.nats.protocol_core import encode_headers, parse_headers
+from thinwire.brokers.nats.streams import JetStreamStore
 from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry
 from thinwire.brokers.subjects import check_pattern
 from thinwire.errors import BadSubject, ConfigError, Conflict, TransportClosed
@@ -18,29 +19,42 @@ from thinwire.errors import BadSubject, ConfigError, Conflict, TransportClosed
 _KEY = re.compile(r"[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_HISTORY = 64
-GONE = frozenset({"DEL", "PURGE"})
-_DELETED = headers_block({OPERATION: "DEL"})
-_LOOK = 0.5
-"""seconds between looks at whether there was nothing to begin with"""
-_AHEAD = 256
+DELETED = frozenset({"DEL", "PURGE"})
+"""operations after which a key has no document"""
+_DELETE = encode_headers({OPERATION: "DEL"})
+_EMPTY_POLL_INTERVAL = 0.5
+"""seconds between checks whether a watched bucket has no documents"""
+_LIMIT = 256
+
+
+def bucket_log(bucket: str) -> str:
+    """Return the stream of a bucket."""
+    return f"KV_{bucket}"
+
+
+def key_prefix(bucket: str) -> str:
+    """Return the part of a document's subject before its key."""
+    return f"$KV.{bucket}."
 
 
 class NatsBucket:
-    """One bucket; a document's revision is its offset in the stream below."""
+    """Implements `thinwire.brokers.protocol.Bucket`. The revision of a document is its offset in the stream."""
 
-    def __init__(self, name: str, connection: NatsConnection, store: Store, appender: JetStreamAppender) -> None:
+    def __init__(
+        self, name: str, connection: NatsConnection, store: JetStreamStore, appender: JetStreamAppender
+    ) -> None:
         self.name = name
-        self._log, self._prefix = f"KV_{name}", f"$KV.{name}."
+        self._log, self._prefix = bucket_log(name), key_prefix(name)
         self._connection, self._store, self._appender = connection, store, appender
 
     async def open(self, history: int) -> None:
-        """Make it where there is none."""
+        """Create the bucket unless it exists."""
         if not _NAME.fullmatch(self.name):
-            raise BadSubject("the name of a bucket is one word of letters, digits, _ and -", bucket=self.name)
+            raise BadSubject("a bucket name has only letters, digits, _ and -", bucket=self.name)
         if not 1 <= history <= _MAX_HISTORY:
             raise ConfigError(f"1 to {_MAX_HISTORY} revisions of a document", history=history)
         config = {"max_msgs_per_subject": history, "discard": "new", "deny_delete": True, "allow_rollup_hdrs": True}
-        await self._store.make({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
+        await self._store.create({"name": self._log, "subjects": [f"{self._prefix}>"], **config})
 
     async def get(self, key: str) -> BucketEntry | None:
         entry = await self._newest(key)
@@ -51,35 +65,35 @@ class NatsBucket:
         if revision == ANY:
             return await self._appender.put(self._log, subject, value)
         try:
-            return await self._insist(subject, value, revision)
+            return await self._put_after(subject, value, revision)
         except Conflict as conflict:
             marker = await self._newest(key) if revision == NOTHING else None
             if marker is None or marker.value is not None:
                 raise Conflict(key=key, revision=revision) from conflict
-            return await self._insist(subject, value, marker.revision)
+            return await self._put_after(subject, value, marker.revision)
 
     async def delete(self, key: str, *, revision: int = ANY) -> None:
         if await self.get(key) is None:
             return
-        headers = _DELETED
+        headers = _DELETE
         if revision != ANY:
-            headers = expectation(revision).removesuffix(b"\r\n") + _DELETED.partition(b"\r\n")[2]
+            headers = expectation(revision).removesuffix(b"\r\n") + _DELETE.partition(b"\r\n")[2]
         try:
             await self._appender.put(self._log, self._subject(key), b"", headers=headers)
         except Conflict:
-            if await self.get(key) is not None:  # else an earlier attempt, or somebody else, has done it
+            if await self.get(key) is not None:  # otherwise an earlier attempt or another client has deleted it
                 raise Conflict(key=key, revision=revision) from None
 
     async def entries(self, pattern: str = ">") -> list[BucketEntry]:
         found: list[BucketEntry] = []
-        watching = self._watch(pattern)
+        watch = self._watch(pattern)
         try:
-            async for entry in watching:
+            async for entry in watch:
                 if entry is None:
                     return found
                 found.append(entry)
         finally:
-            await watching.aclose()
+            await watch.aclose()
         raise TransportClosed()
 
     def watch(self, pattern: str = ">") -> AsyncGenerator[BucketEntry | None, None]:
@@ -87,27 +101,27 @@ class NatsBucket:
         return self._watch(pattern)
 
     async def _watch(self, pattern: str) -> AsyncGenerator[BucketEntry | None, None]:
-        feed: NatsSubscription[tuple[BucketEntry, bool]] = NatsSubscription(
+        reader: NatsReader[tuple[BucketEntry, bool]] = NatsReader(
             self._connection,
             self._store,
             self._log,
             [self._prefix + pattern],
-            self._entry,
+            self._make_entry,
             position=0,
-            limit=_AHEAD,
+            limit=_LIMIT,
             newest=True,
         )
-        await feed.open()
+        await reader.open()
         try:
-            async with aclosing(_iterate_entries(feed)) as told:
-                async for entry in told:
+            async with aclosing(_iterate_entries(reader)) as entries:
+                async for entry in entries:
                     yield entry
         except TransportClosed:
             return
         finally:
-            await feed.close()
+            await reader.close()
 
-    async def _insist(self, subject: str, value: bytes, revision: int) -> int:
+    async def _put_after(self, subject: str, value: bytes, revision: int) -> int:
         timeout = self._connection.options.timeout
         return await self._appender.append(self._log, subject, value, after=revision, within="", timeout=timeout)
 
@@ -116,36 +130,36 @@ class NatsBucket:
         if found is None:
             return None
         message, fields = found
-        return BucketEntry(key, None if fields.get(OPERATION) in GONE else message.payload, message.offset)
+        return BucketEntry(key, None if fields.get(OPERATION) in DELETED else message.payload, message.offset)
 
-    def _entry(
-        self, offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, ahead: int
+    def _make_entry(
+        self, offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, pending: int
     ) -> tuple[BucketEntry, bool]:
-        gone = fields_of(headers).get(OPERATION) in GONE
-        return BucketEntry(subject.removeprefix(self._prefix), None if gone else payload, offset), ahead == 0
+        deleted = parse_headers(headers).get(OPERATION) in DELETED
+        return BucketEntry(subject.removeprefix(self._prefix), None if deleted else payload, offset), pending == 0
 
     def _subject(self, key: str) -> str:
         if not _KEY.fullmatch(key):
-            raise BadSubject("a key is words of letters, digits, _ - = / joined by dots", key=key)
+            raise BadSubject("a key is tokens of letters, digits, _ - = / joined by dots", key=key)
         return self._prefix + key
 
 
 async def _iterate_entries(
-    feed: NatsSubscription[tuple[BucketEntry, bool]],
+    reader: NatsReader[tuple[BucketEntry, bool]],
 ) -> AsyncGenerator[BucketEntry | None, None]:
-    """What is there now without what was deleted, None, then every change."""
-    last = feed.empty
-    if last:
+    """Yield the current documents without deleted ones, None, then every change."""
+    is_current = reader.is_empty
+    if is_current:
         yield None
     while True:
-        item = await feed.next(None if last else _LOOK)
+        item = await reader.next(None if is_current else _EMPTY_POLL_INTERVAL)
         if item is None:
-            complete = feed.empty
+            is_last = reader.is_empty
         else:
-            entry, complete = item
-            feed.done(entry.revision)
-            if last or entry.value is not None:
+            entry, is_last = item
+            reader.done(entry.revision)
+            if is_current or entry.value is not None:
                 yield entry
-        if complete and not last:
-            last = True
+        if is_last and not is_current:
+            is_current = True
             yield None

@@ -1,9 +1,8 @@
-"""Messages of a log as the broker pushes them: in order, each once, across reconnects.
+"""Reader of a log: messages in order, each once, across reconnects.
 
-The broker keeps a consumer for every feed: a place in the log that lives in its memory and may send `limit` messages
-ahead of what was acknowledged. Acknowledgements are few: one names everything before it. A consumer may vanish (the
-broker starts again) or lose messages (the connection is cut); the numbers it gives them and its heartbeats tell, and a
-new one is made at the place the feed has reached.
+The server pushes messages through a consumer that it holds in memory. The consumer can vanish when the server restarts,
+and messages can be lost with the connection. Delivery numbers and heartbeats show both, and the reader then creates a
+new consumer after the last message it returned.
 """
 
 from __future__ import annotations
@@ -13,101 +12,220 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from thinwire.brokers.nats.client import log as logger
-from thinwire.brokers.nats.connection import NatsConnection, letters
-from thinwire.brokers.nats.jetstream_api import JetStreamRefusal, fields_of, status_of
-from thinwire.brokers.nats.streams import NANOSECONDS, Store
-from thinwire.brokers.protocol import Stored
+from thinwire.brokers.nats.asyncio_socket import log as logger
+from thinwire.brokers.nats.connection import NatsConnection
+from thinwire.brokers.nats.jetstream_api import JetStreamRefusal
+from thinwire.brokers.nats.protocol_core import parse_headers, parse_status, random_name
+from thinwire.brokers.nats.streams import NANOSECONDS, JetStreamStore
+from thinwire.brokers.protocol import Stored, is_same_log
 from thinwire.errors import ThinwireError, TransportClosed, UnknownLog
 
 T = TypeVar("T")
-Make = Callable[[int, str, bytes, float, bytes | None, int], T]
-"""offset, subject, payload, time, header block of a message, and how many follow; what the feed hands out for it"""
+MakeItem = Callable[[int, str, bytes, float, bytes | None, int], T]
+"""receives offset, subject, payload, time, header block and number of pending messages; returns the reader's item"""
 
 HEARTBEAT = 5.0
-"""seconds of silence after which the broker says that it is still there"""
-_MISSED = 3
-_LONG = 365 * 86_400 * NANOSECONDS
-"""nothing is sent again for want of an acknowledgement: a reader may be slow"""
+"""seconds without a message after which the server sends a heartbeat"""
+_MAX_SILENT_INTERVALS = 3
+_ACK_WAIT = 365 * 86_400 * NANOSECONDS
+"""long, so that the server never redelivers to a slow reader"""
 _CONTROL = 100
 _NAME_TAKEN = frozenset({10013, 10105, 10148})
+_REPLY_WORDS = 9
+_FIRST_NUMBER, _FIRST_NUMBER_WITH_DOMAIN = 5, 7
 
 
-def stored(offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, ahead: int) -> Stored:
-    """A message of a log, as readers get it."""
+class PushConsumer:
+    """A consumer on the server, from its creation until it is replaced.
+
+    The server numbers the deliveries of a consumer 1, 2, 3; a gap shows a lost message. It stops at `limit`
+    unacknowledged messages. One acknowledgement covers all messages before it, so few of them are needed.
+
+    The reply subject of a delivery is $JS.ACK.<stream>.<consumer>.<deliveries>.<offset>.<number>.<time>.<pending>,
+    with domain and account before the stream if the server has a domain.
+
+    sid: id of the subscription; silent_intervals: heartbeat intervals without a message
+
+    >>> consumer = PushConsumer("abc", limit=4)
+    >>> consumer.accept(b"$JS.ACK.rooms.abc.1.17.1.1700000000000000000.3")
+    (17, 1700000000000000000, 3)
+    >>> consumer.mark_done(17), consumer.acknowledgement()
+    (True, b'PUB $JS.ACK.rooms.abc.1.17.1.0.0 0\\r\\n\\r\\n')
+    """
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.name, self.limit = name, limit
+        self.sid = 0
+        self.silent_intervals = 0
+        self._next_number = 1
+        self._acknowledgement_parts = b"", b""
+        self._unacknowledged: deque[int] = deque()
+        self._last_done = 0
+        self._acknowledged_number = 0
+        self._batch = max(1, limit // 4)
+
+    def accept(self, reply: bytes) -> tuple[int, int, int] | None:
+        """Return offset, time in nanoseconds and number of pending messages of a delivery; None after a gap."""
+        words = reply.split(b".")
+        begin = _FIRST_NUMBER if len(words) == _REPLY_WORDS else _FIRST_NUMBER_WITH_DOMAIN
+        number = self._next_number
+        if int(words[begin + 1]) != number:
+            return None
+        if number == 1:
+            self._acknowledgement_parts = b".".join(words[: begin - 1]), b".".join([b".0.0", *words[begin + 4 :]])
+        self._next_number = number + 1
+        offset = int(words[begin])
+        self._unacknowledged.append(offset)
+        return offset, int(words[begin + 2]), int(words[begin + 3])
+
+    def has_missed(self, heartbeat: bytes) -> bool:
+        """Whether a heartbeat names another last delivery than the one that was received."""
+        last = self._next_number - 1
+        return int(parse_headers(heartbeat).get("Nats-Last-Consumer", last)) != last
+
+    def mark_done(self, offset: int) -> bool:
+        """Mark all messages up to `offset` as done. Return whether enough of them are to send an acknowledgement."""
+        unacknowledged = self._unacknowledged
+        while unacknowledged and unacknowledged[0] <= offset:
+            self._last_done = unacknowledged.popleft()
+        return self._next_number - len(unacknowledged) > self._acknowledged_number + self._batch
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the server has reached the limit and an acknowledgement would make it continue."""
+        return self._has_done and self._next_number > self._acknowledged_number + self.limit
+
+    def acknowledgement(self) -> bytes | None:
+        """Return the command that acknowledges all messages that are done; None if there are none."""
+        if not self._has_done:
+            return None
+        # the server reads only offset and number of it; time and pending are sent as zeros
+        before, after = self._acknowledgement_parts
+        number = self._acknowledged_number = self._next_number - 1 - len(self._unacknowledged)
+        return b"PUB %b.1.%d.%d%b 0\r\n\r\n" % (before, self._last_done, number, after)
+
+    @property
+    def _has_done(self) -> bool:
+        """Whether messages are done and not acknowledged."""
+        return self._next_number - len(self._unacknowledged) > self._acknowledged_number + 1
+
+
+def make_stored(offset: int, subject: str, payload: bytes, time: float, headers: bytes | None, pending: int) -> Stored:
+    """Return the message of a log reader."""
     return Stored(offset, subject, payload, time)
 
 
-class NatsSubscription(Generic[T]):
-    """What comes after a position in a log.
+class NatsReader(Generic[T]):
+    """Messages of a log after an offset.
 
-    position: the offset of the last message taken in; newest: begin with the newest message of every subject instead
+    position: offset of the last message that is not wanted; newest: start with the newest message of every subject
+    is_empty: the server had no message to send when the consumer was created
     """
 
     def __init__(
         self,
         connection: NatsConnection,
-        store: Store,
+        store: JetStreamStore,
         log: str,
         subjects: Sequence[str],
-        make: Make[T],
+        make_item: MakeItem[T],
         *,
         position: int,
         limit: int,
         newest: bool = False,
     ) -> None:
         self.log, self.subjects, self.limit = log, tuple(subjects), limit
-        self.empty = False
-        """had the broker nothing to send when the consumer was made?"""
-        self._connection, self._store, self._make = connection, store, make
-        self._position, self._newest = position, newest
+        self.log_id = ""
+        self.is_empty = False
+        self._connection, self._store, self._make_item = connection, store, make_item
+        self._received = self._returned = position
+        self._newest = newest
         self._queue: deque[tuple[int, T]] = deque()
-        self._given: deque[tuple[int, int]] = deque()
-        self._handed = position
-        self._expected = 1
-        self._worked: tuple[int, int] | None = None
-        self._freed = 0
-        self._quarter = max(1, limit // 4)
-        self._sid = 0
-        self._name, self._acks = "", (b"", b"")
-        self._silences = 0
+        self._consumer = PushConsumer("", limit)
         self._waiter: asyncio.Future[bool] | None = None
-        self._renewal: asyncio.Task[None] | None = None
+        self._replacement: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._error: ThinwireError | None = None
 
     async def open(self) -> None:
-        """Make the consumer; `UnknownLog` if there is no such log."""
+        """Create the consumer. Raise `UnknownLog` if the log does not exist."""
         deadline = self._connection.deadline()
-        made = False
+        self.log_id = (await self._store.span(self.log, deadline)).log_id
+        created = False
         try:
-            while not made:
-                await self._connection.still_time(deadline)
-                made = await self._make_consumer(deadline)
+            while not created:
+                await self._connection.wait_connected(deadline)
+                created = await self._create_consumer(deadline)
         finally:
-            if not made:
-                self._forget_consumer()
-        self._connection.came_back.add(self._renew)
-        self._connection.open_ends.add(self)
-        self._timer = asyncio.get_running_loop().call_later(HEARTBEAT, self._listen)
+            if not created:
+                self._drop_consumer()
+        self._connection.on_reconnect[self._replace_consumer] = None
+        self._connection.resources[self] = None
+        self._timer = asyncio.get_running_loop().call_later(HEARTBEAT, self._on_heartbeat_timer)
 
     async def next(self, timeout: float | None = None) -> T | None:
-        """The next message; None when none came within so many seconds."""
         while not self._queue:
             if self._error is not None:
                 raise self._error
-            self._make_room()
+            if self._consumer.is_blocked:
+                self._acknowledge()
             if not await self._wait(timeout):
                 return None
-        self._handed, item = self._queue.popleft()
+        self._returned, item = self._queue.popleft()
         return item
 
+    def done(self, offset: int) -> None:
+        if self._consumer.mark_done(offset):
+            self._acknowledge()
+
+    async def close(self) -> None:
+        self._fail(TransportClosed("the reader is closed"))
+        self._queue.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._connection.on_reconnect.pop(self._replace_consumer, None)
+        self._connection.resources.pop(self, None)
+        if self._replacement is not None:
+            self._replacement.cancel()
+            await asyncio.gather(self._replacement, return_exceptions=True)
+        self._drop_consumer()
+
+    def _on_message(self, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
+        consumer = self._consumer
+        consumer.silent_intervals = 0
+        if headers is not None and parse_status(headers) == _CONTROL:
+            if consumer.has_missed(headers):
+                self._replace_consumer()
+            return
+        delivery = consumer.accept(reply)
+        if delivery is None:
+            self._replace_consumer()
+            return
+        offset, nanoseconds, pending = delivery
+        if offset <= self._received:
+            self.done(offset)
+            return
+        self._received = offset
+        time = nanoseconds // 1000 / 1e6  # whole microseconds, which a float represents exactly
+        self._queue.append((offset, self._make_item(offset, subject.decode(), payload, time, headers, pending)))
+        if self._waiter is not None:
+            _resolve(self._waiter, True)
+
+    def _on_heartbeat_timer(self) -> None:
+        if self._connection.connected:
+            self._consumer.silent_intervals += 1
+            if self._consumer.silent_intervals > _MAX_SILENT_INTERVALS:
+                logger.info("no heartbeat from the consumer of %s", self.log)
+                self._consumer.silent_intervals = 0
+                self._replace_consumer()
+        self._timer = asyncio.get_running_loop().call_later(HEARTBEAT, self._on_heartbeat_timer)
+
     async def _wait(self, timeout: float | None) -> bool:
-        """Something has happened, or the time is over (False)."""
+        """Wait for a message or an error. Return False after the timeout."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiter = waiter
-        timer = None if timeout is None else loop.call_later(timeout, _resolve_waiter, waiter, False)
+        timer = None if timeout is None else loop.call_later(timeout, _resolve, waiter, False)
         try:
             return await waiter
         finally:
@@ -115,103 +233,29 @@ class NatsSubscription(Generic[T]):
             if timer is not None:
                 timer.cancel()
 
-    def done(self, offset: int) -> None:
-        """Messages up to this offset are worked off; the broker hears of it when a quarter of the limit is."""
-        given = self._given
-        while given and given[0][0] <= offset:
-            self._worked = given.popleft()
-            self._freed += 1
-        if self._freed >= self._quarter:
-            self._acknowledge()
-
-    async def close(self) -> None:
-        """Ask for no more."""
-        self._fail(TransportClosed("the reader is closed"))
-        self._queue.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-        self._connection.came_back.discard(self._renew)
-        self._connection.open_ends.discard(self)
-        if self._renewal is not None:
-            self._renewal.cancel()
-            await asyncio.gather(self._renewal, return_exceptions=True)
-        self._forget_consumer()
-
-    def _take(self, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
-        self._silences = 0
-        if headers is not None and status_of(headers) == _CONTROL:
-            self._heartbeat(headers)
-            return
-        words = reply.split(b".")
-        at = 5 if len(words) == 9 else 7  # a reply that names its domain and account is longer
-        number = self._expected
-        if int(words[at + 1]) != number:
-            self._renew()
-            return
-        if number == 1:
-            self._acks = (b".".join(words[: at - 1]), b".".join([b".0.0", *words[at + 4 :]]))
-        self._expected = number + 1
-        offset = int(words[at])
-        self._given.append((offset, number))
-        if offset <= self._position:
-            self.done(offset)
-            return
-        self._position = offset
-        time = int(words[at + 2]) // 1000 / 1e6  # whole microseconds, which a float holds exactly
-        item = self._make(offset, subject.decode(), payload, time, headers, int(words[at + 3]))
-        self._queue.append((offset, item))
-        if self._waiter is not None:
-            _resolve_waiter(self._waiter, True)
-
-    def _heartbeat(self, headers: bytes) -> None:
-        """It tells the number of the last message: is it the one that arrived last?"""
-        if int(fields_of(headers).get("Nats-Last-Consumer", self._expected - 1)) != self._expected - 1:
-            self._renew()
-
-    def _listen(self) -> None:
-        """Called every few seconds."""
-        if self._connection.connected:
-            self._silences += 1
-            if self._silences > _MISSED:
-                logger.info("the consumer of %s has fallen silent", self.log)
-                self._silences = 0
-                self._renew()
-        self._timer = asyncio.get_running_loop().call_later(HEARTBEAT, self._listen)
-
-    def _make_room(self) -> None:
-        """A reader that waits while the broker may not send more gets nothing: tell it what is worked off."""
-        if self._freed and len(self._given) + self._freed >= self.limit:
-            self._acknowledge()
-
     def _acknowledge(self) -> None:
-        if self._worked is None or not self._connection.connected:
-            return
-        # Only offset and number are read from an acknowledgement: the time and the rest travel as zeros.
-        before, behind = self._acks
-        self._connection.client.write(b"PUB %b.1.%d.%d%b 0\r\n\r\n" % (before, *self._worked, behind))
-        self._freed = 0
-        self._worked = None
-
-    def _wake(self) -> None:
-        if self._waiter is not None:
-            _resolve_waiter(self._waiter, True)
+        if self._connection.connected:
+            command = self._consumer.acknowledgement()
+            if command is not None:
+                self._connection.socket.write(command)
 
     def _fail(self, error: ThinwireError) -> None:
         self._error = self._error or error
-        self._wake()
+        if self._waiter is not None:
+            _resolve(self._waiter, True)
 
-    def _renew(self) -> None:
-        """Make a new consumer, behind the last message that was handed out."""
-        if self._renewal is None or self._renewal.done():
-            self._renewal = asyncio.create_task(self._renewing())
+    def _replace_consumer(self) -> None:
+        """Create a new consumer after the last message that was returned."""
+        if self._replacement is None or self._replacement.done():
+            self._replacement = asyncio.create_task(self._recreate_consumer())
 
-    async def _renewing(self) -> None:
+    async def _recreate_consumer(self) -> None:
         while True:
-            self._forget_consumer()
+            self._drop_consumer()
             try:
-                await self._connection.ready(None)
+                await self._connection.wait_connected(None)
                 await self._check_log()
-                if await self._make_consumer(self._connection.deadline()):
+                if await self._create_consumer(self._connection.deadline()):
                     return
             except ThinwireError as error:
                 if not error.retriable:
@@ -219,48 +263,47 @@ class NatsSubscription(Generic[T]):
                     return
 
     async def _check_log(self) -> None:
-        """A log that ends before the place read last is another one."""
-        if (await self._store.span(self.log)).last < self._handed:
-            raise UnknownLog("it was deleted and made again: start from its beginning", log=self.log)
+        """Raise `UnknownLog` if the log was created again: its offsets belong to other messages."""
+        span = await self._store.span(self.log)
+        if not is_same_log(self.log_id, span.log_id) or span.last < self._returned:
+            raise UnknownLog("it was deleted and created again: start from its beginning", log=self.log)
 
-    def _forget_consumer(self) -> None:
-        """What waits here is forgotten too and comes again: so never more than the limit is waiting."""
-        if self._sid:
-            self._connection.detach(self._sid)
-            self._sid = 0
+    def _drop_consumer(self) -> None:
+        """Forget the consumer and the queue, which is delivered again. The queue never exceeds the limit thereby."""
+        if self._consumer.sid:
+            self._connection.unsubscribe(self._consumer.sid)
             if self._connection.connected:
-                self._connection.post(f"$JS.API.CONSUMER.DELETE.{self.log}.{self._name}", b"")
+                self._connection.publish(f"$JS.API.CONSUMER.DELETE.{self.log}.{self._consumer.name}", b"")
         self._queue.clear()
-        self._given.clear()
-        self._position, self._expected = self._handed, 1
-        self._worked, self._freed, self._silences = None, 0, 0
+        self._received = self._returned
+        self._consumer = PushConsumer("", self.limit)
 
-    async def _make_consumer(self, deadline: float) -> bool:
-        """False: another attempt is needed."""
+    async def _create_consumer(self, deadline: float) -> bool:
+        """Return False if another attempt is needed."""
         connection = self._connection
         inbox = connection.new_inbox()
-        self._name = letters(5)  # short: it travels with every message
-        self._sid = connection.attach(inbox, self._take)
+        consumer = self._consumer = PushConsumer(random_name(5), self.limit)  # short: every message contains the name
+        consumer.sid = connection.subscribe(inbox, self._on_message)
         body = {"stream_name": self.log, "config": self._config(inbox), "action": "create"}
         try:
-            made = await connection.api(f"CONSUMER.CREATE.{self.log}.{self._name}", body, deadline=deadline)
-        except JetStreamRefusal as refused:
-            if refused.code in _NAME_TAKEN:
-                self._forget_consumer()
+            created = await connection.call_api(f"CONSUMER.CREATE.{self.log}.{consumer.name}", body, deadline=deadline)
+        except JetStreamRefusal as refusal:
+            if refusal.code in _NAME_TAKEN:
+                self._drop_consumer()
                 return False
-            raise refused.translated(log=self.log) from None
-        self.empty = not int(made.get("num_pending", 0)) + int(made["delivered"]["consumer_seq"])
+            raise refusal.translate(log=self.log) from None
+        self.is_empty = not int(created.get("num_pending", 0)) + int(created["delivered"]["consumer_seq"])
         return True
 
     def _config(self, inbox: str) -> dict[str, Any]:
-        begin: dict[str, Any] = {"deliver_policy": "by_start_sequence", "opt_start_seq": self._handed + 1}
-        if self._newest and not self._handed:
-            begin = {"deliver_policy": "last_per_subject"}
+        start: dict[str, Any] = {"deliver_policy": "by_start_sequence", "opt_start_seq": self._returned + 1}
+        if self._newest and not self._returned:
+            start = {"deliver_policy": "last_per_subject"}
         return {
-            "name": self._name,
+            "name": self._consumer.name,
             "deliver_subject": inbox,
             "ack_policy": "all",
-            "ack_wait": _LONG,
+            "ack_wait": _ACK_WAIT,
             "max_deliver": 1,
             "max_ack_pending": self.limit,
             "idle_heartbeat": round(HEARTBEAT * NANOSECONDS),
@@ -268,10 +311,10 @@ class NatsSubscription(Generic[T]):
             "filter_subjects": list(self.subjects) or None,
             "mem_storage": True,
             "num_replicas": 1,
-            **begin,
+            **start,
         }
 
 
-def _resolve_waiter(waiter: asyncio.Future[bool], happened: bool) -> None:
+def _resolve(waiter: asyncio.Future[bool], has_news: bool) -> None:
     if not waiter.done():
-        waiter.set_result(happened)
+        waiter.set_result(has_news)

@@ -1,4 +1,4 @@
-"""How to reach a NATS server: addresses and credentials, parsed once; secrets are never shown.
+"""Options of a NATS connection: addresses, credentials, TLS. Secrets are masked in `repr` and errors.
 
 >>> servers, options = read_servers("nats://ada:enchantress@broker:4222", NatsOptions(name="p1"))
 >>> servers, options.password
@@ -10,9 +10,10 @@ NatsOptions(name='p1', user='ada', password='***')
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from thinwire.errors import BadUrl, ConfigError
@@ -23,11 +24,11 @@ SECRETS = frozenset({"token", "password"})
 
 @dataclass(frozen=True)
 class Tls:
-    """How to know the server, and to be known by it; all files are PEM.
+    """TLS settings. All files are in PEM format.
 
-    ca: who may have signed the server's certificate (by default: whom this machine trusts)
-    certificate, key: what this client shows, where the server asks for it
-    hostname: the name in the server's certificate, where it is not the one in the address
+    ca: certificate authority of the server (default: those that the system trusts)
+    certificate, key: certificate of this client, if the server requires one
+    hostname: name in the server's certificate, if it differs from the address
     """
 
     ca: str | Path | None = None
@@ -36,7 +37,6 @@ class Tls:
     hostname: str | None = None
 
     def context(self) -> ssl.SSLContext:
-        """What the handshake needs."""
         try:
             context = ssl.create_default_context(cafile=self.ca)
             if self.certificate is not None:
@@ -48,12 +48,12 @@ class Tls:
 
 @dataclass(frozen=True, repr=False)
 class NatsOptions:
-    """Everything about a connection but its address.
+    """Connection options.
 
-    name: what the server calls this client in its own reports
-    token; user and password; credentials, nkey (files): how to be known, by the first of them that is given
-    connect_timeout: seconds for the first connection; timeout: seconds that a call waits for a connection that is cut
-    inbox: the first word of the subjects that answers come to, where permissions ask for another one
+    name: shown in the monitoring of the server
+    token; user and password; credentials, nkey (files): the first of them that is given is used
+    connect_timeout: seconds for the first connection; timeout: seconds that a call waits for a lost connection
+    inbox: first token of reply subjects, if permissions require another one
     """
 
     name: str | None = None
@@ -68,15 +68,15 @@ class NatsOptions:
     inbox: str = "_INBOX"
 
     def __post_init__(self) -> None:
-        for what in ("connect_timeout", "timeout"):
-            if getattr(self, what) <= 0:
-                raise ConfigError("seconds, more than 0", **{what: getattr(self, what)})
+        for name in ("connect_timeout", "timeout"):
+            if getattr(self, name) <= 0:
+                raise ConfigError("seconds, more than 0", **{name: getattr(self, name)})
         if (self.user is None) != (self.password is None):
             raise ConfigError("user and password go together", user=self.user)
-        for what in ("credentials", "nkey"):
-            path = getattr(self, what)
+        for name in ("credentials", "nkey"):
+            path = getattr(self, name)
             if path is not None and not Path(path).is_file():
-                raise ConfigError("no such file", **{what: str(path)})
+                raise ConfigError("no such file", **{name: str(path)})
         if self.credentials is not None:
             _check_credentials(Path(self.credentials))
 
@@ -90,18 +90,45 @@ class NatsOptions:
 
 
 def _check_credentials(path: Path) -> None:
-    """nats-py would look for the parts for ever."""
     text = path.read_bytes()
-    for part in (b"BEGIN NATS USER JWT", b"BEGIN USER NKEY SEED"):
-        if part not in text:
-            raise ConfigError(f"the file has no part {part.decode()!r}", credentials=str(path))
+    for section in (b"BEGIN NATS USER JWT", b"BEGIN USER NKEY SEED"):
+        if section not in text:
+            raise ConfigError(f"the file has no section {section.decode()!r}", credentials=str(path))
+
+
+def read_options(given: Mapping[str, Any]) -> NatsOptions:
+    """Return options from the fields of `NatsOptions` and `Tls` by name. Seconds may be text.
+
+    >>> read_options({"timeout": "10", "ca": "ca.pem"})
+    NatsOptions(tls=Tls(ca='ca.pem', certificate=None, key=None, hostname=None), timeout=10.0)
+    """
+    names, tls_names = ({item.name for item in fields(kind)} for kind in (NatsOptions, Tls))
+    unknown = sorted(given.keys() - names - tls_names)
+    if unknown:
+        raise ConfigError(
+            "no such connection option", option=unknown, choose_from=sorted((names | tls_names) - {"tls"})
+        )
+    options = {name: value for name, value in given.items() if name in names}
+    for name in options.keys() & {"connect_timeout", "timeout"}:
+        options[name] = _seconds(name, options[name])
+    tls = {name: value for name, value in given.items() if name in tls_names}
+    if tls:
+        options["tls"] = Tls(**tls)
+    return NatsOptions(**options)
+
+
+def _seconds(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ConfigError("seconds, more than 0", **{name: value}) from None
 
 
 def read_servers(servers: str | Sequence[str], options: NatsOptions) -> tuple[list[str], NatsOptions]:
-    """The addresses without credentials, and the options with those that stood in an address."""
+    """Return the addresses without credentials, and the options with the credentials of the addresses."""
     given = servers.split(",") if isinstance(servers, str) else list(servers)
     if not given:
-        raise BadUrl("no server is named")
+        raise BadUrl("no server given")
     parts = [_parts(server.strip()) for server in given]
     for part in parts:
         options = _with_credentials(part, options)
@@ -115,7 +142,7 @@ def _parts(server: str) -> SplitResult:
         parts = urlsplit(server)
         port, host = parts.port, parts.hostname
     except ValueError:
-        raise BadUrl("the host or the port cannot be read", url=_masked(server)) from None
+        raise BadUrl("invalid host or port", url=_masked(server)) from None
     if parts.scheme not in ("nats", "tls"):
         raise BadUrl("a NATS address begins with nats:// or tls://", url=_masked(server))
     if not host or port == 0 or parts.path.strip("/") or parts.query or parts.fragment:
@@ -124,7 +151,7 @@ def _parts(server: str) -> SplitResult:
 
 
 def _with_credentials(parts: SplitResult, options: NatsOptions) -> NatsOptions:
-    """Credentials that were given beside the address win."""
+    """Add the credentials of an address. Explicit options have precedence."""
     if not parts.username or options.user is not None or options.token is not None:
         return options
     if parts.password is None:
@@ -138,5 +165,5 @@ def _host(parts: SplitResult) -> str:
 
 
 def _masked(server: str) -> str:
-    """What may be shown of an address that could not be read: not what stands before the last @."""
+    """Return an invalid address without its credentials."""
     return f"***@{server.rsplit('@', 1)[1]}" if "@" in server else server

@@ -1,4 +1,4 @@
-"""Logs on disk: what a broker had, message by message, with an index, to be read without any broker."""
+"""Recordings: logs and documents of a broker in files with an index, readable without the broker."""
 
 from typing import TYPE_CHECKING
 

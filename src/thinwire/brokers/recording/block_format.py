@@ -1,13 +1,13 @@
-"""A block: some messages in columns, so that reading them costs nothing for a single one.
+"""Files of a recording, and the format of a block. docs/recordings.md describes both.
+
+A block holds messages in columns:
 
     header    32 bytes: magic, messages, subjects, bytes of their names, bytes of all payloads, CRC of the body, CRC of
               the 28 bytes before it
     body      offsets (int64), times (float64), lengths of payloads (uint32), subjects by number (uint16), lengths of
               the subjects' names (uint16), the names, the payloads
 
-Everything is little-endian, and a block knows its own subjects: it can be read when all others are lost.
-
-Where the parts of a recording lie: the names of docs/recordings.md.
+All numbers are little-endian. A block contains its own subjects, so it can be read without the others.
 
 >>> segment_name(17)
 '00000000000000000017.seg'
@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thinwire.brokers.protocol import Block, Stored
-from thinwire.errors import ConfigError, CorruptRecording, NoRecording, UnsupportedVersion
+from thinwire.errors import ConfigError, CorruptRecording, MissingData, UnsupportedVersion
 
 VERSION = 1
 KIND = "thinwire recording"
@@ -42,33 +42,33 @@ _MAX_MARKER = 4_096
 
 
 class ByteLocation(NamedTuple):
-    """A byte of a file: where something was found that cannot be."""
+    """A byte of a file, for errors."""
 
     file: Path
     byte: int = 0
 
     def corrupt(self, detail: str, **facts: Any) -> CorruptRecording:
-        """The error to raise: it names the file in full, for facts are shortened."""
+        """Return the error to raise. The file is part of the text because long facts are shortened."""
         return CorruptRecording(f"{self.file}: {detail}", byte=self.byte, **facts)
 
 
 def log_folder(path: Path, log: str) -> Path:
-    """Where the segments of a log are."""
+    """Return the folder of a log's segments."""
     return path / LOGS / _checked(log, "log")
 
 
 def bucket_folder(path: Path, bucket: str) -> Path:
-    """Where the documents of a bucket are."""
+    """Return the folder of a bucket's documents."""
     return path / BUCKETS / _checked(bucket, "bucket")
 
 
 def segment_name(first: int) -> str:
-    """The file of the segment that begins with an offset: names sort as offsets do."""
+    """Return the file name of the segment that begins with an offset. Names sort like offsets."""
     return f"{first:020d}{SEGMENT}"
 
 
 def segments(folder: Path) -> list[Path]:
-    """The segments of a log, in order; an index whose segment is missing tells of a loss."""
+    """Return the segments of a log in order. Raise `CorruptRecording` for an index without its segment."""
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     found = [file for file in files if file.suffix == SEGMENT]
     for file in files:
@@ -78,41 +78,45 @@ def segments(folder: Path) -> list[Path]:
 
 
 def names(path: Path, kind: str) -> list[str]:
-    """The logs or the buckets of a recording."""
+    """Return the logs or the buckets of a recording."""
     folder = path / kind
     return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
 
 
 def write_marker(path: Path) -> None:
-    """Say that this folder is a recording."""
+    """Mark a folder as a recording."""
     document = json.dumps({"kind": KIND, "version": VERSION}) + "\n"
     put_file(path / MARKER, document.encode(), sync=True)
 
 
 def check_marker(path: Path) -> None:
-    """Refuse a folder that is no recording, or one of a later version."""
+    """Raise `MissingData` if the folder is no recording, `UnsupportedVersion` if it is of a later version."""
     marker = path / MARKER
     if not marker.is_file():
-        raise NoRecording(path=str(path))
+        raise MissingData(
+            "no recording there",
+            path=str(path),
+            advice="Name the folder that `thinwire record TOPIC --to FOLDER` wrote.",
+        )
     try:
         with marker.open("rb") as file:
             document = json.loads(file.read(_MAX_MARKER))
         kind, version = document["kind"], document["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ByteLocation(marker).corrupt("this does not say what the folder is") from None
+        raise ByteLocation(marker).corrupt("invalid marker of a recording") from None
     if kind != KIND:
-        raise ByteLocation(marker).corrupt("this does not say what the folder is")
+        raise ByteLocation(marker).corrupt("invalid marker of a recording")
     check_version(version, ByteLocation(marker))
 
 
-def check_version(version: object, place: ByteLocation) -> None:
-    """Refuse what a later thinwire wrote."""
+def check_version(version: object, location: ByteLocation) -> None:
+    """Raise `UnsupportedVersion` for a format of a later version."""
     if version != VERSION:
-        raise UnsupportedVersion(f"{place.file}: of a recording", version=version, known=VERSION)
+        raise UnsupportedVersion(f"{location.file}: of a recording", version=version, known=VERSION)
 
 
 def put_file(file: Path, data: bytes, *, sync: bool) -> None:
-    """Write a whole file: either it is there and complete, or it is not there."""
+    """Write a file atomically: it exists completely or not at all."""
     unfinished = file.with_name(file.name + UNFINISHED)
     with unfinished.open("wb") as out:
         out.write(data)
@@ -125,7 +129,7 @@ def put_file(file: Path, data: bytes, *, sync: bool) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder last."""
+    """Write the directory entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -142,14 +146,14 @@ def _checked(name: str, what: str) -> str:
 HEADER = struct.Struct("<4sIIIQII")
 MAX_SUBJECTS = 1 << 16
 MAX_BODY = 1 << 30
-"""bytes of a block behind its header, at most"""
+"""bytes of a block after its header"""
 
 _MAGIC = b"TWB1"
 _PER_MESSAGE, _PER_SUBJECT = 8 + 8 + 4 + 2, 2
 
 
 class BlockHeader(NamedTuple):
-    """What a block says of itself."""
+    """Counts and sizes of a block."""
 
     messages: int
     subjects: int
@@ -160,15 +164,15 @@ class BlockHeader(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of the block, header included."""
-        return HEADER.size + self._front + self.payload
+        return HEADER.size + self._columns_size + self.payload
 
     @property
-    def _front(self) -> int:
+    def _columns_size(self) -> int:
         return self.messages * _PER_MESSAGE + self.subjects * _PER_SUBJECT + self.names
 
 
 class BlockColumns(NamedTuple):
-    """The messages of a block; `ids` count into `names`, the n-th payload is `data[starts[n]:ends[n]]`."""
+    """The messages of a block. `ids` are indexes into `names`; payload n is `data[starts[n]:ends[n]]`."""
 
     offsets: npt.NDArray[np.int64]
     times: npt.NDArray[np.float64]
@@ -178,28 +182,27 @@ class BlockColumns(NamedTuple):
     ends: npt.NDArray[np.int64]
     data: bytes
 
-    def where(self, first: int, last: int, wanted: Callable[[str], bool] | None) -> BlockColumns:
-        """Only the messages between two offsets, both included, under subjects that are wanted."""
+    def select(self, first: int, last: int, is_wanted: Callable[[str], bool] | None) -> BlockColumns:
+        """Return the messages between two offsets, both included, under wanted subjects."""
         left, right = np.searchsorted(self.offsets, [first, last + 1])
-        part = self if right - left == len(self.offsets) else self._taken(slice(left, right))
-        if wanted is None:
+        part = self if right - left == len(self.offsets) else self._rows(slice(left, right))
+        if is_wanted is None:
             return part
-        chosen = np.array([wanted(name) for name in self.names], bool)
-        return part if chosen.all() else part._taken(chosen[part.ids])
+        chosen = np.array([is_wanted(name) for name in self.names], bool)
+        return part if chosen.all() else part._rows(chosen[part.ids])
 
-    def stored(self, at: int) -> Stored:
-        """One message."""
-        payload = self.data[self.starts[at] : self.ends[at]]
-        return Stored(int(self.offsets[at]), self.names[self.ids[at]], payload, float(self.times[at]))
+    def message(self, index: int) -> Stored:
+        payload = self.data[self.starts[index] : self.ends[index]]
+        return Stored(int(self.offsets[index]), self.names[self.ids[index]], payload, float(self.times[index]))
 
     def block(self) -> Block:
-        """As readers get it."""
+        """Return the block as `LogSource.read_blocks` yields it."""
         data = self.data
         payloads = [data[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
         subjects = list(map(self.names.__getitem__, self.ids.tolist()))
         return Block(self.offsets, self.times, subjects, payloads)
 
-    def _taken(self, chosen: slice | npt.NDArray[np.bool_]) -> BlockColumns:
+    def _rows(self, chosen: slice | npt.NDArray[np.bool_]) -> BlockColumns:
         return self._replace(
             offsets=self.offsets[chosen],
             times=self.times[chosen],
@@ -209,14 +212,14 @@ class BlockColumns(NamedTuple):
         )
 
 
-def stored_of(block: Block) -> list[Stored]:
-    """The messages of a block, one by one."""
+def block_messages(block: Block) -> list[Stored]:
+    """Return the messages of a block."""
     rows = zip(block.offsets.tolist(), block.subjects, block.payloads, block.times.tolist(), strict=True)
     return list(starmap(Stored, rows))
 
 
 def encode(messages: Sequence[Stored]) -> bytes:
-    """A block of these messages."""
+    """Return the bytes of a block."""
     offsets, subjects, payloads, times = zip(*messages, strict=True)
     numbers = {subject: number for number, subject in enumerate(dict.fromkeys(subjects))}
     names = [subject.encode() for subject in numbers]
@@ -232,52 +235,52 @@ def encode(messages: Sequence[Stored]) -> bytes:
         )
     )
     sizes = sum(map(len, names)), sum(map(len, payloads))
-    front = HEADER.pack(_MAGIC, len(offsets), len(names), *sizes, crc32(body), 0)[:-4]
-    return front + crc32(front).to_bytes(4, "little") + body
+    header = HEADER.pack(_MAGIC, len(offsets), len(names), *sizes, crc32(body), 0)[:-4]
+    return header + crc32(header).to_bytes(4, "little") + body
 
 
-def read_header(data: bytes, place: ByteLocation) -> BlockHeader:
-    """The header at the beginning of a block."""
+def read_header(data: bytes, location: ByteLocation) -> BlockHeader:
+    """Parse and check the header of a block."""
     magic, messages, subjects, names, payload, crc, check = HEADER.unpack_from(data)
     if crc32(data[: HEADER.size - 4]) != check or magic != _MAGIC:
-        raise place.corrupt("the header of a block is not what was written")
+        raise location.corrupt("invalid checksum or magic in the header of a block")
     header = BlockHeader(messages, subjects, names, payload, crc)
     if not 0 < subjects <= min(messages, MAX_SUBJECTS) or header.size - HEADER.size > MAX_BODY:
-        raise place.corrupt("a block outside its limits", **header._asdict())
+        raise location.corrupt("a block exceeds its limits", **header._asdict())
     return header
 
 
-def decode(data: bytes, place: ByteLocation) -> BlockColumns:
-    """The messages of a block; nothing is believed before its checksum is."""
-    header = read_header(data, place)
+def decode(data: bytes, location: ByteLocation) -> BlockColumns:
+    """Parse a block. The checksum is verified first."""
+    header = read_header(data, location)
     if len(data) != header.size:
-        raise place.corrupt("a block is not as long as it says", bytes=len(data), says=header.size)
+        raise location.corrupt("wrong length of a block", bytes=len(data), expected=header.size)
     if crc32(memoryview(data)[HEADER.size :]) != header.crc:
-        raise place.corrupt("a block is not what was written", bytes=header.size)
-    count, at = header.messages, HEADER.size
-    offsets = np.frombuffer(data, "<i8", count, at)
-    times = np.frombuffer(data, "<f8", count, at + 8 * count)
-    lengths = np.frombuffer(data, "<u4", count, at + 16 * count)
-    ids = np.frombuffer(data, "<u2", count, at + 20 * count)
-    at += _PER_MESSAGE * count
-    names = _names(data, at, header, place)
+        raise location.corrupt("invalid checksum of a block", bytes=header.size)
+    count, begin = header.messages, HEADER.size
+    offsets = np.frombuffer(data, "<i8", count, begin)
+    times = np.frombuffer(data, "<f8", count, begin + 8 * count)
+    lengths = np.frombuffer(data, "<u4", count, begin + 16 * count)
+    ids = np.frombuffer(data, "<u2", count, begin + 20 * count)
+    begin += _PER_MESSAGE * count
+    names = _names(data, begin, header, location)
     ends = lengths.cumsum(dtype=np.int64) + (header.size - header.payload)
     if ends[-1] != header.size or ids.max() >= header.subjects or offsets[0] < 0 or (offsets[1:] <= offsets[:-1]).any():
-        raise place.corrupt("the columns of a block contradict each other")
+        raise location.corrupt("inconsistent columns of a block")
     return BlockColumns(offsets, times, ids, names, ends - lengths, ends, data)
 
 
-def _names(data: bytes, at: int, header: BlockHeader, place: ByteLocation) -> list[str]:
-    lengths = np.frombuffer(data, "<u2", header.subjects, at)
-    return split_names(data[at + lengths.nbytes : at + lengths.nbytes + header.names], lengths, place)
+def _names(data: bytes, begin: int, header: BlockHeader, location: ByteLocation) -> list[str]:
+    lengths = np.frombuffer(data, "<u2", header.subjects, begin)
+    return split_names(data[begin + lengths.nbytes : begin + lengths.nbytes + header.names], lengths, location)
 
 
-def split_names(text: bytes, lengths: npt.NDArray[np.uint16], place: ByteLocation) -> list[str]:
-    """Names that were written one behind the other."""
+def split_names(text: bytes, lengths: npt.NDArray[np.uint16], location: ByteLocation) -> list[str]:
+    """Split concatenated names."""
     ends = lengths.cumsum(dtype=np.int64).tolist()
     if (ends[-1] if ends else 0) != len(text):
-        raise place.corrupt("the lengths of subjects contradict each other")
+        raise location.corrupt("inconsistent lengths of subjects")
     try:
         return [text[start:end].decode() for start, end in zip([0, *ends], ends, strict=False)]
     except UnicodeDecodeError:
-        raise place.corrupt("a subject that is no text") from None
+        raise location.corrupt("a subject that is no text") from None

@@ -1,7 +1,4 @@
-"""One log of a recording: all its segments as one table of blocks, and where to look for what.
-
-A recording, read: the logs and documents of a broker that need not be there any more.
-"""
+"""`Recording` implements `LogSource` on files; `RecordedLog` reads one log through its indexes."""
 
 from __future__ import annotations
 
@@ -22,71 +19,79 @@ from thinwire.brokers.recording.block_format import (
     LOGS,
     BlockColumns,
     ByteLocation,
+    block_messages,
     bucket_folder,
     check_marker,
     log_folder,
     names,
     segments,
-    stored_of,
 )
-from thinwire.brokers.recording.segment import BLOCK, ROW, Table, TruncatedTail, cut_of, find, open_segment, read_block
+from thinwire.brokers.recording.segment import (
+    BLOCK,
+    ROW,
+    Table,
+    TruncatedTail,
+    load_segment,
+    open_segment,
+    read_block,
+    truncated_tail,
+)
 from thinwire.brokers.subjects import check_pattern, matches
 from thinwire.errors import UnknownLog
 
-_KEPT = 4
-"""blocks that are kept for the next question"""
+_CACHED_BLOCKS = 4
 
 
 class RecordedLog:
-    """Answers from the index, and reads as few blocks as can be; one file is open at a time."""
+    """One log. Queries are answered from the indexes with few block reads; at most one file is open."""
 
     def __init__(self, folder: Path) -> None:
-        found = [find(file) for file in segments(folder)]
-        self.cuts = [cut for cut in map(cut_of, found) if cut is not None]
-        self.segments = [segment for segment in found if len(segment.index.blocks)]
+        loaded = [load_segment(file) for file in segments(folder)]
+        self.truncated_tails = [tail for tail in map(truncated_tail, loaded) if tail is not None]
+        self.segments = [segment for segment in loaded if len(segment.index.blocks)]
         self._blocks = _stacked([segment.index.blocks for segment in self.segments], BLOCK)
-        self._begins = np.cumsum([0, *(len(segment.index.blocks) for segment in self.segments)]).tolist()
+        self._first_blocks = np.cumsum([0, *(len(segment.index.blocks) for segment in self.segments)]).tolist()
         self._check_order()
         self._open: tuple[Path, IO[bytes]] | None = None
-        self._kept: OrderedDict[int, BlockColumns] = OrderedDict()
+        self._cache: OrderedDict[int, BlockColumns] = OrderedDict()
 
     def span(self) -> Span:
-        """What is here. Nothing is ever changed, so the first block tells a recording from any other."""
+        """Return the content of the log. Its identity is the newest time of the first block, which never changes."""
         if not len(self._blocks):
             return Span(1, 0, 0, 0)
         blocks = self._blocks
         first, last = int(blocks["first"][0]), int(blocks["last"][-1])
         messages, size = int(blocks["messages"].sum()), int(blocks["size"].sum())
-        return Span(first, last, messages, size, made=repr(float(blocks["newest"][0])))
+        return Span(first, last, messages, size, log_id=repr(float(blocks["newest"][0])))
 
     def times(self) -> tuple[float, float] | None:
-        """When the first and the last message were stored."""
+        """Return the times of the first and the last message."""
         if not len(self._blocks):
             return None
         return float(self._block(0).times[0]), float(self._block(len(self._blocks) - 1).times[-1])
 
     def subjects(self, pattern: str) -> dict[str, int]:
-        """Messages by subject."""
+        """Return the number of messages by subject."""
         return {name: int(rows["messages"].sum()) for name, rows in self._rows.items() if matches(pattern, name)}
 
     def last(self, pattern: str, up_to: int | None) -> Stored | None:
-        """The newest message under subjects that match, at or before an offset."""
+        """Return the newest message whose subject matches, at or before offset `up_to` if given."""
         check_pattern(pattern)
         end = self.span().last if up_to is None else up_to
-        found = -1
+        newest = -1
         for name, rows in self._rows.items():
             if matches(pattern, name):
                 row = int(np.searchsorted(rows["first"], end, "right")) - 1
-                found = max(found, int(rows["block"][row]) if row >= 0 else -1)
-        if found < 0:
+                newest = max(newest, int(rows["block"][row]) if row >= 0 else -1)
+        if newest < 0:
             return None
-        part = self._block(found).where(0, end, lambda name: matches(pattern, name))
+        part = self._block(newest).select(0, end, lambda name: matches(pattern, name))
         if not len(part.offsets):
-            raise self._place(found).corrupt("a block without the messages that the index tells of")
-        return part.stored(-1)
+            raise self._location(newest).corrupt("a block does not contain the messages that the index lists")
+        return part.message(-1)
 
     def offset_at(self, time: float) -> int:
-        """The first message stored at this time or later."""
+        """Return the offset of the first message stored at or after `time`."""
         latest = np.maximum.accumulate(self._blocks["newest"])
         number = int(np.searchsorted(latest, time))
         if number == len(self._blocks):
@@ -95,19 +100,19 @@ class RecordedLog:
         return int(columns.offsets[np.argmax(columns.times >= time)])
 
     def read(self, first: int, last: int, patterns: Sequence[str]) -> Iterator[Block]:
-        """The messages between two offsets, both included."""
+        """Yield the messages between two offsets, both included."""
         for pattern in patterns:
             check_pattern(pattern)
-        wanted = _wanted(patterns)
+        is_wanted = _subject_filter(patterns)
         left = int(np.searchsorted(self._blocks["last"], first))
         right = int(np.searchsorted(self._blocks["first"], last, "right"))
-        for number in self._hold_group(left, right, wanted):
-            part = self._load(number).where(first, last, wanted)
+        for number in self._matching_blocks(left, right, is_wanted):
+            part = self._load(number).select(first, last, is_wanted)
             if len(part.offsets):
                 yield part.block()
 
     def gaps(self) -> list[tuple[int, int]]:
-        """Stretches of offsets between the first and the last that are not here: first and last of each."""
+        """Return first and last offset of each missing range between the first and the last message."""
         found: list[tuple[int, int]] = []
         before = self.span().first - 1
         for number, block in enumerate(self._blocks):
@@ -119,16 +124,15 @@ class RecordedLog:
         return found
 
     def close(self) -> None:
-        """Let go of the file."""
         if self._open is not None:
             self._open[1].close()
             self._open = None
 
     @cached_property
     def _rows(self) -> dict[str, Table]:
-        """The rows of the index by subject, with blocks counted over all segments."""
+        """Index rows by subject, with block numbers over all segments."""
         found: dict[str, list[Table]] = {}
-        for begin, segment in zip(self._begins, self.segments, strict=False):
+        for begin, segment in zip(self._first_blocks, self.segments, strict=False):
             rows = segment.index.rows.copy()
             rows["block"] += begin
             order = np.argsort(rows["subject"], kind="stable")
@@ -137,33 +141,33 @@ class RecordedLog:
                 found.setdefault(name, []).append(part)
         return {name: _stacked(parts, ROW) for name, parts in found.items()}
 
-    def _hold_group(self, left: int, right: int, wanted: Callable[[str], bool] | None) -> list[int]:
-        """Which of the blocks have messages that are wanted."""
-        if wanted is None:
+    def _matching_blocks(self, left: int, right: int, is_wanted: Callable[[str], bool] | None) -> list[int]:
+        """Return the blocks that contain wanted subjects."""
+        if is_wanted is None:
             return list(range(left, right))
-        chosen = [rows["block"] for name, rows in self._rows.items() if wanted(name)]
+        chosen = [rows["block"] for name, rows in self._rows.items() if is_wanted(name)]
         numbers = np.unique(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
         return [int(number) for number in numbers[(numbers >= left) & (numbers < right)]]
 
     def _block(self, number: int) -> BlockColumns:
-        """A block that may be asked for again."""
-        columns = self._kept.pop(number, None) or self._load(number)
-        self._kept[number] = columns
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        """Return a block through the cache."""
+        columns = self._cache.pop(number, None) or self._load(number)
+        self._cache[number] = columns
+        if len(self._cache) > _CACHED_BLOCKS:
+            self._cache.popitem(last=False)
         return columns
 
     def _load(self, number: int) -> BlockColumns:
-        """A block, which must be the one that the index tells of."""
-        block, place = self._blocks[number], self._place(number)
-        columns = read_block(self._file(place.file), place, int(block["size"]))
+        """Read a block and compare it with the index."""
+        block, location = self._blocks[number], self._location(number)
+        columns = read_block(self._file(location.file), location, int(block["size"]))
         if (columns.offsets[0], columns.offsets[-1]) != (block["first"], block["last"]):
-            raise place.corrupt("a block that is not the one the index tells of")
+            raise location.corrupt("a block differs from the index")
         return columns
 
-    def _place(self, number: int) -> ByteLocation:
-        segment = self.segments[bisect_right(self._begins, number) - 1]
-        return ByteLocation(segment.file, int(self._blocks["place"][number]))
+    def _location(self, number: int) -> ByteLocation:
+        segment = self.segments[bisect_right(self._first_blocks, number) - 1]
+        return ByteLocation(segment.file, int(self._blocks["position"][number]))
 
     def _file(self, file: Path) -> IO[bytes]:
         if self._open is None or self._open[0] != file:
@@ -172,23 +176,23 @@ class RecordedLog:
         return self._open[1]
 
     def _check_order(self) -> None:
-        for before, behind in pairwise(self.segments):
-            if behind.index.blocks["first"][0] <= before.index.blocks["last"][-1]:
-                raise ByteLocation(behind.file).corrupt("a segment that begins before the one before it ends")
+        for before, after in pairwise(self.segments):
+            if after.index.blocks["first"][0] <= before.index.blocks["last"][-1]:
+                raise ByteLocation(after.file).corrupt("a segment overlaps the previous one")
 
 
 def _stacked(tables: Sequence[Table], kind: np.dtype[np.void]) -> Table:
     return np.concatenate(tables) if tables else np.zeros(0, kind)
 
 
-def _wanted(patterns: Sequence[str]) -> Callable[[str], bool] | None:
+def _subject_filter(patterns: Sequence[str]) -> Callable[[str], bool] | None:
     if not patterns:
         return None
     return lambda name: any(matches(pattern, name) for pattern in patterns)
 
 
 def open_recording(path: str | Path) -> Recording:
-    """The recording in a folder, as it is now; `NoRecording` if there is none.
+    """Open the recording in a folder. Raise `MissingData` if there is none.
 
     >>> from tempfile import TemporaryDirectory
     >>> from thinwire.brokers.recording import RecordingWriter
@@ -203,7 +207,7 @@ def open_recording(path: str | Path) -> Recording:
 
 
 class Recording:
-    """A `LogSource` on files. What is appended after a log was first asked about is not seen."""
+    """Implements `LogSource` on files. Messages that are appended after the first access to a log are not visible."""
 
     def __init__(self, path: Path) -> None:
         check_marker(path)
@@ -220,44 +224,37 @@ class Recording:
         self.close()
 
     def logs(self) -> list[str]:
-        """The names of all logs."""
         return names(self.path, LOGS)
 
     def span(self, log: str) -> Span:
-        """What is recorded of a log; `stored_bytes` are those on disk."""
+        """As in the protocol; `stored_bytes` are bytes on disk."""
         return self._log(log).span()
 
     def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
-        """The newest message under subjects that match, at or before an offset where given."""
         return self._log(log).last(pattern, up_to)
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
-        """The subjects that have messages in the log, with how many."""
         return self._log(log).subjects(pattern)
 
     def offset_at(self, log: str, time: float) -> int:
-        """The offset of the first message stored at this time or later; one past the last where there is none."""
         return self._log(log).offset_at(time)
 
     def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[Stored]]:
-        """The messages from an offset to another, both included, in order, in blocks of bounded size."""
-        return map(stored_of, self.read_blocks(log, first, last, subjects=subjects))
+        return map(block_messages, self.read_blocks(log, first, last, subjects=subjects))
 
     def read_blocks(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[Block]:
-        """The same, in columns."""
         return self._log(log).read(first, last, subjects)
 
     def buckets(self) -> list[str]:
-        """The buckets of which documents were recorded."""
+        """Return the recorded buckets."""
         return names(self.path, BUCKETS)
 
     def document(self, bucket: str, key: str) -> bytes | None:
-        """The document under a key of a bucket; None where there is none."""
         stored = self._bucket(bucket).last(key, None)
         return None if stored is None else stored.payload
 
     def documents(self, bucket: str, pattern: str = ">") -> dict[str, bytes]:
-        """All documents whose key matches, as they were when they were recorded last."""
+        """As in the protocol: the last recorded version of each document."""
         found: dict[str, bytes] = {}
         documents = self._bucket(bucket)
         for block in documents.read(0, documents.span().last, [pattern]):
@@ -265,19 +262,18 @@ class Recording:
         return found
 
     def times(self, log: str) -> tuple[float, float] | None:
-        """When the first and the last message of a log were stored; None where there is none."""
+        """Return the times of the first and the last message of a log, or None."""
         return self._log(log).times()
 
     def gaps(self, log: str) -> list[tuple[int, int]]:
-        """What is missing in the middle of a log: the first and the last offset of every stretch."""
+        """Return first and last offset of each missing range of a log."""
         return self._log(log).gaps()
 
-    def cuts(self, log: str) -> list[TruncatedTail]:
-        """Where the log's writer was stopped in the middle of a block; everything before it counts."""
-        return self._log(log).cuts
+    def truncated_tails(self, log: str) -> list[TruncatedTail]:
+        """Return the incomplete blocks that killed writers left; they are not part of the log."""
+        return self._log(log).truncated_tails
 
     def close(self) -> None:
-        """Let go of all files."""
         for part in (*self._logs.values(), *self._buckets.values()):
             part.close()
 
@@ -285,7 +281,7 @@ class Recording:
         if log not in self._logs:
             folder = log_folder(self.path, log)
             if not folder.is_dir():
-                raise UnknownLog("it was not recorded", log=log, path=str(self.path), recorded=self.logs())
+                raise UnknownLog("not recorded", log=log, path=str(self.path), recorded=self.logs())
             self._logs[log] = RecordedLog(folder)
         return self._logs[log]
 

@@ -1,12 +1,11 @@
-"""The index of a segment: where its blocks are, and which subjects are in which of them.
+"""Segments of a recorded log, and their indexes.
 
-It is small (48 bytes a block, 28 a subject in a block) and answers every question but "what does it say": the newest
-message of a subject before an offset, hence the last round of key frames, is found with one block read.
+A segment is a file of consecutive blocks, which are not changed after writing. Its index lists the blocks and the
+subjects of each block (48 bytes per block, 28 per subject in a block). With it the newest message of a subject before
+an offset, and thereby the last key frame round, is found by reading one block.
 
-A segment on disk: blocks one behind the other, never changed once they are written, with an index beside them.
-
-A segment whose writer was killed has no index, and may end in the middle of a block. It is read through once: what is
-complete counts, and how many bytes at its end do not is known.
+A segment whose writer was killed has no index and can end within a block. It is scanned once; the complete blocks are
+used and the truncated bytes are reported.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from thinwire.brokers.recording.block_format import (
 )
 
 BLOCK = np.dtype(
-    [("first", "<i8"), ("last", "<i8"), ("place", "<i8"), ("size", "<i8"), ("messages", "<i8"), ("newest", "<f8")]
+    [("first", "<i8"), ("last", "<i8"), ("position", "<i8"), ("size", "<i8"), ("messages", "<i8"), ("newest", "<f8")]
 )
-"""of a block: first and last offset, byte place and size in the segment, messages, the latest time in it"""
+"""of a block: first and last offset, position and size in the segment, messages, newest time"""
 ROW = np.dtype([("subject", "<u4"), ("block", "<u4"), ("first", "<i8"), ("last", "<i8"), ("messages", "<u4")])
 """of a subject in a block: first and last offset, messages"""
 
@@ -49,7 +48,7 @@ MAX_INDEX = 1 << 28
 
 @dataclass(frozen=True)
 class Index:
-    """length: bytes of the segment that count; what a writer that was killed left behind them does not."""
+    """Index of a segment. `length` is the number of bytes in complete blocks."""
 
     length: int
     blocks: Table
@@ -57,7 +56,7 @@ class Index:
     subjects: list[str]
 
     def encode(self) -> bytes:
-        """As it is written beside its segment."""
+        """Return the bytes of the index file."""
         names = [name.encode() for name in self.subjects]
         sizes = len(self.blocks), len(self.rows), len(names), sum(map(len, names))
         data = b"".join(
@@ -72,52 +71,52 @@ class Index:
         return data + crc32(data).to_bytes(4, "little")
 
     @classmethod
-    def decode(cls, data: bytes, place: ByteLocation) -> Index:
-        """An index as it was written."""
+    def decode(cls, data: bytes, location: ByteLocation) -> Index:
+        """Parse and check an index file."""
         if len(data) < _HEADER.size + 4 or data[:6] != _MAGIC:
-            raise place.corrupt("this is no index of a segment")
+            raise location.corrupt("not an index of a segment")
         if crc32(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little"):
-            raise place.corrupt("an index is not what was written")
+            raise location.corrupt("invalid checksum of an index")
         _, version, length, blocks, rows, subjects, names = _HEADER.unpack_from(data)
-        check_version(version, place)
+        check_version(version, location)
         at_rows = _HEADER.size + blocks * BLOCK.itemsize
         at_names = at_rows + rows * ROW.itemsize
         if len(data) != at_names + 2 * subjects + names + 4:
-            raise place.corrupt("an index is not as long as it says", bytes=len(data))
+            raise location.corrupt("wrong length of an index", bytes=len(data))
         lengths = np.frombuffer(data, "<u2", subjects, at_names)
-        found = cls(
+        index = cls(
             length,
             np.frombuffer(data, BLOCK, blocks, _HEADER.size),
             np.frombuffer(data, ROW, rows, at_rows),
-            split_names(data[at_names + lengths.nbytes : -4], lengths, place),
+            split_names(data[at_names + lengths.nbytes : -4], lengths, location),
         )
-        found._check(place)
-        return found
+        index._check(location)
+        return index
 
-    def _check(self, place: ByteLocation) -> None:
-        """Refuse what would lead outside the file, or round in circles."""
+    def _check(self, location: ByteLocation) -> None:
+        """Raise `CorruptRecording` for entries outside the file or out of order."""
         blocks, rows = self.blocks, self.rows
-        ends = blocks["place"] + blocks["size"]
-        inside = (blocks["place"] > 0) & (blocks["size"] > 0) & (ends <= self.length) & (blocks["messages"] > 0)
+        ends = blocks["position"] + blocks["size"]
+        inside = (blocks["position"] > 0) & (blocks["size"] > 0) & (ends <= self.length) & (blocks["messages"] > 0)
         ordered = (blocks["first"] <= blocks["last"]).all() and (blocks["first"][1:] > blocks["last"][:-1]).all()
         known = (rows["block"] < len(blocks)).all() and (rows["subject"] < len(self.subjects)).all()
         if not (inside.all() and ordered and known):
-            raise place.corrupt("the entries of an index contradict each other")
+            raise location.corrupt("inconsistent entries of an index")
 
 
 class IndexBuilder:
-    """Makes the index of a segment, block by block."""
+    """Builds the index of a segment, block by block."""
 
     def __init__(self) -> None:
         self._blocks: list[tuple[int, int, int, int, int, float]] = []
         self._rows: list[tuple[int, int, int, int, int]] = []
         self._numbers: dict[str, int] = {}
 
-    def add(self, place: int, columns: BlockColumns) -> None:
-        """The next block begins at this byte of the segment."""
+    def add(self, position: int, columns: BlockColumns) -> None:
+        """Add the next block, which begins at byte `position` of the segment."""
         offsets, number = columns.offsets, len(self._blocks)
         newest = float(columns.times.max())
-        self._blocks.append((int(offsets[0]), int(offsets[-1]), place, len(columns.data), len(offsets), newest))
+        self._blocks.append((int(offsets[0]), int(offsets[-1]), position, len(columns.data), len(offsets), newest))
         ids, firsts, counts = np.unique(columns.ids, return_index=True, return_counts=True)
         lasts = len(offsets) - 1 - np.unique(columns.ids[::-1], return_index=True)[1]
         for name, first, last, count in zip(ids, firsts, lasts, counts, strict=True):
@@ -125,100 +124,100 @@ class IndexBuilder:
             self._rows.append((subject, number, int(offsets[first]), int(offsets[last]), int(count)))
 
     def build(self, length: int) -> Index:
-        """The index of a segment of so many bytes."""
+        """Return the index of a segment with `length` bytes."""
         return Index(length, np.array(self._blocks, BLOCK), np.array(self._rows, ROW), list(self._numbers))
 
 
-_MAGIC_SEGMENTS = b"twseg\0"
-_FRONT = struct.Struct("<6sH")
-FRONT = _FRONT.pack(_MAGIC_SEGMENTS, VERSION)
-"""what every segment begins with"""
+_SEGMENT_MAGIC = b"twseg\0"
+_SEGMENT_HEADER = struct.Struct("<6sH")
+SEGMENT_HEADER = _SEGMENT_HEADER.pack(_SEGMENT_MAGIC, VERSION)
+"""first bytes of every segment"""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment and its index; `cut` counts the bytes at its end that are not a whole block."""
+    """A segment and its index. `truncated` is the number of bytes after the last complete block."""
 
     file: Path
     index: Index
-    cut: int = 0
+    truncated: int = 0
 
 
 class TruncatedTail(NamedTuple):
-    """Where a segment was cut off in the middle of a block, and how many bytes there do not count."""
+    """Incomplete block at the end of a segment: its position and its bytes."""
 
     file: Path
     byte: int
     bytes: int
 
 
-def cut_of(segment: Segment) -> TruncatedTail | None:
-    """Where a segment was cut off; None for a whole one."""
-    return TruncatedTail(segment.file, segment.index.length, segment.cut) if segment.cut else None
+def truncated_tail(segment: Segment) -> TruncatedTail | None:
+    """Return the incomplete block at the end of a segment, or None."""
+    return TruncatedTail(segment.file, segment.index.length, segment.truncated) if segment.truncated else None
 
 
-def find(file: Path) -> Segment:
-    """A segment as it is now."""
-    beside = file.with_suffix(INDEX)
-    if not beside.is_file():
-        return scan(file)
-    size = beside.stat().st_size
+def load_segment(file: Path) -> Segment:
+    """Return a segment with its index. A segment without an index file is scanned."""
+    index_file = file.with_suffix(INDEX)
+    if not index_file.is_file():
+        return scan_segment(file)
+    size = index_file.stat().st_size
     if size > MAX_INDEX:
-        raise ByteLocation(beside).corrupt("an index above its limit", bytes=size, limit=MAX_INDEX)
-    index = Index.decode(beside.read_bytes(), ByteLocation(beside))
+        raise ByteLocation(index_file).corrupt("an index exceeds its limit", bytes=size, limit=MAX_INDEX)
+    index = Index.decode(index_file.read_bytes(), ByteLocation(index_file))
     if file.stat().st_size < index.length:
-        raise ByteLocation(file, file.stat().st_size).corrupt("the file ends too early", says=index.length)
+        raise ByteLocation(file, file.stat().st_size).corrupt("unexpected end of file", expected=index.length)
     return Segment(file, index)
 
 
-def scan(file: Path) -> Segment:
-    """Read a segment that has no index."""
-    builder, end, size = IndexBuilder(), len(FRONT), file.stat().st_size
-    if size < len(FRONT):
-        return Segment(file, builder.build(0), cut=size)
+def scan_segment(file: Path) -> Segment:
+    """Build the index of a segment from its blocks."""
+    builder, end, size = IndexBuilder(), len(SEGMENT_HEADER), file.stat().st_size
+    if size < len(SEGMENT_HEADER):
+        return Segment(file, builder.build(0), truncated=size)
     with open_segment(file) as data:
         while size - end >= HEADER.size:
-            head = _bytes_at(data, ByteLocation(file, end), HEADER.size)
-            whole = read_header(head, ByteLocation(file, end)).size
-            if whole > size - end:
+            header = _read_bytes(data, ByteLocation(file, end), HEADER.size)
+            block_size = read_header(header, ByteLocation(file, end)).size
+            if block_size > size - end:
                 break
-            builder.add(end, read_block(data, ByteLocation(file, end), whole))
-            end += whole
-    return Segment(file, builder.build(end), cut=size - end)
+            builder.add(end, read_block(data, ByteLocation(file, end), block_size))
+            end += block_size
+    return Segment(file, builder.build(end), truncated=size - end)
 
 
-def seal(segment: Segment, *, sync: bool) -> None:
-    """Write the index beside the segment: from now on it is finished."""
+def write_index(segment: Segment, *, sync: bool) -> None:
+    """Write the index file, which completes the segment."""
     put_file(segment.file.with_suffix(INDEX), segment.index.encode(), sync=sync)
 
 
 def open_segment(file: Path) -> IO[bytes]:
-    """A segment to read blocks from."""
+    """Open a segment for `read_block`."""
     data = file.open("rb", buffering=0)
-    front = data.read(len(FRONT))
-    if len(front) < len(FRONT) or not front.startswith(_MAGIC_SEGMENTS):
+    header = data.read(len(SEGMENT_HEADER))
+    if len(header) < len(SEGMENT_HEADER) or not header.startswith(_SEGMENT_MAGIC):
         data.close()
-        raise ByteLocation(file).corrupt("this is no segment of a recording")
+        raise ByteLocation(file).corrupt("not a segment of a recording")
     try:
-        check_version(_FRONT.unpack(front)[1], ByteLocation(file))
+        check_version(_SEGMENT_HEADER.unpack(header)[1], ByteLocation(file))
     except BaseException:
         data.close()
         raise
     return data
 
 
-def read_block(data: IO[bytes], place: ByteLocation, size: int) -> BlockColumns:
-    """The block of so many bytes at a place."""
-    return decode(_bytes_at(data, place, size), place)
+def read_block(data: IO[bytes], location: ByteLocation, size: int) -> BlockColumns:
+    """Read the block of `size` bytes at a position."""
+    return decode(_read_bytes(data, location, size), location)
 
 
-def _bytes_at(data: IO[bytes], place: ByteLocation, size: int) -> bytes:
-    """So many bytes, however few the file system gives at once."""
-    data.seek(place.byte)
+def _read_bytes(data: IO[bytes], location: ByteLocation, size: int) -> bytes:
+    """Read exactly `size` bytes; one read can return fewer."""
+    data.seek(location.byte)
     found = data.read(size)
     while len(found) < size:
         more = data.read(size - len(found))
         if not more:
-            raise place.corrupt("the file ends too early", bytes=len(found), says=size)
+            raise location.corrupt("unexpected end of file", bytes=len(found), expected=size)
         found += more
     return found

@@ -1,1 +1,1 @@
-"""Compiled kernels: batches, single events at speed, and trials of predictors."""
+"""Compiled kernels: encoding and decoding of single events and batches, and the cost of predictors."""

@@ -1,7 +1,4 @@
-"""Bits into bytes and back, for kernels: most significant first.
-
-The body of a DATA frame, taken apart by kernels: which properties travel, and their codes.
-"""
+"""Bit fields in bytes, most significant bit first, and the codes of a DATA body."""
 
 from __future__ import annotations
 
@@ -9,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec.kernels.jit import lean_part, woven
-from thinwire.codec.kernels.rule_table import LANE
+from thinwire.codec.kernels.jit import inlined, no_alloc_part
+from thinwire.codec.kernels.rule_table import ENCODING
 from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import FIRST
 
 
 def _crc_table() -> Any:
-    """The CRC-32 table, reflected polynomial EDB88320."""
+    """Return the CRC-32 table of the reflected polynomial EDB88320."""
     table = np.zeros(256, dtype=np.int64)
     for n in range(256):
         c = n
@@ -30,18 +27,18 @@ CRC_TABLE = _crc_table()
 LENGTHS = np.array([n.bit_length() for n in range(256)], dtype=np.int64)
 
 
-@woven
+@inlined
 def crc(chain: int, data: Any, start: int, end: int) -> int:
-    """The running CRC-32 over some bytes, as zlib's `crc32(data, chain)`."""
+    """Return the running CRC-32 over some bytes, as zlib's `crc32(data, chain)`."""
     c = (chain ^ 0xFFFFFFFF) & 0xFFFFFFFF
     for k in range(start, end):
         c = (c >> 8) ^ CRC_TABLE[(c ^ data[k]) & 0xFF]
     return c ^ 0xFFFFFFFF
 
 
-@lean_part
+@no_alloc_part
 def bit_length(number: int) -> int:
-    """How many bits a number that is not negative needs."""
+    """Return the number of bits of a non-negative number."""
     length = 0
     while number >= 256:
         number >>= 8
@@ -49,18 +46,18 @@ def bit_length(number: int) -> int:
     return length + LENGTHS[number]
 
 
-@woven
+@inlined
 def put(out: Any, at: int, held: int, count: int, value: int, width: int) -> tuple[int, int, int]:
-    """Write `width` bits (48 at most). `held` are the last `count` bits, not written yet, and `at` is the byte they
-    belong to; the same three come back. Bytes are written only when the next bits would not fit."""
+    """Append `width` bits (at most 48). The last `count` bits in `held` are not written yet; `at` is their byte.
+    Returns the new `at`, `held` and `count`. Bytes are written only when the next bits would not fit."""
     if count + width > 56:
         at, held, count = flush(out, at, held, count)
     return at, held << width | value, count + width
 
 
-@woven
+@inlined
 def flush(out: Any, at: int, held: int, count: int) -> tuple[int, int, int]:
-    """Write all whole bytes that are held."""
+    """Write all complete bytes in `held`."""
     while count >= 8:
         count -= 8
         out[at] = (held >> count) & 0xFF
@@ -68,9 +65,9 @@ def flush(out: Any, at: int, held: int, count: int) -> tuple[int, int, int]:
     return at, held & ((1 << count) - 1), count
 
 
-@woven
+@inlined
 def finish(out: Any, at: int, held: int, count: int) -> int:
-    """Write what is held, padded with zeros; answers with the byte after it."""
+    """Write the remaining bits, padded with zeros. Return the byte after them."""
     at, held, count = flush(out, at, held, count)
     if count:
         out[at] = held << (8 - count)
@@ -78,18 +75,18 @@ def finish(out: Any, at: int, held: int, count: int) -> int:
     return at
 
 
-@woven
+@inlined
 def put_long(out: Any, at: int, held: int, count: int, value: int, width: int) -> tuple[int, int, int]:
-    """Write up to 64 bits."""
+    """Append up to 64 bits."""
     if width > 32:
         at, held, count = put(out, at, held, count, (value >> 32) & ((1 << (width - 32)) - 1), width - 32)
         width = 32
     return put(out, at, held, count, value & ((1 << width) - 1), width)
 
 
-@woven
+@inlined
 def put_code(out: Any, at: int, held: int, count: int, code: int, level: int) -> tuple[int, int, int]:
-    """Write a code at the scale of its field."""
+    """Append a code at the scale of its field."""
     order = bit_length(level >> 5)
     value = code + (1 << order)
     width = bit_length(value)
@@ -99,9 +96,9 @@ def put_code(out: Any, at: int, held: int, count: int, code: int, level: int) ->
     return put_long(out, at, held, count, value, width)
 
 
-@lean_part
+@no_alloc_part
 def get(data: Any, at: int, width: int) -> int:
-    """Read `width` bits (62 at most) at bit `at`."""
+    """Read `width` bits (at most 62) at bit `at`."""
     value = 0
     while width > 0:
         room = 8 - (at & 7)
@@ -112,9 +109,9 @@ def get(data: Any, at: int, width: int) -> int:
     return value
 
 
-@lean_part
+@no_alloc_part
 def zeros_at(data: Any, at: int, end: int) -> int:
-    """How many zero bits stand at bit `at`, before `end`."""
+    """Count the zero bits from bit `at` up to `end`."""
     count = 0
     while at + count < end:
         byte = np.int64(data[(at + count) >> 3])
@@ -125,19 +122,20 @@ def zeros_at(data: Any, at: int, end: int) -> int:
 
 
 NOTHING = -1
-"""in place of a code: the property does not travel; a float's code uses all 64 bits, so its nothing is zero"""
+"""in place of a code: the property is not sent. The code of a float uses all 64 bits; there it is zero"""
 
 BROKEN = -1
-"""in place of a code, or of the bit after it: this cannot be read"""
+"""in place of a code or of the bit after it: the bits are invalid"""
 
 _FLAG, _FLOAT = int(EncodingKind.FLAG), int(EncodingKind.FLOAT)
 _FLOAT_FIELD = 6
 _LONGEST = 60
 
 
-@lean_part
-def take_code(raw: Any, at: int, end: int, level: int) -> tuple[int, int]:
-    """A code at the scale of its field, and the bit after it; BROKEN where the bits run out or it is too long."""
+@no_alloc_part
+def read_code(raw: Any, at: int, end: int, level: int) -> tuple[int, int]:
+    """Return a code at the scale of its field and the bit after it; BROKEN if the bits end early or the code is too
+    long."""
     order = bit_length(level >> 5)
     zeros = zeros_at(raw, at, end)
     width = zeros + 1 + order
@@ -147,9 +145,9 @@ def take_code(raw: Any, at: int, end: int, level: int) -> tuple[int, int]:
     return get(raw, at, width) - (1 << order), at + width
 
 
-@lean_part
-def take_mask(raw: Any, at: int, end: int, count: int, codes: Any) -> int:
-    """Marks what travels with 0, the rest with NOTHING; answers with the bit after the mask or BROKEN."""
+@no_alloc_part
+def read_mask(raw: Any, at: int, end: int, count: int, codes: Any) -> int:
+    """Set the codes of sent properties to 0 and of the others to NOTHING. Return the bit after the mask, or BROKEN."""
     groups = (count + 7) // 8
     first = at
     if count > 8:
@@ -170,9 +168,9 @@ def take_mask(raw: Any, at: int, end: int, count: int, codes: Any) -> int:
     return at
 
 
-@lean_part
-def take_float(raw: Any, at: int, end: int) -> tuple[int, int]:
-    """The XOR of two bit patterns; 0, which never travels, where it is broken."""
+@no_alloc_part
+def read_float(raw: Any, at: int, end: int) -> tuple[int, int]:
+    """Return the XOR of two bit patterns and the bit after it; 0, which is never sent, if it is invalid."""
     if at + 2 * _FLOAT_FIELD > end:
         return 0, at
     zeros = get(raw, at, _FLOAT_FIELD)
@@ -185,31 +183,31 @@ def take_float(raw: Any, at: int, end: int) -> tuple[int, int]:
     return ((high << 32) | low) << zeros, at + width
 
 
-@lean_part
-def take_codes(plan: Any, cells: Any, raw: Any, at: int, end: int, codes: Any) -> int:
-    """The codes of all that travels; answers with the bit after them or BROKEN. The scales stay as they are."""
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
+@no_alloc_part
+def read_codes(rules: Any, cells: Any, raw: Any, at: int, end: int, codes: Any) -> int:
+    """Read the codes of all sent properties. Return the bit after them, or BROKEN. The scales do not change."""
+    for j in range(rules.shape[1]):
+        encoding = rules[ENCODING, j]
         if codes[j] == NOTHING:
-            if lane == _FLOAT:
+            if encoding == _FLOAT:
                 codes[j] = 0
             continue
-        if lane == _FLAG:
+        if encoding == _FLAG:
             continue
-        if lane > _FLOAT:
+        if encoding > _FLOAT:
             return BROKEN
-        if lane == _FLOAT:
-            codes[j], at = take_float(raw, at, end)
+        if encoding == _FLOAT:
+            codes[j], at = read_float(raw, at, end)
             if codes[j] == 0:
                 return BROKEN
         else:
-            codes[j], at = take_code(raw, at, end, cells[FIRST + j])
+            codes[j], at = read_code(raw, at, end, cells[FIRST + j])
             if codes[j] == BROKEN:
                 return BROKEN
     return at
 
 
-@lean_part
-def padded(raw: Any, at: int, end: int) -> bool:
-    """Are there fewer than eight bits left, all of them zero?"""
+@no_alloc_part
+def is_padded(raw: Any, at: int, end: int) -> bool:
+    """Check that fewer than eight bits are left and that all of them are zero."""
     return end - at < 8 and (end == at or get(raw, at, end - at) == 0)

@@ -1,7 +1,7 @@
-"""Events to frames, compiled: look at the values, decide, move the state on, write the frame.
+"""Compiled encoding of events: convert the values, decide what to send, advance the state, write the frame.
 
-`encode_event` takes one event and `encode_rows` many; both are the same steps. An event that is anything but ordinary
-(a new source, an absent, off-grid or outlying value, a changed text) is left alone and the per-event code takes it.
+`encode_event` encodes one event, `encode_packed` and `encode_rows` many. Kernels leave irregular events unchanged for
+the scalar code: new sources, absent or off-grid values, values outside their range, and changed texts.
 """
 
 from __future__ import annotations
@@ -10,186 +10,182 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec import ticks as residual
 from thinwire.codec.kernels.frame_writer import put_frame
-from thinwire.codec.kernels.jit import lean, lean_part, woven
+from thinwire.codec.kernels.jit import inlined, no_alloc, no_alloc_part
 from thinwire.codec.kernels.rule_table import (
     AUTO,
     BAND,
     DOWN,
-    FIRES,
+    ENCODING,
     GATE,
     HALF,
     HIGHEST,
-    LANE,
+    IS_INTEGER,
     LOWEST,
     PERIOD,
     TOLERANCE,
+    TRIGGERS,
     UP,
-    WHOLE,
 )
-from thinwire.codec.kernels.slot_updates import advance_at, expected_at, set_slot_value
-from thinwire.codec.predictors.predictor import FINE
-from thinwire.codec.source_table import DUE, FIELDS, FILLED, HEAD, MODE, ORDINAL, TOLD, TRIAL
-from thinwire.codec.ticks import ABSENT
+from thinwire.codec.kernels.slot_updates import advance_at, predicted_at, set_slot_value
+from thinwire.codec.predictors.arithmetic import FINE
+from thinwire.codec.source_table import DUE, FILLED, HEADER_CELLS, LAST_SENT, MODE, ORDINAL, SLOT_CELLS, TRIAL
+from thinwire.codec.ticks import ABSENT, decode_residual, encode_residual
 from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import ATTENTION, VALUES
 
-NOT_ORDINARY = -1
+IRREGULAR = -1
 
 _EXACT = 1 << 53
 _FAR = 1 << 60
 _TICK, _FLOAT = int(EncodingKind.TICK), int(EncodingKind.FLOAT)
 _INFINITE = 0x7FF
 
-encode_residual = residual.encode
-decode_residual = residual.decode
 
-
-@woven
-def ticks_of(plan: Any, j: int, whole: int, value: float) -> int:
-    """A value as ticks, or ABSENT where the per-event code must look at it."""
-    ticks: Any = whole
-    if not plan[WHOLE, j]:
-        up, down = plan[UP, j], plan[DOWN, j]
+@inlined
+def ticks_of(rules: Any, j: int, integers: int, value: float) -> int:
+    """Return a value as ticks, or ABSENT if the scalar code must handle it."""
+    ticks: Any = integers
+    if not rules[IS_INTEGER, j]:
+        up, down = rules[UP, j], rules[DOWN, j]
         scaled = value * down
-        if not abs(scaled) < _EXACT:  # beyond it, neighbours on the grid are one double
+        if not abs(scaled) < _EXACT:  # above this limit, neighbouring grid values are the same double
             return ABSENT
         if up != 1:
             scaled /= up
         ticks = np.int64(np.rint(scaled))
         if ticks * up / down != value:
             return ABSENT
-    if plan[LANE, j] != _TICK:
-        no_number = plan[LANE, j] == _FLOAT and (ticks >> 52) & _INFINITE == _INFINITE
+    if rules[ENCODING, j] != _TICK:
+        no_number = rules[ENCODING, j] == _FLOAT and (ticks >> 52) & _INFINITE == _INFINITE
         return ABSENT if no_number else ticks
-    if -plan[BAND, j] <= ticks <= plan[BAND, j]:
+    if -rules[BAND, j] <= ticks <= rules[BAND, j]:
         ticks = 0
-    return ticks if plan[LOWEST, j] <= ticks <= plan[HIGHEST, j] else ABSENT
+    return ticks if rules[LOWEST, j] <= ticks <= rules[HIGHEST, j] else ABSENT
 
 
-@woven
-def ordinary(plan: Any, table: Any, start: int, ticks: Any) -> bool:
-    """Are all ticks there, on a state that has values too, and near enough to be subtracted?"""
-    i = start + HEAD
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
-        if lane > _FLOAT:
+@inlined
+def is_regular(rules: Any, table: Any, start: int, ticks: Any) -> bool:
+    """Check that all ticks and all state values are present and close enough to subtract."""
+    i = start + HEADER_CELLS
+    for j in range(rules.shape[1]):
+        encoding = rules[ENCODING, j]
+        if encoding > _FLOAT:
             continue
         if ticks[j] == ABSENT or table[i] == ABSENT:
             return False
-        if lane == _TICK and abs(ticks[j] - table[i]) > _FAR:
+        if encoding == _TICK and abs(ticks[j] - table[i]) > _FAR:
             return False
-        i += FIELDS
+        i += SLOT_CELLS
     return True
 
 
-@woven
-def decide_held(i: int, table: Any, plan: Any, j: int, t: int) -> tuple[int, int]:
-    """The last value is expected: the code, and 1 where it travels. Written without branches, which noise would make
-    the processor guess wrong half of the time."""
+@inlined
+def decide_held(i: int, table: Any, rules: Any, j: int, t: int) -> tuple[int, int]:
+    """Encode a value against the last one. Return the code, and 1 if it is sent. Branch-free: on noisy values a branch
+    would be mispredicted half of the time."""
     x = table[i]
-    half = 0 if table[i + MODE] & FINE else plan[HALF, j]
-    miss = t - x
-    tolerance = plan[TOLERANCE, j]
-    code = encode_residual(miss, tolerance, half)
-    travels: Any = np.int64(miss > tolerance) | np.int64(miss < -tolerance)
-    table[i] = x + decode_residual(code, tolerance, half) * travels
-    return code, travels
+    half = 0 if table[i + MODE] & FINE else rules[HALF, j]
+    residual = t - x
+    tolerance = rules[TOLERANCE, j]
+    code = encode_residual(residual, tolerance, half)
+    is_sent: Any = np.int64(residual > tolerance) | np.int64(residual < -tolerance)
+    table[i] = x + decode_residual(code, tolerance, half) * is_sent
+    return code, is_sent
 
 
-@woven
-def decide_predicted(plan: Any, table: Any, start: int, i: int, j: int, t: int) -> tuple[int, int]:
-    """The slot's mode says what is expected: the code, and 1 where it travels."""
-    x = expected_at(plan, table, start, j)
-    miss = t - x
-    tolerance = plan[TOLERANCE, j]
-    if -tolerance <= miss <= tolerance:
-        set_slot_value(plan, table, start, j, x)
+@inlined
+def decide_predicted(rules: Any, table: Any, start: int, i: int, j: int, t: int) -> tuple[int, int]:
+    """Encode a value against the prediction of the slot's mode. Return the code, and 1 if it is sent."""
+    x = predicted_at(rules, table, start, j)
+    residual = t - x
+    tolerance = rules[TOLERANCE, j]
+    if -tolerance <= residual <= tolerance:
+        set_slot_value(rules, table, start, j, x)
         return 0, 0
-    half = 0 if table[i + MODE] & FINE else plan[HALF, j]
-    code = encode_residual(miss, tolerance, half)
-    set_slot_value(plan, table, start, j, x + decode_residual(code, tolerance, half))
+    half = 0 if table[i + MODE] & FINE else rules[HALF, j]
+    code = encode_residual(residual, tolerance, half)
+    set_slot_value(rules, table, start, j, x + decode_residual(code, tolerance, half))
     return code, 1
 
 
-@woven
-def decide(plan: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any) -> tuple[int, int]:
-    """Which properties travel, with which codes; the state moves on. Answers with how many are listed in `sent`, and
-    with the same as bits, the first property highest (of the last 64 properties where there are more)."""
+@inlined
+def decide(rules: Any, table: Any, start: int, ticks: Any, codes: Any, sent: Any) -> tuple[int, int]:
+    """Encode all values and advance the state. Return the number of properties listed in `sent`, and the same as bits,
+    the first property highest (of the last 64 properties if there are more)."""
     count: Any = 0
     bits: Any = 0
-    travels: Any = 0
-    i = start + HEAD
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
+    is_sent: Any = 0
+    i = start + HEADER_CELLS
+    for j in range(rules.shape[1]):
+        encoding = rules[ENCODING, j]
         bits <<= 1
-        if lane > _FLOAT:
+        if encoding > _FLOAT:
             continue
         t = ticks[j]
-        if lane != _TICK:
+        if encoding != _TICK:
             codes[j] = t ^ table[i]
-            travels = np.int64(codes[j] != 0)
+            is_sent = np.int64(codes[j] != 0)
             table[i] = t
-        elif table[i + MODE] & 15 or plan[PERIOD, j]:
-            codes[j], travels = decide_predicted(plan, table, start, i, j, t)
+        elif table[i + MODE] & 15 or rules[PERIOD, j]:
+            codes[j], is_sent = decide_predicted(rules, table, start, i, j, t)
         else:
-            codes[j], travels = decide_held(i, table, plan, j, t)
+            codes[j], is_sent = decide_held(i, table, rules, j, t)
         sent[count] = j
-        count += travels
-        bits |= travels
-        i += FIELDS
+        count += is_sent
+        bits |= is_sent
+        i += SLOT_CELLS
     return count, bits
 
 
-@lean_part
-def note_trial(plan: Any, cells: Any, table: Any, start: int, ticks: Any, blocks: Any, row: int) -> None:
-    """Keep an event for the trial its source is in; ask for attention where one begins or is complete."""
+@no_alloc_part
+def record_trial(rules: Any, cells: Any, table: Any, start: int, ticks: Any, blocks: Any, row: int) -> None:
+    """Store an event in the trial of its source. Set ATTENTION when a trial starts or is complete."""
     trial = table[start + TRIAL]
     if trial:
         filled = table[start + FILLED]
-        for j in range(plan.shape[1]):
-            if plan[AUTO, j] >= 0:
-                blocks[trial - 1, filled, plan[AUTO, j]] = ticks[j]
+        for j in range(rules.shape[1]):
+            if rules[AUTO, j] >= 0:
+                blocks[trial - 1, filled, rules[AUTO, j]] = ticks[j]
         table[start + FILLED] = filled + 1
         if filled + 1 < blocks.shape[1]:
             return
     cells[ATTENTION] = row + 1
 
 
-@lean_part
-def is_quiet(plan: Any, table: Any, start: int, ticks: Any) -> bool:
-    """Is every property that may make an event travel within its tolerance of what is expected? Nothing changes."""
-    i = start + HEAD
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
-        if lane > _FLOAT:
+@no_alloc_part
+def is_quiet(rules: Any, table: Any, start: int, ticks: Any) -> bool:
+    """Check that every triggering property is within its tolerance of the prediction. Nothing changes."""
+    i = start + HEADER_CELLS
+    for j in range(rules.shape[1]):
+        encoding = rules[ENCODING, j]
+        if encoding > _FLOAT:
             continue
-        if plan[GATE, j] == FIRES:
-            if lane != _TICK:
+        if rules[GATE, j] == TRIGGERS:
+            if encoding != _TICK:
                 if ticks[j] != table[i]:
                     return False
-            elif abs(ticks[j] - expected_at(plan, table, start, j)) > plan[TOLERANCE, j]:
+            elif abs(ticks[j] - predicted_at(rules, table, start, j)) > rules[TOLERANCE, j]:
                 return False
-        i += FIELDS
+        i += SLOT_CELLS
     return True
 
 
-@lean_part
-def passes_over(plan: Any, table: Any, start: int, ticks: Any) -> bool:
-    """Let an event pass in silence where nothing in it makes it travel; `Gate` does the same for per-event code."""
+@no_alloc_part
+def suppress(rules: Any, table: Any, start: int, ticks: Any) -> bool:
+    """Suppress an event without a triggering change. Return whether it was suppressed. See `ChangeGate.suppress`."""
     ordinal = table[start + ORDINAL]
-    due = table[start + DUE] == ordinal + 1 or ordinal - table[start + TOLD] >= MAX_SKIP - 1
-    if due or not is_quiet(plan, table, start, ticks):
+    due = table[start + DUE] == ordinal + 1 or ordinal - table[start + LAST_SENT] >= MAX_SKIP - 1
+    if due or not is_quiet(rules, table, start, ticks):
         return False
-    advance_at(plan, table, start)
+    advance_at(rules, table, start)
     return True
 
 
-@woven
+@inlined
 def encode_if_needed(
-    plan: Any,
+    rules: Any,
     cells: Any,
     table: Any,
     start: int,
@@ -201,60 +197,62 @@ def encode_if_needed(
     out: Any,
     at: int,
 ) -> int:
-    """Decide about an event, and write its frame where one is needed."""
-    if plan[GATE, 0] and passes_over(plan, table, start, ticks):
+    """Encode an event and write its frame if one is needed. Return the byte after it."""
+    if rules[GATE, 0] and suppress(rules, table, start, ticks):
         return at
-    count, bits = decide(plan, table, start, ticks, codes, sent)
+    count, bits = decide(rules, table, start, ticks, codes, sent)
     ordinal = table[start + ORDINAL] + 1
     table[start + ORDINAL] = ordinal
     if blocks.shape[0] and ordinal >= table[start + DUE]:
-        note_trial(plan, cells, table, start, ticks, blocks, row)
-    skip = ordinal - table[start + TOLD] - 1
-    if count == 0 and skip < MAX_SKIP - 1 and not plan[GATE, 0]:
+        record_trial(rules, cells, table, start, ticks, blocks, row)
+    skip = ordinal - table[start + LAST_SENT] - 1
+    if count == 0 and skip < MAX_SKIP - 1 and not rules[GATE, 0]:
         return at
-    table[start + TOLD] = ordinal
+    table[start + LAST_SENT] = ordinal
     cells[VALUES] += count
-    return put_frame(plan, cells, row, skip, codes, sent, count, bits, out, at)
+    return put_frame(rules, cells, row, skip, codes, sent, count, bits, out, at)
 
 
-@lean_part
-def scale_event(plan: Any, whole: Any, ticks: Any) -> None:
-    """The values of a packed event as ticks."""
-    values = whole.view(np.float64)
-    for j in range(plan.shape[1]):
-        if plan[LANE, j] <= _FLOAT:
-            ticks[j] = ticks_of(plan, j, whole[j], values[j])
+@no_alloc_part
+def scale_event(rules: Any, integers: Any, ticks: Any) -> None:
+    """Convert the values of a packed event to ticks."""
+    values = integers.view(np.float64)
+    for j in range(rules.shape[1]):
+        if rules[ENCODING, j] <= _FLOAT:
+            ticks[j] = ticks_of(rules, j, integers[j], values[j])
 
 
-@lean_part
-def room_in(plan: Any, out: Any) -> int:
-    """The byte of `out` up to which there is room for another event's frame."""
-    return len(out) - 32 - 20 * plan.shape[1]
+@no_alloc_part
+def frame_limit(rules: Any, out: Any) -> int:
+    """Return the last byte of `out` at which the frame of another event still fits."""
+    return len(out) - 32 - 20 * rules.shape[1]
 
 
-@lean
+@no_alloc
 def encode_event(
-    plan: Any, cells: Any, table: Any, width: int, row: int, whole: Any, work: Any, blocks: Any, out: Any, at: int
+    rules: Any, cells: Any, table: Any, width: int, row: int, integers: Any, work: Any, blocks: Any, out: Any, at: int
 ) -> int:
-    """One event into `out` from byte `at` on: the byte after its frame, `at` itself where nothing travels, or
-    NOT_ORDINARY. `work` has room for ticks, codes and what travels; `cells[ATTENTION]` names a row whose trial wants
-    attention."""
+    """Encode one event into `out` at byte `at`. Return the byte after its frame, `at` if nothing is sent, or
+    IRREGULAR.
+
+    work: space for ticks, codes and sent properties. `cells[ATTENTION]` is set to a row whose trial needs attention
+    """
     start = row * width
     ticks, codes, sent = work[0], work[1], work[2]
-    scale_event(plan, whole, ticks)
-    if not ordinary(plan, table, start, ticks):
-        return NOT_ORDINARY
-    return encode_if_needed(plan, cells, table, start, row, ticks, codes, sent, blocks, out, at)
+    scale_event(rules, integers, ticks)
+    if not is_regular(rules, table, start, ticks):
+        return IRREGULAR
+    return encode_if_needed(rules, cells, table, start, row, ticks, codes, sent, blocks, out, at)
 
 
-@lean
+@no_alloc
 def encode_packed(
-    plan: Any,
+    rules: Any,
     cells: Any,
     table: Any,
     width: int,
     rows: Any,
-    whole: Any,
+    integers: Any,
     first: int,
     count: int,
     work: Any,
@@ -262,83 +260,83 @@ def encode_packed(
     out: Any,
     ends: Any,
 ) -> int:
-    """Packed events one after the other, from number `first` on; answers as `encode_rows` does, but for the bytes."""
+    """Encode packed events from index `first`. Return the index of the next event; `ends` as in `encode_rows`."""
     at = 0
-    room = room_in(plan, out)
+    limit = frame_limit(rules, out)
     ticks, codes, sent = work[0], work[1], work[2]
     for n in range(first, count):
         start = rows[n] * width
-        if at > room:
+        if at > limit:
             return n
-        scale_event(plan, whole[n], ticks)
-        if not ordinary(plan, table, start, ticks):
+        scale_event(rules, integers[n], ticks)
+        if not is_regular(rules, table, start, ticks):
             return n
-        at = encode_if_needed(plan, cells, table, start, rows[n], ticks, codes, sent, blocks, out, at)
+        at = encode_if_needed(rules, cells, table, start, rows[n], ticks, codes, sent, blocks, out, at)
         ends[n] = at
         if cells[ATTENTION]:
             return n + 1
     return count
 
 
-@lean_part
+@no_alloc_part
 def scale_numbers(values: Any, up: float, down: float, band: int, lowest: float, highest: float, ticks: Any) -> None:
-    """A column of numbers as `ticks_of` would give them one by one, without a branch."""
+    """Convert a column of numbers as `ticks_of` does, without a branch."""
     for n in range(len(values)):
         value = values[n]
         scaled = value * down if up == 1.0 else value * down / up
-        near = np.rint(scaled)
-        exact = (abs(scaled) < _EXACT) & (near * up / down == value)
-        near = 0.0 if abs(near) <= band else near
-        ticks[n] = np.int64(near) if exact & (near >= lowest) & (near <= highest) else ABSENT
+        rounded = np.rint(scaled)
+        exact = (abs(scaled) < _EXACT) & (rounded * up / down == value)
+        rounded = 0.0 if abs(rounded) <= band else rounded
+        ticks[n] = np.int64(rounded) if exact & (rounded >= lowest) & (rounded <= highest) else ABSENT
 
 
-@lean
-def scale_columns(plan: Any, whole: Any, ticks: Any) -> None:
-    """All values of a batch as ticks, a property at a time; ABSENT where the per-event code must look at one."""
-    values = whole.view(np.float64)
-    for j in range(plan.shape[1]):
-        if plan[LANE, j] == _TICK and not plan[WHOLE, j]:
-            up, down = float(plan[UP, j]), float(plan[DOWN, j])
-            lowest, highest = float(plan[LOWEST, j]), float(plan[HIGHEST, j])
-            scale_numbers(values[j], up, down, plan[BAND, j], lowest, highest, ticks[j])
-        elif plan[LANE, j] <= _FLOAT:
-            for n in range(whole.shape[1]):
-                ticks[j, n] = ticks_of(plan, j, whole[j, n], values[j, n])
+@no_alloc
+def scale_columns(rules: Any, integers: Any, ticks: Any) -> None:
+    """Convert all values of a batch to ticks, one property at a time; ABSENT if the scalar code must handle a value."""
+    values = integers.view(np.float64)
+    for j in range(rules.shape[1]):
+        if rules[ENCODING, j] == _TICK and not rules[IS_INTEGER, j]:
+            up, down = float(rules[UP, j]), float(rules[DOWN, j])
+            lowest, highest = float(rules[LOWEST, j]), float(rules[HIGHEST, j])
+            scale_numbers(values[j], up, down, rules[BAND, j], lowest, highest, ticks[j])
+        elif rules[ENCODING, j] <= _FLOAT:
+            for n in range(integers.shape[1]):
+                ticks[j, n] = ticks_of(rules, j, integers[j, n], values[j, n])
 
 
-@lean
+@no_alloc
 def encode_rows(
-    plan: Any,
+    rules: Any,
     cells: Any,
     table: Any,
     width: int,
     rows: Any,
     ticks: Any,
-    odd: Any,
+    irregular: Any,
     first: int,
     work: Any,
     blocks: Any,
     out: Any,
     ends: Any,
 ) -> tuple[int, int]:
-    """Many events, from number `first` on, until one is not ordinary, wants attention, or `out` is nearly full.
+    """Encode many events from index `first` until one is irregular or needs attention, or `out` is nearly full.
 
-    Answers with the number of the next event and the bytes written; `ends[n]` is where event n's frame ends, equal to
-    the end before it where nothing travels.
+    Returns the index of the next event and the number of bytes written. `ends[n]` is the end of event n's frame; it
+    equals the previous end if nothing is sent.
     """
     at = 0
-    room = room_in(plan, out)
+    limit = frame_limit(rules, out)
     event, codes, sent = work[0], work[1], work[2]
     for n in range(first, len(rows)):
         row = rows[n]
-        if odd[n] or row < 0 or at > room:
+        if irregular[n] or row < 0 or at > limit:
             return n, at
         start = row * width
-        for j in range(plan.shape[1]):
+        for j in range(rules.shape[1]):
             event[j] = ticks[j, n]
-        if not ordinary(plan, table, start, event):
+        if not is_regular(rules, table, start, event):
             return n, at
-        at = encode_if_needed(plan, cells, table, start, row, event, codes, sent, blocks, out, at)
+        at = encode_if_needed(rules, cells, table, start, row, event, codes, sent, blocks, out, at)
         ends[n] = at
         if cells[ATTENTION]:
             return n + 1, at

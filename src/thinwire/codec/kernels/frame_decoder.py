@@ -1,13 +1,13 @@
-"""Frames to values, compiled: check, read, move the state on.
+"""Compiled decoding of frames: check, read, advance the state.
 
-Takes ordinary DATA frames in sequence, as many as a message holds. Everything else is left alone, with nothing changed,
-and the per-event code takes it: it knows how to resync, and how to name what is wrong.
+Kernels decode the regular DATA frames of a message in order. They leave any other frame unchanged for the scalar code,
+which resynchronises and reports errors.
 
-An event leaves a record: twice its row and one more if it was passed over in silence, its ordinal, whether it is
-irregular, and its values. Those of an irregular event, which has absent or very large ones, are left as ticks.
+Each event becomes a record: twice its row, plus one if it was suppressed; its ordinal; whether it is irregular; its
+values. Irregular events have absent or very large values, which stay in ticks.
 
-A reader of changes has properties watched. Then an event leaves none that shows the same values of these as the one
-before it in its source, if that one was taken here too; where it was not, nobody can say yet, and it is a doubt.
+If properties are watched, an event gives no record if it has the same watched values as the previous event of its
+source. The kernel can only compare events if it decoded the previous one as well; otherwise the result is undecided.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec import ticks as residual
-from thinwire.codec.kernels.bit_codes import BROKEN, NOTHING, crc, padded, take_code, take_codes, take_mask
-from thinwire.codec.kernels.jit import lean, lean_part
-from thinwire.codec.kernels.rule_table import DOWN, HALF, LANE, PERIOD, SLOT, TOLERANCE, UP, WATCHED, WHOLE
-from thinwire.codec.kernels.slot_updates import expected_at, set_slot_value
-from thinwire.codec.predictors.predictor import FINE
-from thinwire.codec.source_table import FIELDS, HEAD, MODE, ORDINAL
-from thinwire.codec.ticks import ABSENT, TICK_LIMIT
+from thinwire.codec.kernels.bit_codes import BROKEN, NOTHING, crc, is_padded, read_code, read_codes, read_mask
+from thinwire.codec.kernels.jit import no_alloc, no_alloc_part
+from thinwire.codec.kernels.rule_table import DOWN, ENCODING, HALF, IS_INTEGER, PERIOD, SLOT, TOLERANCE, UP, WATCHED
+from thinwire.codec.kernels.slot_updates import predicted_at, set_slot_value
+from thinwire.codec.predictors.arithmetic import FINE
+from thinwire.codec.source_table import HEADER_CELLS, MODE, ORDINAL, SLOT_CELLS
+from thinwire.codec.ticks import ABSENT, TICK_LIMIT, decode_residual
 from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, FrameKind
 from thinwire.wire.partial_event import EncodingKind
@@ -40,178 +39,176 @@ from thinwire.wire.stream_state import (
     adapt,
 )
 
-AT, FRAMES, BYTES, EVENTS, DOUBTS, CELLS_OF_RUN = range(6)
-"""cells of a run: the byte it goes on from, and how many frames, bytes of frames and events it has taken, and
-of how many of these it is not known whether they show a change"""
+AT, FRAMES, BYTES, EVENTS, UNDECIDED, RUN_CELLS = range(6)
+"""cells of a run: the next byte; the number of frames, bytes and events decoded; the number of events for which it is
+undecided whether they are changes"""
 
 RECORD = 3
 """cells of a record before the values"""
 
-TAKEN, FULL, NOT_ORDINARY = range(3)
-"""how a run ends, or what becomes of a frame: there is no room for its events, or the per-event code must see it"""
+DECODED, FULL, IRREGULAR = range(3)
+"""result of a run or a frame: decoded; no space for its events; left to the scalar code"""
 
-SAME, MOVED, DOUBTFUL = range(3)
-"""what the watched properties of an event show, beside those of the one before it"""
+SAME, CHANGED, UNKNOWN = range(3)
+"""comparison of the watched properties with the previous event"""
 
 _TICK, _FLOAT = int(EncodingKind.TICK), int(EncodingKind.FLOAT)
 _DATA, _BATCH = int(FrameKind.DATA), int(FrameKind.BATCH)
 _WIDE_BIT = 0x10
 _EXACT = 1 << 53
 _APART = 1 << 51
-"""below this two numbers of ticks are two doubles, whatever they are divided by"""
+"""below this limit two different ticks are two different doubles, whatever the step"""
 _INFINITE = 0x7FF
 
-decode_residual = residual.decode
 
-
-@lean_part
-def reconstruct(plan: Any, table: Any, start: int, codes: Any, values: Any) -> bool:
-    """The new value of every slot, without changing any. Do all make sense?"""
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
-        if lane > _FLOAT:
+@no_alloc_part
+def reconstruct(rules: Any, table: Any, start: int, codes: Any, values: Any) -> bool:
+    """Compute the new value of every slot without storing it. Return whether all values are valid."""
+    for j in range(rules.shape[1]):
+        encoding = rules[ENCODING, j]
+        if encoding > _FLOAT:
             continue
-        i = start + HEAD + plan[SLOT, j] * FIELDS
+        i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
         x = table[i]
-        if lane != _TICK:
-            if codes[j] != (0 if lane == _FLOAT else NOTHING):
+        if encoding != _TICK:
+            if codes[j] != (0 if encoding == _FLOAT else NOTHING):
                 if x == ABSENT:
                     return False
-                x = x ^ codes[j] if lane == _FLOAT else x ^ 1
-                if lane == _FLOAT and (x == ABSENT or (x >> 52) & _INFINITE == _INFINITE):
+                x = x ^ codes[j] if encoding == _FLOAT else x ^ 1
+                if encoding == _FLOAT and (x == ABSENT or (x >> 52) & _INFINITE == _INFINITE):
                     return False
         else:
             if x != ABSENT:
-                x = expected_at(plan, table, start, j)
+                x = predicted_at(rules, table, start, j)
             if codes[j] != NOTHING:
                 if x == ABSENT:
                     return False
-                half = 0 if table[i + MODE] & FINE else plan[HALF, j]
-                x += decode_residual(codes[j], plan[TOLERANCE, j], half)
+                half = 0 if table[i + MODE] & FINE else rules[HALF, j]
+                x += decode_residual(codes[j], rules[TOLERANCE, j], half)
                 if abs(x) > TICK_LIMIT:
                     return False
         values[j] = x
     return True
 
 
-@lean_part
-def commit(plan: Any, cells: Any, table: Any, start: int, codes: Any, values: Any) -> None:
-    """Move slots and scales on."""
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
-        if lane > _FLOAT:
+@no_alloc_part
+def commit(rules: Any, cells: Any, table: Any, start: int, codes: Any, values: Any) -> None:
+    """Store the new values and adapt the scales."""
+    for j in range(rules.shape[1]):
+        encoding = rules[ENCODING, j]
+        if encoding > _FLOAT:
             continue
-        i = start + HEAD + plan[SLOT, j] * FIELDS
-        if lane != _TICK:
+        i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
+        if encoding != _TICK:
             table[i] = values[j]
             continue
         if codes[j] != NOTHING:
             cells[FIRST + j] = adapt(cells[FIRST + j], codes[j])
-        if values[j] != ABSENT and (codes[j] != NOTHING or table[i + MODE] & 15 or plan[PERIOD, j]):
-            set_slot_value(plan, table, start, j, values[j])
+        if values[j] != ABSENT and (codes[j] != NOTHING or table[i + MODE] & 15 or rules[PERIOD, j]):
+            set_slot_value(rules, table, start, j, values[j])
     table[start + ORDINAL] += 1
 
 
-@lean_part
-def verdict_on(plan: Any, table: Any, start: int, values: Any) -> int:
-    """Do the watched properties have other values than the slots, for whoever is shown both?"""
+@no_alloc_part
+def compare_watched(rules: Any, table: Any, start: int, values: Any) -> int:
+    """Compare the watched properties of an event with the slots."""
     found = SAME
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
-        if lane > _FLOAT or not plan[WATCHED, j]:
+    for j in range(rules.shape[1]):
+        encoding = rules[ENCODING, j]
+        if encoding > _FLOAT or not rules[WATCHED, j]:
             continue
-        x, before = values[j], table[start + HEAD + plan[SLOT, j] * FIELDS]
-        if x == before or (lane == _FLOAT and (x | before) << 1 == 0):  # 0.0 and -0.0 are equal
+        x, before = values[j], table[start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS]
+        if x == before or (encoding == _FLOAT and (x | before) << 1 == 0):  # 0.0 and -0.0 are equal
             continue
-        if not plan[WHOLE, j] and max(abs(x), abs(before)) >= _APART // plan[UP, j]:
-            return DOUBTFUL
-        found = MOVED
+        if not rules[IS_INTEGER, j] and max(abs(x), abs(before)) >= _APART // rules[UP, j]:
+            return UNKNOWN
+        found = CHANGED
     return found
 
 
-@lean_part
-def judged(plan: Any, table: Any, start: int, values: Any, ordinal: int, seen: Any, row: int) -> int:
-    """What the next event of a source shows to whom the one numbered `ordinal` was the last; then it has been seen."""
+@no_alloc_part
+def compare_with_seen(rules: Any, table: Any, start: int, values: Any, ordinal: int, seen: Any, row: int) -> int:
+    """Compare the next event of a source with the last one seen, which must have `ordinal`, and mark it as seen."""
     if seen is None or row >= len(seen):
-        return MOVED
+        return CHANGED
     last = seen[row]
     seen[row] = table[start + ORDINAL] + 1
-    return verdict_on(plan, table, start, values) if last == ordinal else DOUBTFUL
+    return compare_watched(rules, table, start, values) if last == ordinal else UNKNOWN
 
 
-@lean_part
-def expect(plan: Any, table: Any, start: int, values: Any) -> None:
-    """The source's next event is as expected in every slot."""
-    for j in range(plan.shape[1]):
-        lane = plan[LANE, j]
-        if lane > _FLOAT:
+@no_alloc_part
+def advance_predicted(rules: Any, table: Any, start: int, values: Any) -> None:
+    """Advance a source by one event in which every slot has its predicted value."""
+    for j in range(rules.shape[1]):
+        encoding = rules[ENCODING, j]
+        if encoding > _FLOAT:
             continue
-        i = start + HEAD + plan[SLOT, j] * FIELDS
+        i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
         values[j] = table[i]
-        if lane == _TICK and values[j] != ABSENT and (table[i + MODE] & 15 or plan[PERIOD, j]):
-            values[j] = expected_at(plan, table, start, j)
-            set_slot_value(plan, table, start, j, values[j])
+        if encoding == _TICK and values[j] != ABSENT and (table[i + MODE] & 15 or rules[PERIOD, j]):
+            values[j] = predicted_at(rules, table, start, j)
+            set_slot_value(rules, table, start, j, values[j])
     table[start + ORDINAL] += 1
 
 
-@lean_part
-def is_constant(plan: Any, table: Any, start: int) -> bool:
-    """Does no slot of a source move by itself?"""
-    for j in range(plan.shape[1]):
-        i = start + HEAD + plan[SLOT, j] * FIELDS
-        if plan[LANE, j] == _TICK and (table[i + MODE] & 15 or plan[PERIOD, j]):
+@no_alloc_part
+def is_constant(rules: Any, table: Any, start: int) -> bool:
+    """Check that no slot of a source changes without a new value."""
+    for j in range(rules.shape[1]):
+        i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
+        if rules[ENCODING, j] == _TICK and (table[i + MODE] & 15 or rules[PERIOD, j]):
             return False
     return True
 
 
-@lean_part
-def copy_cells(source: Any, start: int, target: Any, place: int, count: int) -> None:
-    """Cells one by one: a slice would hold on to the table, which must be free to grow."""
+@no_alloc_part
+def copy_cells(source: Any, start: int, target: Any, index: int, count: int) -> None:
+    """Copy cells one at a time. A slice would reference the table, which must be free to grow."""
     for k in range(count):
-        target[place + k] = source[start + k]
+        target[index + k] = source[start + k]
 
 
-@lean_part
-def record(plan: Any, values: Any, place: int, ordinal: int, out: Any, k: int) -> None:
-    """Leave an event: numbers as doubles, whole ones as integers."""
+@no_alloc_part
+def record(rules: Any, values: Any, index: int, ordinal: int, out: Any, k: int) -> None:
+    """Write the record of an event: numbers as doubles, whole numbers as integers."""
     doubles = out.view(np.float64)
-    out[k, 0], out[k, 1], out[k, 2] = place, ordinal, 0
-    for j in range(plan.shape[1]):
-        if plan[LANE, j] > _FLOAT:
+    out[k, 0], out[k, 1], out[k, 2] = index, ordinal, 0
+    for j in range(rules.shape[1]):
+        if rules[ENCODING, j] > _FLOAT:
             continue
         x = values[j]
-        if x == ABSENT or (not plan[WHOLE, j] and abs(x) >= _EXACT // plan[UP, j]):
+        if x == ABSENT or (not rules[IS_INTEGER, j] and abs(x) >= _EXACT // rules[UP, j]):
             out[k, 2] = 1
-        elif plan[WHOLE, j]:
+        elif rules[IS_INTEGER, j]:
             out[k, RECORD + j] = x
-        elif plan[DOWN, j] == 1:
-            out[k, RECORD + j] = x * plan[UP, j]
+        elif rules[DOWN, j] == 1:
+            out[k, RECORD + j] = x * rules[UP, j]
         else:
-            doubles[k, RECORD + j] = x * plan[UP, j] / plan[DOWN, j]
+            doubles[k, RECORD + j] = x * rules[UP, j] / rules[DOWN, j]
     if out[k, 2]:
-        copy_cells(values, 0, out[k], RECORD, plan.shape[1])
+        copy_cells(values, 0, out[k], RECORD, rules.shape[1])
 
 
-@lean_part
-def emit_suppressed(
-    plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, values: Any, out: Any, k: int
+@no_alloc_part
+def write_suppressed(
+    rules: Any, table: Any, width: int, row: int, skip: int, shown: bool, values: Any, out: Any, k: int
 ) -> int:
-    """The source's next `skip` events, which were as expected; answers with the next free record."""
+    """Advance a source by `skip` suppressed events and write their records. Return the next free record."""
     start = row * width
-    if not shown and is_constant(plan, table, start):
+    if not shown and is_constant(rules, table, start):
         table[start + ORDINAL] += skip
         return k
     for _ in range(skip):
-        expect(plan, table, start, values)
+        advance_predicted(rules, table, start, values)
         if shown:
-            record(plan, values, 2 * row + 1, table[start + ORDINAL], out, k)
+            record(rules, values, 2 * row + 1, table[start + ORDINAL], out, k)
             k += 1
     return k
 
 
-@lean_part
+@no_alloc_part
 def frame_at(raw: Any, at: int, size: int) -> tuple[int, int]:
-    """Where the frame of a batch whose length stands here begins and ends; it ends before it begins where it cannot."""
+    """Return start and end of the frame whose length is at byte `at` of a batch; end < start if it is invalid."""
     length = 0
     shift = 0
     while at < size and shift < 21:
@@ -227,9 +224,9 @@ def frame_at(raw: Any, at: int, size: int) -> tuple[int, int]:
     return at, 0
 
 
-@lean_part
+@no_alloc_part
 def is_whole(raw: Any, size: int) -> bool:
-    """Is this a batch of whole frames?"""
+    """Check that a batch consists of complete frames."""
     at = 1
     frames = 0
     while at < size:
@@ -240,9 +237,9 @@ def is_whole(raw: Any, size: int) -> bool:
     return True
 
 
-@lean_part
+@no_alloc_part
 def chain_after(cells: Any, raw: Any, first: int, last: int) -> int:
-    """The running check after the frame from byte `first` to `last`; BROKEN where it is no data, or not the next."""
+    """Return the running check after a frame; BROKEN if it is not a data frame or not the next frame."""
     wide = cells[WIDE]
     body = first + 3 + wide
     if last <= body or raw[first] != (_DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)):
@@ -254,9 +251,9 @@ def chain_after(cells: Any, raw: Any, first: int, last: int) -> int:
     return chain if chain & 0xFF == raw[body - 1] else BROKEN
 
 
-@lean_part
-def take_frame(
-    plan: Any,
+@no_alloc_part
+def decode_frame(
+    rules: Any,
     cells: Any,
     table: Any,
     width: int,
@@ -269,61 +266,61 @@ def take_frame(
     out: Any,
     seen: Any = None,
 ) -> int:
-    """One frame, from byte `first` to `last`."""
+    """Decode the frame from byte `first` to `last`."""
     body = first + 3 + cells[WIDE]
     chain = chain_after(cells, raw, first, last)
     if chain == BROKEN:
-        return NOT_ORDINARY
+        return IRREGULAR
     at, end = body * 8, last * 8
     row = 0
     alias_code = 0
     if cells[SOURCES] > 1:
-        alias_code, at = take_code(raw, at, end, cells[ALIAS])
+        alias_code, at = read_code(raw, at, end, cells[ALIAS])
         if alias_code == BROKEN:
-            return NOT_ORDINARY
+            return IRREGULAR
         away = -((alias_code + 1) >> 1) if alias_code & 1 else alias_code >> 1
         row = cells[LAST_ALIAS] + 1 + away
-    skip, at = take_code(raw, at, end, cells[SKIP])
+    skip, at = read_code(raw, at, end, cells[SKIP])
     start = row * width
     if not 0 <= row < cells[SOURCES] or table[start + ORDINAL] == 0 or not 0 <= skip <= MAX_SKIP:
-        return NOT_ORDINARY
+        return IRREGULAR
     values, codes, before = work[0], work[1], work[2]
-    at = take_mask(raw, at, end, plan.shape[1], codes)
+    at = read_mask(raw, at, end, rules.shape[1], codes)
     if at != BROKEN:
-        at = take_codes(plan, cells, raw, at, end, codes)
-    if at == BROKEN or not padded(raw, at, end):
-        return NOT_ORDINARY
+        at = read_codes(rules, cells, raw, at, end, codes)
+    if at == BROKEN or not is_padded(raw, at, end):
+        return IRREGULAR
     k = run[EVENTS]
     ordinal = table[start + ORDINAL]
     if k + 1 + (skip if shown else 0) > len(out):
-        return FULL if k else NOT_ORDINARY
+        return FULL if k else IRREGULAR
     if skip:
         copy_cells(table, start, before, 0, width)
-        k = emit_suppressed(plan, table, width, row, skip, shown, values, out, k)
-        if not reconstruct(plan, table, start, codes, values):
+        k = write_suppressed(rules, table, width, row, skip, shown, values, out, k)
+        if not reconstruct(rules, table, start, codes, values):
             copy_cells(before, 0, table, start, width)
-            return NOT_ORDINARY
-    elif not reconstruct(plan, table, start, codes, values):
-        return NOT_ORDINARY
-    verdict = judged(plan, table, start, values, ordinal, seen, row)
-    commit(plan, cells, table, start, codes, values)
+            return IRREGULAR
+    elif not reconstruct(rules, table, start, codes, values):
+        return IRREGULAR
+    verdict = compare_with_seen(rules, table, start, values, ordinal, seen, row)
+    commit(rules, cells, table, start, codes, values)
     if verdict != SAME:
-        record(plan, values, 2 * row, table[start + ORDINAL], out, k)
+        record(rules, values, 2 * row, table[start + ORDINAL], out, k)
         k += 1
     run[EVENTS] = k
-    run[DOUBTS] += verdict == DOUBTFUL
+    run[UNDECIDED] += verdict == UNKNOWN
     if cells[SOURCES] > 1:
         cells[ALIAS] = adapt(cells[ALIAS], alias_code)
         cells[LAST_ALIAS] = row
     cells[SKIP] = adapt(cells[SKIP], skip)
     cells[CHAIN] = chain
     cells[SEQUENCE] += 1
-    return TAKEN
+    return DECODED
 
 
-@lean
-def take_frames(
-    plan: Any,
+@no_alloc
+def decode_frames(
+    rules: Any,
     cells: Any,
     table: Any,
     width: int,
@@ -335,29 +332,29 @@ def take_frames(
     out: Any,
     seen: Any = None,
 ) -> int:
-    """The frames of a message of `size` bytes from `run[AT]` on, as far as they are ordinary and `out` has room.
+    """Decode the frames of a message of `size` bytes from `run[AT]` while they are regular and `out` has space.
 
-    shown: do events that were passed over in silence leave a record?
-    seen: where properties are watched, of each source the last event that was taken here; empty where none are
+    shown: whether suppressed events give records
+    seen: per source, the last event decoded here, if properties are watched; otherwise empty
     """
-    run[FRAMES] = run[BYTES] = run[EVENTS] = run[DOUBTS] = 0
+    run[FRAMES] = run[BYTES] = run[EVENTS] = run[UNDECIDED] = 0
     batch = raw[0] & 0x0F == _BATCH
     if batch and run[AT] == 0:
         if not is_whole(raw, size):
-            return NOT_ORDINARY
+            return IRREGULAR
         run[AT] = 1
     while run[AT] < size:
         first, last = frame_at(raw, run[AT], size) if batch else (0, size)
-        answer = take_frame(plan, cells, table, width, raw, first, last, shown, work, run, out, seen)
-        if answer != TAKEN:
+        answer = decode_frame(rules, cells, table, width, raw, first, last, shown, work, run, out, seen)
+        if answer != DECODED:
             return answer
         run[AT] = last
         run[FRAMES] += 1
         run[BYTES] += last - first
-    return TAKEN
+    return DECODED
 
 
-@lean
-def pass_over(plan: Any, table: Any, width: int, row: int, skip: int, shown: bool, work: Any, out: Any) -> int:
-    """The source's next `skip` events, which were as expected; answers with the number of records."""
-    return emit_suppressed(plan, table, width, row, skip, shown, work[0], out, 0)
+@no_alloc
+def expand_suppressed(rules: Any, table: Any, width: int, row: int, skip: int, shown: bool, work: Any, out: Any) -> int:
+    """Advance a source by `skip` suppressed events. Return the number of records."""
+    return write_suppressed(rules, table, width, row, skip, shown, work[0], out, 0)

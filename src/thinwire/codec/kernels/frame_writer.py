@@ -1,12 +1,12 @@
-"""DATA frames in `compact`, written by kernels: the same bytes as `thinwire.wire.compact_body` and `seal` give."""
+"""Compiled writing of DATA frames in the compact format, with the same bytes as `wire.compact_body` and `seal`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from thinwire.codec.kernels.bit_codes import bit_length, crc, finish, put, put_code, put_long
-from thinwire.codec.kernels.jit import lean_part, woven
-from thinwire.codec.kernels.rule_table import LANE
+from thinwire.codec.kernels.jit import inlined, no_alloc_part
+from thinwire.codec.kernels.rule_table import ENCODING
 from thinwire.wire.frame import FrameKind
 from thinwire.wire.partial_event import EncodingKind
 from thinwire.wire.stream_state import (
@@ -27,36 +27,36 @@ _DATA = int(FrameKind.DATA)
 _WIDE_BIT = 0x10
 _FLOAT_FIELD = 6
 _NARROW = 48
-"""properties whose mask fits one number"""
+"""number of properties whose mask fits one number"""
 
 
-@woven
+@inlined
 def put_mask(
-    bits: int, sent: Any, many: int, total: int, out: Any, at: int, held: int, count: int
+    bits: int, sent: Any, sent_count: int, total: int, out: Any, at: int, held: int, count: int
 ) -> tuple[int, int, int]:
-    """One bit a property, in groups of eight where there are more than eight. `bits` are they, where they fit."""
+    """Write one bit per property, in groups of eight if there are more than eight. `bits` is the mask if it fits."""
     if total <= _NARROW:
         return put_narrow(bits, total, out, at, held, count)
     groups = (total + 7) >> 3
     used = 0
-    for k in range(many):
+    for k in range(sent_count):
         used |= 1 << (groups - 1 - (sent[k] >> 3))
     at, held, count = put(out, at, held, count, used, groups)
     k = 0
-    while k < many:
+    while k < sent_count:
         group = sent[k] >> 3
         end = min(8 * group + 8, total)
         bits = 0
-        while k < many and sent[k] < end:
+        while k < sent_count and sent[k] < end:
             bits |= 1 << (end - 1 - sent[k])
             k += 1
         at, held, count = put(out, at, held, count, bits, end - 8 * group)
     return at, held, count
 
 
-@woven
+@inlined
 def put_narrow(bits: int, total: int, out: Any, at: int, held: int, count: int) -> tuple[int, int, int]:
-    """A mask that fits one number."""
+    """Write a mask that fits one number."""
     if total <= 8:
         return put(out, at, held, count, bits, total)
     groups = (total + 7) >> 3
@@ -75,9 +75,9 @@ def put_narrow(bits: int, total: int, out: Any, at: int, held: int, count: int) 
     return at, held, count
 
 
-@lean_part
+@no_alloc_part
 def put_float(out: Any, at: int, held: int, count: int, code: int) -> tuple[int, int, int]:
-    """The XOR of two bit patterns without the zeros at its ends."""
+    """Write the XOR of two bit patterns without its leading and trailing zeros."""
     zeros = 0
     while not (code >> zeros) & 1:
         zeros += 1
@@ -87,11 +87,11 @@ def put_float(out: Any, at: int, held: int, count: int, code: int) -> tuple[int,
     return put_long(out, at, held, count, digits, width)
 
 
-@woven
+@inlined
 def put_body(
-    plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, many: int, bits: int, out: Any, at: int
+    rules: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, sent_count: int, bits: int, out: Any, at: int
 ) -> int:
-    """The body of a DATA frame in `compact`; answers with the byte after it."""
+    """Write the body of a DATA frame. Return the byte after it."""
     held, count = 0, 0
     if cells[SOURCES] > 1:
         away = row - cells[LAST_ALIAS] - 1
@@ -101,24 +101,24 @@ def put_body(
         cells[LAST_ALIAS] = row
     at, held, count = put_code(out, at, held, count, skip, cells[SKIP])
     cells[SKIP] = adapt(cells[SKIP], skip)
-    at, held, count = put_mask(bits, sent, many, plan.shape[1], out, at, held, count)
-    for k in range(many):
+    at, held, count = put_mask(bits, sent, sent_count, rules.shape[1], out, at, held, count)
+    for k in range(sent_count):
         j = sent[k]
-        lane = plan[LANE, j]
-        if lane == _TICK:
+        encoding = rules[ENCODING, j]
+        if encoding == _TICK:
             level = cells[FIRST + j]
             at, held, count = put_code(out, at, held, count, codes[j], level)
             cells[FIRST + j] = adapt(level, codes[j])
-        elif lane == _FLOAT:
+        elif encoding == _FLOAT:
             at, held, count = put_float(out, at, held, count, codes[j])
     return finish(out, at, held, count)
 
 
-@woven
+@inlined
 def put_frame(
-    plan: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, many: int, bits: int, out: Any, start: int
+    rules: Any, cells: Any, row: int, skip: int, codes: Any, sent: Any, sent_count: int, bits: int, out: Any, start: int
 ) -> int:
-    """A whole frame from byte `start` on; answers with the byte after it."""
+    """Write a complete frame from byte `start`. Return the byte after it."""
     wide = cells[WIDE]
     out[start] = _DATA | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)
     sequence = cells[SEQUENCE]
@@ -126,7 +126,7 @@ def put_frame(
         out[start + 1] = (sequence >> 8) & 0xFF
     out[start + 1 + wide] = sequence & 0xFF
     body = start + 3 + wide
-    end = put_body(plan, cells, row, skip, codes, sent, many, bits, out, body)
+    end = put_body(rules, cells, row, skip, codes, sent, sent_count, bits, out, body)
     chain = crc(crc(cells[CHAIN], out, start, body - 1), out, body, end)
     out[body - 1] = chain & 0xFF
     cells[CHAIN] = chain

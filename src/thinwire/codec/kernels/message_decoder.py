@@ -1,6 +1,6 @@
-"""Many messages in one call: data and heartbeats leave the records that `decode` describes, message after message.
+"""Compiled decoding of many messages in one call, to the records that `frame_decoder` describes.
 
-Heartbeats are ordinary here: whoever fills tables does not ask for watermarks, and the silence they tell of is rows.
+Heartbeats are regular frames here: tables have no watermarks, and the suppressed events of a heartbeat are rows.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from thinwire.codec.kernels.bit_codes import BROKEN, crc
 from thinwire.codec.kernels.frame_decoder import (
     AT,
     BYTES,
+    DECODED,
     EVENTS,
     FRAMES,
     FULL,
-    NOT_ORDINARY,
-    TAKEN,
-    emit_suppressed,
+    IRREGULAR,
+    decode_frames,
     frame_at,
-    take_frames,
+    write_suppressed,
 )
-from thinwire.codec.kernels.jit import lean, lean_part
+from thinwire.codec.kernels.jit import no_alloc, no_alloc_part
 from thinwire.codec.source_table import ORDINAL
-from thinwire.wire.control_frames import MAX_SKIP, MAX_TOLD
+from thinwire.wire.control_frames import MAX_SKIP, MAX_SUPPRESSED
 from thinwire.wire.frame import FrameKind
 from thinwire.wire.stream_state import CHAIN, INCARNATION, SEQUENCE, SOURCES, WIDE
 
-MESSAGE, BYTE, ROWS, SEEN, DATA_BYTES, BEAT_BYTES, CELLS_OF_WALK = range(7)
-"""cells of a walk: the message and the byte in it that it goes on from, the records left so far, the events seen,
-and the bytes of data frames and of heartbeats"""
+MESSAGE, BYTE, ROWS, SEEN, DATA_BYTES, HEARTBEAT_BYTES, SCAN_CELLS = range(7)
+"""cells of a scan: the next message and byte, the number of records so far, the number of events, and the bytes of data
+frames and of heartbeats"""
 
 _BEAT, _BATCH = int(FrameKind.HEARTBEAT), int(FrameKind.BATCH)
 _WIDE_BIT = 0x10
 _LONGEST = 56
 
 
-@lean_part
+@no_alloc_part
 def varint_at(raw: Any, at: int, end: int) -> tuple[int, int]:
-    """A whole number and the byte after it; BROKEN where it is cut off, padded or longer than any of a heartbeat."""
+    """Return an integer and the byte after it; BROKEN if it is cut off, padded or longer than any of a heartbeat."""
     value = 0
     shift = 0
     while at < end and shift < _LONGEST:
@@ -52,9 +52,9 @@ def varint_at(raw: Any, at: int, end: int) -> tuple[int, int]:
     return BROKEN, at
 
 
-@lean_part
-def beat_chain(cells: Any, raw: Any, first: int, last: int) -> int:
-    """The running check after a heartbeat from byte `first` to `last`; BROKEN where it is none, or not the next."""
+@no_alloc_part
+def heartbeat_check(cells: Any, raw: Any, first: int, last: int) -> int:
+    """Return the running check after a heartbeat; BROKEN if it is not a heartbeat or not the next frame."""
     wide = cells[WIDE]
     body = first + 3 + wide
     if last <= body or raw[first] != (_BEAT | cells[INCARNATION] << 6 | (_WIDE_BIT if wide else 0)):
@@ -66,9 +66,9 @@ def beat_chain(cells: Any, raw: Any, first: int, last: int) -> int:
     return chain if chain & 0xFF == raw[body - 1] else BROKEN
 
 
-@lean_part
-def silences_at(cells: Any, table: Any, width: int, raw: Any, at: int, end: int) -> tuple[int, int]:
-    """The byte where the silences of a heartbeat begin, and how many events they tell of; BROKEN where any is odd."""
+@no_alloc_part
+def read_suppressed_runs(cells: Any, table: Any, width: int, raw: Any, at: int, end: int) -> tuple[int, int]:
+    """Return the byte of the first suppressed run and the number of suppressed events; BROKEN if a run is invalid."""
     sequence, at = varint_at(raw, at, end)
     if sequence != cells[SEQUENCE]:
         return 0, BROKEN
@@ -76,7 +76,7 @@ def silences_at(cells: Any, table: Any, width: int, raw: Any, at: int, end: int)
     if watermark == BROKEN:
         return 0, BROKEN
     begin = at
-    source = told = 0
+    source = events = 0
     while at < end:
         gap, at = varint_at(raw, at, end)
         count, at = varint_at(raw, at, end)
@@ -89,15 +89,15 @@ def silences_at(cells: Any, table: Any, width: int, raw: Any, at: int, end: int)
             if table[row * width + ORDINAL] == 0:
                 return 0, BROKEN
         source += gap + count
-        told += count * skip
-        if told > MAX_TOLD:
+        events += count * skip
+        if events > MAX_SUPPRESSED:
             return 0, BROKEN
-    return begin, told
+    return begin, events
 
 
-@lean_part
-def take_beat(
-    plan: Any,
+@no_alloc_part
+def decode_heartbeat(
+    rules: Any,
     cells: Any,
     table: Any,
     width: int,
@@ -109,14 +109,14 @@ def take_beat(
     run: Any,
     out: Any,
 ) -> int:
-    """A heartbeat from byte `first` to `last`: the events that every source it names was passed over with."""
-    chain = beat_chain(cells, raw, first, last)
+    """Decode the heartbeat from byte `first` to `last`: the suppressed events of every source that it lists."""
+    chain = heartbeat_check(cells, raw, first, last)
     if chain == BROKEN:
-        return NOT_ORDINARY
-    at, told = silences_at(cells, table, width, raw, first + 3 + cells[WIDE], last)
-    if told == BROKEN:
-        return NOT_ORDINARY
-    if shown and told > len(out):
+        return IRREGULAR
+    at, events = read_suppressed_runs(cells, table, width, raw, first + 3 + cells[WIDE], last)
+    if events == BROKEN:
+        return IRREGULAR
+    if shown and events > len(out):
         return FULL
     k = 0
     row = 0
@@ -126,17 +126,17 @@ def take_beat(
         skip, at = varint_at(raw, at, last)
         row += gap
         for _ in range(count):
-            k = emit_suppressed(plan, table, width, row, skip, shown, work[0], out, k)
+            k = write_suppressed(rules, table, width, row, skip, shown, work[0], out, k)
             row += 1
     cells[CHAIN] = chain
     cells[SEQUENCE] += 1
     run[EVENTS] = k
-    return TAKEN
+    return DECODED
 
 
-@lean_part
-def take_message(
-    plan: Any,
+@no_alloc_part
+def decode_message(
+    rules: Any,
     cells: Any,
     table: Any,
     width: int,
@@ -144,43 +144,43 @@ def take_message(
     shown: bool,
     work: Any,
     run: Any,
-    walk: Any,
+    scan: Any,
     frames: Any,
     out: Any,
 ) -> int:
-    """The frames of a message from `walk[BYTE]` on, as far as they are ordinary and `out` has room."""
+    """Decode the frames of a message from `scan[BYTE]` while they are regular and `out` has space."""
     size = len(raw)
     while True:
-        run[AT] = walk[BYTE]
-        answer = take_frames(plan, cells, table, width, raw, size, shown, work, run, out[walk[ROWS] :])
-        frames[walk[MESSAGE]] += run[FRAMES]
-        walk[DATA_BYTES] += run[BYTES]
-        walk[BYTE] = run[AT]
-        walk[SEEN] += run[EVENTS]
-        walk[ROWS] += run[EVENTS]
-        if answer in (TAKEN, FULL):
+        run[AT] = scan[BYTE]
+        answer = decode_frames(rules, cells, table, width, raw, size, shown, work, run, out[scan[ROWS] :])
+        frames[scan[MESSAGE]] += run[FRAMES]
+        scan[DATA_BYTES] += run[BYTES]
+        scan[BYTE] = run[AT]
+        scan[SEEN] += run[EVENTS]
+        scan[ROWS] += run[EVENTS]
+        if answer in (DECODED, FULL):
             return answer
-        if answer == NOT_ORDINARY:
+        if answer == IRREGULAR:
             batch = raw[0] & 0x0F == _BATCH
             if batch and run[AT] == 0:
-                return NOT_ORDINARY
+                return IRREGULAR
             first, last = frame_at(raw, run[AT], size) if batch else (0, size)
             run[EVENTS] = 0
-            answer = take_beat(plan, cells, table, width, raw, first, last, shown, work, run, out[walk[ROWS] :])
-            if answer != TAKEN:
+            answer = decode_heartbeat(rules, cells, table, width, raw, first, last, shown, work, run, out[scan[ROWS] :])
+            if answer != DECODED:
                 return answer
-            frames[walk[MESSAGE]] += 1
-            walk[BEAT_BYTES] += last - first
-            walk[BYTE] = last
-            walk[SEEN] += run[EVENTS]
-            walk[ROWS] += run[EVENTS]
+            frames[scan[MESSAGE]] += 1
+            scan[HEARTBEAT_BYTES] += last - first
+            scan[BYTE] = last
+            scan[SEEN] += run[EVENTS]
+            scan[ROWS] += run[EVENTS]
             if last == size:
-                return TAKEN
+                return DECODED
 
 
-@lean
-def take_messages(
-    plan: Any,
+@no_alloc
+def decode_messages(
+    rules: Any,
     cells: Any,
     table: Any,
     width: int,
@@ -189,27 +189,27 @@ def take_messages(
     shown: bool,
     work: Any,
     run: Any,
-    walk: Any,
+    scan: Any,
     frames: Any,
     rows: Any,
     out: Any,
 ) -> int:
-    """The messages from `walk` on, as far as their frames are ordinary and `out` has room; answers as `take_frames`.
+    """Decode messages from `scan` while their frames are regular and `out` has space. Returns as `decode_frames`.
 
-    raw, starts: the messages one behind the other, where each begins, and where the last one ends
-    shown: do events that were passed over in silence leave a record?
-    frames, rows: of each message, how many frames it gave, and how many records there were after it
+    raw, starts: the concatenated messages, the start of each, and the end of the last
+    shown: whether suppressed events give records
+    frames, rows: per message, the number of frames decoded and the number of records after it
     """
-    while walk[MESSAGE] < len(starts) - 1:
-        number = walk[MESSAGE]
-        rows[number] = walk[ROWS]
+    while scan[MESSAGE] < len(starts) - 1:
+        number = scan[MESSAGE]
+        rows[number] = scan[ROWS]
         message = raw[starts[number] : starts[number + 1]]
         if len(message) == 0:
-            return NOT_ORDINARY
-        answer = take_message(plan, cells, table, width, message, shown, work, run, walk, frames, out)
-        rows[number] = walk[ROWS]
-        if answer != TAKEN:
+            return IRREGULAR
+        answer = decode_message(rules, cells, table, width, message, shown, work, run, scan, frames, out)
+        rows[number] = scan[ROWS]
+        if answer != DECODED:
             return answer
-        walk[MESSAGE] += 1
-        walk[BYTE] = 0
-    return TAKEN
+        scan[MESSAGE] += 1
+        scan[BYTE] = 0
+    return DECODED

@@ -1,4 +1,4 @@
-"""What every candidate would have cost on a block of events."""
+"""Cost of each predictor on a block of events."""
 
 from __future__ import annotations
 
@@ -6,26 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec import ticks as residual
 from thinwire.codec.kernels.bit_codes import bit_length
 from thinwire.codec.kernels.jit import compiled, part
-from thinwire.codec.predictors.predictor import FINE, SEASONAL, TREND, observe_trend, predict
-from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT, UNSET
+from thinwire.codec.predictors.arithmetic import FINE, SEASONAL, TREND, observe_trend, predict
+from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT, UNSET, decode_residual, encode_residual
 from thinwire.wire.stream_state import adapt
 
 PRESENCE = 3
-"""bits that sending a value costs beside its code"""
+"""bits of a sent value beside its code"""
 
 FRAME = 32
-"""bits of the frame, which a value pays that travels alone"""
-
-encode_residual = residual.encode
-decode_residual = residual.decode
+"""bits of the frame of a value that is sent alone"""
 
 
 @part
 def _season(series: Any, k: int, period: int, season: Any, start: int, first: int) -> int:
-    """The value one period before event k of a block."""
+    """Return the value one period before event k of a block."""
     if k >= period:
         return series[k - period]
     if len(season) == 0:
@@ -44,11 +40,12 @@ def _run(
     start: int,
     first: int,
     others: Any,
-    travels: Any,
+    is_sent: Any,
 ) -> Any:
-    """One candidate over one series, in closed loop: the bits it costs and the trend it ends with.
+    """Run one candidate over one series in closed loop. Return its cost in bits and its final trend.
 
-    others: how many other values of each event travel; travels: filled in with which values of this series do
+    others: per event, how many other values are sent
+    is_sent: set to 1 for each event in which this series sends a value
     """
     tolerance = limits[0]
     half = 0 if mode & FINE else limits[1]
@@ -59,7 +56,7 @@ def _run(
     cost = 0
     for k in range(1, len(series)):
         t = series[k]
-        travels[k] = 0
+        is_sent[k] = 0
         if t in (ABSENT, OFF_GRID) or abs(t) > TICK_LIMIT or x1 == ABSENT or abs(x1) > TICK_LIMIT:
             x1 = x2 = t
             trend = UNSET
@@ -67,15 +64,15 @@ def _run(
         if mode & 15 == SEASONAL:
             x2 = _season(series, k, period, season, start, first)
         x = predict(mode, x1, x2, offset, trend, gains)
-        miss = t - x
-        if miss > tolerance or miss < -tolerance:
-            code = encode_residual(miss, tolerance, half)
+        residual = t - x
+        if residual > tolerance or residual < -tolerance:
+            code = encode_residual(residual, tolerance, half)
             x += decode_residual(code, tolerance, half)
             order = bit_length(level >> 5)
             code = min(code, 1 << 60)
             cost += 2 * bit_length(code + (1 << order)) - 1 - order + PRESENCE
             level = adapt(level, code)
-            travels[k] = 1
+            is_sent[k] = 1
             if others[k] == 0:
                 cost += FRAME
         if mode & 15 == TREND:
@@ -89,13 +86,12 @@ def _run(
 def shadow(
     block: Any, present: Any, limits: Any, candidates: Any, periods: Any, season: Any, season_starts: Any, first: int
 ) -> tuple[Any, Any]:
-    """Bits of every candidate for every series of a block, and the trends they end with.
+    """Return the cost in bits and the final trend of every candidate for every series of a block.
 
-    A series is judged beside the others as they are sent at present, so that one which alone makes events travel pays
-    for their frames.
+    The other series are assumed to be sent as at present. A series that alone causes frames therefore pays for them.
     """
     series_count = len(limits)
-    travels = np.zeros((series_count, len(block)), dtype=np.int64)
+    is_sent = np.zeros((series_count, len(block)), dtype=np.int64)
     alone = np.zeros(len(block), dtype=np.int64)
     for a in range(series_count):
         _run(
@@ -108,14 +104,14 @@ def shadow(
             season_starts[a],
             first,
             alone,
-            travels[a],
+            is_sent[a],
         )
-    together = travels.sum(axis=0)
+    together = is_sent.sum(axis=0)
     costs = np.zeros((series_count, len(candidates)), dtype=np.int64)
     trends = np.zeros((series_count, len(candidates)), dtype=np.int64)
     for a in range(series_count):
         series = block[:, a].copy()
-        others = together - travels[a]
+        others = together - is_sent[a]
         for c in range(len(candidates)):
             mode = candidates[c, 0]
             pointless = (mode & 15 == SEASONAL and periods[a] == 0) or (mode & FINE and limits[a, 0] == 0)

@@ -1,48 +1,47 @@
-"""Events passed over in silence, many at once: where each of them would have left the state of its source.
+"""Compiled prediction and update of slots, and fast advancing over many suppressed events.
 
-It is what `advance_at` does event by event. What moves although nothing is said of it, the time that follows its
-cadence, mostly goes on in equal steps: then all of them are one. A slot with a season keeps the values of its last
-period, whatever predicts it now, and so takes every one of them.
-
-What is expected of a slot, and how it takes a value: `Columns.expected`, `settle` and `advance`, for kernels.
+A predicted timestamp usually advances in equal steps, which are then added at once. A slot with a season stores the
+values of its last period and advances event by event.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from thinwire.codec.kernels.jit import lean, lean_part, woven
-from thinwire.codec.kernels.rule_table import LANE, PERIOD, RING, SLOT
-from thinwire.codec.predictors.predictor import SEASONAL, observe_trend, predict
-from thinwire.codec.predictors.predictor import TREND as TREND_MODE
-from thinwire.codec.source_table import COEFFICIENTS, FIELDS, HEAD, MODE, OFFSET, ORDINAL, TREND, X2
+import numpy as np
+
+from thinwire.codec.kernels.jit import inlined, no_alloc, no_alloc_part
+from thinwire.codec.kernels.rule_table import ENCODING, PERIOD, RING, SLOT
+from thinwire.codec.predictors.arithmetic import SEASONAL, observe_trend, predict
+from thinwire.codec.predictors.arithmetic import TREND as TREND_MODE
+from thinwire.codec.source_table import COEFFICIENTS, HEADER_CELLS, MODE, OFFSET, ORDINAL, SLOT_CELLS, TREND, X2
 from thinwire.codec.ticks import ABSENT, TICK_LIMIT
 from thinwire.wire.partial_event import EncodingKind
 
 _TICK = int(EncodingKind.TICK)
 
 
-@lean_part
-def season_place(plan: Any, table: Any, start: int, j: int) -> int:
-    """Where the value one period before the next event stands."""
-    return start + plan[RING, j] + (table[start + ORDINAL] + 1) % plan[PERIOD, j]
+@no_alloc_part
+def season_index(rules: Any, table: Any, start: int, j: int) -> int:
+    """Return the index of the value one period before the next event."""
+    return start + rules[RING, j] + (table[start + ORDINAL] + 1) % rules[PERIOD, j]
 
 
-@woven
-def expected_at(plan: Any, table: Any, start: int, j: int) -> int:
-    """What both ends expect of a slot."""
-    i = start + HEAD + plan[SLOT, j] * FIELDS
+@inlined
+def predicted_at(rules: Any, table: Any, start: int, j: int) -> int:
+    """Return the prediction of a slot, as `SourceTable.predicted`."""
+    i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
     mode = table[i + MODE]
     if not mode & 15:
         return table[i]
-    x2 = table[season_place(plan, table, start, j)] if mode & 15 == SEASONAL else table[i + X2]
+    x2 = table[season_index(rules, table, start, j)] if mode & 15 == SEASONAL else table[i + X2]
     return predict(mode, table[i], x2, table[i + OFFSET], table[i + TREND], table[i + COEFFICIENTS])
 
 
-@woven
-def set_slot_value(plan: Any, table: Any, start: int, j: int, x: int) -> None:
-    """Both ends now have this value."""
-    i = start + HEAD + plan[SLOT, j] * FIELDS
+@inlined
+def set_slot_value(rules: Any, table: Any, start: int, j: int, x: int) -> None:
+    """Store a new value in a slot that has one, as `SourceTable.set_value`."""
+    i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
     x1 = table[i]
     if table[i + MODE] & 15 == TREND_MODE:
         table[i + OFFSET], table[i + TREND] = observe_trend(
@@ -50,82 +49,89 @@ def set_slot_value(plan: Any, table: Any, start: int, j: int, x: int) -> None:
         )
     table[i + X2] = x1
     table[i] = x
-    if plan[PERIOD, j]:
-        table[season_place(plan, table, start, j)] = x
+    if rules[PERIOD, j]:
+        table[season_index(rules, table, start, j)] = x
 
 
-@lean_part
-def advance_at(plan: Any, table: Any, start: int) -> None:
-    """The source's next event is as expected in every slot, all of which have values."""
-    for j in range(plan.shape[1]):
-        if plan[LANE, j] != _TICK:
+@no_alloc_part
+def advance_at(rules: Any, table: Any, start: int) -> None:
+    """Advance a source by one suppressed event, as `SourceTable.advance`. All slots must have values."""
+    for j in range(rules.shape[1]):
+        if rules[ENCODING, j] != _TICK:
             continue
-        if table[start + HEAD + plan[SLOT, j] * FIELDS + MODE] & 15 or plan[PERIOD, j]:
-            set_slot_value(plan, table, start, j, expected_at(plan, table, start, j))
+        if table[start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS + MODE] & 15 or rules[PERIOD, j]:
+            set_slot_value(rules, table, start, j, predicted_at(rules, table, start, j))
     table[start + ORDINAL] += 1
 
 
-_NEAR = TICK_LIMIT // 4
-"""ticks up to which steps may be added up: none of them comes to a limit where it would be cut off"""
+_MAX_SUM = TICK_LIMIT // 4
+"""ticks up to which steps may be added at once without reaching the limit of a tick"""
 
 
-@lean_part
-def pass_season(plan: Any, table: Any, start: int, j: int, count: int) -> None:
-    """The same where each value has its own place in the period, which the number of the event tells."""
+@no_alloc_part
+def advance_season(rules: Any, table: Any, start: int, j: int, count: int) -> None:
+    """Advance a slot with a season. The position in the season follows from the ordinal."""
     ordinal = table[start + ORDINAL]
     for passed in range(count):
         table[start + ORDINAL] = ordinal + passed
-        set_slot_value(plan, table, start, j, expected_at(plan, table, start, j))
+        set_slot_value(rules, table, start, j, predicted_at(rules, table, start, j))
     table[start + ORDINAL] = ordinal
 
 
-@lean_part
-def pass_slot(plan: Any, table: Any, start: int, j: int, count: int) -> None:
-    """A slot goes on by so many events that are as expected."""
-    i = start + HEAD + plan[SLOT, j] * FIELDS
+@no_alloc_part
+def advance_slot(rules: Any, table: Any, start: int, j: int, count: int) -> None:
+    """Advance a slot by `count` suppressed events."""
+    i = start + HEADER_CELLS + rules[SLOT, j] * SLOT_CELLS
     if table[i] == ABSENT:
         return
-    if plan[PERIOD, j]:
-        pass_season(plan, table, start, j, count)
+    if rules[PERIOD, j]:
+        advance_season(rules, table, start, j, count)
         return
     if not table[i + MODE] & 15:
         return
     while count:
         offset, trend = table[i + OFFSET], table[i + TREND]
         before = table[i]
-        set_slot_value(plan, table, start, j, expected_at(plan, table, start, j))
+        set_slot_value(rules, table, start, j, predicted_at(rules, table, start, j))
         count -= 1
         step = table[i] - before
         settled = table[i + OFFSET] == offset and table[i + TREND] == trend
-        if settled and count and abs(step) < _NEAR // count and abs(table[i]) < _NEAR:
+        if settled and count and abs(step) < _MAX_SUM // count and abs(table[i]) < _MAX_SUM:
             table[i] += step * count
             table[i + X2] = table[i] - step
             return
 
 
-@lean_part
-def pass_row(plan: Any, table: Any, start: int, seen: int) -> int:
-    """A source goes on to the event `seen`; how many were passed over."""
+@no_alloc_part
+def advance_row(rules: Any, table: Any, start: int, seen: int) -> int:
+    """Advance a source to the event `seen`. Return the number of suppressed events."""
     count = seen - table[start + ORDINAL]
     if count <= 0:
         return 0
-    for j in range(plan.shape[1]):
-        if plan[LANE, j] == _TICK:
-            pass_slot(plan, table, start, j, count)
+    for j in range(rules.shape[1]):
+        if rules[ENCODING, j] == _TICK:
+            advance_slot(rules, table, start, j, count)
     table[start + ORDINAL] = seen
     return count
 
 
-@lean
-def pass_one(plan: Any, table: Any, width: int, row: int, seen: int) -> int:
-    """One source goes on; how many events were passed over."""
-    return pass_row(plan, table, row * width, seen)
+@no_alloc
+def advance_source(rules: Any, table: Any, width: int, row: int, seen: int) -> int:
+    """Advance one source. Return the number of suppressed events."""
+    return advance_row(rules, table, row * width, seen)
 
 
-@lean
-def pass_all(plan: Any, table: Any, width: int, places: Any, seen: Any) -> int:
-    """Every source goes on to the event that `seen` has at its place; how many were passed over."""
+@no_alloc
+def advance_sources(rules: Any, table: Any, width: int, positions: Any, seen: Any) -> int:
+    """Advance every source to the event `seen[positions[row]]`. Return the number of suppressed events."""
     count = 0
     for row in range(len(table) // width):
-        count += pass_row(plan, table, row * width, seen[places[row]])
+        count += advance_row(rules, table, row * width, seen[positions[row]])
     return count
+
+
+def warm_up_advance() -> None:
+    """Compile `advance_source` and `advance_sources`, or load them from the cache."""
+    rules, cells = np.zeros((1, 1), dtype=np.int64), np.zeros(HEADER_CELLS + SLOT_CELLS, dtype=np.int64)
+    advance_source(rules, cells, len(cells), 0, 0)
+    advance_sources(rules, cells, len(cells), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))

@@ -1,11 +1,12 @@
-"""Predictors, one idea a file."""
+"""Predictors: integer models that both ends of a stream run."""
 
 from typing import TYPE_CHECKING
 
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.codec.predictors.catalogue import by_name, names
+    from thinwire.codec.predictors.catalogue import by_name, names, register
+    from thinwire.codec.predictors.custom import CustomPredictor
     from thinwire.codec.predictors.extrapolation import Cadence, LastValue, Linear, Smooth, Trend
     from thinwire.codec.predictors.predictor import Predictor
     from thinwire.codec.predictors.seasonal import Seasonal, find_period
@@ -13,7 +14,8 @@ else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "catalogue": "by_name names",
+            "catalogue": "by_name names register",
+            "custom": "CustomPredictor",
             "extrapolation": "Cadence LastValue Linear Smooth Trend",
             "predictor": "Predictor",
             "seasonal": "Seasonal find_period",
@@ -22,6 +24,7 @@ else:
 
 __all__ = [
     "Cadence",
+    "CustomPredictor",
     "LastValue",
     "Linear",
     "Predictor",
@@ -31,4 +34,5 @@ __all__ = [
     "by_name",
     "find_period",
     "names",
+    "register",
 ]

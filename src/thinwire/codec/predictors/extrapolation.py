@@ -1,21 +1,16 @@
-"""Expect no change.
-
-Expect the last step again.
-
-Follow level and trend, smoothed.
-"""
+"""Predictors from the last values: last value, line, and smoothed level and trend."""
 
 from __future__ import annotations
 
-from thinwire.codec.predictors import predictor as steps
+from thinwire.codec.predictors import arithmetic
 from thinwire.codec.predictors.predictor import Predictor
 from thinwire.errors import ConfigError
 
 
 class LastValue(Predictor):
-    """Expect no change.
+    """Predict that the value does not change.
 
-    The cheapest predictor and the one conformance filtering is defined with.
+    The cheapest predictor. Conformance filtering is defined with it.
 
     >>> p = LastValue()
     >>> p.observe(210); p.predict()
@@ -23,11 +18,11 @@ class LastValue(Predictor):
     """
 
     name = "last"
-    mode = steps.LAST
+    mode = arithmetic.LAST
 
 
 class Linear(Predictor):
-    """The line through the last two values: good for counters and ramps, bad for noise.
+    """Predict the next value on the line through the last two: good for counters and ramps, bad for noise.
 
     >>> p = Linear()
     >>> p.observe(10); p.observe(13); p.predict()
@@ -35,17 +30,16 @@ class Linear(Predictor):
     """
 
     name = "linear"
-    mode = steps.LINEAR
+    mode = arithmetic.LINEAR
 
 
 _UNIT = 256
 
 
 class Trend(Predictor):
-    """Level and trend, both smoothed, the trend damped.
+    """Predict from a smoothed level and a smoothed, damped trend.
 
-    alpha: how much of a miss moves the level; beta: how much moves the trend; damping: how much of the trend is
-    trusted; all in 256ths.
+    alpha, beta: share of the error that corrects the level and the trend; damping: factor of the trend; in 256ths
 
     >>> p = Trend(alpha=256, beta=256, damping=256)
     >>> p.observe(10); p.observe(13); p.predict()
@@ -55,7 +49,7 @@ class Trend(Predictor):
     """
 
     name = "trend"
-    mode = steps.TREND
+    mode = arithmetic.TREND
 
     def __init__(self, alpha: int = 128, beta: int = 32, damping: int = 230) -> None:
         for field, value in (("alpha", alpha), ("beta", beta), ("damping", damping)):
@@ -72,7 +66,7 @@ class Trend(Predictor):
 
 
 class Smooth(Trend):
-    """A running mean: the best guess for a level under noise.
+    """Predict a running mean, for a noisy level.
 
     >>> p = Smooth(alpha=128)
     >>> p.observe(100); p.observe(100); p.observe(110); p.predict()
@@ -86,7 +80,7 @@ class Smooth(Trend):
 
 
 class Cadence(Trend):
-    """Events at a steady pace, each a little early or late: the rule for timestamps.
+    """Predict events at a regular interval, each slightly early or late. The default for timestamps.
 
     >>> p = Cadence()
     >>> for t in (0, 1000, 2003, 3000): p.observe(t)

@@ -1,69 +1,19 @@
-"""What a predictor is: a shared expectation of the next value, described as data and run by the kernels.
-
-The arithmetic of every predictor: plain functions on integers, called per event, and compiled for batches.
-
-A slot's state is four integers: `x1` and `x2` (the last two reconstructed values), `offset` and `trend` (in 256ths of a
-tick), read with the slot's `coefficients`. All values stay inside 64 bits; shifts round down on both sides.
-"""
+"""Base class of predictors."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import ClassVar
 
-from thinwire.codec.ticks import TICK_LIMIT, UNSET
-
-LAST, LINEAR, TREND, SEASONAL = 0, 1, 2, 3
-FINE = 16
-"""added to a mode: residuals travel exactly, not in bins"""
-MODES = 4
-
-_FAR = 1 << 38
-_WIDE = 1 << 46
-
-
-def clamp(value: int, limit: int) -> int:
-    """The value, or the limit it went beyond."""
-    if value > limit:
-        return limit
-    if value < -limit:
-        return -limit
-    return value
-
-
-def damped(trend: int, coefficients: int) -> int:
-    """The trend as far as it is trusted."""
-    return (trend * (coefficients >> 18)) >> 8
-
-
-def predict(mode: int, x1: int, x2: int, offset: int, trend: int, coefficients: int) -> int:
-    """The value expected next. For the seasonal mode `x2` is the value one period ago."""
-    kind = mode & 15
-    if kind == LINEAR:
-        return clamp(2 * x1 - x2, TICK_LIMIT)
-    if kind == TREND and trend != UNSET:
-        return clamp(x1 + ((offset + damped(trend, coefficients)) >> 8), TICK_LIMIT)
-    if kind == SEASONAL and x2 != UNSET:
-        return x2
-    return x1
-
-
-def observe_trend(x: int, x1: int, offset: int, trend: int, coefficients: int) -> tuple[int, int]:
-    """Offset and trend after a value: both lean towards what the prediction missed."""
-    moved = clamp(x - x1, _FAR) << 8
-    beta = (coefficients >> 9) & 511
-    if trend == UNSET:
-        return 0, (moved if beta else 0)
-    missed = clamp(moved - offset - damped(trend, coefficients), _WIDE)
-    level_part = (missed * (coefficients & 511)) >> 8
-    return level_part - missed, clamp(trend + ((missed * beta) >> 8), _WIDE)
+from thinwire.codec.predictors.arithmetic import SEASONAL, TREND, observe_trend, predict
+from thinwire.codec.ticks import UNSET
 
 
 class Predictor:
-    """Two verbs on ticks: `observe` a value, `predict` the next one.
+    """Integer step function that predicts the next tick of a property from the ticks before it.
 
-    The object is the description that rules and reports speak of, and a replica for one series that runs the same
-    arithmetic as the kernels.
+    A predictor describes the mode and coefficients of a rule. An instance also runs on one series: `observe` a value,
+    then `predict` the next one, with the arithmetic of the kernels.
     """
 
     name: ClassVar[str]
@@ -78,16 +28,16 @@ class Predictor:
 
     @property
     def coefficients(self) -> int:
-        """The predictor's gains as one number, as they travel."""
+        """The gains as one number, as sent."""
         return 0
 
     @property
     def season(self) -> int:
-        """How many past values the predictor needs to keep."""
+        """Number of past values that the predictor uses."""
         return 0
 
     def observe(self, value: int) -> None:
-        """Take in the value that both sides now have."""
+        """Add the next value."""
         if self._x1 is not None:
             if self.mode == TREND:
                 self._offset, self._trend = observe_trend(value, self._x1, self._offset, self._trend, self.coefficients)
@@ -98,9 +48,9 @@ class Predictor:
         self._season.append(value)
 
     def predict(self) -> int:
-        """The value expected next; nothing can be expected before the first."""
+        """Return the predicted next value. Needs at least one value."""
         if self._x1 is None:
-            raise ValueError("a predictor needs one value before it can predict")
+            raise ValueError("predict needs at least one observed value")
         x2 = self._x2
         if self.mode == SEASONAL:
             x2 = self._season[0] if len(self._season) == self.season else UNSET

@@ -1,4 +1,4 @@
-"""Expect what was there a period ago."""
+"""Predictor of periodic values."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from thinwire.codec.predictors import predictor as steps
+from thinwire.codec.predictors import arithmetic
 from thinwire.codec.predictors.predictor import Predictor
 from thinwire.errors import ConfigError
 from thinwire.schema.property import MAX_PERIOD
 
 
 class Seasonal(Predictor):
-    """The value one period ago; the last value until a whole period has been seen.
+    """Predict the value one period ago; the last value until a full period has been observed.
 
     >>> p = Seasonal(period=3)
     >>> for x in (1, 5, 9): p.observe(x)
@@ -22,11 +22,11 @@ class Seasonal(Predictor):
     """
 
     name = "seasonal"
-    mode = steps.SEASONAL
+    mode = arithmetic.SEASONAL
 
     def __init__(self, period: int) -> None:
         if not 1 < period <= MAX_PERIOD:
-            raise ConfigError("period outside its limit", period=period, limit=MAX_PERIOD)
+            raise ConfigError("period out of range", period=period, limit=MAX_PERIOD)
         self.period = period
         super().__init__()
 
@@ -36,7 +36,7 @@ class Seasonal(Predictor):
 
 
 def find_period(ticks: Sequence[int], longest: int = MAX_PERIOD) -> int | None:
-    """The period at which a series repeats itself best, if it does so clearly.
+    """Return the period of a series, or None if it has no clear one.
 
     >>> find_period([0, 3, 9, 3] * 20)
     4
@@ -56,7 +56,7 @@ def find_period(ticks: Sequence[int], longest: int = MAX_PERIOD) -> int | None:
     if not len(lags):
         return None
     strength = correlation[lags]
-    at = int(np.argmax(strength >= 0.9 * strength.max()))  # the first of its multiples, from the foot of its peak
+    at = int(np.argmax(strength >= 0.9 * strength.max()))  # the first multiple, at the start of its peak
     while at + 1 < len(strength) and strength[at + 1] > strength[at]:
         at += 1
     return int(lags[at]) if strength[at] > 0.5 else None

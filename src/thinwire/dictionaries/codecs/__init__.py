@@ -1,23 +1,24 @@
-"""Codecs: one message in, fewer bytes out, and back."""
+"""Codecs that pack single messages, with or without a dictionary."""
 
 from __future__ import annotations
 
-from thinwire.dictionaries.codecs.codec import Codec
-from thinwire.dictionaries.codecs.deflate import Brief, Deflate, Preset
-from thinwire.dictionaries.codecs.zstd import Dense, Zstd
-from thinwire.dictionaries.dictionary import Dictionary
+from thinwire.dictionaries.codecs.codec import Codec, codec_names, codec_of, register_codec
+from thinwire.dictionaries.codecs.deflate import Deflate, PresetDeflate, TrimmedDeflate
+from thinwire.dictionaries.codecs.zstd import TrimmedZstd, Zstd
 
-__all__ = ["Brief", "Codec", "Deflate", "Dense", "Preset", "Zstd", "codec_of"]
+__all__ = [
+    "Codec",
+    "Deflate",
+    "PresetDeflate",
+    "TrimmedDeflate",
+    "TrimmedZstd",
+    "Zstd",
+    "codec_names",
+    "codec_of",
+    "register_codec",
+]
 
-
-def codec_of(dictionary: Dictionary) -> Codec:
-    """The codec that reads and writes with this dictionary.
-
-    It makes its machines when they are first needed and uses them again: keep it as long as the dictionary is in use
-    (making one costs as much as a hundred messages), and do not share it between threads.
-    """
-    if dictionary.codec in ("zlib", "brief"):
-        deflate = Preset if dictionary.codec == "zlib" else Brief
-        return deflate(dictionary.content, min(dictionary.level, 9))
-    zstd = Dense if dictionary.codec == "dense" else Zstd
-    return zstd(dictionary.content, dictionary.level, dictionary.largest)
+register_codec("zstd", 0, lambda d: Zstd(d.content, d.level, d.largest))
+register_codec("zlib", 1, lambda d: PresetDeflate(d.content, min(d.level, 9)))
+register_codec("dense", 2, lambda d: TrimmedZstd(d.content, d.level, d.largest))
+register_codec("brief", 3, lambda d: TrimmedDeflate(d.content, min(d.level, 9)))

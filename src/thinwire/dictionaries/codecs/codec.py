@@ -1,36 +1,96 @@
-"""What every codec can do.
-
-A message that does not shrink: itself, behind one byte.
-"""
+"""The codec interface and the registry of codecs that dictionaries name."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from thinwire.errors import CorruptFrame
+from thinwire.errors import ConfigError, CorruptDictionary, CorruptFrame
+
+if TYPE_CHECKING:
+    from thinwire.dictionaries.dictionary import Dictionary
 
 
 class Codec(Protocol):
-    """Packs one message at a time, without loss; every message is read without any other.
+    """Packs single messages without loss; each message is unpacked independently.
 
-    Machines are made once and used again, and they are not to be shared between threads: keep a codec, one a thread.
+    A codec creates its compressors on first use and reuses them. It must not be shared between threads.
 
-    name: as it stands in tables
+    name: shown in tables
     """
 
     name: str
 
     def pack(self, message: bytes) -> bytes:
-        """The message in fewer bytes, or as it is with one byte in front; an empty one stays empty."""
+        """Return the message in fewer bytes, or one byte and the message; an empty message stays empty."""
 
     def unpack(self, packed: bytes, limit: int) -> bytes:
-        """The message again; `CorruptFrame` for anything that is not one, and never more than `limit` bytes."""
+        """Return the message; raise `CorruptFrame` for invalid bytes and above `limit` bytes."""
 
 
-def unstored(packed: bytes, mark: bytes, limit: int) -> bytes:
-    """The message behind the mark."""
+MAX_NUMBER = 255
+FIRST_EXTERNAL = 128
+"""numbers from here on are for codecs outside of this package"""
+
+
+class RegisteredCodec(NamedTuple):
+    """A codec that a dictionary can name.
+
+    number: identifies the codec in stored dictionaries and their hashes; it never changes
+    create: returns the codec of a dictionary
+    """
+
+    name: str
+    number: int
+    create: Callable[[Dictionary], Codec]
+
+
+_BY_NAME: dict[str, RegisteredCodec] = {}
+_BY_NUMBER: dict[int, RegisteredCodec] = {}
+
+
+def register_codec(name: str, number: int, create: Callable[[Dictionary], Codec]) -> None:
+    """Make a codec available to dictionaries. Publishers and subscribers must both register it.
+
+    Registering the same codec again has no effect.
+    """
+    if not 0 <= number <= MAX_NUMBER:
+        raise ConfigError("the number of a codec is one byte", codec=name, number=number, limit=MAX_NUMBER)
+    codec = RegisteredCodec(name, number, create)
+    if any(known not in (None, codec) for known in (_BY_NAME.get(name), _BY_NUMBER.get(number))):
+        raise ConfigError("another codec has this name or number", codec=name, number=number)
+    _BY_NAME[name] = _BY_NUMBER[number] = codec
+
+
+def codec_names() -> list[str]:
+    """Return the names of all registered codecs, ordered by number."""
+    return [_BY_NUMBER[number].name for number in sorted(_BY_NUMBER)]
+
+
+def codec_number(name: str) -> int:
+    """Return the number of a registered codec."""
+    return _BY_NAME[name].number
+
+
+def codec_name(number: int) -> str:
+    """Return the name of the codec with this number; raise `CorruptDictionary` if it is not registered."""
+    if number not in _BY_NUMBER:
+        raise CorruptDictionary("unknown codec", codec=number, known=sorted(_BY_NUMBER))
+    return _BY_NUMBER[number].name
+
+
+def codec_of(dictionary: Dictionary) -> Codec:
+    """Return a codec for a dictionary.
+
+    Reuse it: creating its compressors costs as much as packing a hundred messages.
+    """
+    return _BY_NAME[dictionary.codec].create(dictionary)
+
+
+def read_stored(packed: bytes, mark: bytes, limit: int) -> bytes:
+    """Return a message that is stored uncompressed behind `mark`."""
     if packed[:1] != mark:
-        raise CorruptFrame("begins with a mark that no codec writes", mark=packed[0])
+        raise CorruptFrame("unknown mark at the start of a packed message", mark=packed[0])
     if len(packed) - 1 > limit:
-        raise CorruptFrame("stored, and above the limit", length=len(packed) - 1, limit=limit)
+        raise CorruptFrame("a stored message is above the limit", length=len(packed) - 1, limit=limit)
     return packed[1:]

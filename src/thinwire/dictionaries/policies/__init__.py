@@ -1,4 +1,4 @@
-"""Looking after dictionaries: when to keep, prolong or replace the one of a topic. One way, one file."""
+"""Dictionary policies: when to keep, prolong or replace the dictionary of a topic. One policy a file."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from thinwire.dictionaries.policies.adaptive import Adaptive
     from thinwire.dictionaries.policies.cost_based import CostBased
     from thinwire.dictionaries.policies.fixed_rate import FixedRate
-    from thinwire.dictionaries.policies.policy import Keep, Policy, Prolong, Proposal, Replace, Why
+    from thinwire.dictionaries.policies.policy import DictionaryPolicy, Keep, Prolong, Proposal, Reasons, Replace
     from thinwire.dictionaries.policies.predict import Predict
     from thinwire.dictionaries.policies.single import SingleDict
 else:
@@ -18,7 +18,7 @@ else:
             "adaptive": "Adaptive",
             "cost_based": "CostBased",
             "fixed_rate": "FixedRate",
-            "policy": "Keep Policy Prolong Proposal Replace Why",
+            "policy": "Keep DictionaryPolicy Prolong Proposal Replace Reasons",
             "predict": "Predict",
             "single": "SingleDict",
         },
@@ -27,13 +27,13 @@ else:
 __all__ = [
     "Adaptive",
     "CostBased",
+    "DictionaryPolicy",
     "FixedRate",
     "Keep",
-    "Policy",
     "Predict",
     "Prolong",
     "Proposal",
+    "Reasons",
     "Replace",
     "SingleDict",
-    "Why",
 ]

@@ -39,10 +39,10 @@ from thinwire.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS, st
 from thinwire.dictionaries.policies.policy import (
     KEEP,
     History,
-    OneByOne,
     Prolong,
     Proposal,
     Replace,
+    SequentialPolicy,
     Trainer,
     latest,
     reduction,
@@ -57,7 +57,7 @@ LEAST_SAVED = 0.01
 """share; below it a dictionary would never amortise, and what it costs is divided by this instead"""
 
 
-class Adaptive(OneByOne):
+class Adaptive(SequentialPolicy):
     """Replaces a dictionary where a new one would gain enough, looking less often the longer nothing changes.
 
     gain: points of BR that a new dictionary must gain

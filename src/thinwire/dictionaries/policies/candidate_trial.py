@@ -18,11 +18,11 @@ from functools import cached_property
 from math import inf, log10
 from typing import NamedTuple
 
-from thinwire.dictionaries.byte_account import Topology
-from thinwire.dictionaries.codecs import Codec, Deflate, Preset, codec_of
+from thinwire.dictionaries.codecs import Codec, Deflate, PresetDeflate, codec_of
 from thinwire.dictionaries.dictionary import Dictionary, Facts
 from thinwire.dictionaries.policies.lifetime_estimate import UNTOLD, Form
 from thinwire.dictionaries.policies.policy import DEFLATE, Trainer, latest, packed
+from thinwire.dictionaries.topology import Topology
 from thinwire.dictionaries.training import SEGMENTS, TrainingMethod, build, recast
 
 LADDER = tuple(whole << power for power in range(7, 15) for whole in (2, 3))
@@ -318,7 +318,7 @@ def at_most(dictionary: Dictionary, parent: Dictionary | None) -> int:
     """
     packers: list[Codec] = [Deflate(6)]
     if parent is not None:
-        packers.append(Preset(parent.content, 6))
+        packers.append(PresetDeflate(parent.content, 6))
     return min(len(packer.pack(dictionary.content)) for packer in packers) + _FORM
 
 

@@ -32,7 +32,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from thinwire.dictionaries.byte_account import ALONE, Topology
 from thinwire.dictionaries.codecs import Codec, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies.candidate_trial import (
@@ -49,7 +48,7 @@ from thinwire.dictionaries.policies.candidate_trial import (
     climbed,
     fitting,
 )
-from thinwire.dictionaries.policies.lifetime_estimate import Decay, DictionaryKind, Epochs, Form, Prospects
+from thinwire.dictionaries.policies.lifetime_estimate import Decay, DictionaryKind, Epochs, Form, StreamForecast
 from thinwire.dictionaries.policies.policy import (
     DEFLATE,
     KEEP,
@@ -58,11 +57,12 @@ from thinwire.dictionaries.policies.policy import (
     Keep,
     Prolong,
     Proposal,
+    Reasons,
     Replace,
     StreamProgress,
     Trainer,
-    Why,
 )
+from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
 from thinwire.dictionaries.training import COSTS, SEGMENTS, USUAL_SEGMENT
 
 SAMPLE, SAMPLE_BYTES = 2000, 1 << 19
@@ -108,7 +108,7 @@ class CostBased:
 
     def __init__(
         self,
-        topology: Topology = ALONE,
+        topology: Topology = ONE_TO_ONE,
         expected: int | None = None,
         ladder: tuple[int, ...] = LADDER,
         train: Trainer | None = None,
@@ -199,8 +199,8 @@ class CostBased:
         return self._prospects.life(seen, first=self._first, lost=lost, age=seen - self._born, cost=self._cost)
 
     @property
-    def _prospects(self) -> Prospects:
-        return Prospects(self.topology, self.expected)  # the topology may be told anew at any time
+    def _prospects(self) -> StreamForecast:
+        return StreamForecast(self.topology, self.expected)  # the topology may be told anew at any time
 
     @property
     def _first(self) -> bool:
@@ -331,7 +331,7 @@ class CostBased:
             return 2 * seen if growing and trial.promising else GROWN * seen
         return min(max(WAIT * seen, pays), GROWN * seen)
 
-    def _why(self, found: TrialOutcome | None, trial: CandidateTrial) -> Why:
+    def _why(self, found: TrialOutcome | None, trial: CandidateTrial) -> Reasons:
         why: dict[str, float | int | str] = {
             "seen": self._pace.seen,
             "mean size": trial.mean,

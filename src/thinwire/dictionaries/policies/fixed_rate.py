@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from thinwire.dictionaries.policies.policy import KEEP, History, OneByOne, Proposal, Replace, Trainer, zstd_3
+from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy, Trainer, zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21)
 HISTORIES = (50, 100, 200, 300, 500, 800, 1300, 2100, 3400, 5500)
@@ -22,7 +22,7 @@ GROW_AFTER = 10
 Number = TypeVar("Number", int, float)
 
 
-class FixedRate(OneByOne):
+class FixedRate(SequentialPolicy):
     """A new dictionary every `every` messages.
 
     multipliers: sizes it goes through, as multiples of the mean message

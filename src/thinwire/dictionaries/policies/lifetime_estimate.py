@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple
 
-from thinwire.dictionaries.byte_account import Topology
+from thinwire.dictionaries.topology import Topology
 
 FIRST = 128
 """messages that tell what a dictionary gives while it is new"""
@@ -187,13 +187,13 @@ SLIGHT = 0.02
 
 
 @dataclass(frozen=True)
-class Prospects:
+class StreamForecast:
     """What is known of a stream and of those it reaches.
 
     topology: how many publishers and subscribers there are; expected: messages in all, where that is known
 
-    >>> from thinwire.dictionaries.byte_account import ALONE
-    >>> Prospects(ALONE, None).life(1000, first=True), Prospects(ALONE, 5000).life(1000, first=True)
+    >>> from thinwire.dictionaries.topology import ONE_TO_ONE
+    >>> StreamForecast(ONE_TO_ONE, None).life(1000, first=True), StreamForecast(ONE_TO_ONE, 5000).life(1000, first=True)
     (2000, 4000)
     """
 

@@ -47,7 +47,7 @@ from thinwire.dictionaries.codecs import Codec, Deflate
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.training import train
 
-Why = Mapping[str, float | int | str]
+Reasons = Mapping[str, float | int | str]
 """the numbers behind a decision, by name"""
 
 Trainer = Callable[[Sequence[bytes], int], Dictionary | None]
@@ -58,7 +58,7 @@ Trainer = Callable[[Sequence[bytes], int], Dictionary | None]
 class Keep:
     """Nothing is due: everything stays as it is, expiry included."""
 
-    why: Why = field(default_factory=dict)
+    why: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Prolong:
     """The dictionary stays in use; `life`: messages until it is looked at again, None where that is not foreseen."""
 
     life: int | None
-    why: Why = field(default_factory=dict)
+    why: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Replace:
 
     dictionary: Dictionary | None
     life: int | None
-    why: Why = field(default_factory=dict)
+    why: Reasons = field(default_factory=dict)
 
 
 Proposal = Keep | Prolong | Replace
@@ -83,7 +83,7 @@ Proposal = Keep | Prolong | Replace
 KEEP = Keep()
 
 
-class Policy(Protocol):
+class DictionaryPolicy(Protocol):
     """One way to look after the dictionary of a topic."""
 
     name: str
@@ -98,7 +98,7 @@ class Policy(Protocol):
         """What to do now."""
 
 
-class OneByOne:
+class SequentialPolicy:
     """A policy that looks at every message."""
 
     def offer(self, message: bytes) -> None:

@@ -1,29 +1,48 @@
-"""Policies by name: which one looks after a topic's dictionaries.
+"""Dictionary policies by name.
 
->>> sorted(NAMED)
-['adaptive', 'fixed rate', 'ours', 'predict', 'single']
->>> policy("ours", Topology(10, 2)).topology.receivers
+>>> {'adaptive', 'fixed rate', 'ours', 'predict', 'single'} <= {*policy_names()}
+True
+>>> create_policy("ours", Topology(10, 2)).topology.receivers
 12
 """
 
 from __future__ import annotations
 
-from thinwire.dictionaries.byte_account import Topology
-from thinwire.dictionaries.policies import Adaptive, CostBased, FixedRate, Policy, Predict, SingleDict
+from collections.abc import Callable
+
+from thinwire.dictionaries.policies import Adaptive, CostBased, DictionaryPolicy, FixedRate, Predict, SingleDict
+from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError
 
-NAMED: dict[str, type[SingleDict] | type[FixedRate] | type[Adaptive] | type[Predict] | type[CostBased]] = {
-    kind.name: kind for kind in (SingleDict, FixedRate, Adaptive, Predict, CostBased)
-}
+PolicyFactory = Callable[[Topology, float], DictionaryPolicy]
+"""(topology, budget) -> a policy without messages; budget: CPU time to pack a message as a multiple of deflate"""
+
 FAST = 0.25
-"""in the running system messages are packed a few times faster than deflate would, unless somebody wants fewer bytes"""
+"""default budget of the running system: a few times faster than deflate"""
+
+_FACTORIES: dict[str, PolicyFactory] = {}
 
 
-def policy(name: str, topology: Topology, budget: float = FAST) -> Policy:
-    """A policy at its beginning; `budget`: CPU time to pack, in deflates, for those that choose by it."""
-    if name not in NAMED:
-        raise ConfigError("no such policy", policy=name, choose_from=sorted(NAMED))
-    kind = NAMED[name]
-    if kind is CostBased:
-        return kind(topology, budget=budget)
-    return kind(topology) if kind is Predict else kind()
+def register_policy(name: str, create: PolicyFactory) -> None:
+    """Make a policy available under a name, for example to the dictionary trainer."""
+    if _FACTORIES.setdefault(name, create) is not create:
+        raise ConfigError("another policy has this name", policy=name)
+
+
+def policy_names() -> list[str]:
+    """Return the names of all registered policies, sorted."""
+    return sorted(_FACTORIES)
+
+
+def create_policy(name: str, topology: Topology, budget: float = FAST) -> DictionaryPolicy:
+    """Create a policy; raise `ConfigError` for an unknown name."""
+    if name not in _FACTORIES:
+        raise ConfigError("unknown dictionary policy", policy=name, choose_from=policy_names())
+    return _FACTORIES[name](topology, budget)
+
+
+register_policy(SingleDict.name, lambda topology, budget: SingleDict())
+register_policy(FixedRate.name, lambda topology, budget: FixedRate())
+register_policy(Adaptive.name, lambda topology, budget: Adaptive())
+register_policy(Predict.name, lambda topology, budget: Predict(topology))
+register_policy(CostBased.name, lambda topology, budget: CostBased(topology, budget=budget))

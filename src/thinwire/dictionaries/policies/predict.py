@@ -54,23 +54,23 @@ from typing import Literal
 import numpy as np
 
 from thinwire.dictionaries import dictionary_transfer as travelling
-from thinwire.dictionaries.byte_account import ALONE, Topology
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies.adaptive import SIZE_MULTIPLIERS, multiplier
 from thinwire.dictionaries.policies.policy import (
     KEEP,
     History,
-    OneByOne,
     Prolong,
     Proposal,
+    Reasons,
     Replace,
+    SequentialPolicy,
     Trainer,
-    Why,
     latest,
     reduction,
     zstd_3,
 )
+from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
 from thinwire.errors import MissingExtra
 
 Features = tuple[float, float]
@@ -234,7 +234,7 @@ WIDEST = 64
 Reading = Literal["words", "printed"]
 
 
-class Predict(OneByOne):
+class Predict(SequentialPolicy):
     """Knows the topology, learns the lives of dictionaries.
 
     topology: how many publishers and subscribers a dictionary has to reach
@@ -251,7 +251,7 @@ class Predict(OneByOne):
 
     name = "predict"
 
-    def __init__(self, topology: Topology = ALONE, reading: Reading = "words", train: Trainer = zstd_3) -> None:
+    def __init__(self, topology: Topology = ONE_TO_ONE, reading: Reading = "words", train: Trainer = zstd_3) -> None:
         self.topology = topology
         self.reading = reading
         self.train = train
@@ -301,13 +301,13 @@ class Predict(OneByOne):
     def _record(self, life: float) -> None:
         self.lives.record(self._features, life)
 
-    def _prolong(self, case: str, numbers: Why) -> Prolong:
+    def _prolong(self, case: str, numbers: Reasons) -> Prolong:
         served = self._life
         self._life *= 2
         self._due = self._born + round(self._life)
         return Prolong(round(self._life - served), {"case": case, **numbers, "MC": self._life})
 
-    def _replace(self, case: str, numbers: Why) -> Proposal:
+    def _replace(self, case: str, numbers: Reasons) -> Proposal:
         found = self._sampled()
         if found is None:
             self._due = self._seen + FIRST
@@ -320,8 +320,12 @@ class Predict(OneByOne):
         self._dictionary, self._age, self._born = made, 0, self._seen
         self._expected = self._average = made.facts.ratio if made.facts else 0.0
         self._due = self._born + round(self._life)
-        size: Why = {"history": len(self._history.last(HISTORIES[self._step])), "multiplier": times, "MC.base": base}
-        learned: Why = {"lives seen": len(self.lives), "deviation": self._features[0], "score": self._features[1]}
+        size: Reasons = {
+            "history": len(self._history.last(HISTORIES[self._step])),
+            "multiplier": times,
+            "MC.base": base,
+        }
+        learned: Reasons = {"lives seen": len(self.lives), "deviation": self._features[0], "score": self._features[1]}
         return Replace(made, round(self._life), {"case": case, **numbers, **size, **learned})
 
     def _sampled(self) -> tuple[Dictionary, int] | None:

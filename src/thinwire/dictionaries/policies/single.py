@@ -7,13 +7,13 @@ what is gained without any upkeep.
 
 from __future__ import annotations
 
-from thinwire.dictionaries.policies.policy import KEEP, History, OneByOne, Proposal, Replace, Trainer, zstd_3
+from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy, Trainer, zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21, 35, 56, 91)
 FIRST = 10_000
 
 
-class SingleDict(OneByOne):
+class SingleDict(SequentialPolicy):
     """One dictionary for the whole life of a topic.
 
     multiplier: its size, as a multiple of the mean message

@@ -1,4 +1,4 @@
-"""Composite subscriptions: expressions over quantities of several topics, and how they are watched."""
+"""Composite subscriptions (watches): conditions over quantities of several topics."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from thinwire.filters.composite.condition import Condition, Predicate, Quantity, Radius
     from thinwire.filters.composite.condition_resolver import resolve, ticks_of
     from thinwire.filters.composite.expression import And, Expression, Formula, Or, Term, Threshold
-    from thinwire.filters.composite.expression_parser import parse
     from thinwire.filters.composite.feed_sequencer import (
         Delivery,
         EventReadings,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
         WatchInput,
     )
     from thinwire.filters.composite.watch_evaluator import Evaluator, WatchEvaluator
+    from thinwire.filters.composite.watch_grammar import parse
     from thinwire.filters.composite.watch_messages import WatchMessage, WatchState, from_document, to_document
 else:
     __getattr__, __dir__ = contents(
@@ -27,9 +27,9 @@ else:
             "condition": "Condition Predicate Quantity Radius",
             "condition_resolver": "resolve ticks_of",
             "expression": "And Expression Formula Or Term Threshold",
-            "expression_parser": "parse",
             "feed_sequencer": "Delivery EventReadings FeedPosition LogEntry Order Sequencer WatchInput",
             "watch_evaluator": "Evaluator WatchEvaluator",
+            "watch_grammar": "parse",
             "watch_messages": "WatchMessage WatchState from_document to_document",
         },
     )

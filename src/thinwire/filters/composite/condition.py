@@ -1,23 +1,16 @@
-"""What a watch waits for, in ticks: quantities, how far each must move, and which must move together.
+"""Conditions of watches in ticks: quantities, how far each must move, and which must move together.
 
-A condition is kept as its alternatives: *conjuncts* of predicates, each true when its quantity is outside the radius
-around the value delivered last. They are canonical: expressions that mean the same are the same condition.
+A condition is a disjunction of *conjuncts*. A conjunct is true when each of its quantities is outside its radius around
+the value delivered last. The form is canonical: expressions with the same meaning have equal conditions. Within a
+conjunct the larger of two radii of a quantity applies, and a conjunct implied by another one is dropped.
 
 >>> from thinwire.filters.composite.expression import And
 >>> a, b = Quantity("rooms", ("a",), "t"), Quantity("rooms", ("b",), "t")
 >>> near = Condition.of(And((Predicate(a, Radius(1)), Predicate(b, Radius(2)))))
 >>> near == Condition.of(And((Predicate(b, Radius(2)), Predicate(a, Radius(1)))))
 True
->>> [[(near.quantities[at].source, radius.ticks) for at, radius in conjunct] for conjunct in near.conjuncts]
+>>> [[(near.quantities[index].source, radius.ticks) for index, radius in conjunct] for conjunct in near.conjuncts]
 [[(('a',), 1), (('b',), 2)]]
-
-The smallest thing a watch can wait for: that one quantity has moved.
-
-Any formula as alternatives: which predicates must be true together.
-
-Of one quantity there is one value delivered last, so what is outside the larger of two radii is outside the smaller:
-within an alternative the larger rules. An alternative that says more than another one is left out, since whenever it is
-true the other is; what remains is the same for all formulas that mean the same.
 """
 
 from __future__ import annotations
@@ -30,8 +23,10 @@ from hashlib import blake2b
 from math import prod
 from typing import Any
 
-from thinwire.errors import BadThreshold, ExpressionTooLarge
+from thinwire.errors import ExpressionError, ExpressionTooLarge
 from thinwire.filters.composite.expression import And, Formula, Or, fold
+
+MAX_CONJUNCTS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +43,9 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Radius:
-    """How far from the value delivered last is still near: so many ticks, and no less than this share of it.
+    """Distance from the value delivered last that is not reported: a number of ticks, at least a share of the value.
 
-    A share is rounded down to whole ticks, so that around zero every change is news.
+    A share is rounded down to whole ticks, so that around zero every change is reported.
 
     >>> Radius(5).around(1000), Radius(5, Fraction(1, 100)).around(-1099), Radius(0, Fraction(1, 100)).around(0)
     (5, 10, 0)
@@ -61,20 +56,20 @@ class Radius:
 
     def __post_init__(self) -> None:
         if self.ticks < 0 or self.share < 0:
-            raise BadThreshold("a radius is zero or more", ticks=self.ticks, share=str(self.share))
+            raise ExpressionError("a radius is zero or more", ticks=self.ticks, share=str(self.share))
 
     def around(self, value: int) -> int:
-        """The radius in ticks around a value."""
+        """Return the radius in ticks around a value."""
         if not self.share:
             return self.ticks
         return max(self.ticks, abs(value) * self.share.numerator // self.share.denominator)
 
-    def within(self, other: Radius) -> bool:
-        """Is whatever is outside of the other outside of this one too, around any value?"""
+    def is_within(self, other: Radius) -> bool:
+        """Whether this radius is at most `other` around every value."""
         return self.ticks <= other.ticks and self.share <= other.share
 
     def widened(self, other: Radius) -> Radius:
-        """Outside of it is outside of both."""
+        """Return the larger of both radii around every value."""
         return Radius(max(self.ticks, other.ticks), max(self.share, other.share))
 
 
@@ -86,113 +81,114 @@ class Predicate:
     radius: Radius
 
 
-Terms = dict[Quantity, Radius]
-"""an alternative: how far each of its quantities must have moved"""
-
-MAX_CONJUNCTS = 1_024
-
-
-def alternatives(formula: Formula[Predicate]) -> list[Terms]:
-    """The alternatives of a formula; their number is known, and refused, before one is made."""
-    count = _count(formula)
-    if count > MAX_CONJUNCTS:
-        raise ExpressionTooLarge("too many alternatives", alternatives=count, limit=MAX_CONJUNCTS)
-    return fold(formula, _single, _together, _either)
-
-
-def _count(formula: Formula[Predicate]) -> int:
-    """How many alternatives there are at most: one for each way to choose."""
-    if isinstance(formula, And):
-        return prod(_count(part) for part in formula.parts)
-    return sum(_count(part) for part in formula.parts) if isinstance(formula, Or) else 1
-
-
-def _single(leaf: Predicate) -> list[Terms]:
-    return [{leaf.quantity: leaf.radius}]
-
-
-def _either(parts: Sequence[list[Terms]]) -> list[Terms]:
-    return _shortest(terms for part in parts for terms in part)
-
-
-def _together(parts: Sequence[list[Terms]]) -> list[Terms]:
-    found: list[Terms] = [{}]
-    for part in parts:
-        found = _shortest(_joined(some, more) for some in found for more in part)
-    return found
-
-
-def _joined(some: Terms, more: Terms) -> Terms:
-    joined = dict(some)
-    for quantity, radius in more.items():
-        joined[quantity] = joined[quantity].widened(radius) if quantity in joined else radius
-    return joined
-
-
-def _shortest(found: Iterable[Terms]) -> list[Terms]:
-    """Without those that say more than another one; those with fewer terms are the ones that can rule others out."""
-    kept: list[Terms] = []
-    for terms in sorted(found, key=lambda terms: (len(terms), sum(r.ticks + r.share for r in terms.values()))):
-        if not any(_implied(by=other, terms=terms) for other in kept):
-            kept.append(terms)
-    return kept
-
-
-def _implied(by: Terms, terms: Terms) -> bool:
-    """Is `by` true whenever `terms` is?"""
-    return by.keys() <= terms.keys() and all(radius.within(terms[quantity]) for quantity, radius in by.items())
-
-
 Conjunct = tuple[tuple[int, Radius], ...]
-"""places of quantities and their radii, in order: true when every one is outside"""
+"""indexes of quantities and their radii, ascending"""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """quantities: those that matter, in a fixed order; conjuncts: the alternatives, by places of quantities"""
+    """The canonical form of a watch expression.
+
+    quantities: those of the conjuncts, in a fixed order
+    conjuncts: the alternatives, by indexes of quantities
+    """
 
     quantities: tuple[Quantity, ...]
     conjuncts: tuple[Conjunct, ...]
 
     @classmethod
     def of(cls, formula: Formula[Predicate]) -> Condition:
-        """The condition that a formula says; refused where it has more alternatives than can be kept."""
+        """Return the condition of a formula; raise `ExpressionTooLarge` if it has too many alternatives."""
         found = alternatives(formula)
-        quantities = tuple(sorted({quantity for terms in found for quantity in terms}, key=_rank))
-        places = {quantity: place for place, quantity in enumerate(quantities)}
-        conjuncts = (_conjunct(terms, places) for terms in found)
-        return cls(quantities, tuple(sorted(conjuncts, key=_order)))
+        quantities = tuple(sorted({quantity for radii in found for quantity in radii}, key=_quantity_key))
+        indexes = {quantity: index for index, quantity in enumerate(quantities)}
+        conjuncts = (_conjunct(radii, indexes) for radii in found)
+        return cls(quantities, tuple(sorted(conjuncts, key=_conjunct_key)))
 
     @cached_property
-    def places(self) -> dict[Quantity, int]:
-        """Where each quantity stands."""
-        return {quantity: place for place, quantity in enumerate(self.quantities)}
+    def indexes(self) -> dict[Quantity, int]:
+        """The index of each quantity."""
+        return {quantity: index for index, quantity in enumerate(self.quantities)}
 
     @cached_property
-    def touching(self) -> tuple[tuple[int, ...], ...]:
-        """The conjuncts that speak of each quantity."""
+    def conjuncts_of(self) -> tuple[tuple[int, ...], ...]:
+        """For each quantity, the indexes of the conjuncts that contain it."""
         found: list[list[int]] = [[] for _ in self.quantities]
-        for at, conjunct in enumerate(self.conjuncts):
-            for place, _ in conjunct:
-                found[place].append(at)
+        for number, conjunct in enumerate(self.conjuncts):
+            for index, _ in conjunct:
+                found[index].append(number)
         return tuple(map(tuple, found))
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that name the condition in state and messages."""
-        told = [tuple(map(str, (q.topic, *map(repr, q.source), q.property))) for q in self.quantities]
-        ways = [_order(conjunct) for conjunct in self.conjuncts]
-        return blake2b(repr((told, ways)).encode(), digest_size=8).hexdigest()
+        """16 hexadecimal digits that identify the condition in state and messages."""
+        names = [tuple(map(str, (q.topic, *map(repr, q.source), q.property))) for q in self.quantities]
+        keys = [_conjunct_key(conjunct) for conjunct in self.conjuncts]
+        return blake2b(repr((names, keys)).encode(), digest_size=8).hexdigest()
 
 
-def _conjunct(terms: Terms, places: dict[Quantity, int]) -> Conjunct:
-    return tuple(sorted(((places[quantity], radius) for quantity, radius in terms.items()), key=lambda pair: pair[0]))
+Radii = dict[Quantity, Radius]
+"""an alternative: how far each of its quantities must have moved"""
 
 
-def _rank(quantity: Quantity) -> tuple[str, ...]:
-    """Dimension values of several types have no order of their own."""
+def alternatives(formula: Formula[Predicate]) -> list[Radii]:
+    """Return the alternatives of a formula. Their number is checked before any is built."""
+    count = _count_alternatives(formula)
+    if count > MAX_CONJUNCTS:
+        raise ExpressionTooLarge("too many alternatives", alternatives=count, limit=MAX_CONJUNCTS)
+    return fold(formula, _alternative, _conjunction, _disjunction)
+
+
+def _count_alternatives(formula: Formula[Predicate]) -> int:
+    """An upper bound: alternatives implied by others are counted."""
+    if isinstance(formula, And):
+        return prod(_count_alternatives(part) for part in formula.parts)
+    return sum(_count_alternatives(part) for part in formula.parts) if isinstance(formula, Or) else 1
+
+
+def _alternative(predicate: Predicate) -> list[Radii]:
+    return [{predicate.quantity: predicate.radius}]
+
+
+def _disjunction(parts: Sequence[list[Radii]]) -> list[Radii]:
+    return _without_implied(radii for part in parts for radii in part)
+
+
+def _conjunction(parts: Sequence[list[Radii]]) -> list[Radii]:
+    found: list[Radii] = [{}]
+    for part in parts:
+        found = _without_implied(_merge_radii(some, more) for some in found for more in part)
+    return found
+
+
+def _merge_radii(some: Radii, more: Radii) -> Radii:
+    merged = dict(some)
+    for quantity, radius in more.items():
+        merged[quantity] = merged[quantity].widened(radius) if quantity in merged else radius
+    return merged
+
+
+def _without_implied(found: Iterable[Radii]) -> list[Radii]:
+    """Drop alternatives that imply another one; an alternative can only imply one with as few or fewer quantities."""
+    kept: list[Radii] = []
+    for radii in sorted(found, key=lambda radii: (len(radii), sum(r.ticks + r.share for r in radii.values()))):
+        if not any(_implies(radii, other) for other in kept):
+            kept.append(radii)
+    return kept
+
+
+def _implies(radii: Radii, other: Radii) -> bool:
+    return other.keys() <= radii.keys() and all(radius.is_within(radii[q]) for q, radius in other.items())
+
+
+def _conjunct(radii: Radii, indexes: dict[Quantity, int]) -> Conjunct:
+    return tuple(sorted(((indexes[quantity], radius) for quantity, radius in radii.items()), key=lambda pair: pair[0]))
+
+
+def _quantity_key(quantity: Quantity) -> tuple[str, ...]:
+    """Values of dimensions may have different types, which have no common order; their `repr` has."""
     return (quantity.topic, quantity.property, *map(repr, quantity.source))
 
 
-def _order(conjunct: Conjunct) -> tuple[tuple[int, int, int, int], ...]:
-    return tuple((place, r.ticks, r.share.numerator, r.share.denominator) for place, r in conjunct)
+def _conjunct_key(conjunct: Conjunct) -> tuple[tuple[int, int, int, int], ...]:
+    return tuple((index, r.ticks, r.share.numerator, r.share.denominator) for index, r in conjunct)

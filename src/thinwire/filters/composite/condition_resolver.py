@@ -1,4 +1,4 @@
-"""From names and units to quantities and ticks, by the schemas of the topics.
+"""Resolution of watch expressions: names and units become quantities and ticks, by the schemas of the topics.
 
 >>> from thinwire.schema import Property
 >>> rooms = Schema("building.rooms", [Property("room", "integer", "dimension"),
@@ -22,27 +22,30 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any
 
-from thinwire.codec.demand import in_ticks, tick_size
 from thinwire.codec.ticks import ABSENT, OFF_GRID, TICK_LIMIT
+from thinwire.codec.tolerance_vector import in_ticks, tick_size
 from thinwire.codec.value_conversion import converter, nearest
-from thinwire.errors import BadThreshold, ExpressionError, UnknownName
+from thinwire.errors import ExpressionError, UnknownName
 from thinwire.filters.composite.condition import Condition, Predicate, Quantity, Radius
 from thinwire.filters.composite.expression import And, Expression, Formula, Or, Term, fold
-from thinwire.filters.composite.expression_parser import error, parse
+from thinwire.filters.composite.watch_grammar import parse
 from thinwire.schema import Kind, Property, Schema
 
-_COUNTED = frozenset({Kind.INTEGER, Kind.NUMBER})
+_WATCHABLE_KINDS = frozenset({Kind.INTEGER, Kind.NUMBER})
 
 
 def resolve(expression: Expression | str, schemas: Mapping[str, Schema]) -> Condition:
-    """The condition an expression says over these topics; what does not fit is refused by name, and pointed at."""
-    asked = parse(expression) if isinstance(expression, str) else expression
-    resolving = _Resolving(asked.text, schemas)
-    return Condition.of(fold(asked.root, resolving.predicate, _every, _any))
+    """Return the condition of an expression over these topics.
+
+    Raises `ExpressionError` with the position of a term that does not fit the schemas.
+    """
+    parsed = parse(expression) if isinstance(expression, str) else expression
+    resolver = _Resolver(parsed.text, schemas)
+    return Condition.of(fold(parsed.root, resolver.predicate, _conjunction, _disjunction))
 
 
 def ticks_of(p: Property) -> Callable[[Any], int | None]:
-    """The function from a property's values to what a watch counts with: None for null, the next tick off the grid.
+    """Return a function from values of a property to ticks: None for null, the nearest tick for values off the grid.
 
     >>> level = ticks_of(Property("level", "number", step="0.1"))
     >>> level(2.5), level(2.54), level(None)
@@ -51,17 +54,15 @@ def ticks_of(p: Property) -> Callable[[Any], int | None]:
     convert = converter(p)
 
     def ticks(value: Any) -> int | None:
-        found: int = convert(value)
-        if found == ABSENT:
+        tick: int = convert(value)
+        if tick == ABSENT:
             return None
-        return nearest(p, value) if found == OFF_GRID else found
+        return nearest(p, value) if tick == OFF_GRID else tick
 
     return ticks
 
 
-class _Resolving:
-    """One expression against the schemas; every complaint knows the place."""
-
+class _Resolver:
     def __init__(self, text: str, schemas: Mapping[str, Schema]) -> None:
         self._text = text
         self._schemas = schemas
@@ -73,13 +74,13 @@ class _Resolving:
         return Predicate(quantity, self._radius(term, p))
 
     def _names(self, term: Term) -> tuple[str, str]:
-        """Topic and property; without brackets, wherever a known topic ends and one of its properties follows."""
+        """Topic and property; a path without brackets is split where a known topic ends."""
         if term.property is not None:
             if term.path not in self._schemas:
                 raise self._unknown(term, "no such topic", self._schemas, topic=term.path)
             return term.path, term.property
-        cuts = [at for at, sign in enumerate(term.path) if sign == "."]
-        splits = [(term.path[:at], term.path[at + 1 :]) for at in cuts if term.path[:at] in self._schemas]
+        dots = [i for i, character in enumerate(term.path) if character == "."]
+        splits = [(term.path[:i], term.path[i + 1 :]) for i in dots if term.path[:i] in self._schemas]
         if not splits:
             known = [f"{topic}.{p.name}" for topic, schema in self._schemas.items() for p in _watchable(schema)]
             raise self._unknown(term, "no such topic", known, name=term.path)
@@ -99,7 +100,7 @@ class _Resolving:
             detail = "a float has no step to count in: declare the property a number with a step"
             raise self._error(term, detail, property=name, topic=topic)
         if name not in known:
-            detail = f"a {p.role.value} of kind {p.kind.value} cannot be watched: choose a number that travels"
+            detail = f"a {p.role.value} of kind {p.kind.value} cannot be watched: choose a number that is sent"
             raise self._error(term, detail, property=name, topic=topic, choose_from=known)
         return p
 
@@ -138,38 +139,37 @@ class _Resolving:
 
     def _radius(self, term: Term, p: Property) -> Radius:
         threshold = term.threshold
-        if threshold.of == "value":
+        if threshold.unit == "value":
             return Radius(0, threshold.amount)
         amount = threshold.amount
-        if threshold.of == "range":
+        if threshold.unit == "range":
             if p.minimum is None or p.maximum is None:
                 detail = "no range is declared: give minimum and maximum in the schema, or an absolute threshold"
-                raise self._error(term, detail, BadThreshold, property=p.name)
+                raise self._error(term, detail, property=p.name)
             amount *= Fraction(str(p.maximum)) - Fraction(str(p.minimum))
         ticks = in_ticks(p, amount)
         if not 1 <= ticks <= TICK_LIMIT:
             detail = "the threshold is below one step" if ticks < 1 else "the threshold counts too many steps"
-            raise self._error(term, detail, BadThreshold, property=p.name, step=str(tick_size(p)), limit="2^61 steps")
+            raise self._error(term, detail, property=p.name, step=str(tick_size(p)), limit="2^61 steps")
         return Radius(ticks)
 
     def _unknown(self, term: Term, detail: str, known: Iterable[str], **facts: str) -> ExpressionError:
         names = sorted(known)
-        asked = next(iter(facts.values()))
-        return self._error(term, detail, UnknownName, **facts, nearest=get_close_matches(asked, names, 3) or names[:3])
+        name = next(iter(facts.values()))
+        nearest = get_close_matches(name, names, 3) or names[:3]
+        return UnknownName.at(self._text, term.offset, detail, **facts, nearest=nearest)
 
-    def _error(
-        self, term: Term, detail: str, kind: type[ExpressionError] = ExpressionError, **facts: object
-    ) -> ExpressionError:
-        return error(self._text, term.at, detail, kind, **facts)
+    def _error(self, term: Term, detail: str, **facts: object) -> ExpressionError:
+        return ExpressionError.at(self._text, term.offset, detail, **facts)
 
 
-def _every(parts: Sequence[Formula[Predicate]]) -> Formula[Predicate]:
+def _conjunction(parts: Sequence[Formula[Predicate]]) -> Formula[Predicate]:
     return And(tuple(parts))
 
 
-def _any(parts: Sequence[Formula[Predicate]]) -> Formula[Predicate]:
+def _disjunction(parts: Sequence[Formula[Predicate]]) -> Formula[Predicate]:
     return Or(tuple(parts))
 
 
 def _watchable(schema: Schema) -> list[Property]:
-    return [p for p in schema.wire if p.kind in _COUNTED and not p.static]
+    return [p for p in schema.wire if p.kind in _WATCHABLE_KINDS and not p.static]

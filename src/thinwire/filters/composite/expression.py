@@ -1,6 +1,6 @@
-"""A watch expression as it was written: terms, joined by `and` and `or`.
+"""Syntax tree of watch expressions: terms joined by `and` and `or`.
 
-The two joints are generic: the same ones hold terms here and, after `resolve`, predicates that count in ticks.
+`And` and `Or` are generic: they hold terms here and, after `resolve`, predicates in ticks.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any, Generic, Literal, TypeVar, Union
 L = TypeVar("L")
 R = TypeVar("R")
 
-Of = Literal["unit", "value", "range"]
-"""what a threshold is an amount of: the property's unit, the value delivered last, or the declared range"""
+ThresholdUnit = Literal["unit", "value", "range"]
+"""a threshold is in the unit of the property, a share of the value delivered last, or a share of the declared range"""
 
 
 @dataclass(frozen=True, slots=True)
 class And(Generic[L]):
-    """All parts."""
+    """Conjunction."""
 
     parts: tuple[Formula[L], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(Generic[L]):
-    """Any part."""
+    """Disjunction."""
 
     parts: tuple[Formula[L], ...]
 
@@ -36,105 +36,76 @@ Formula = Union[L, And[L], Or[L]]  # noqa: UP007 - a recursive generic alias is 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """How far a value may move without being news; a share (`of` not "unit") is 1 for all of it.
+    """How far a value may move without a notification. A share of 1 is the whole value or range.
 
     >>> Threshold(Fraction(1, 100), "value")
-    Threshold(amount=Fraction(1, 100), of='value')
+    Threshold(amount=Fraction(1, 100), unit='value')
     """
 
     amount: Fraction
-    of: Of = "unit"
+    unit: ThresholdUnit = "unit"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """`topic[source].property +- threshold`, as written.
 
-    path: the topic; where no brackets follow, topic and property joined by dots
-    source: dimension names and values, a name None where only one value was given; None without brackets
-    property: behind the brackets, None without them
-    at: where the term stands in the text; equal terms are equal wherever they stand
+    path: the topic; without brackets, topic and property joined by dots
+    source: names and values of dimensions, the name None if only one value is given; None without brackets
+    property: the path behind the brackets, None without them
+    offset: of the term in the text; not compared
     """
 
     path: str
     source: tuple[tuple[str | None, str], ...] | None
     property: str | None
     threshold: Threshold
-    at: int = field(default=0, compare=False)
+    offset: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A text and what it says."""
+    """A parsed watch expression. `str()` returns it in canonical syntax."""
 
     text: str = field(compare=False)
     root: Formula[Term]
 
     def __str__(self) -> str:
-        return written(self.root)
+        return format_formula(self.root)
 
 
 def fold(
     formula: Formula[L], leaf: Callable[[L], R], every: Callable[[Sequence[R]], R], any_: Callable[[Sequence[R]], R]
 ) -> R:
-    """What a formula comes to, from its leaves up.
+    """Compute a value of a formula bottom-up.
 
     >>> fold(And((1, Or((2, 3)))), leaf=lambda n: 1, every=sum, any_=max)
     2
     """
     if isinstance(formula, And | Or):
         parts: tuple[Any, ...] = formula.parts
-        found = [fold(part, leaf, every, any_) for part in parts]
-        return every(found) if isinstance(formula, And) else any_(found)
+        results = [fold(part, leaf, every, any_) for part in parts]
+        return every(results) if isinstance(formula, And) else any_(results)
     return leaf(formula)
 
 
-def written(formula: Formula[Term]) -> str:
-    """The expression again, with the parentheses it needs: what `parse` reads back as the same.
+def format_formula(formula: Formula[Term]) -> str:
+    """Return a formula in the syntax of expressions, with parentheses around every inner group.
 
     >>> term = Term("rooms", ((None, "12"),), "t", Threshold(Fraction(1, 2)))
-    >>> written(And((term, Or((term, term)))))
+    >>> format_formula(And((term, Or((term, term)))))
     'rooms[12].t +- 0.5 and (rooms[12].t +- 0.5 or rooms[12].t +- 0.5)'
     """
-    if isinstance(formula, And):
-        return " and ".join(_inner(part) for part in formula.parts)
-    if isinstance(formula, Or):
-        return " or ".join(_inner(part) for part in formula.parts)
-    return _term(formula)
+    if isinstance(formula, And | Or):
+        operator = " and " if isinstance(formula, And) else " or "
+        return operator.join(_format_part(part) for part in formula.parts)
+    return _format_term(formula)
 
 
-def _inner(part: Formula[Term]) -> str:
-    return f"({written(part)})" if isinstance(part, And | Or) else written(part)
+def format_decimal(amount: Fraction) -> str:
+    """Return a fraction whose denominator divides a power of ten in plain digits.
 
-
-def _term(term: Term) -> str:
-    name = _quoted(term.path)
-    if term.source is not None:
-        chosen = (f"{_quoted(key)}={_quoted(value)}" if key else _quoted(value) for key, value in term.source)
-        name += f"[{', '.join(chosen)}].{_quoted(term.property or '')}"
-    return f"{name} +- {_amount(term.threshold)}"
-
-
-def _quoted(name: str) -> str:
-    mark = "'" if '"' in name else '"'
-    return f"{mark}{name}{mark}" if _needs_quotes(name) else name
-
-
-def _needs_quotes(name: str) -> bool:
-    plain = bool(name) and all(sign.isalnum() or sign in "_.-:/@" for sign in name)
-    return not plain or name.lower() in ("and", "or")
-
-
-def _amount(threshold: Threshold) -> str:
-    scale = 1 if threshold.of == "unit" else 100
-    number = decimal(threshold.amount * scale)
-    return number + {"unit": "", "value": "%", "range": "% of range"}[threshold.of]
-
-
-def decimal(amount: Fraction) -> str:
-    """A fraction whose denominator divides a power of ten, in plain digits.
-
-    >>> decimal(Fraction(1, 8)), decimal(Fraction(20))
+    >>> format_decimal(Fraction(1, 8)), format_decimal(Fraction(20))
     ('0.125', '20')
     """
     places = 0
@@ -143,3 +114,31 @@ def decimal(amount: Fraction) -> str:
     digits = str(abs(int(amount * 10**places))).rjust(places + 1, "0")
     whole = digits[: len(digits) - places]
     return ("-" if amount < 0 else "") + whole + (f".{digits[-places:]}" if places else "")
+
+
+def _format_part(part: Formula[Term]) -> str:
+    return f"({format_formula(part)})" if isinstance(part, And | Or) else format_formula(part)
+
+
+def _format_term(term: Term) -> str:
+    name = _quote(term.path)
+    if term.source is not None:
+        dimensions = (f"{_quote(key)}={_quote(value)}" if key else _quote(value) for key, value in term.source)
+        name += f"[{', '.join(dimensions)}].{_quote(term.property or '')}"
+    return f"{name} +- {_format_threshold(term.threshold)}"
+
+
+def _quote(name: str) -> str:
+    mark = "'" if '"' in name else '"'
+    return f"{mark}{name}{mark}" if _needs_quotes(name) else name
+
+
+def _needs_quotes(name: str) -> bool:
+    is_plain = bool(name) and all(character.isalnum() or character in "_.-:/@" for character in name)
+    return not is_plain or name.lower() in ("and", "or")
+
+
+def _format_threshold(threshold: Threshold) -> str:
+    scale = 1 if threshold.unit == "unit" else 100
+    suffix = {"unit": "", "value": "%", "range": "% of range"}[threshold.unit]
+    return format_decimal(threshold.amount * scale) + suffix

@@ -1,15 +1,11 @@
-"""What is known of one feed: how far it is complete, what has arrived of each source, and what is worked off.
+"""Total order of the events of several feeds, closed by watermarks.
 
-The one order in which all events of a watch are looked at, whoever published them.
+The log of each feed contains its watermarks. A reading is released when the watermark of every feed has reached its
+time, or after `max_delay` seconds, together with all readings before it in the order. A reading that arrives after a
+later one was released is *late*.
 
-Many feeds into one order, closed by watermarks.
-
-Each feed tells in its own log up to which time it is complete. A reading is released when every feed is complete up to
-its time, or when it has waited for `max_delay` seconds, and with it all that come before it in the order. What comes
-behind something that was released and should have come before it is *late*.
-
-Clocks may go backwards. The number that a publisher gives to the events of a source decides which is newer, and an
-event counts no earlier than the one before it of the same source.
+Clocks may go backwards. Incarnation and ordinal decide which event of a source is newer, and the time of an event is
+at least the time of the previous event of its source.
 """
 
 from __future__ import annotations
@@ -26,18 +22,17 @@ from thinwire.filters.composite.condition import Quantity
 
 
 class WatchInput(NamedTuple):
-    """The log of one publisher of one topic: what arrives in order, and tells watermarks of its own."""
+    """The log of one publisher of one topic. Its messages arrive in order and contain its watermarks."""
 
     topic: str
     publisher: str
 
 
 class Order(NamedTuple):
-    """The place of an event among all: by time, and where times are equal by who published it, and when.
+    """Sort key of an event: its time; for equal times topic, publisher, incarnation, ordinal and source.
 
-    time: of the event, in any whole unit that all feeds share; never before the event of its source that came before
-    life, ordinal: which life of the publisher, and the number of the event within its source
-    source: whose, in writing; it decides between events of two sources that are equal in everything else
+    time: of the event, in any whole unit that all feeds share; not before the previous event of the source
+    source: in text form
 
     >>> Order(5, "market", "feed", ordinal=1) < Order(5, "market", "feed", ordinal=2) < Order(6, "a", "a")
     True
@@ -46,7 +41,7 @@ class Order(NamedTuple):
     time: int
     topic: str = ""
     publisher: str = ""
-    life: int = 0
+    incarnation: int = 0
     ordinal: int = 0
     source: str = ""
 
@@ -55,16 +50,16 @@ class Order(NamedTuple):
         return WatchInput(self.topic, self.publisher)
 
     @property
-    def number(self) -> tuple[int, int]:
-        """Life and ordinal: what orders the events of one source of a feed."""
-        return self.life, self.ordinal
+    def sequence(self) -> tuple[int, int]:
+        """Incarnation and ordinal: the order of the events of one source of a feed."""
+        return self.incarnation, self.ordinal
 
 
 @dataclass(frozen=True, slots=True)
 class EventReadings:
-    """What an event says of the quantities of a watch.
+    """Values of the quantities of a watch in one event.
 
-    values: in ticks; a quantity that is null or not in the event is left out, and stays what it was
+    values: in ticks; without quantities that are null or absent, which do not change
     """
 
     order: Order
@@ -73,11 +68,10 @@ class EventReadings:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One message of a feed's log, read as a whole: places in the log are counted in messages.
+    """One message of the log of a feed.
 
-    offset: its place
-    readings: of its events, those that speak of a quantity of the watch
-    complete: the watermark that holds behind it, where it tells one: no event up to this time follows
+    readings: of the events with a quantity of the watch
+    complete: the watermark after the message, if it contains one
     """
 
     feed: WatchInput
@@ -88,13 +82,13 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A notification: the condition was true, and these are the quantities that made it so.
+    """A notification: the condition was true, with the quantities of its true conjuncts.
 
-    number: 1 for the first of a watch, then one more each
-    order: the event behind which the condition was true
-    values: in ticks; what the subscriber holds from now on
-    late: the event came behind others that should have come later; it was looked at when it came
-    conjuncts: those of the condition that were true, by their places
+    number: 1 for the first notification of a watch
+    order: of the event after which the condition was true
+    values: in ticks; the values that the subscriber holds afterwards
+    late: the event was late
+    conjuncts: indexes of the true conjuncts
     """
 
     number: int
@@ -105,97 +99,100 @@ class Delivery:
 
 
 class FeedPosition(NamedTuple):
-    """How far a feed is worked off.
+    """Position in the log of a feed.
 
-    offset: every reading up to it was looked at, or dropped; None where nothing was read yet
-    complete: the watermark that the log told up to there; None where it told none
+    offset: every reading up to it was processed or dropped; None before the first message
+    complete: the last watermark up to the offset, if any
     """
 
     offset: int | None = None
     complete: int | None = None
 
 
-NOWHERE = FeedPosition()
+START = FeedPosition()
 
 
-class FeedState:
-    """The arrivals of one feed.
+class InputState:
+    """Watermark, position and last events of one feed.
 
-    Readings are looked at in the order of time, which is not the order of the log: what was looked at ahead of its
-    turn is recognised by the number within its source when it is read a second time.
+    Readings are processed in the order of time, which differs from the order of the log. After a restart from the
+    position, a reading that was already processed is recognised by its incarnation and ordinal.
     """
 
-    def __init__(self, at: FeedPosition = NOWHERE, settled: Iterable[Order] = ()) -> None:
-        self.complete: float = -math.inf if at.complete is None else at.complete
-        self.ended = False
-        self._settled_complete = at.complete
-        self._read = at.offset
+    def __init__(self, position: FeedPosition = START, settled: Iterable[Order] = ()) -> None:
+        self.complete: float = -math.inf if position.complete is None else position.complete
+        self.has_ended = False
+        self._settled_complete = position.complete
+        self._read = position.offset
         self._last = {order.source: order for order in settled}
-        self._open: OrderedDict[int, int] = OrderedDict()
-        self._marks: deque[tuple[int, int]] = deque()
+        self._unprocessed: OrderedDict[int, int] = OrderedDict()
+        self._watermarks: deque[tuple[int, int]] = deque()
 
     def arrive(self, order: Order, offset: int) -> Order | None:
-        """The place in the order of an event that has to be looked at; None where it has been here before."""
+        """Register an event; return its sort key, or None if it was already registered."""
         last = self._last.get(order.source)
         if last is not None:
-            if order.number <= last.number:
+            if order.sequence <= last.sequence:
                 return None
             order = order._replace(time=max(order.time, last.time))
         self._last[order.source] = order
-        self._open[offset] = self._open.get(offset, 0) + 1
+        self._unprocessed[offset] = self._unprocessed.get(offset, 0) + 1
         return order
 
     def mark_processed(self, offset: int) -> None:
-        """An event from this place of the log was looked at, or dropped."""
-        self._open[offset] -= 1
-        if not self._open[offset]:
-            del self._open[offset]
+        """Register that an event of the message at `offset` was processed or dropped."""
+        self._unprocessed[offset] -= 1
+        if not self._unprocessed[offset]:
+            del self._unprocessed[offset]
 
-    def reach(self, offset: int, complete: int | None) -> None:
-        """The log was read up to here, and may say here that it is complete up to a time."""
-        self.ended = False
+    def advance(self, offset: int, complete: int | None) -> None:
+        """Set the offset read last, and the watermark if the message contains one."""
+        self.has_ended = False
         self._read = offset if self._read is None else max(self._read, offset)
         if complete is not None and complete > self.complete:
             self.complete = complete
-            self._marks.append((offset, complete))
+            self._watermarks.append((offset, complete))
 
     @property
     def position(self) -> FeedPosition:
-        """Everything up to here is settled. The watermark is the one of that place too: of a later one, a successor
-        would believe that what it has not read again yet does not exist."""
-        low = next(iter(self._open)) - 1 if self._open else self._read
-        while self._marks and low is not None and self._marks[0][0] <= low:
-            self._settled_complete = self._marks.popleft()[1]
+        """The position up to which every reading is processed.
+
+        Its watermark is the one at that offset. With a later one, a successor would release readings before it has
+        read all messages again.
+        """
+        low = next(iter(self._unprocessed)) - 1 if self._unprocessed else self._read
+        while self._watermarks and low is not None and self._watermarks[0][0] <= low:
+            self._settled_complete = self._watermarks.popleft()[1]
         return FeedPosition(low, self._settled_complete)
 
 
 MAX_WAITING = 65_536
-"""readings that wait at once; the first in order is released when there are more"""
+"""waiting readings; above it the first in order is released"""
 
 LatePolicy = Literal["apply", "drop"]
 
 
 class Released(NamedTuple):
-    """Readings to be looked at together: one, or all of one time."""
+    """Readings to process together: one, or all of one time."""
 
     readings: tuple[EventReadings, ...]
     late: bool
 
 
 class Sequencer:
-    """Takes entries as they arrive, gives their readings in order.
+    """Accepts log entries as they arrive and releases their readings in order.
 
-    max_delay: seconds that a reading waits at most; infinity to wait for every feed
-    late_policy: "apply": a late reading is released at once, flagged; "drop": it is counted and forgotten
-    ticks: release all readings of one time together
-    frontier, positions, settled: where a predecessor was
+    max_delay: maximum waiting time of a reading in seconds; infinity to wait for every feed
+    late_policy: "apply": a late reading is released at once with a flag; "drop": it is counted and dropped
+    group_by_time: release all readings of one time together
+    frontier, positions, settled: state of a predecessor: the last released event, feed positions, last event of sources
     """
 
     def __init__(
         self,
         max_delay: float = math.inf,
         late_policy: LatePolicy = "apply",
-        ticks: bool = False,
+        group_by_time: bool = False,
         frontier: Order | None = None,
         positions: Mapping[WatchInput, FeedPosition] | None = None,
         settled: Iterable[Order] = (),
@@ -203,12 +200,12 @@ class Sequencer:
         _check(max_delay, late_policy)
         self.max_delay = max_delay
         self.late_policy = late_policy
-        self.ticks = ticks
+        self.group_by_time = group_by_time
         self.frontier = frontier
         self.dropped = 0
         orders = list(settled)
         self._feeds = {
-            feed: FeedState(position, (order for order in orders if order.feed == feed))
+            feed: InputState(position, (order for order in orders if order.feed == feed))
             for feed, position in (positions or {}).items()
         }
         self._waiting: list[tuple[Order, int, EventReadings]] = []
@@ -216,44 +213,44 @@ class Sequencer:
         self._arrived: deque[tuple[float, Order]] = deque()
         self._overdue: Order | None = None
 
-    def expect(self, feeds: Iterable[WatchInput]) -> None:
-        """Wait for these feeds too, from now on."""
+    def add_feeds(self, feeds: Iterable[WatchInput]) -> None:
+        """Wait for the watermarks of these feeds."""
         for feed in feeds:
-            self._feeds.setdefault(feed, FeedState())
+            self._feeds.setdefault(feed, InputState())
 
-    def forget(self, feed: WatchInput) -> None:
-        """Wait for a feed no longer, until it speaks again. What it told is still looked at."""
+    def end_feed(self, feed: WatchInput) -> None:
+        """Stop waiting for a feed until its next message. Its waiting readings are still released."""
         if feed in self._feeds:
-            self._feeds[feed].ended = True
+            self._feeds[feed].has_ended = True
 
     def offer(self, entry: LogEntry, now: float) -> None:
-        """A message of a log arrives; readings that were there before are passed over."""
-        feed = self._feeds.setdefault(entry.feed, FeedState())
+        """Accept a log message. Readings that were already accepted are dropped."""
+        feed = self._feeds.setdefault(entry.feed, InputState())
         for reading in entry.readings:
             order = feed.arrive(reading.order, entry.offset)
             if order is not None:
                 self._take(EventReadings(order, reading.values), entry.offset, now)
-        feed.reach(entry.offset, entry.complete)
+        feed.advance(entry.offset, entry.complete)
 
     def released(self, now: float) -> Iterator[Released]:
-        """What can be looked at now, one at a time: positions are right behind each."""
+        """Yield the readings that can be processed at `now`. `positions()` is correct after each of them."""
         while self._late:
             offset, reading = self._late.popleft()
             self._feeds[reading.order.feed].mark_processed(offset)
             yield Released((reading,), late=True)
-        self._let_go(now)
-        closed = min((feed.complete for feed in self._feeds.values() if not feed.ended), default=math.inf)
-        while self._waiting and self._may_go(self._waiting[0][0], closed):
+        self._mark_overdue(now)
+        closed = min((feed.complete for feed in self._feeds.values() if not feed.has_ended), default=math.inf)
+        while self._waiting and self._can_release(self._waiting[0][0], closed):
             yield Released(self._pop(), late=False)
 
     @property
     def deadline(self) -> float | None:
-        """When the reading that has waited longest is released, whatever happens; None where nothing waits."""
-        self._forget_released()
+        """Time at which the longest waiting reading is released at the latest; None if none waits."""
+        self._drop_released()
         return self._arrived[0][0] + self.max_delay if self._arrived else None
 
     def positions(self) -> dict[WatchInput, FeedPosition]:
-        """Where a successor begins to read each feed again."""
+        """Return the position from which a successor reads each feed."""
         return {feed: state.position for feed, state in self._feeds.items()}
 
     def _take(self, reading: EventReadings, offset: int, now: float) -> None:
@@ -269,31 +266,31 @@ class Sequencer:
     def _is_late(self, order: Order) -> bool:
         if self.frontier is None:
             return False
-        return order.time <= self.frontier.time if self.ticks else order < self.frontier
+        return order.time <= self.frontier.time if self.group_by_time else order < self.frontier
 
-    def _may_go(self, order: Order, closed: float) -> bool:
+    def _can_release(self, order: Order, closed: float) -> bool:
         overdue = self._overdue is not None and order <= self._overdue
         return order.time <= closed or overdue or len(self._waiting) > MAX_WAITING
 
     def _pop(self) -> tuple[EventReadings, ...]:
-        """The first in order, and with `ticks` all of its time; the frontier goes with them."""
+        """Remove the first reading, or all of its time, and advance the frontier."""
         taken = [heappop(self._waiting)]
-        while self.ticks and self._waiting and self._waiting[0][0].time == taken[0][0].time:
+        while self.group_by_time and self._waiting and self._waiting[0][0].time == taken[0][0].time:
             taken.append(heappop(self._waiting))
         for order, offset, _ in taken:
             self._feeds[order.feed].mark_processed(offset)
         self.frontier = taken[-1][0]
         return tuple(reading for _, _, reading in taken)
 
-    def _let_go(self, now: float) -> None:
-        """What has waited for too long may go, and all before it in the order."""
-        self._forget_released()
+    def _mark_overdue(self, now: float) -> None:
+        """Mark readings that waited for `max_delay`, and all before them in the order."""
+        self._drop_released()
         while self._arrived and self._arrived[0][0] + self.max_delay <= now:
             order = self._arrived.popleft()[1]
             self._overdue = max(order, self._overdue or order)
 
-    def _forget_released(self) -> None:
-        """Arrivals that were released in order need no watching; now and then also those behind one that waits."""
+    def _drop_released(self) -> None:
+        """Drop arrival times of released readings; those behind a waiting one only when there are many."""
         frontier = self.frontier
         if frontier is None:
             return

@@ -1,10 +1,7 @@
-"""Messages of a watch's log as plain JSON values, and back; what comes back is checked, whoever wrote it.
+"""Messages of the log of a watch, the state that they define, and their JSON form.
 
-What an evaluator writes into the log of its watch, and the state that a successor reads from it.
-
-A message carries a notification and all that has changed since the message before: what is held, the latest values,
-how far each feed is worked off. The state is those messages, one after the other, and nothing else: an evaluator that
-is gone is continued from its own output.
+A message contains a notification and all changes since the previous message: values held by the subscriber, latest
+values, feed positions. The state of an evaluator is the sum of its messages, so a successor resumes from the log alone.
 """
 
 from __future__ import annotations
@@ -22,15 +19,17 @@ Source = tuple[WatchInput, str]
 
 @dataclass(frozen=True)
 class WatchMessage:
-    """One message of a watch's log.
+    """One message of the log of a watch. Quantities and conjuncts are given by their indexes in the condition.
 
-    watch: fingerprint of the condition; number: of the last notification, this one included
-    order, late: of the notification; order is None where there is none, and the message only keeps the place
-    conjuncts: of the condition those that were true, by their places
-    held: by place of the quantity, what is delivered, and held from now on
-    latest: the latest values that changed, and of which event
-    positions: feeds that went on; settled: the last event looked at of each source that went on
-    frontier: the last event looked at in order
+    watch: fingerprint of the condition
+    number: of the last notification, including this one
+    order, late: of the notification; order is None in a message that only stores positions
+    conjuncts: those that were true
+    held: delivered values, which the subscriber holds afterwards
+    latest: latest values that changed, with the event of each
+    positions: feeds whose position changed
+    settled: the last processed event of each source that changed
+    frontier: the last event processed in order
     """
 
     watch: str
@@ -45,16 +44,16 @@ class WatchMessage:
     frontier: Order | None = None
 
     def delivery(self, condition: Condition) -> Delivery | None:
-        """The notification, for the subscriber."""
+        """Return the notification, if the message contains one."""
         if self.order is None:
             return None
-        values: dict[Quantity, int] = {condition.quantities[place]: value for place, value in self.held.items()}
+        values: dict[Quantity, int] = {condition.quantities[index]: value for index, value in self.held.items()}
         return Delivery(self.number, self.order, values, self.late, self.conjuncts)
 
 
 @dataclass(frozen=True)
 class WatchState:
-    """All that an evaluator must know to go on where a message ended; the fields are those of `WatchMessage`.
+    """State of an evaluator after a message; the fields are those of `WatchMessage`.
 
     >>> message = WatchMessage("4f", 1, order=Order(7), held={0: 12}, latest={0: (12, Order(7))})
     >>> state = WatchState("4f").advance(message)
@@ -63,8 +62,8 @@ class WatchState:
     >>> state.advance(WatchMessage("4f", 3, order=Order(9)))
     Traceback (most recent call last):
     ...
-    thinwire.errors.CorruptWatchLog: watch log cannot be right: a notification is missing or doubled: number=3,
-    expected=2. Start the watch anew: its subscriber is told where everything stands.
+    thinwire.errors.CorruptWatchLog: corrupt watch log: a notification is missing or doubled: number=3, expected=2.
+    Restart the watch: its subscriber receives the current values.
     """
 
     watch: str
@@ -76,7 +75,7 @@ class WatchState:
     frontier: Order | None = None
 
     def advance(self, message: WatchMessage) -> WatchState:
-        """The state behind the next message."""
+        """Return the state after the next message."""
         if message.watch != self.watch:
             raise CorruptWatchLog("a message of another condition", watch=message.watch, expected=self.watch)
         expected = self.number + (message.order is not None)
@@ -93,7 +92,7 @@ class WatchState:
         )
 
     def to_message(self) -> WatchMessage:
-        """The whole state as one message, for a log whose older messages are dropped."""
+        """Return the complete state as one message, for a log whose older messages are removed."""
         return WatchMessage(
             self.watch,
             self.number,
@@ -110,29 +109,29 @@ MAX_ITEMS = 100_000
 
 
 def to_document(message: WatchMessage) -> dict[str, Any]:
-    """A message as plain values; what is empty is left out.
+    """Return a message as JSON values; empty fields are omitted.
 
     >>> from_document(to_document(WatchMessage("4f", 1, order=Order(7), held={0: 12}))) == WatchMessage(
     ...     "4f", 1, order=Order(7), held={0: 12})
     True
     """
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "watch": message.watch,
         "number": message.number,
         "order": _plain(message.order),
         "late": message.late,
         "conjuncts": list(message.conjuncts),
-        "held": [[place, value] for place, value in message.held.items()],
-        "latest": [[place, value, list(order)] for place, (value, order) in message.latest.items()],
-        "positions": [[*feed, *at] for feed, at in message.positions.items()],
+        "held": [[index, value] for index, value in message.held.items()],
+        "latest": [[index, value, list(order)] for index, (value, order) in message.latest.items()],
+        "positions": [[*feed, *position] for feed, position in message.positions.items()],
         "settled": [list(order) for order in message.settled.values()],
         "frontier": _plain(message.frontier),
     }
-    return {name: value for name, value in found.items() if value or name == "number"}
+    return {name: value for name, value in document.items() if value or name == "number"}
 
 
 def from_document(document: Any) -> WatchMessage:
-    """The message again."""
+    """Return the message of a document; raise `CorruptWatchLog` if it is not one."""
     try:
         return _message(document)
     except (TypeError, ValueError, KeyError, AttributeError) as problem:
@@ -146,9 +145,9 @@ def _message(document: Mapping[str, Any]) -> WatchMessage:
         _whole(document["number"]),
         order=_optional(document.get("order")),
         late=bool(document.get("late")),
-        conjuncts=tuple(_whole(place) for place in _items(document, "conjuncts")),
-        held={_whole(place): _whole(value) for place, value in _items(document, "held")},
-        latest={_whole(place): (_whole(value), _order(of)) for place, value, of in _items(document, "latest")},
+        conjuncts=tuple(_whole(index) for index in _items(document, "conjuncts")),
+        held={_whole(index): _whole(value) for index, value in _items(document, "held")},
+        latest={_whole(index): (_whole(value), _order(order)) for index, value, order in _items(document, "latest")},
         positions=dict(_position(*fields) for fields in _items(document, "positions")),
         settled={(order.feed, order.source): order for order in settled},
         frontier=_optional(document.get("frontier")),
@@ -164,29 +163,29 @@ def _optional(fields: Any) -> Order | None:
 
 
 def _order(fields: Any) -> Order:
-    time, topic, publisher, life, ordinal, source = fields
-    return Order(_whole(time), _text(topic), _text(publisher), _whole(life), _whole(ordinal), _text(source))
+    time, topic, publisher, incarnation, ordinal, source = fields
+    return Order(_whole(time), _text(topic), _text(publisher), _whole(incarnation), _whole(ordinal), _text(source))
 
 
 def _position(topic: Any, publisher: Any, offset: Any, complete: Any) -> tuple[WatchInput, FeedPosition]:
-    at = FeedPosition(*(None if number is None else _whole(number) for number in (offset, complete)))
-    return WatchInput(_text(topic), _text(publisher)), at
+    position = FeedPosition(*(None if number is None else _whole(number) for number in (offset, complete)))
+    return WatchInput(_text(topic), _text(publisher)), position
 
 
 def _items(document: Mapping[str, Any], name: str) -> list[Any]:
     found = document.get(name, [])
     if not isinstance(found, list) or len(found) > MAX_ITEMS:
-        raise ValueError(f"{name} is a list of at most {MAX_ITEMS} items")
+        raise ValueError(f"{name} must be a list of at most {MAX_ITEMS} items")
     return found
 
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not an integer")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not a text")
     return value

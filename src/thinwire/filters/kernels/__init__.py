@@ -1,4 +1,1 @@
-"""Compiled kernels: values against thresholds, one threshold or a million.
-
-Kernels of matching, compiled.
-"""
+"""Compiled kernels of threshold and rectangle indexes."""

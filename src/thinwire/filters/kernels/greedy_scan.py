@@ -1,4 +1,4 @@
-"""One threshold over a column of values."""
+"""Kernels of the greedy filter: one threshold over a column of values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from thinwire.codec.kernels.jit import compiled, part
 
 @compiled
 def deliver(values: Any, threshold: int, centre: int, first: bool, places: Any) -> int:
-    """Writes the places that are delivered, and says how many."""
+    """Write the indexes of the delivered values to `places`; return their number."""
     count = 0
     low, high = centre - threshold, centre + threshold
     for at in range(len(values)):
@@ -24,7 +24,7 @@ def deliver(values: Any, threshold: int, centre: int, first: bool, places: Any) 
 
 @compiled
 def longest_gap(values: Any, places: Any) -> int:
-    """How far the newest delivery was from the source at worst; the first value is delivered."""
+    """Return the largest distance between a value and the one delivered last; the first value is delivered."""
     worst = 0
     held = values[0]
     turn = 0
@@ -38,7 +38,7 @@ def longest_gap(values: Any, places: Any) -> int:
 
 @part
 def count_column(values: Any, threshold: int, centre: int, first: bool, quiet: int) -> tuple[int, int, int, int, int]:
-    """One threshold over a piece of a stream: last value delivered, deliveries, worst gap, silence now and at worst."""
+    """Return last delivered value, deliveries, largest gap, current and longest run of suppressed values."""
     delivered, gap, longest = 0, 0, 0
     for x in values:
         away = abs(x - centre)
@@ -58,7 +58,7 @@ def count_column(values: Any, threshold: int, centre: int, first: bool, quiet: i
 def count_rows(
     values: Any, thresholds: Any, first: bool, centres: Any, delivered: Any, gaps: Any, quiet: Any, longest: Any
 ) -> None:
-    """All thresholds over a piece of a stream, one after the other: the piece stays in the cache."""
+    """Apply each threshold to all values in turn; the values stay in the CPU cache."""
     for i in range(len(thresholds)):
         centre, n, gap, now, worst = count_column(values, thresholds[i], centres[i], first, quiet[i])
         centres[i] = centre

@@ -1,16 +1,12 @@
-"""Blocks of intervals: which of them does a value leave, and what do they have in common?
+"""Kernels of interval indexes: which intervals does a value lie outside of?
 
-Thresholds are kept in blocks of 32 and blocks in blocks of 32, each level padded to whole blocks with intervals that
-nothing leaves. A block knows the largest low and the smallest high end of its members: a value between them leaves
-none of them.
+Intervals are stored in blocks of 32 and blocks in blocks of 32. Each level is padded to whole blocks with unbounded
+intervals. The summary of a block is the intersection of its intervals: a value inside it is inside all of them.
 
-Values against all thresholds of a source: which fire, found by the cheaper of two ways.
-
-The tree goes down only into blocks that a value leaves and sums them up again on the way back. The scan looks at every
-threshold and sums up nothing, which is cheaper where a good part of the blocks is left anyway. After a few values in a
-row that the other way would have served better, it takes over; going over to the tree costs about two scans.
-
-Which intervals of a line does a value leave, and one interval put in another's place: by blocks of blocks.
+`offer_rows` has two methods. The tree search visits only blocks whose summary excludes the value and updates their
+summaries. The scan visits every interval without updating summaries, which is cheaper if many blocks are hit. After
+some consecutive values for which the other method is cheaper, the method changes; changing to the tree recomputes all
+summaries, which costs about two scans.
 """
 
 from __future__ import annotations
@@ -19,42 +15,42 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.codec.kernels.jit import compiled, part, woven
+from thinwire.codec.kernels.jit import compiled, inlined, part
 
 BLOCK = 32
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
-"""ends of an interval that nothing leaves"""
+"""ends of an unbounded interval"""
 
 
-def _places() -> Any:
-    """Place of the only bit that is set, by the top five bits of its product with a de Bruijn sequence."""
+def _bit_indexes() -> Any:
+    """Index of a single set bit, by the top five bits of its product with a de Bruijn sequence."""
     table = np.zeros(BLOCK, dtype=np.int64)
-    for place in range(BLOCK):
-        table[((0x077CB531 << place) & 0xFFFFFFFF) >> 27] = place
+    for bit in range(BLOCK):
+        table[((0x077CB531 << bit) & 0xFFFFFFFF) >> 27] = bit
     return table
 
 
-PLACES = _places()
+BIT_INDEXES = _bit_indexes()
 
 
 @part
 def left(low: Any, high: Any, at: int, x: int) -> Any:
-    """The members of the block at `at` that x has left, one bit each."""
+    """Return a mask of the intervals of the block at `at` that do not contain x."""
     mask = np.uint64(0)
     for j in range(BLOCK):
         mask |= np.uint64((x < low[at + j]) | (x > high[at + j])) << np.uint64(j)
     return np.int64(mask)
 
 
-@woven
+@inlined
 def lowest_bit(mask: int) -> int:
-    """Place of the lowest bit that is set."""
-    return PLACES[(((mask & -mask) * 0x077CB531) & 0xFFFFFFFF) >> 27]
+    """Return the index of the lowest set bit."""
+    return BIT_INDEXES[(((mask & -mask) * 0x077CB531) & 0xFFFFFFFF) >> 27]
 
 
 @part
 def sum_up(low: Any, high: Any, block: int, into: int) -> None:
-    """What the members of a block have in common."""
+    """Compute the summary of a block."""
     most, least = low[block], high[block]
     for j in range(1, BLOCK):
         most = max(most, low[block + j])
@@ -65,7 +61,7 @@ def sum_up(low: Any, high: Any, block: int, into: int) -> None:
 
 @part
 def sum_up_levels(low: Any, high: Any, starts: Any) -> None:
-    """All levels above the thresholds, from below."""
+    """Compute the summaries of all levels, bottom-up."""
     for level in range(len(starts) - 2):
         below, above = starts[level], starts[level + 1]
         for block in range((above - below) // BLOCK):
@@ -78,14 +74,14 @@ def build(low: Any, high: Any, starts: Any) -> None:
     sum_up_levels(low, high, starts)
 
 
-SUMMED, STREAK, NEXT, LOOKED, CELLS = range(5)
-"""cells of a state: are the blocks summed up, values in a row that the other way serves better, the next value, and
-blocks looked at"""
+SUMMED, STREAK, NEXT, COMPARED, CELLS = range(5)
+"""cells of a state: whether summaries are current, consecutive values for which the other method is cheaper, index of
+the next value, blocks compared"""
 
 HEAVY_SHARE = 4
-"""a value is heavy that leaves one block in so many, or more"""
+"""a value is heavy if it hits at least one block in this many"""
 HEAVY_STREAK, LIGHT_STREAK = 4, 8
-"""so many heavy values in a row end the tree, so many light ones the scan"""
+"""consecutive heavy values that end the tree search, and light values that end the scan"""
 
 _ALL = (1 << BLOCK) - 1
 
@@ -94,7 +90,7 @@ _ALL = (1 << BLOCK) - 1
 def fire_all(
     thresholds: Any, low: Any, high: Any, block: int, x: int, at: int, places: Any, fired: Any, count: int
 ) -> int:
-    """`fire` where x has left the whole block."""
+    """`fire` for a block of which no interval contains x."""
     for j in range(BLOCK):
         c = thresholds[block + j]
         low[block + j] = x - c
@@ -108,7 +104,7 @@ def fire_all(
 def fire(
     thresholds: Any, low: Any, high: Any, block: int, mask: int, x: int, at: int, places: Any, fired: Any, count: int
 ) -> int:
-    """Moves the intervals that x has left, writes the place and their thresholds; how many are written by now."""
+    """Centre the intervals of the mask on x and write their thresholds; return the number of written pairs."""
     while mask:
         i = block + lowest_bit(mask)
         mask &= mask - 1
@@ -123,7 +119,7 @@ def fire(
 
 @part
 def descend(low: Any, high: Any, starts: Any, found: Any, counts: Any, x: int) -> None:
-    """Finds the blocks that x has left, level by level; the lists lie in `found` where the levels start."""
+    """Find the blocks hit by x, level by level; the list of a level starts in `found` at the start of the level."""
     top = len(starts) - 2
     found[starts[top]] = 0
     counts[top] = 1
@@ -142,7 +138,7 @@ def descend(low: Any, high: Any, starts: Any, found: Any, counts: Any, x: int) -
 
 @part
 def ascend(low: Any, high: Any, starts: Any, found: Any, counts: Any) -> None:
-    """Sums up again what `descend` has found."""
+    """Recompute the summaries of the blocks found by `descend`."""
     for level in range(1, len(starts) - 1):
         here, below = starts[level], starts[level - 1]
         for k in range(counts[level]):
@@ -152,7 +148,7 @@ def ascend(low: Any, high: Any, starts: Any, found: Any, counts: Any) -> None:
 
 @part
 def quiet_until(values: Any, at: int, low: int, high: int) -> int:
-    """The next value that lies outside."""
+    """Return the index of the next value outside of [low, high]."""
     while at < len(values) and low <= values[at] <= high:
         at += 1
     return at
@@ -162,8 +158,10 @@ def quiet_until(values: Any, at: int, low: int, high: int) -> int:
 def scan_rows(
     values: Any, thresholds: Any, low: Any, high: Any, starts: Any, state: Any, places: Any, fired: Any, count: int
 ) -> int:
-    """Values by the scan, until the tree would serve better. One loop, and nothing shared with the tree's: calling a
-    function for each value costs more than a few dozen thresholds do."""
+    """Process values by the scan until the tree search is cheaper.
+
+    One loop without a call per value: a call costs more than comparing a few dozen thresholds.
+    """
     leaves = starts[1]
     heavy = max(1, leaves // BLOCK // HEAVY_SHARE)
     at, streak = state[NEXT], state[STREAK]
@@ -178,7 +176,7 @@ def scan_rows(
                 count = fire(thresholds, low, high, block, mask, x, at, places, fired, count)
         streak = streak + 1 if hits < heavy else 0
         at += 1
-    state[LOOKED] += (at - state[NEXT]) * (leaves // BLOCK)
+    state[COMPARED] += (at - state[NEXT]) * (leaves // BLOCK)
     state[NEXT], state[STREAK] = at, streak
     return count
 
@@ -197,7 +195,7 @@ def visit_rows(
     fired: Any,
     count: int,
 ) -> int:
-    """Values by the tree, until the scan would serve better."""
+    """Process values by the tree search until the scan is cheaper."""
     root, leaves = starts[-2], starts[1]
     heavy = max(1, leaves // BLOCK // HEAVY_SHARE)
     at, streak = quiet_until(values, state[NEXT], low[root], high[root]), state[STREAK]
@@ -212,7 +210,7 @@ def visit_rows(
             else:
                 count = fire(thresholds, low, high, block, mask, x, at, places, fired, count)
         ascend(low, high, starts, found, counts)
-        state[LOOKED] += counts.sum()
+        state[COMPARED] += counts.sum()
         streak = streak + 1 if counts[1] >= heavy else 0
         at = quiet_until(values, at + 1, low[root], high[root])
     state[NEXT], state[STREAK] = at, streak
@@ -232,7 +230,7 @@ def offer_rows(
     places: Any,
     fired: Any,
 ) -> int:
-    """Values from state[NEXT] on, as long as all thresholds could still fire; writes and counts what fired."""
+    """Process values from state[NEXT] while a value that fires all thresholds fits; return the number of pairs."""
     count = 0
     while state[NEXT] < len(values) and count + starts[1] <= len(fired):
         if state[SUMMED]:
@@ -248,10 +246,10 @@ def offer_rows(
 
 
 @compiled
-def outside(low: Any, high: Any, starts: Any, x: int, found: Any, counts: Any, places: Any) -> int:
-    """Writes the places of the intervals that x lies outside of, ascending; how many there are.
+def outside(low: Any, high: Any, starts: Any, x: int, found: Any, counts: Any, rows: Any) -> int:
+    """Write the rows of the intervals that do not contain x to `rows`, ascending; return their number.
 
-    found, counts, places: room to work in, at least as large as the line
+    found, counts, rows: scratch arrays, at least as large as the table
     """
     root = starts[-2]
     if low[root] <= x <= high[root]:
@@ -262,18 +260,18 @@ def outside(low: Any, high: Any, starts: Any, x: int, found: Any, counts: Any, p
         block = BLOCK * found[blocks + k]
         mask = left(low, high, block, x)
         while mask:
-            places[n] = block + lowest_bit(mask)
+            rows[n] = block + lowest_bit(mask)
             mask &= mask - 1
             n += 1
     return n
 
 
 @compiled
-def put_interval(low: Any, high: Any, starts: Any, place: int, lowest: int, highest: int) -> None:
-    """Another interval at a place; the blocks above it are summed up again."""
-    low[place] = lowest
-    high[place] = highest
+def put_interval(low: Any, high: Any, starts: Any, row: int, lowest: int, highest: int) -> None:
+    """Replace the interval at a row and recompute the summaries above it."""
+    low[row] = lowest
+    high[row] = highest
     for level in range(len(starts) - 2):
-        block = place // BLOCK
+        block = row // BLOCK
         sum_up(low, high, starts[level] + BLOCK * block, starts[level + 1] + block)
-        place = block
+        row = block

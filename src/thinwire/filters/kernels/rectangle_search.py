@@ -1,7 +1,7 @@
-"""Walking down a tree of boxes to the rectangles that hold a point.
+"""Kernels of the rectangle index: search in a packed tree of bounding boxes.
 
-Boxes of a level stand side by side, sixteen to a box of the level above. `low` and `high` hold all levels, rectangles
-first; `starts` says where each level begins, and ends with where the last one does.
+A box contains sixteen consecutive boxes of the level below. `low` and `high` contain all levels, rectangles first;
+`starts` contains the start of each level and the end of the last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEPTH = 16
 
 @compiled
 def sum_up(low: Any, high: Any, starts: Any) -> None:
-    """The boxes above the rectangles: each holds those below it."""
+    """Compute the bounding boxes of all levels above the rectangles."""
     for level in range(1, starts.size - 1):
         begin, end = starts[level - 1], starts[level]
         for box in range(end, starts[level + 1]):
@@ -32,7 +32,7 @@ def sum_up(low: Any, high: Any, starts: Any) -> None:
 
 @part
 def holds(low: Any, high: Any, box: int, points: Any, point: int) -> bool:
-    """Is the point in the box? One that is no number is in none."""
+    """Whether a box contains a point; NaN is in no box."""
     for axis in range(points.shape[1]):
         value = points[point, axis]
         if not (low[box, axis] <= value <= high[box, axis]):
@@ -42,10 +42,9 @@ def holds(low: Any, high: Any, box: int, points: Any, point: int) -> bool:
 
 @compiled
 def stab(points: Any, low: Any, high: Any, starts: Any, next_point: Any, events: Any, found: Any) -> int:
-    """Writes pairs of points and rectangles from point `next_point[0]` on, until a point might not fit any more.
+    """Write pairs of points and rectangles, starting at point `next_point[0]`; return their number.
 
-    Returns how many there are; `next_point` then says which point comes next. Room for a point is room for all
-    rectangles.
+    Stops before a point if its pairs might not fit; a point can match all rectangles. Sets `next_point[0]`.
     """
     count, rectangles, levels = 0, starts[1], starts.size - 1
     boxes = np.empty(FANOUT * DEPTH, dtype=np.int64)

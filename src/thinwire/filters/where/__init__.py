@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.filters.where.parser import parse
     from thinwire.filters.where.predicate import Where
     from thinwire.filters.where.predicate_index import PredicateIndex
+    from thinwire.filters.where.where_grammar import parse
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "parser": "parse",
             "predicate": "Where",
             "predicate_index": "PredicateIndex",
+            "where_grammar": "parse",
         },
     )
 

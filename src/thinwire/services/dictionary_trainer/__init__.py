@@ -1,1 +1,1 @@
-"""Dictionaries in the running system: where they are kept, how a reader gets one, and who looks after them."""
+"""The dictionary trainer: samples topic logs, trains dictionaries and announces them to publishers."""

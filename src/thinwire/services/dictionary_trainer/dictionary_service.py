@@ -1,9 +1,7 @@
-"""What a dictionary service knows: which topics shall have dictionaries, how many share each, and who holds it.
+"""The dictionary trainer as a service: samples the topics whose leases it holds and maintains their dictionaries.
 
-The dictionary service at a broker: it samples the topics that are its share, and looks after their dictionaries.
-
-Several may run, and any of them may be killed at any time: see `thinwire.services.leased_service`. While none runs,
-publishers go on with the dictionaries they have until these expire, and without after that.
+Several instances may run; see `thinwire.services.leased_service`. While none runs, publishers use the announced
+dictionaries until they expire, and no dictionary after that.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from functools import partial
 
 from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.clock import Clock, WallClock
-from thinwire.dictionaries.byte_account import Topology
+from thinwire.dictionaries.topology import Topology
 from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings, TopicSampling
 from thinwire.services.leased_service import HeldTopic, LeasedService
 from thinwire.services.registry.document_cache import DocumentCache
@@ -26,53 +24,52 @@ _log = logging.getLogger("thinwire.dictionaries")
 
 
 class DictionaryServiceState(BucketFollower):
-    """Read along in two buckets; see `BucketFollower`."""
+    """The topics with dictionaries enabled and their leases, as stored in the buckets."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
-        readings = {REGISTRY: self._registered, SAMPLERS: lambda: leased(leases)}
-        super().__init__(broker, readings, _log, quiet=(SAMPLERS,))
-        self._shelf = DocumentCache()
+        handlers = {REGISTRY: self._registry_handler, SAMPLERS: lambda: leased(leases)}
+        super().__init__(broker, handlers, _log, quiet=(SAMPLERS,))
+        self._documents = DocumentCache()
         self._needed: set[str] = set()
 
     def needed(self) -> set[str]:
-        """The topics whose owners want dictionaries."""
+        """Return the topics whose settings enable dictionaries."""
         return set(self._needed)
 
-    def needs(self, topic: str) -> bool:
-        """Is this one of them?"""
+    def is_needed(self, topic: str) -> bool:
         return topic in self._needed
 
     def topology(self, topic: str) -> Topology:
-        """How many publishers and subscribers a topic has."""
-        known = self._shelf.topics.get(topic)
-        return Topology(max(1, len(known.publishers)), len(known.subscriptions)) if known is not None else Topology()
+        """Return the number of publishers and subscriptions of a topic."""
+        record = self._documents.topics.get(topic)
+        return Topology(max(1, len(record.publishers)), len(record.subscriptions)) if record is not None else Topology()
 
-    def _registered(self) -> BucketHandler:
-        shelf = DocumentCache()
+    def _registry_handler(self) -> BucketHandler:
+        documents = DocumentCache()
         needed: set[str] = set()
 
         def take(entry: BucketEntry) -> None:
-            name = shelf.put(entry)
+            name = documents.put(entry)
             if name is not None:
-                (needed.add if _wants(shelf, name) else needed.discard)(name)
+                (needed.add if _has_dictionaries(documents, name) else needed.discard)(name)
 
         def complete() -> None:
-            self._shelf, self._needed = shelf, needed
+            self._documents, self._needed = documents, needed
 
         return BucketHandler(take, complete)
 
 
-def _wants(shelf: DocumentCache, topic: str) -> bool:
-    known = shelf.topics.get(topic)
-    return known is not None and known.document is not None and known.document.settings.dictionaries
+def _has_dictionaries(documents: DocumentCache, topic: str) -> bool:
+    record = documents.topics.get(topic)
+    return record is not None and record.document is not None and record.document.settings.dictionaries
 
 
 class DictionaryService(LeasedService[TopicSampling]):
-    """One dictionary service at one connection; `run` it as a task and cancel that to end it.
+    """One instance of the dictionary trainer. Run `run` as a task and cancel it to stop the service.
 
-    name: its own among them; lease: seconds without a sign of life after which others take its topics over
-    handover: seconds that a topic stays where it is, at least, before it goes to the one that it is meant for
-    settings: how topics are sampled
+    name: unique among the instances; a random one by default
+    lease: lease term in seconds; without renewal for that long another instance takes a topic over
+    handover: seconds that a topic is held at least before it is handed over
     """
 
     def __init__(
@@ -100,5 +97,5 @@ class DictionaryService(LeasedService[TopicSampling]):
         return TopicSampling(self.broker, self.clock, lease, self.settings, topology)
 
     async def _maintain(self, topic: str, held: HeldTopic[TopicSampling]) -> None:
-        if not self._state.needs(topic) or self._should_hand_over(topic, held):
+        if not self._state.is_needed(topic) or self._should_hand_over(topic, held):
             held.work.stop()

@@ -1,6 +1,6 @@
-"""A dictionary that somebody has, given to a topic: stored first, then told to its publishers.
+"""Upload of a dictionary by a user: it is stored first, then announced to the publishers of the topic.
 
-A service that looks after the topic finds that somebody else wrote, and begins again with what it finds.
+A dictionary trainer that maintains the topic is superseded by the upload and resumes from the stored documents.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from thinwire.brokers.protocol import Broker
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.policies import Keep, Proposal, Replace
 from thinwire.errors import ConfigError, CorruptDictionary
-from thinwire.topics.dictionary_documents import MAX_SAID, ActiveDictionaries
+from thinwire.topics.dictionary_documents import MAX_REFERENCES, ActiveDictionaries
 from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_sampler import Sampler, Terms
 from thinwire.topics.names import DICTIONARIES, dictionary_subject
 
 
 class UploadResult(NamedTuple):
-    """What publishers were told; bytes: what it costs to give it to one of them, which may have the parent."""
+    """An announced dictionary; `bytes` is its transfer size to a publisher that has the parent, if there is one."""
 
     topic: str
     hash: str
@@ -29,58 +29,60 @@ class UploadResult(NamedTuple):
 
 
 class ManualPolicy:
-    """A policy that wants one dictionary, because somebody said so."""
+    """A policy that proposes one given dictionary once.
+
+    by: who uploaded it
+    """
 
     name = "given"
 
     def __init__(self, dictionary: Dictionary, by: str) -> None:
         self.by = by
-        self._wanted: Dictionary | None = dictionary
+        self._dictionary: Dictionary | None = dictionary
 
     def offer(self, message: bytes) -> None:
-        """Messages change nothing."""
+        """Ignore the message."""
 
     def offer_all(self, messages: Sequence[bytes]) -> None:
-        """Messages change nothing."""
+        """Ignore the messages."""
 
     def propose(self) -> Proposal:
-        wanted, self._wanted = self._wanted, None
-        if wanted is None:
+        dictionary, self._dictionary = self._dictionary, None
+        if dictionary is None:
             return Keep()
-        facts = wanted.facts
+        facts = dictionary.facts
         why = {"trained on": facts.messages, "saved %": round(facts.ratio, 2)} if facts is not None else {}
-        return Replace(wanted, None, {"by": self.by, **why})
+        return Replace(dictionary, None, {"by": self.by, **why})
 
 
 async def upload_dictionary(
     broker: Broker, topic: str, dictionary: Dictionary, *, now: float, seconds: float, by: str
 ) -> UploadResult:
-    """Store a dictionary and tell the publishers of a topic, who use it from then on for so long; by: whose wish."""
-    shelf = DictionaryMetadata(await broker.bucket(DICTIONARIES), topic)
-    sampler = await _sampler(shelf, ManualPolicy(dictionary, by), seconds)
-    # before its own decision a sampler may withdraw what the store has lost
+    """Store a dictionary and announce it to the publishers of a topic for `seconds`; `by` names the uploader."""
+    metadata = DictionaryMetadata(await broker.bucket(DICTIONARIES), topic)
+    sampler = await _restore_sampler(metadata, ManualPolicy(dictionary, by), seconds)
+    # Before its own decision a sampler may withdraw dictionaries that the store has lost.
     while (action := sampler.decide(now)) is not None:
-        await shelf.write(action)
+        await metadata.write(action)
         sampler.done(action)
-        await shelf.write_decisions(sampler.decisions)
+        await metadata.write_decisions(sampler.decisions)
         await broker.send(dictionary_subject(topic), action.in_use.encode())
-    said = next((one for one in sampler.in_use.dictionaries if one.name == dictionary.hash), None)
-    if said is None:
-        raise ConfigError("the store keeps as many dictionaries of this topic as it may", topic=topic, limit=MAX_SAID)
-    travels = next((one.travels for one in reversed(sampler.decisions) if one.hash == said.hash), 0)
-    return UploadResult(topic, said.hash, said.expires, said.parent, travels)
+    announced = next((one for one in sampler.in_use.dictionaries if one.name == dictionary.hash), None)
+    if announced is None:
+        raise ConfigError("the topic already has the maximum number of dictionaries", topic=topic, limit=MAX_REFERENCES)
+    size = next((one.travels for one in reversed(sampler.decisions) if one.hash == announced.hash), 0)
+    return UploadResult(topic, announced.hash, announced.expires, announced.parent, size)
 
 
-async def _sampler(shelf: DictionaryMetadata, given: ManualPolicy, seconds: float) -> Sampler:
-    """A sampler that stands where the topic stands."""
-    in_use = await shelf.in_use() or ActiveDictionaries(shelf.topic)
+async def _restore_sampler(metadata: DictionaryMetadata, policy: ManualPolicy, seconds: float) -> Sampler:
+    in_use = await metadata.in_use() or ActiveDictionaries(metadata.topic)
     terms = Terms(shortest=seconds, longest=seconds)
-    kept, present, decisions = await shelf.kept(), await _present(shelf, in_use), await shelf.decisions()
-    return Sampler(given, in_use, kept, present, terms=terms, decisions=decisions)
+    kept, present, decisions = await metadata.kept(), await _present(metadata, in_use), await metadata.decisions()
+    return Sampler(policy, in_use, kept, present, terms=terms, decisions=decisions)
 
 
-async def _present(shelf: DictionaryMetadata, in_use: ActiveDictionaries) -> Dictionary | None:
+async def _present(metadata: DictionaryMetadata, in_use: ActiveDictionaries) -> Dictionary | None:
     try:
-        return await shelf.store.get(in_use.dictionaries[0].name) if in_use.dictionaries else None
+        return await metadata.store.get(in_use.dictionaries[0].name) if in_use.dictionaries else None
     except CorruptDictionary:
         return None

@@ -1,6 +1,7 @@
-"""One topic's dictionaries being looked after: read the log, sample it, and do what the sampler decides.
+"""Dictionary training for one topic under a lease: read the log, sample it, apply the sampler's decisions.
 
-A sampler is no subscriber: nothing is asked of publishers for it, and what it misses is no loss.
+The trainer reads the log without a subscription, so it adds no demand. Messages that it misses only make the sample
+smaller.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from dataclasses import dataclass, field
 from thinwire.brokers.protocol import Broker, Bucket, LogReader
 from thinwire.clock import Clock
 from thinwire.dictionaries import Dictionary
-from thinwire.dictionaries.byte_account import Topology
-from thinwire.dictionaries.policies.policy_catalogue import FAST, policy
+from thinwire.dictionaries.policies.policy_catalogue import FAST, create_policy
+from thinwire.dictionaries.topology import Topology
 from thinwire.errors import PeerFault, Superseded, TransportClosed, TransportError
 from thinwire.topics.dictionary_documents import ActiveDictionaries, Decision
 from thinwire.topics.dictionary_metadata import DictionaryMetadata
 from thinwire.topics.dictionary_retention import tidy
 from thinwire.topics.dictionary_sampler import Action, Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies, DictionaryCache
+from thinwire.topics.dictionary_store import DictionaryCache
+from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.topics.leases import Lease
 from thinwire.topics.names import (
     DICTIONARIES,
@@ -31,27 +33,29 @@ from thinwire.topics.names import (
     publisher_subjects,
 )
 
-BACK = 5_000
-"""messages before the end of the log that a sampler begins at, at most"""
-BREATH = 64
-IDLE = 10
-"""pulses between two decisions while no messages come"""
-FETCHED = 4
-"""dictionaries, and publishers' bindings, that are looked for between two decisions"""
-
-SOUGHT = 4_096
-"""names that are remembered, so that they are not looked for again and again"""
+MAX_BACKLOG = 5_000
+"""messages before the end of the log at which sampling starts, at most"""
+YIELD_INTERVAL = 64
+"""messages between two yields to the event loop"""
+IDLE_POLLS = 10
+"""poll intervals between two decisions while no messages arrive"""
+MAX_LOOKUPS = 4
+"""dictionaries, and bindings of publishers, that are looked up between two decisions"""
+MAX_LOOKED_UP = 4_096
+"""names that are remembered to avoid repeated lookups"""
 
 _log = logging.getLogger("thinwire.dictionaries")
 
 
 @dataclass(frozen=True)
 class SamplerSettings:
-    """How topics are sampled.
+    """Settings of the dictionary trainer.
 
-    policy: which policy decides, by name; terms: how long dictionaries live
-    budget: CPU time to pack a message, as a multiple of deflate's: at 1 denser forms take part
-    pulse: seconds between two decisions; tidy: seconds between two looks for what the store can do without
+    policy: name of the dictionary policy, as listed by `thinwire.dictionaries.policies`
+    terms: lifetimes of dictionaries
+    budget: CPU time for packing a message, as a multiple of deflate's; at 1 denser codecs are used
+    pulse: seconds between two decisions
+    tidy: seconds between two runs of retention
     """
 
     policy: str = "ours"
@@ -62,9 +66,9 @@ class SamplerSettings:
 
 
 class TopicSampling:
-    """The sampling of one topic under one lease; `run` it once.
+    """Samples one topic. `run` is called once.
 
-    topology: tells how many publishers and subscribers it has now
+    topology: returns the current number of publishers and subscribers
     """
 
     sampler: Sampler
@@ -78,47 +82,46 @@ class TopicSampling:
         self.settings = settings
         self.topology = topology
         self._broker = broker
-        self._known = DictionaryCache()
-        self._bodies = Bodies(self._known.find)
-        self._sought: set[bytes | str] = set()
+        self._dictionaries = DictionaryCache()
+        self._bodies = FrameBodies(self._dictionaries.find)
+        self._looked_up: set[bytes | str] = set()
         self._stopping = False
         self._written: list[Decision] = []
 
     def stop(self) -> None:
-        """End at a clean place."""
+        """End `run` after the current message."""
         self._stopping = True
 
     async def run(self) -> None:
-        """Until it is stopped; `Superseded` where another sampler writes."""
+        """Sample until stopped. Raises `Superseded` if another trainer has written."""
         log = log_of(self.topic)
         await self._broker.open_log(log, [publisher_subjects(self.topic)])
         self._bucket: Bucket = await self._broker.bucket(DICTIONARIES)
-        self._shelf = DictionaryMetadata(self._bucket, self.topic, self.lease.epoch)
-        self.sampler = await self._resumed()
+        self._metadata = DictionaryMetadata(self._bucket, self.topic, self.lease.epoch)
+        self.sampler = await self._restore_sampler()
         span = await self._broker.span(log)
-        first = max(self.sampler.offset + 1, span.first, span.last + 1 - BACK)
+        first = max(self.sampler.offset + 1, span.first, span.last + 1 - MAX_BACKLOG)
         reader = await self._broker.read(log, first=first, subjects=[publisher_subjects(self.topic)])
         try:
             await self._sample(reader)
         finally:
             await reader.close()
 
-    async def _resumed(self) -> Sampler:
-        """Where another left off, as far as the store tells."""
-        in_use, kept = await self._shelf.in_use(), await self._shelf.kept()
-        self._written = await self._shelf.decisions()
+    async def _restore_sampler(self) -> Sampler:
+        in_use, kept = await self._metadata.in_use(), await self._metadata.kept()
+        self._written = await self._metadata.decisions()
         if in_use is None:
-            # versions must go on growing although nobody knows the last: time does
+            # The last version is unknown and versions must increase; time does.
             in_use = ActiveDictionaries(self.topic, version=int(self.clock.now()))
-        said = in_use.dictionaries[0] if in_use.dictionaries else None
-        present = await self._fetch(said.name) if said is not None else None
-        made = policy(self.settings.policy, self.topology(), self.settings.budget)
-        return Sampler(made, in_use, kept, present, terms=self.settings.terms, decisions=self._written)
+        newest = in_use.dictionaries[0] if in_use.dictionaries else None
+        present = await self._fetch(newest.name) if newest is not None else None
+        selected = create_policy(self.settings.policy, self.topology(), self.settings.budget)
+        return Sampler(selected, in_use, kept, present, terms=self.settings.terms, decisions=self._written)
 
     async def _sample(self, reader: LogReader) -> None:
         now = asyncio.get_running_loop().time
-        looked = decided = now()
-        tidied, seen, read = now(), self.sampler.seen, 0
+        checked = decided = tidied = now()
+        seen, read = self.sampler.seen, 0
         while not self._stopping:
             stored = await reader.next(self.settings.pulse)
             if stored is not None:
@@ -126,72 +129,72 @@ class TopicSampling:
                 self.sampler.offer(bodies, stored.offset, stored.time)
                 reader.done(stored.offset)
                 read += 1
-                if read % BREATH == 0:
-                    await asyncio.sleep(0)  # while messages wait nobody else would come to word, leases among them
-            if now() - looked < self.settings.pulse:
+                if read % YIELD_INTERVAL == 0:
+                    await asyncio.sleep(0)  # a backlog must not delay the renewal of leases
+            if now() - checked < self.settings.pulse:
                 continue
-            looked = now()
-            if self.sampler.seen != seen or now() - decided >= IDLE * self.settings.pulse:
+            checked = now()
+            if self.sampler.seen != seen or now() - decided >= IDLE_POLLS * self.settings.pulse:
                 seen, decided = self.sampler.seen, now()
-                await self._tried(self._look())
+                await self._attempt(self._decide())
             if now() - tidied >= self.settings.tidy:
                 tidied = now()
-                await self._tried(self._tidy())
+                await self._attempt(self._tidy())
 
-    async def _look(self) -> None:
-        await self._catch_up()
+    async def _decide(self) -> None:
+        await self._look_up_missing()
         self.sampler.reach(self.topology())
-        # training takes a while: others must be heard meanwhile
+        # Training takes seconds and runs in a thread, so that leases are renewed meanwhile.
         action = await asyncio.to_thread(self.sampler.decide, self.clock.now())
         if action is not None:
-            await self._do(action)
+            await self._apply(action)
         if self.sampler.decisions != self._written:
-            await self._shelf.write_decisions(self.sampler.decisions)
+            await self._metadata.write_decisions(self.sampler.decisions)
             self._written = self.sampler.decisions
 
-    async def _do(self, action: Action) -> None:
-        await self._shelf.write(action)
+    async def _apply(self, action: Action) -> None:
+        await self._metadata.write(action)
         await self._broker.send(dictionary_subject(self.topic), action.in_use.encode())
         if action.dictionary is not None:
-            self._known.keep(action.dictionary)
+            self._dictionaries.keep(action.dictionary)
         self.sampler.done(action)
         decision = action.decision
-        _log.info("%s: %s %s, expires %d", self.topic, decision.kind, decision.hash, decision.expires)
+        _log.info("%s: %s dictionary %s, expires %d", self.topic, decision.kind, decision.hash, decision.expires)
 
-    async def _catch_up(self) -> None:
-        """Find out what earlier frames named: dictionaries of others, and slots bound before this sampler began."""
-        if len(self._sought) > SOUGHT:
-            self._sought.clear()
-        for hash in list(self._bodies.lacking - self._sought)[:FETCHED]:
+    async def _look_up_missing(self) -> None:
+        """Look up dictionaries and slot bindings that frames refer to and that are not cached."""
+        if len(self._looked_up) > MAX_LOOKED_UP:
+            self._looked_up.clear()
+        for hash in list(self._bodies.missing - self._looked_up)[:MAX_LOOKUPS]:
             await self._fetch(hash)
-        for publisher in list(self._bodies.unbound - self._sought)[:FETCHED]:
-            await self._bindings_of(publisher, self.sampler.offset)
-            self._sought.add(publisher)
-        self._bodies.lacking.clear()
+        for publisher in list(self._bodies.unbound - self._looked_up)[:MAX_LOOKUPS]:
+            await self._read_bindings(publisher, self.sampler.offset)
+            self._looked_up.add(publisher)
+        self._bodies.missing.clear()
         self._bodies.unbound.clear()
 
     async def _fetch(self, hash: bytes) -> Dictionary | None:
-        found = None
+        dictionary = None
         try:
-            found = await self._shelf.store.get(hash, self._known.find)
+            dictionary = await self._metadata.store.get(hash, self._dictionaries.find)
         except PeerFault as problem:
             _log.warning("%s: %s", self.topic, problem)
-        if found is not None:
-            self._known.keep(found)
-        self._sought.add(hash)
-        return found
+        if dictionary is not None:
+            self._dictionaries.keep(dictionary)
+        self._looked_up.add(hash)
+        return dictionary
 
-    async def _bindings_of(self, publisher: str, place: int) -> None:
-        """What the slots of a publisher named at a place of the log: said behind its last key frame, or since."""
+    async def _read_bindings(self, publisher: str, offset: int) -> None:
+        """Read the slot bindings of a publisher at `offset`: those after its last key frame."""
         log, subjects = log_of(self.topic), publisher_subjects(self.topic, publisher)
-        key = await self._broker.last(log, key_subject(self.topic, publisher), up_to=place)
-        end = await self._broker.last(log, subjects, up_to=place)
+        key = await self._broker.last(log, key_subject(self.topic, publisher), up_to=offset)
+        end = await self._broker.last(log, subjects, up_to=offset)
         if key is None or end is None:
             return
         reader = await self._broker.read(log, first=key.offset, subjects=[subjects])
         try:
             while (stored := await reader.next(self.settings.pulse)) is not None and stored.offset <= end.offset:
-                self._bodies.bind(publisher, stored.payload)
+                self._bodies.read_bindings(publisher, stored.payload)
                 reader.done(stored.offset)
                 if stored.offset == end.offset:
                     return
@@ -199,19 +202,19 @@ class TopicSampling:
             await reader.close()
 
     async def _tidy(self) -> None:
-        """Delete what nobody needs, and see to it that what is in use can be had."""
+        """Delete unneeded dictionaries; restore the active one if it is missing in the store."""
         sampler = self.sampler
         if sampler.present is not None and await self._fetch(sampler.present.hash) is None:
-            _log.warning("%s: the dictionary in use is stored again: %s", self.topic, sampler.present.hash.hex())
-            await self._shelf.store.put(sampler.present)
-        kept = await tidy(self._broker, self._shelf, self._bucket, sampler.kept, sampler.in_use, self.clock.now())
+            _log.warning("%s: storing missing dictionary %s again", self.topic, sampler.present.hash.hex())
+            await self._metadata.store.put(sampler.present)
+        kept = await tidy(self._broker, self._metadata, self._bucket, sampler.kept, sampler.in_use, self.clock.now())
         sampler.clear(kept)
 
-    async def _tried(self, call: Awaitable[None]) -> None:
-        """What cannot be done now is done at another pulse: traffic goes on without it."""
+    async def _attempt(self, call: Awaitable[None]) -> None:
+        """Await a call; after an error of the broker it is repeated at the next poll."""
         try:
             await call
         except (Superseded, TransportClosed):
             raise
         except TransportError as problem:
-            _log.info("%s: the store cannot be reached: %s", self.topic, problem)
+            _log.info("%s: cannot access the dictionary store: %s", self.topic, problem)

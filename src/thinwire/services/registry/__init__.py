@@ -1,20 +1,20 @@
-"""The registry: schemas, topics and subscriptions as documents, and what they come to for publishers."""
+"""The registry: topics, schemas, subscriptions and publishers, and the configurations derived from them."""
 
 from typing import TYPE_CHECKING
 
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.services.registry.rdf_projection import RdfProjection
+    from thinwire.services.registry.rdf_projection import RdfProjection, query_registry
+    from thinwire.services.registry.registry import Registry, Write, load_registry
     from thinwire.services.registry.registry_service import RegistryService
-    from thinwire.services.registry.registry_state import Registry, Write
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "rdf_projection": "RdfProjection",
+            "rdf_projection": "RdfProjection query_registry",
+            "registry": "Registry Write load_registry",
             "registry_service": "RegistryService",
-            "registry_state": "Registry Write",
         },
     )
 
@@ -23,4 +23,6 @@ __all__ = [
     "Registry",
     "RegistryService",
     "Write",
+    "load_registry",
+    "query_registry",
 ]

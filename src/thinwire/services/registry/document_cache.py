@@ -1,4 +1,4 @@
-"""The documents of a registry as they are read: by key, and by topic. What cannot be read is kept as a problem."""
+"""Documents of the registry bucket, decoded, by key and by topic."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from dataclasses import dataclass, field
 from thinwire.brokers.protocol import NOTHING, BucketEntry
 from thinwire.errors import RegistryError
 from thinwire.schema import Schema
-from thinwire.topics import topic_settings as keys
-from thinwire.topics.topic_documents import Document, PublisherDocument, SubscriptionDocument, TopicDocument, decode
+from thinwire.topics.names import DocumentKind, RegistryKey, parse_registry_key
+from thinwire.topics.topic_documents import (
+    PublisherDocument,
+    RegistryDocument,
+    SubscriptionDocument,
+    TopicDocument,
+    decode,
+)
 from thinwire.topics.topic_settings import ConfigDocument
 
 
 @dataclass
 class TopicRecord:
-    """Everything about one topic."""
+    """All documents of one topic."""
 
     name: str
     document: TopicDocument | None = None
@@ -30,15 +36,56 @@ class TopicRecord:
         return self.schemas.get(self.document.fingerprint) if self.document is not None else None
 
     @property
-    def empty(self) -> bool:
-        parts = (self.document, self.config, self.schemas, self.subscriptions, self.publishers)
-        return not any(parts)
+    def is_empty(self) -> bool:
+        return not any((self.document, self.config, self.schemas, self.subscriptions, self.publishers))
+
+    def find(self, key: RegistryKey) -> RegistryDocument | Schema | None:
+        """The document under a key of this topic."""
+        match key.kind:
+            case DocumentKind.TOPIC:
+                return self.document
+            case DocumentKind.CONFIG:
+                return self.config
+            case DocumentKind.SCHEMA:
+                return self.schemas.get(key.name)
+            case DocumentKind.SUBSCRIPTION:
+                return self.subscriptions.get(key.name)
+            case DocumentKind.PUBLISHER:
+                return self.publishers.get(key.name)
+
+    def remove(self, key: RegistryKey) -> None:
+        match key.kind:
+            case DocumentKind.TOPIC:
+                self.document = None
+            case DocumentKind.CONFIG:
+                self.config = None
+            case DocumentKind.SCHEMA:
+                self.schemas.pop(key.name, None)
+            case DocumentKind.SUBSCRIPTION:
+                self.subscriptions.pop(key.name, None)
+            case DocumentKind.PUBLISHER:
+                self.publishers.pop(key.name, None)
+
+    def put(self, name: str, document: RegistryDocument | Schema) -> None:
+        """Store a document; `name` is the last part of its key."""
+        match document:
+            case TopicDocument():
+                self.document = document
+            case ConfigDocument():
+                self.config = document
+            case Schema():
+                self.schemas[name] = document
+            case SubscriptionDocument():
+                self.subscriptions[name] = document
+            case PublisherDocument():
+                self.publishers[name] = document
 
 
 class DocumentCache:
     """The newest entry of every key, decoded.
 
-    problems: per key why its document cannot be read
+    topics: records by topic
+    problems: reason why the document under a key cannot be decoded
     """
 
     def __init__(self) -> None:
@@ -50,73 +97,53 @@ class DocumentCache:
     def __iter__(self) -> Iterator[TopicRecord]:
         return (self.topics[name] for name in sorted(self.topics))
 
-    def known(self) -> set[str]:
-        """The keys under which there is something."""
-        return set(self._present)
+    def __contains__(self, key: str) -> bool:
+        """Return True if the key has a value, valid or not."""
+        return key in self._present
 
     def revision(self, key: str) -> int:
-        """What a write to this key must insist on."""
+        """The revision that a conditional write to a key must state."""
         return self._revisions[key] if key in self._present else NOTHING
 
     def last_revision(self, key: str) -> int:
-        """The last change to a key, a deletion counted."""
+        """The revision of the last change to a key, including its deletion."""
         return self._revisions.get(key, NOTHING)
 
-    def document(self, key: str) -> Document | Schema | None:
-        """The document under a key, if there is one that can be read."""
-        kind, _, rest = key.partition(".")
-        name = rest if kind in (keys.TOPIC, keys.CONFIG) else rest.rpartition(".")[0]
-        topic = self.topics.get(name)
-        if topic is None or kind not in keys.KINDS:
+    def find(self, key: str) -> RegistryDocument | Schema | None:
+        """The document under a key; None if there is no valid one."""
+        try:
+            parsed = parse_registry_key(key)
+        except RegistryError:
             return None
-        if kind in (keys.TOPIC, keys.CONFIG):
-            return topic.document if kind == keys.TOPIC else topic.config
-        return _named(topic, kind).get(rest.rpartition(".")[2])
+        record = self.topics.get(parsed.topic)
+        return record.find(parsed) if record is not None else None
 
     def put(self, entry: BucketEntry) -> str | None:
-        """Take an entry in; the topic that it concerns, None where it says nothing new."""
+        """Apply an entry of the bucket. Return the topic of its key; None for an outdated entry or an invalid key."""
         if entry.revision <= self._revisions.get(entry.key, NOTHING):
             return None
         self._revisions[entry.key] = entry.revision
         (self._present.discard if entry.value is None else self._present.add)(entry.key)
         self.problems.pop(entry.key, None)
         try:
-            place = keys.parse(entry.key)
+            key = parse_registry_key(entry.key)
         except RegistryError as problem:
             if entry.value is not None:
                 self.problems[entry.key] = str(problem)
             return None
-        self._place(place, self._read(entry))
-        return place.topic
+        record = self.topics.setdefault(key.topic, TopicRecord(key.topic))
+        document = self._decode(entry)
+        if document is not None:
+            record.put(key.name, document)
+        else:
+            record.remove(key)
+        if record.is_empty:
+            del self.topics[key.topic]
+        return key.topic
 
-    def _read(self, entry: BucketEntry) -> Document | Schema | None:
+    def _decode(self, entry: BucketEntry) -> RegistryDocument | Schema | None:
         try:
             return None if entry.value is None else decode(entry.key, entry.value)
         except RegistryError as problem:
             self.problems[entry.key] = str(problem)
             return None
-
-    def _place(self, place: keys.Key, document: Document | Schema | None) -> None:
-        topic = self.topics.setdefault(place.topic, TopicRecord(place.topic))
-        if place.kind == keys.TOPIC:
-            topic.document = document if isinstance(document, TopicDocument) else None
-        elif place.kind == keys.CONFIG:
-            topic.config = document if isinstance(document, ConfigDocument) else None
-        elif isinstance(document, Schema):
-            topic.schemas[place.name] = document
-        elif isinstance(document, SubscriptionDocument):
-            topic.subscriptions[place.name] = document
-        elif isinstance(document, PublisherDocument):
-            topic.publishers[place.name] = document
-        else:
-            _named(topic, place.kind).pop(place.name, None)
-        if topic.empty:
-            del self.topics[place.topic]
-
-
-def _named(
-    topic: TopicRecord, kind: str
-) -> dict[str, Schema] | dict[str, SubscriptionDocument] | dict[str, PublisherDocument]:
-    if kind == keys.SCHEMA:
-        return topic.schemas
-    return topic.subscriptions if kind == keys.SUBSCRIPTION else topic.publishers

@@ -1,22 +1,16 @@
-"""Ask the graph in a process of its own, which is killed when it takes too long or too much memory.
+"""The registry's documents as an RDF graph that answers SPARQL queries.
 
-The documents of the registry as triples.
-
-Schemas are told in the words of `thinwire.schema.turtle` (schema.org, QUDT, WGS84 and ours); topics, configurations,
-subscriptions and publishers in ours. Every document has an IRI of its own:
+Schemas use the vocabulary of `thinwire.schema.turtle` (schema.org, QUDT, WGS84 and thinwire); topics, configurations,
+subscriptions and publishers use that of thinwire. Every document has an IRI:
 
     urn:thinwire:topic:building.rooms                urn:thinwire:schema:<fingerprint>[#property]
     urn:thinwire:config:building.rooms               urn:thinwire:subscription:building.rooms.hvac
     urn:thinwire:publisher:building.rooms.p1
 
-The registry as a graph that answers SPARQL.
+Each document is a named graph of its own, so that a change replaces the triples of one document. Queries see the union
+of all graphs. They cannot change the documents.
 
-The documents are the truth; the graph is projected from them, one named graph a document, so that a change replaces
-exactly what one document said. Queries see the union of all. Nothing can be written through it.
-
-The store is pyoxigraph: of the two that hold triples in memory and speak all of SPARQL it is the faster one, six times
-at loading and up to twenty times at the questions asked here (`benchmarks/stores.py` measures it against rdflib,
-docs/registry.md has the table), and schemas are read with it anyway.
+The store is pyoxigraph, which also reads schemas. `lab/benchmarks/stores.py` compares it with rdflib.
 
 >>> from thinwire.topics.topic_documents import TopicDocument
 >>> graph = RdfProjection()
@@ -27,25 +21,23 @@ docs/registry.md has the table), and schemas are read with it anyway.
 
 from __future__ import annotations
 
-import asyncio
-import json
-import logging
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse
 
-from thinwire.errors import RegistryError
+from thinwire.brokers.protocol import Bucket
 from thinwire.schema import Schema, to_turtle
-from thinwire.schema.rdf_graph import PREFIXES, RDF, TW, XSD
-from thinwire.services.registry import sparql_process as sparql
-from thinwire.topics.topic_documents import Document, PublisherDocument, SubscriptionDocument, TopicDocument
-from thinwire.topics.topic_settings import ConfigDocument, schema_key
+from thinwire.schema.rdf_graph import RDF, TW
+from thinwire.services.registry.document_cache import DocumentCache
+from thinwire.services.registry.sparql import TIMEOUT, query_store, run_query
+from thinwire.topics.names import schema_key
+from thinwire.topics.topic_documents import PublisherDocument, RegistryDocument, SubscriptionDocument, TopicDocument
+from thinwire.topics.topic_settings import ConfigDocument
 
 _TYPE = NamedNode(f"{RDF}type")
-_LINK = {
+_STREAM_TERMS = {
     "format": "format",
     "key_frame_interval": "keyFrameInterval",
     "max_silence": "maxSilence",
@@ -57,69 +49,70 @@ Node = NamedNode | BlankNode
 
 
 def schema_iri(fingerprint: bytes | str) -> NamedNode:
-    """What a version of a schema is called."""
+    """IRI of a version of a schema."""
     return NamedNode(f"urn:thinwire:schema:{fingerprint if isinstance(fingerprint, str) else fingerprint.hex()}")
 
 
 def iri(key: str) -> NamedNode:
-    """What the document under a key is called."""
+    """IRI of the document under a key."""
     kind, _, rest = key.partition(".")
     return schema_iri(rest.rpartition(".")[2]) if kind == "schema" else NamedNode(f"urn:thinwire:{kind}:{rest}")
 
 
-def triples_of(document: Document | Schema) -> list[Triple]:
-    """What a document says."""
+def triples_of(document: RegistryDocument | Schema) -> list[Triple]:
+    """The triples of a document."""
     if isinstance(document, Schema):
-        return list(_schema(document))
+        return list(_schema_triples(document))
     subject = iri(document.key)
-    return [Triple(subject, _TYPE, _make_term(_KINDS[type(document)])), *_DESCRIBED[type(document)](subject, document)]
+    name, describe = _DESCRIBED[type(document)]
+    return [Triple(subject, _TYPE, _make_term(name)), *describe(subject, document)]
 
 
-def _schema(schema: Schema) -> Iterator[Triple]:
-    """The schema as Turtle tells it, under the name of its fingerprint: versions are told apart by nothing else."""
+def _schema_triples(schema: Schema) -> Iterator[Triple]:
+    """The triples of its Turtle form, under the IRI of its fingerprint, which identifies the version."""
     old = f"urn:thinwire:{quote(schema.name, safe='')}:{schema.version}"
     new = schema_iri(schema.fingerprint).value
     for quad in parse(to_turtle(schema), format=RdfFormat.TURTLE):
-        subject, value = (_renamed(term, old, new) for term in (quad.subject, quad.object))
+        subject, value = (_rename_term(term, old, new) for term in (quad.subject, quad.object))
         yield Triple(subject, quad.predicate, value)
     yield Triple(NamedNode(new), _make_term("fingerprint"), Literal(schema.fingerprint.hex()))
 
 
-def _renamed(term: Any, old: str, new: str) -> Any:
+def _rename_term(term: Any, old: str, new: str) -> Any:
     if isinstance(term, NamedNode) and (term.value == old or term.value.startswith(f"{old}#")):
         return NamedNode(new + term.value.removeprefix(old))
     return term
 
 
-def _topic(subject: Node, topic: TopicDocument) -> Iterator[Triple]:
+def _topic_triples(subject: Node, topic: TopicDocument) -> Iterator[Triple]:
     yield from _make_triples(subject, name=topic.topic, fingerprint=topic.fingerprint, retain=topic.settings.retain)
     yield Triple(subject, _make_term("schema"), schema_iri(topic.fingerprint))
-    yield from _make_triples(subject, **{word: getattr(topic.settings, name) for name, word in _LINK.items()})
+    yield from _make_triples(subject, **{term: getattr(topic.settings, name) for name, term in _STREAM_TERMS.items()})
 
 
-def _config(subject: Node, config: ConfigDocument) -> Iterator[Triple]:
+def _config_triples(subject: Node, config: ConfigDocument) -> Iterator[Triple]:
     yield Triple(subject, _make_term("topic"), _topic_iri(config.topic))
     yield from _make_triples(subject, version=config.version, wanted=config.wanted, mode=config.demand.mode)
     yield from _make_triples(subject, defaultTolerance=config.demand.default_tolerance)
-    yield from _make_triples(subject, **{word: getattr(config, name) for name, word in _LINK.items()})
-    yield from _listed(subject, "tolerance", config.demand.tolerance)
+    yield from _make_triples(subject, **{term: getattr(config, name) for name, term in _STREAM_TERMS.items()})
+    yield from _entry_triples(subject, "tolerance", config.demand.tolerance)
 
 
-def _subscription(subject: Node, asked: SubscriptionDocument) -> Iterator[Triple]:
-    yield Triple(subject, _make_term("topic"), _topic_iri(asked.topic))
-    yield from _make_triples(subject, identity=asked.identity, emit=asked.emit, since=asked.since)
+def _subscription_triples(subject: Node, document: SubscriptionDocument) -> Iterator[Triple]:
+    yield Triple(subject, _make_term("topic"), _topic_iri(document.topic))
+    yield from _make_triples(subject, identity=document.identity, emit=document.emit, since=document.since)
     yield from _make_triples(
-        subject, defaultTolerance=asked.default_tolerance, durable=asked.durable, where=asked.where
+        subject, defaultTolerance=document.default_tolerance, durable=document.durable, where=document.where
     )
-    yield from _listed(subject, "tolerance", asked.tolerance)
-    yield from _listed(subject, "source", asked.sources or {})
-    yield from _make_triples(subject, exact=asked.exact is True, log=asked.log)
-    for word, names in (("exactProperty", asked.exact), ("selects", asked.properties)):
+    yield from _entry_triples(subject, "tolerance", document.tolerance)
+    yield from _entry_triples(subject, "source", document.sources or {})
+    yield from _make_triples(subject, exact=document.exact is True, log=document.log)
+    for term, names in (("exactProperty", document.exact), ("selects", document.properties)):
         for name in names if isinstance(names, tuple) else ():
-            yield from _make_triples(subject, **{word: name})
+            yield from _make_triples(subject, **{term: name})
 
 
-def _publisher(subject: Node, publisher: PublisherDocument) -> Iterator[Triple]:
+def _publisher_triples(subject: Node, publisher: PublisherDocument) -> Iterator[Triple]:
     yield Triple(subject, _make_term("topic"), _topic_iri(publisher.topic))
     yield from _make_triples(subject, name=publisher.name, incarnation=publisher.incarnation, since=publisher.since)
     if publisher.fingerprint:
@@ -127,21 +120,20 @@ def _publisher(subject: Node, publisher: PublisherDocument) -> Iterator[Triple]:
 
 
 def _make_triples(subject: Node, **values: Any) -> Iterator[Triple]:
-    """Plain values under words of ours; None says nothing."""
-    for word, value in values.items():
+    """Values under terms of the thinwire vocabulary; None is left out."""
+    for term, value in values.items():
         if value is not None:
-            yield Triple(subject, _make_term(word), Literal(value))
+            yield Triple(subject, _make_term(term), Literal(value))
 
 
-def _listed(subject: Node, word: str, values: Mapping[str, Any]) -> Iterator[Triple]:
-    """A value per property, each a node of its own."""
+def _entry_triples(subject: Node, term: str, values: Mapping[str, Any]) -> Iterator[Triple]:
+    """One node with a name and its values per entry."""
     for name, value in values.items():
-        each = BlankNode()
-        yield Triple(subject, _make_term(word), each)
-        for one in value if isinstance(value, list | tuple) else [value]:
-            yield from _make_triples(
-                each, runtimeName=name, value=one if isinstance(one, bool | int | float | str) else str(one)
-            )
+        node = BlankNode()
+        yield Triple(subject, _make_term(term), node)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            literal = item if isinstance(item, bool | int | float | str) else str(item)
+            yield from _make_triples(node, runtimeName=name, value=literal)
 
 
 def _topic_iri(topic: str) -> NamedNode:
@@ -152,22 +144,12 @@ def _make_term(name: str) -> NamedNode:
     return NamedNode(TW + name)
 
 
-_KINDS = {
-    TopicDocument: "Topic",
-    ConfigDocument: "Configuration",
-    SubscriptionDocument: "Subscription",
-    PublisherDocument: "Publisher",
+_DESCRIBED: dict[type, tuple[str, Any]] = {
+    TopicDocument: ("Topic", _topic_triples),
+    ConfigDocument: ("Configuration", _config_triples),
+    SubscriptionDocument: ("Subscription", _subscription_triples),
+    PublisherDocument: ("Publisher", _publisher_triples),
 }
-_DESCRIBED: dict[type, Any] = {
-    TopicDocument: _topic,
-    ConfigDocument: _config,
-    SubscriptionDocument: _subscription,
-    PublisherDocument: _publisher,
-}
-
-
-QUERY_PREFIXES = {**PREFIXES, "rdf": RDF, "xsd": XSD}
-"""prefixes that a query need not declare"""
 
 
 class RdfProjection:
@@ -179,73 +161,34 @@ class RdfProjection:
     def __len__(self) -> int:
         return len(self._store)
 
-    def put(self, document: Document | Schema) -> None:
-        """Take a document in, in place of what was under its key."""
+    def put(self, document: RegistryDocument | Schema) -> None:
+        """Add a document, replacing the one under its key."""
         graph = iri(schema_key(document.name, document.fingerprint) if isinstance(document, Schema) else document.key)
         self._replace(graph, [Quad(t.subject, t.predicate, t.object, graph) for t in triples_of(document)])
 
     def remove(self, key: str) -> None:
-        """Forget what the document under a key said."""
+        """Remove the triples of the document under a key."""
         self._replace(iri(key), [])
 
     def answer(self, query: str) -> dict[str, Any]:
-        """The answer to a query as plain JSON values; `RegistryError` says why there is none.
+        """The result of a query as JSON values, without a time limit; see `query_store`."""
+        return query_store(self._store, query)
 
-        It takes as long as it takes: `thinwire.services.registry.rdf_projection` sets a limit to it.
-        """
-        try:
-            return sparql.answer(self._store, query, QUERY_PREFIXES)
-        except sparql.QueryRefused as problem:
-            raise RegistryError(str(problem)) from None
-
-    def dump(self) -> bytes:
-        """All triples as N-Quads."""
-        dumped = self._store.dump(format=RdfFormat.N_QUADS)
-        assert dumped is not None
-        return dumped
+    async def query(self, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
+        """The result of a query as JSON values; `RegistryError` after the timeout."""
+        return await run_query(self._store, query, timeout=timeout)
 
     def _replace(self, graph: NamedNode, quads: list[Quad]) -> None:
         self._store.remove_graph(graph)
         self._store.extend(quads)
 
 
-TIMEOUT = 15.0
-MEMORY = 2 << 30 if sys.platform == "linux" else 0
-"""bytes a query may take; elsewhere processes cannot be held to it"""
-
-_log = logging.getLogger("thinwire.registry")
-
-
-async def ask_graph(graph: RdfProjection, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
-    """The answer to a query as plain JSON values; `RegistryError` says why there is none."""
-    try:
-        sparql.check(query)
-    except sparql.QueryRefused as problem:
-        raise RegistryError(str(problem)) from None
-    request = {"query": query, "prefixes": QUERY_PREFIXES, "rows": sparql.MAX_ROWS, "memory": MEMORY}
-    triples = await asyncio.to_thread(graph.dump)
-    output = await _run(json.dumps(request).encode() + b"\n" + triples, timeout)
-    answer: dict[str, Any] = json.loads(output)
-    if "error" in answer:
-        raise RegistryError(answer["error"])
-    return answer
-
-
-async def _run(request: bytes, timeout: float) -> bytes:
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", sparql.__file__, stdin=pipe, stdout=pipe, stderr=pipe
-    )
-    try:
-        async with asyncio.timeout(timeout):
-            output, complaint = await process.communicate(request)
-    except TimeoutError:
-        raise RegistryError("the query takes too long: make it narrower, or add LIMIT", seconds=timeout) from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
-    if process.returncode:
-        _log.debug("a query ended with %s: %s", process.returncode, complaint.decode(errors="replace"))
-        raise RegistryError("the query takes too much: make it narrower, or add LIMIT", memory=MEMORY)
-    return output
+async def query_registry(bucket: Bucket, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
+    """Query the documents of the registry bucket. The query runs in this process."""
+    documents, graph = DocumentCache(), RdfProjection()
+    for entry in await bucket.entries():
+        documents.put(entry)
+        document = documents.find(entry.key)
+        if document is not None:
+            graph.put(document)
+    return await graph.query(query, timeout=timeout)

@@ -1,1 +1,1 @@
-"""Translating: from the log of a topic to a channel for each class of its subscribers."""
+"""The translator: encodes the events of a topic log again, for each demand class, into channels."""

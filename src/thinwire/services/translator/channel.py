@@ -1,306 +1,320 @@
-"""One channel: the frames of a class that tell of one publisher, and how far they tell.
+"""A channel: the frames of one publisher for one demand class, and the log position that they cover.
 
-    link    what it does with a message of the publisher
-    none    nothing; it begins with key frames once the state of every source is known, or where its predecessor ended
-    mute    encodes the events that its predecessor told, keeps none of the frames, then begins with key frames
-    else    encodes
+A channel is in one of three states:
 
-The time of a channel is the log's: the same messages give the same bytes, whoever translates them, and whenever.
+    encoder     skipping    on a message of the publisher
+    none        -           ignored; the channel begins when the state of all sources is known, or at `resume_at`
+    present     yes         updates the encoder with events that a predecessor has already written, without output;
+                            then begins with key frames
+    present     no          encodes
+
+The time of a channel is the time of the log, so the same log messages give the same bytes on any translator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from thinwire.codec import Audit, Counts, StreamEncoder, Watermark
 from thinwire.codec.decoded_event_encoder import Frames
 from thinwire.codec.decoder_state import DecoderState
-from thinwire.codec.source_table import Roster
+from thinwire.codec.reducer import MAX_SOURCES
+from thinwire.codec.row_map import RowMap
 from thinwire.errors import EventRejected
 from thinwire.schema import Event
-from thinwire.services.translator.channel_encoder import (
-    ChannelEncoderFactory,
-    ChannelGroup,
-    ChannelSettings,
-    DecodedMessage,
-    is_last_sent,
-)
-from thinwire.services.translator.message_batcher import Outgoing, PendingFrames, batch_frames
+from thinwire.services.translator.channel_encoder import ChannelEncoder
+from thinwire.services.translator.decoded_message import DecodedMessage
+from thinwire.services.translator.frame_buffer import ChannelMessage, FrameBuffer, batch_frames
 from thinwire.topics.demand_class import DemandClass, Source
-from thinwire.topics.log_position import ChannelPosition
+from thinwire.topics.position import Position
 from thinwire.wire import Request
 
-_ANYBODY = Request(0, 0)
+if TYPE_CHECKING:
+    from thinwire.services.translator.channel_group import ChannelGroup
+
+HOLD_GROUP_SIZE = 16
+"""channels with emit='changes' of one publisher from which a hold group is used; fewer need less memory without one"""
+
+_ANY_REQUEST = Request(0, 0)
+_NO_MESSAGE = DecodedMessage(0, 0.0, [], -1)
+
+
+@dataclass
+class ChannelSettings:
+    """State that all channels of a translation share.
+
+    epoch: of the translator
+    key_frame_interval, max_sources: as in `StreamConfig`
+    hold_group_size: see `HOLD_GROUP_SIZE`
+    pending: channels with buffered frames
+    pending_bytes: memory that their frames use
+    """
+
+    epoch: int
+    key_frame_interval: float = 3600.0
+    max_sources: int = MAX_SOURCES
+    hold_group_size: int = HOLD_GROUP_SIZE
+    pending: list[Channel] = field(default_factory=list)
+    pending_bytes: int = 0
 
 
 class Channel:
-    """The frames of one class that tell of one publisher.
+    """The frames of one class for one publisher.
 
-    begins: the position it waits for, where a predecessor ended; sequence: of its first frame
-    keeper: who feeds it, where it is not fed with every event
+    sequence: sequence number of the first frame
+    resume_at: the position at which a predecessor ended and this channel begins
+    group: feeds the channel with selected events; None if it processes every message itself
     """
 
     def __init__(
         self,
-        asked: DemandClass,
+        demand: DemandClass,
         publisher: str,
         settings: ChannelSettings,
         counts: Counts,
         sequence: int,
-        begins: ChannelPosition | None,
+        resume_at: Position | None,
     ) -> None:
-        self.asked = asked
+        self.demand = demand
         self.publisher = publisher
-        self.begins = begins
-        self.link: StreamEncoder | None = None
+        self.resume_at = resume_at
+        self.encoder: ChannelEncoder | None = None
         self.counts = counts
-        self.keeper: ChannelGroup | None = None
+        self.group: ChannelGroup[Any] | None = None
         self._settings = settings
         self._sequence = sequence
-        self._encoder_factory = ChannelEncoderFactory(asked, publisher, settings)
-        self._mute = 0
-        self._offset, self._within = begins or ChannelPosition(0)
-        self._told = DecodedMessage(0, 0.0, [], -1)
-        self._cut_off = False
-        self._unsent = False
-        self._pending = PendingFrames()
+        self._events_to_skip = 0
+        self._position = Position(*(resume_at or Position(0))[:2])
+        self._message = _NO_MESSAGE
+        self._has_gap = False
+        self._request_pending = False
+        self._buffer = FrameBuffer()
 
     @property
-    def active_encoder(self) -> StreamEncoder | None:
-        """The link, once it has begun, where it stands now."""
-        if self.keeper is not None:
-            self.keeper.catch_up(self)
-        return None if self._mute else self.link
+    def active_stream(self) -> StreamEncoder | None:
+        """The stream encoder at the current position; None before the channel begins or while it skips."""
+        if self.group is not None:
+            self.group.catch_up(self)
+        return None if self.encoder is None or self._events_to_skip else self.encoder.stream
 
     @property
-    def is_mute(self) -> bool:
-        """Does it encode what its predecessor has told?"""
-        return self._mute > 0
+    def is_skipping(self) -> bool:
+        """Does it process events that its predecessor has already written?"""
+        return self._events_to_skip > 0
 
     @property
-    def owes(self) -> bool:
-        """Has somebody asked for key frames, too soon after others?"""
-        return self._unsent
-
-    def takes(self, source: Source) -> bool:
-        """Does it tell of a source, as far as its class chooses any? It has begun."""
-        choice = self._encoder_factory.choice
-        return choice is None or choice[source]
+    def has_pending_request(self) -> bool:
+        """Were key frames requested too soon after others, so that they are still to be sent?"""
+        return self._request_pending
 
     @property
-    def sequence(self) -> int:
-        """The sequence that a link which begins anew starts with: one is left out, so that readers see a gap."""
-        return self._sequence if self.link is None else self.link.sequence + 1
+    def next_sequence(self) -> int:
+        """The first sequence number of a restarted stream. One number is left out, so that readers detect a gap."""
+        return self._sequence if self.encoder is None else self.encoder.stream.sequence + 1
+
+    def covers(self, source: Source) -> bool:
+        """Does the class select this source?"""
+        return self.encoder is not None and self.encoder.covers(source)
 
     def begin(
         self,
         decoder_state: DecoderState,
-        position: ChannelPosition,
+        position: Position,
         now: float,
-        roster: Roster | None = None,
-        passed: Sequence[DecodedMessage] = (),
+        row_map: RowMap | None = None,
+        skipped: Sequence[DecodedMessage] = (),
     ) -> None:
-        """Take over the state of all sources, and begin with key frames; later, where the position is in a message.
+        """Create the encoder from a decoder state. Send key frames at `position`.
 
-        roster: of the channels that tell of the same sources
-        passed: messages between that state and the position, which the predecessor has told
+        row_map: shared by the channels of the same sources
+        skipped: messages between that state and the position, which the predecessor has written
         """
-        link = self._encoder_factory.adopt(decoder_state, roster, self._sequence)
-        self.link, self.begins = link, None
-        for told in passed:
-            self._encoder_factory.pass_mutely(link, told)
-        self._offset, self._within, self._mute = position.offset, 0, position.within
-        self._unsent = False
-        self._pending.turn()
-        if self._cut_off:  # a frame that goes on with nothing: readers of the predecessor learn that events are missing
-            self._cut_off = False
-            self._put(link.heartbeat(now), position)
-        if not self._mute:
-            self._put(link.start(now), position)
+        self.encoder = ChannelEncoder(
+            self.demand,
+            self.publisher,
+            decoder_state,
+            row_map=row_map,
+            sequence=self._sequence,
+            key_frame_interval=self._settings.key_frame_interval,
+            max_sources=self._settings.max_sources,
+        )
+        self.resume_at = None
+        for message in skipped:
+            self.encoder.skip_message(message)
+        self._position, self._events_to_skip = Position(position.offset), position.within
+        self._request_pending = False
+        self._buffer.start_message()
+        if self._has_gap:  # a frame without content after a sequence gap: readers of the predecessor detect the loss
+            self._has_gap = False
+            self._put(self.encoder.stream.heartbeat(now), position)
+        if not self._events_to_skip:
+            self._put(self.encoder.stream.start(now), position)
 
-    def miss(self) -> None:
-        """The state at the position it waits for cannot be had: it begins elsewhere, as after a loss."""
-        self.begins, self._cut_off = None, True
+    def abandon_resume(self) -> None:
+        """Begin elsewhere with a gap: the state at `resume_at` is not available."""
+        self.resume_at, self._has_gap = None, True
 
-    def lose(self, now: float) -> None:
-        """The log has a gap here: what was passed over in silence is told, and nothing more until it begins anew."""
-        if self.link is None:
+    def interrupt(self, now: float) -> None:
+        """Handle a gap in the log: report suppressed events and stop until the channel begins again."""
+        if self.encoder is None:
             return
-        speaks = self.active_encoder
-        if speaks is not None and speaks.has_unsent_suppressed:
-            self._put(speaks.heartbeat(now), ChannelPosition(self._offset, self._within))
-        self._sequence = self.sequence
-        self.link = None
-        self._mute = 0
+        stream = self.active_stream
+        if stream is not None and stream.has_unsent_suppressed:
+            self._put(stream.heartbeat(now), self._position)
+        self._sequence = self.next_sequence
+        self.encoder = None
+        self._events_to_skip = 0
 
-    def take_in(self, told: DecodedMessage) -> None:
-        """What a message brings. Raises EventRejected where the link refuses an event: then it must begin anew."""
-        self._told, self._within = told, 0
-        self._pending.turn()
-        for step in told.steps:
+    def process(self, message: DecodedMessage) -> None:
+        """Encode a message. Raises EventRejected or DemandError; the channel must then begin again."""
+        self._message, self._position = message, self._position._replace(within=0)
+        self._buffer.start_message()
+        for step in message.steps:
             if isinstance(step, list):
                 self._encode(step)
-            elif isinstance(step, DecoderState):
-                self._follow(step)
-            elif not self._mute:
-                self._pass_on(step)
-        if told.whole:
-            self._end()
+            else:
+                self._process_step(step)
+        if message.is_complete:
+            self._finish_message()
 
-    def stand_at(self, within: int, offset: int | None) -> None:
-        """It has told so many events of a message, and all before it; offset: of the message before, where that is
-        another one than it knows of."""
-        self._within = within
-        if offset is not None:
-            self._offset = offset
+    def set_position(self, within: int, offset: int | None) -> None:
+        """Set the position, for a group: `within` events of the message after `offset`; None keeps the offset."""
+        self._position = Position(self._position.offset if offset is None else offset, within)
 
-    def encode_event(self, event: Event, told: DecodedMessage) -> None:
-        """One event of a message, of those that it must look at. Raises EventRejected as `take_in` does."""
-        assert self.link is not None
-        self._turn_to(told)
-        frames = self._encoder_factory.publish(self.link, event, told.time)
+    def encode_event(self, event: Event, message: DecodedMessage) -> None:
+        """Encode one event of a message, for a group. Raises as `process` does."""
+        assert self.encoder is not None
+        self._start_message(message)
+        frames = self.encoder.encode(event, message.time)
         self.counts.events += 1
         if frames:
-            self._put(frames, self._position(self._within + 1))
+            self._put(frames, self._position_after(self._position.within + 1))
 
-    def process_step(self, step: Watermark | Audit | DecoderState, told: DecodedMessage) -> None:
-        """What a message brings beside events. Raises DemandError as `take_in` does."""
-        self._turn_to(told)
-        if isinstance(step, DecoderState):
-            self._follow(step)
-        else:
-            self._pass_on(step)
+    def process_step(self, step: Watermark | Audit | DecoderState, message: DecodedMessage) -> None:
+        """Process a step without events, for a group. Raises as `process` does."""
+        self._start_message(message)
+        self._process_step(step)
 
-    def answer(self, now: float) -> None:
-        """Somebody has lost the way: key frames, now or, soon after others, when the log's time has gone on."""
-        speaks = self.active_encoder
-        if speaks is None:
+    def request_key_frames(self, now: float) -> None:
+        """Send a key frame round; soon after another one it is delayed until the time of the log has advanced."""
+        stream = self.active_stream
+        if stream is None:
             return  # it begins with key frames anyway
-        frames = speaks.answer(_ANYBODY, now)
-        self._unsent = not frames
-        if self._unsent and self.keeper is not None:
-            self.keeper.owes(self)
-        self._pending.turn()
-        self._put(frames, ChannelPosition(self._offset))
+        frames = stream.answer(_ANY_REQUEST, now)
+        self._request_pending = not frames
+        if self._request_pending and self.group is not None:
+            self.group.add_pending_request(self)
+        self._buffer.start_message()
+        self._put(frames, Position(self._position.offset))
 
     def send_suppressed(self, now: float) -> None:
-        """Tell what was passed over, though the publisher has said nothing that would make it due."""
-        speaks = self.active_encoder
-        if speaks is not None and speaks.has_unsent_suppressed:
-            self._pending.turn()
-            self._put(speaks.heartbeat(now), ChannelPosition(self._offset))
+        """Report suppressed events now, without a heartbeat of the publisher."""
+        stream = self.active_stream
+        if stream is not None and stream.has_unsent_suppressed:
+            self._buffer.start_message()
+            self._put(stream.heartbeat(now), Position(self._position.offset))
 
-    def poll(self, now: float) -> None:
-        """Tell what is due although nothing of the last message was told."""
-        speaks = self.active_encoder
-        if speaks is not None:
-            self._pending.turn()
-            self._put(speaks.poll(now), ChannelPosition(self._offset))
+    def send_due_key_frames(self, now: float) -> None:
+        """Send key frames that are due although no event of the last message was encoded."""
+        stream = self.active_stream
+        if stream is not None:
+            self._buffer.start_message()
+            self._put(stream.poll(now), Position(self._position.offset))
 
-    def take(self, limit: int) -> Iterator[Outgoing]:
-        """What waits, as messages of at most so many bytes."""
-        self._settings.waiting -= self._pending.size
-        for key, payload in batch_frames(self._pending.take(), limit, self._settings.epoch):
-            yield Outgoing(self.asked.id, self.publisher, key, payload)
+    def take_messages(self, limit: int) -> Iterator[ChannelMessage]:
+        """Remove the buffered frames and return them as messages of at most `limit` bytes."""
+        self._settings.pending_bytes -= self._buffer.size
+        for key, payload in batch_frames(self._buffer.take(), limit, self._settings.epoch):
+            yield ChannelMessage(self.demand.id, self.publisher, key, payload)
 
-    def drop(self) -> None:
-        """What waits is nobody's business any more."""
-        self._settings.waiting -= self._pending.size
-        self._pending.take()
+    def discard(self) -> None:
+        """Discard the buffered frames."""
+        self._settings.pending_bytes -= self._buffer.size
+        self._buffer.take()
 
-    def _turn_to(self, told: DecodedMessage) -> None:
-        if self._told is not told:
-            self._told = told
-            self._pending.turn()
+    def _start_message(self, message: DecodedMessage) -> None:
+        if self._message is not message:
+            self._message = message
+            self._buffer.start_message()
 
     def _encode(self, events: list[Event]) -> None:
-        if self._mute:
-            events = self._encode_mutely(events)
-        assert self.link is not None
-        first, before = self._within, self.link.counts.events
-        chosen, places = self._chosen(events)
+        assert self.encoder is not None
+        if self._events_to_skip:
+            events = self._skip(self.encoder, events)
+        stream, first = self.encoder.stream, self._position.within
+        counted = stream.counts.events
+        selected, indexes = self.encoder.select(events)
         try:
-            for frames in self._encoder_factory.publish_all(self.link, chosen, self._told.time):
-                self._put_many(frames, [first + places[number] + 1 for number in frames.numbers])
-            self._within = first + len(events)
+            for frames in self.encoder.encode_all(selected, self._message.time):
+                self._put_event_frames(frames, [first + indexes[number] + 1 for number in frames.numbers])
+            self._position = self._position._replace(within=first + len(events))
         except EventRejected:
-            self._within = first + places[self.link.counts.events - before]
+            self._position = self._position._replace(within=first + indexes[stream.counts.events - counted])
             raise
         finally:
-            self.counts.events += self.link.counts.events - before
+            self.counts.events += stream.counts.events - counted
 
-    def _chosen(self, events: list[Event]) -> tuple[list[Event], Sequence[int]]:
-        """The events that the class chose, and where they stand among the others."""
-        if self._encoder_factory.takes_all:
-            return events, range(len(events))
-        places = [place for place, event in enumerate(events) if self._encoder_factory.admits(event)]
-        return [events[place] for place in places], places
+    def _skip(self, encoder: ChannelEncoder, events: list[Event]) -> list[Event]:
+        """Process the events that the predecessor has written without output; return the remaining ones."""
+        skipped = events[: self._events_to_skip]
+        encoder.skip_events(skipped, self._message.time)
+        self._position = self._position._replace(within=self._position.within + len(skipped))
+        self._events_to_skip -= len(skipped)
+        if not self._events_to_skip:
+            self._put(encoder.stream.start(self._message.time), self._position)
+        return events[len(skipped) :]
 
-    def _encode_mutely(self, events: list[Event]) -> list[Event]:
-        """The events that the predecessor told move the state on; those that are left come back."""
-        assert self.link is not None
-        known = events[: self._mute]
-        self._encoder_factory.publish_mutely(self.link, known, self._told.time)
-        self._within += len(known)
-        self._mute -= len(known)
-        if not self._mute:
-            self._put(self.link.start(self._told.time), ChannelPosition(self._offset, self._within))
-        return events[len(known) :]
-
-    def _follow(self, decoder_state: DecoderState) -> None:
-        """The publisher was told to do otherwise, and so is the link."""
-        assert self.link is not None
-        frames = self._encoder_factory.follow(self.link, decoder_state, self._told.time)
-        if not self._mute:
-            self._put(frames, self._position(self._within))
-
-    def _pass_on(self, step: Watermark | Audit) -> None:
-        assert self.link is not None
-        if isinstance(step, Watermark):
-            frames = self.link.heartbeat(self._told.time, step.time)
-        elif self._encoder_factory.matches is None or is_last_sent(self.link, step.source, step.ordinal):
-            frames = self.link.audit(step.source, step.exacts)
+    def _process_step(self, step: Watermark | Audit | DecoderState) -> None:
+        assert self.encoder is not None
+        if isinstance(step, DecoderState):
+            frames = self.encoder.reconfigure(step, self._message.time)
+        elif self._events_to_skip:
+            return
+        elif isinstance(step, Watermark):
+            frames = self.encoder.stream.heartbeat(self._message.time, step.time)
         else:
-            return  # of an event that was not told
-        self._put(frames, self._position(self._within))
+            frames = self.encoder.audit(step)
+        if not self._events_to_skip:
+            self._put(frames, self._position_after(self._position.within))
 
-    def _end(self) -> None:
-        """The message is told to its end."""
-        assert self.link is not None
-        self._offset, self._within = self._told.offset, 0
-        if self._mute:  # fewer events than the predecessor told of: it saw another log
-            self._mute = 0
-            self._put(self.link.start(self._told.time), ChannelPosition(self._offset))
-        elif self._unsent:
-            self.answer(self._told.time)
+    def _finish_message(self) -> None:
+        assert self.encoder is not None
+        self._position = Position(self._message.offset)
+        if self._events_to_skip:  # fewer events than the predecessor has written: it read another log
+            self._events_to_skip = 0
+            self._put(self.encoder.stream.start(self._message.time), self._position)
+        elif self._request_pending:
+            self.request_key_frames(self._message.time)
 
-    def _position(self, within: int) -> ChannelPosition:
-        """Where so many events of the present message are told."""
-        return (
-            ChannelPosition(self._told.offset) if within == self._told.events else ChannelPosition(self._offset, within)
-        )
+    def _position_after(self, within: int) -> Position:
+        """Return the position after `within` events of the current message."""
+        if within == self._message.events:
+            return Position(self._message.offset)
+        return Position(self._position.offset, within)
 
-    def _put(self, frames: list[bytes], position: ChannelPosition) -> None:
+    def _put(self, frames: list[bytes], position: Position) -> None:
         if not frames:
             return
         for frame in frames:
             self.counts.add(frame)
-        self._keep(frames, position * len(frames))
+        self._buffer_frames(frames, position[:2] * len(frames))
 
-    def _put_many(self, told: Frames, within: list[int]) -> None:
-        """Frames of events; within: how many events are told with each."""
-        if told.data:
-            self.counts.add_all_data(told.frames)
+    def _put_event_frames(self, encoded: Frames, within: list[int]) -> None:
+        """Buffer the frames of events; `within` has the number of events after each frame."""
+        if encoded.data:
+            self.counts.add_all_data(encoded.frames)
         else:
-            for frame in told.frames:
+            for frame in encoded.frames:
                 self.counts.add(frame)
-        last, end = self._told.events, ChannelPosition(self._told.offset)
-        places = [number for each in within for number in (end if each == last else (self._offset, each))]
-        self._keep(told.frames, places, data=told.data)
+        last, end, offset = self._message.events, (self._message.offset, 0), self._position.offset
+        positions = [number for each in within for number in (end if each == last else (offset, each))]
+        self._buffer_frames(encoded.frames, positions, data=encoded.data)
 
-    def _keep(self, frames: list[bytes], places: Iterable[int], *, data: bool = False) -> None:
-        before = self._pending.size
+    def _buffer_frames(self, frames: list[bytes], positions: Iterable[int], *, data: bool = False) -> None:
+        before = self._buffer.size
         if not before:
-            self._settings.speaking.append(self)
-        self._pending.put(frames, places, data=data)
-        self._settings.waiting += self._pending.size - before
+            self._settings.pending.append(self)
+        self._buffer.put(frames, positions, data=data)
+        self._settings.pending_bytes += self._buffer.size - before

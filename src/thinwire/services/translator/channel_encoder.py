@@ -1,279 +1,155 @@
-"""What channels have in common, and who may feed them.
+"""The stream encoder of a channel: created from a decoder state, restricted to the sources and events of a class.
 
-A source goes on to an event that is told, past others that are nobody's business.
-
-Where a class chooses events by their values, silence means that an event did not match. So whatever matches is told,
-also where all of it was expected; and the numbers of those between are left out, just before.
-
-What a message of the log brings, in steps that every channel of its publisher goes through alike.
-
-The link of a channel: made to stand where a decoder does, with the share of the class, on the sources it takes.
+A class with a `where` predicate receives every matching event, also one whose values were all predicted, because the
+absence of an event means that it did not match. Before a matching event the encoder advances the source past the
+events that did not match.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from thinwire.brokers.protocol import Stored
-from thinwire.codec import Audit, Delivery, EventsMissed, StreamConfig, StreamEncoder, Watermark
+from thinwire.codec import Audit, StreamConfig, StreamEncoder
 from thinwire.codec.decoded_event_encoder import Frames, encode_decoded_events
 from thinwire.codec.decoder_state import DecoderState
-from thinwire.codec.reducer import MAX_SOURCES
-from thinwire.codec.source_table import DUE, ORDINAL, TOLD, Roster
+from thinwire.codec.row_map import RowMap
 from thinwire.schema import Event
+from thinwire.services.translator.decoded_message import DecodedMessage
 from thinwire.topics.demand_class import DemandClass, Source
 from thinwire.wire.control_frames import MAX_SKIP
 
-if TYPE_CHECKING:
-    from thinwire.services.translator.channel import Channel
+_MAX_ADVANCE = MAX_SKIP - 1
+"""events that one frame can skip"""
 
 
-HOLD_FROM = 16
-"""channels of changes, of one publisher, that are fed as one; fewer look at every event, and need less memory"""
-
-
-@dataclass
-class ChannelSettings:
-    """What all channels of a translation have in common.
-
-    epoch: of the translator; key_frame_interval, max_sources: as in `StreamConfig`
-    speaking: those that have something to say; waiting: how many bytes of memory that needs
-    hold_from: so many channels of changes that tell of one publisher are fed as one, see `HoldGroup`
-    """
-
-    epoch: int
-    key_frame_interval: float = 3600.0
-    max_sources: int = MAX_SOURCES
-    speaking: list[Channel] = field(default_factory=list)
-    waiting: int = 0
-    hold_from: int = HOLD_FROM
-
-
-class ChannelGroup(Protocol):
-    """Who feeds a channel among many, and shows it only events that it must look at."""
-
-    def catch_up(self, channel: Channel) -> None:
-        """Let it stand where it would, had it looked at every event."""
-
-    def owes(self, channel: Channel) -> None:
-        """It has to answer at the end of the next message."""
-
-
-_MOST = MAX_SKIP - 1
-"""events that one frame may leave out"""
-
-
-def skip_to_event(link: StreamEncoder, event: Event, now: float) -> list[bytes]:
-    """Bring a source to just before an event, which must be told then; the frames that it takes, mostly none."""
-    row = link.encoder.reducer.row_of(event.source)
+def skip_to_event(stream: StreamEncoder, event: Event, now: float) -> list[bytes]:
+    """Advance a source to just before `event` and require a frame for it. Return the frames needed, usually none."""
+    sources, frames = stream.sources, list[bytes]()
+    row = sources.row_of(event.source)
     if row is None:
         return []
-    columns = link.encoder.reducer.columns
-    start, frames = row * columns.width, list[bytes]()
-    while event.ordinal - 1 - columns.table[start + TOLD] > _MOST:
-        _pass_to(link, row, columns.table[start + TOLD] + _MOST)
-        frames += link.heartbeat(now)
-    _pass_to(link, row, event.ordinal - 1)
-    columns.table[start + DUE] = event.ordinal
+    while event.ordinal - 1 - sources.last_sent(row) > _MAX_ADVANCE:
+        sources.advance_to(row, sources.last_sent(row) + _MAX_ADVANCE)
+        frames += stream.heartbeat(now)
+    sources.advance_to(row, event.ordinal - 1)
+    sources.require_event(row, event.ordinal)
     return frames
 
 
-def is_last_sent(link: StreamEncoder, source: Source, ordinal: int) -> bool:
-    """Is this the last event of the source that was told?"""
-    reducer = link.encoder.reducer
-    row = reducer.row_of(source)
-    return row is not None and reducer.columns.ordinal(row) == ordinal
-
-
-def _pass_to(link: StreamEncoder, row: int, ordinal: int) -> None:
-    """All events of a source up to this one are passed over."""
-    encoder = link.encoder
-    columns = encoder.reducer.columns
-    start = row * columns.width
-    if encoder.fast is not None and columns.moving[row]:
-        from thinwire.codec.kernels.slot_updates import pass_one  # loaded already: the encoder is compiled as well
-
-        pass_one(encoder.fast.plan, columns.view(), columns.width, row, ordinal)
-    elif columns.moving[row]:
-        for _ in range(ordinal - columns.table[start + ORDINAL]):
-            columns.advance(row)
-    else:
-        columns.table[start + ORDINAL] = max(ordinal, columns.table[start + ORDINAL])
-
-
-Step = list[Event] | Watermark | Audit | DecoderState
-"""events, that all is told up to a time, exact values, or that the log has other rules now"""
-
-
-class DecodedMessage(NamedTuple):
-    """A message, step by step.
-
-    events: how many there are in all; -1 where the message breaks off, so that it is never told to its end
-    """
-
-    offset: int
-    time: float
-    steps: list[Step]
-    events: int
-
-    @property
-    def whole(self) -> bool:
-        """Can a channel go on after it?"""
-        return self.events >= 0
-
-    @property
-    def encoded(self) -> int:
-        """The events that came before it broke off, if it does."""
-        return sum(len(step) for step in self.steps if isinstance(step, list))
-
-
-def decode_steps(
-    stored: Stored, found: Iterable[Delivery], before: DecoderState, after: DecoderState | None
-) -> DecodedMessage:
-    """What a decoder made of a message, as steps.
-
-    before, after: the decoder's state. Where it is another one, the publisher may have been told to do otherwise: then
-        channels go over to the new rules after the last event told under the old ones
-    """
-    steps: list[Step] = []
-    decoder_state, events, whole = before, 0, True
-    for thing in found:
-        if isinstance(thing, EventsMissed):
-            whole = False
-            break
-        if not isinstance(thing, Event):
-            steps.append(thing)
-            continue
-        if not _is_under(thing, decoder_state):
-            if after is None or not (_is_reconfiguration(decoder_state, after) and _is_under(thing, after)):
-                whole = False
-                break
-            decoder_state = after
-            steps.append(after)
-        if steps and isinstance(steps[-1], list):
-            steps[-1].append(thing)
-        else:
-            steps.append([thing])
-        events += 1
-    if whole and after is not decoder_state:
-        whole = after is not None and _is_reconfiguration(decoder_state, after)
-        steps += [after] if whole and after is not None else []
-    return DecodedMessage(stored.offset, stored.time, steps, events if whole else -1)
-
-
-def _is_under(event: Event, decoder_state: DecoderState) -> bool:
-    """Was the event told under the rules of this replica, and are its bounds claimed?"""
-    bound, expander = event.bound, decoder_state.expander
-    return bound is expander.bounds or bound is expander.silent_bounds
-
-
-def _is_reconfiguration(before: DecoderState, after: DecoderState) -> bool:
-    """Does a link go on with another configuration, and nothing else?"""
-    same = (before.incarnation, before.fingerprint) == (after.incarnation, after.fingerprint)
-    return same and before.config_version < after.config_version and not after.expander.rules.min_interval
-
-
 class SourceSelection(dict[Source, bool]):
-    """Which sources a class takes; each is asked about once."""
+    """Cache of the sources that a class selects."""
 
-    def __init__(self, choose: Callable[[Source], bool]) -> None:
-        self._choose = choose
+    def __init__(self, select: Callable[[Source], bool]) -> None:
+        self._select = select
 
     def __missing__(self, source: Source) -> bool:
-        answer = self[source] = self._choose(source)
-        return answer
+        selected = self[source] = self._select(source)
+        return selected
 
 
-class ChannelEncoderFactory:
-    """How a class has its links made, and moved on in silence.
+class ChannelEncoder:
+    """Encodes the events of one publisher for one class.
 
-    choice: the sources that it takes, all where None; known once a link was made
-    matches: which events it takes of them, all where None
+    stream: the encoder; its state equals that of `decoder_state` when it is created
+    row_map: shared by the channels of the same sources
+    sequence: sequence number of the first frame
     """
 
-    def __init__(self, asked: DemandClass, publisher: str, settings: ChannelSettings) -> None:
-        self.choice: SourceSelection | None = None
-        self.matches = asked.predicate.holds if asked.predicate is not None else None
-        self._asked = asked
-        self._publisher = publisher
-        self._settings = settings
-
-    def adopt(self, decoder_state: DecoderState, roster: Roster | None, sequence: int) -> StreamEncoder:
-        """A link that stands where a decoder does."""
-        rules = decoder_state.expander.rules
-        schema = self._asked.schema(rules.schema)
-        choose = self._asked.chooser(schema)
-        self.choice = SourceSelection(choose) if choose is not None else None
-        link = StreamEncoder(
+    def __init__(
+        self,
+        demand: DemandClass,
+        publisher: str,
+        decoder_state: DecoderState,
+        *,
+        row_map: RowMap | None,
+        sequence: int,
+        key_frame_interval: float,
+        max_sources: int,
+    ) -> None:
+        schema = demand.schema(decoder_state.schema)
+        select = demand.chooser(schema)
+        self._demand = demand
+        self._key_frame_interval = key_frame_interval
+        self._max_sources = max_sources
+        self._selection = SourceSelection(select) if select is not None else None
+        self._matches = demand.predicate.holds if demand.predicate is not None else None
+        self.stream = StreamEncoder(
             schema,
             self._config(decoder_state),
-            name=self._publisher,
+            name=publisher,
             incarnation=decoder_state.incarnation,
             now=math.inf,
-            over=rules,
+            over=decoder_state.rules,
             sequence=sequence,
             validated=True,
         )
-        if self.matches is not None:
-            return link  # it tells of a source from the first event on that matches
-        if self.choice is None:
-            link.adopt(decoder_state.expander, roster=roster)
-        else:  # whose rows are its own: it must not write into the roster of all sources
-            link.adopt(decoder_state.expander, self.choice.__getitem__)
-        return link
+        if self._matches is not None:
+            return  # a source starts with its first matching event
+        if self._selection is None:
+            self.stream.adopt(decoder_state, row_map=row_map)
+        else:  # a selection has rows of its own and must not write into the shared row map
+            self.stream.adopt(decoder_state, self._selection.__getitem__)
 
-    def follow(self, link: StreamEncoder, decoder_state: DecoderState, now: float) -> list[bytes]:
-        """The publisher was told to do otherwise: what is left of the tolerance is another share of it now."""
-        return link.reconfigure(self._config(decoder_state), now, over=decoder_state.expander.rules)
+    def covers(self, source: Source) -> bool:
+        """Does the class select this source?"""
+        return self._selection is None or self._selection[source]
 
-    def pass_mutely(self, link: StreamEncoder, told: DecodedMessage) -> None:
-        """A message moves the state on, and nothing is said of it."""
-        for step in told.steps:
-            if isinstance(step, DecoderState):
-                self.follow(link, step, told.time)
-            elif isinstance(step, list):
-                self.publish_mutely(link, step, told.time)
+    def select(self, events: list[Event]) -> tuple[list[Event], Sequence[int]]:
+        """Return the events that the class selects, and their indexes."""
+        if self._selection is None and self._matches is None:
+            return events, range(len(events))
+        indexes = [index for index, event in enumerate(events) if self._admits(event)]
+        return [events[index] for index in indexes], indexes
 
-    def publish_mutely(self, link: StreamEncoder, events: list[Event], now: float) -> None:
-        """Events move the state on, and nothing is said of them."""
-        for event in events:
-            if self.admits(event):
-                self.publish(link, event, now)
+    def reconfigure(self, decoder_state: DecoderState, now: float) -> list[bytes]:
+        """Follow a reconfiguration of the publisher, which changes the class's share of the tolerance."""
+        return self.stream.reconfigure(self._config(decoder_state), now, over=decoder_state.rules)
 
-    @property
-    def takes_all(self) -> bool:
-        """Does the class choose neither sources nor events?"""
-        return self.choice is None and self.matches is None
+    def encode(self, event: Event, now: float) -> list[bytes]:
+        """Return the frames of an event that the class selects."""
+        frames = skip_to_event(self.stream, event, now) if self._matches is not None else []
+        return frames + self.stream.publish(event, now) if frames else self.stream.publish(event, now)
 
-    def admits(self, event: Event) -> bool:
-        """Is it one of the events that the class chose?"""
-        chosen = self.choice is None or self.choice[event.source]
-        return chosen and (self.matches is None or self.matches(event))
-
-    def publish(self, link: StreamEncoder, event: Event, now: float) -> list[bytes]:
-        """The frames of an event; of one that matches, whatever came before it without matching."""
-        frames = skip_to_event(link, event, now) if self.matches is not None else []
-        return frames + link.publish(event, now) if frames else link.publish(event, now)
-
-    def publish_all(self, link: StreamEncoder, events: Sequence[Event], now: float) -> Iterator[Frames]:
-        """The frames of events that the class chose, told at one time."""
-        if self.matches is None:
-            yield from encode_decoded_events(link, events, now)
+    def encode_all(self, events: Sequence[Event], now: float) -> Iterator[Frames]:
+        """Yield the frames of events that the class selects."""
+        if self._matches is None:
+            yield from encode_decoded_events(self.stream, events, now)
             return
         for number, event in enumerate(events):
-            frames = self.publish(link, event, now)
+            frames = self.encode(event, now)
             if frames:
                 yield Frames([number] * len(frames), frames, data=False)
 
+    def audit(self, audit: Audit) -> list[bytes]:
+        """Return the frames of exact values; none if the event they belong to was not sent."""
+        if self._matches is not None:
+            row = self.stream.sources.row_of(audit.source)
+            if row is None or self.stream.sources.last_ordinal(row) != audit.ordinal:
+                return []
+        return self.stream.audit(audit.source, audit.exacts)
+
+    def skip_events(self, events: Iterable[Event], now: float) -> None:
+        """Update the state with events and discard their frames."""
+        for event in events:
+            if self._admits(event):
+                self.encode(event, now)
+
+    def skip_message(self, message: DecodedMessage) -> None:
+        """Update the state with a message and discard its frames."""
+        for step in message.steps:
+            if isinstance(step, DecoderState):
+                self.reconfigure(step, message.time)
+            elif isinstance(step, list):
+                self.skip_events(step, message.time)
+
+    def _admits(self, event: Event) -> bool:
+        return self.covers(event.source) and (self._matches is None or self._matches(event))
+
     def _config(self, decoder_state: DecoderState) -> StreamConfig:
-        rules = decoder_state.expander.rules
-        demand = self._asked.share(self._asked.schema(rules.schema), rules)
         return StreamConfig(
             decoder_state.config_version,
-            demand,
-            key_frame_interval=self._settings.key_frame_interval,
-            max_sources=self._settings.max_sources,
+            self._demand.share(self._demand.schema(decoder_state.schema), decoder_state.rules),
+            key_frame_interval=self._key_frame_interval,
+            max_sources=self._max_sources,
         )

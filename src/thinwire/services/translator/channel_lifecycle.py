@@ -1,4 +1,4 @@
-"""The classes of a topic while it is translated: opened and closed as they are asked for, and said so."""
+"""Opens and closes the channels of a topic as demanded, and publishes how each class is served."""
 
 from __future__ import annotations
 
@@ -8,132 +8,143 @@ from dataclasses import dataclass
 
 from thinwire.brokers.protocol import Broker
 from thinwire.errors import Superseded
-from thinwire.services.translator.subscription_groups import ChannelPlan, ServingDecision
-from thinwire.services.translator.translator_recovery import Ends, Resumed, channel_ends
+from thinwire.services.translator.channel_plan import ChannelPlan, ServingDecision
+from thinwire.services.translator.translator_recovery import ChannelEnds, ResumedTranslation, find_channel_ends
 from thinwire.topics.channel_documents import ChannelDocument
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.leases import Lease
-from thinwire.topics.log_position import several
+from thinwire.topics.log_selection import gather_limited
 
-AT_ONCE = 64
+OPEN_BATCH = 64
 """classes that are opened while messages wait"""
-SAID_AT_ONCE = 1_024
-"""documents that wait to be stored"""
-LOST_PATIENCE = 3.0
-"""seconds that a class which begins waits for publishers that are asked for key frames"""
+WRITE_BATCH = 1_024
+"""documents that are written concurrently"""
+KEY_FRAME_TIMEOUT = 3.0
+"""seconds that a new class waits for the key frames of publishers without a decoder state"""
 
 
 @dataclass
-class _Beginning:
-    """A class whose document is not written yet; cut: its key frames are stored.
+class StartingClass:
+    """An open class whose document is not written yet.
 
-    since: what is told comes after this input offset; opened: when it was, by this process's own clock
+    since: its channels contain events after this log offset
+    opened_at: by the clock of the event loop
+    is_stored: its first key frames are stored
     """
 
     since: int
-    opened: float
-    cut: bool = False
+    opened_at: float
+    is_stored: bool = False
 
 
 class ChannelLifecycle:
-    """How the classes of one topic are served.
+    """The classes of one topic.
 
-    still: held while the translation is touched
+    lock: held while the translation is used
+    grace: seconds that a channel stays open after it is no longer needed
     """
 
-    def __init__(self, broker: Broker, lease: Lease, resumed: Resumed, still: asyncio.Lock, grace: float) -> None:
+    def __init__(
+        self, broker: Broker, lease: Lease, resumed: ResumedTranslation, lock: asyncio.Lock, grace: float
+    ) -> None:
         self.topic = lease.topic
         self._broker = broker
         self._lease = lease
-        self._translation, self._shelf, self._writer = resumed.translation, resumed.shelf, resumed.writer
-        self._lock = still
+        self._translation, self._documents, self._writer = resumed.translation, resumed.documents, resumed.writer
+        self._lock = lock
         self._plan = ChannelPlan(grace)
         self._plan.resume(resumed.classes.values())
-        self._beginning: dict[str, _Beginning] = {}
-        self._followed: Mapping[str, ServingDecision] | None = None
+        self._starting: dict[str, StartingClass] = {}
+        self._applied: Mapping[str, ServingDecision] | None = None
         for name in resumed.classes:
-            self._begins(name, self._shelf.documents[name].since)
+            self._add_starting(name, self._documents.documents[name].since)
 
     @property
-    def idle(self) -> bool:
-        """Has no class a channel any more?"""
-        return self._plan.idle
+    def is_idle(self) -> bool:
+        """Has no class a channel?"""
+        return self._plan.is_idle
 
     @property
     def announced_count(self) -> int:
-        """How many classes are said to have a channel."""
-        return sum(document.state == "open" for document in self._shelf.documents.values())
+        """Number of classes whose document states that they have a channel."""
+        return sum(document.state == "open" for document in self._documents.documents.values())
 
-    async def follow(self, asked: Mapping[str, ServingDecision]) -> None:
-        """Serve what is asked now."""
-        if asked is self._followed and self._plan.settled and not self._beginning:
+    async def apply(self, decisions: Mapping[str, ServingDecision]) -> None:
+        """Open and close channels by the decisions, and write the documents of changed classes."""
+        if decisions is self._applied and self._plan.is_stable and not self._starting:
             return
-        served = self._plan.decide(asked, asyncio.get_running_loop().time())
+        served = self._plan.update(decisions, asyncio.get_running_loop().time())
         await self._close(served)
         await self._open(served)
-        await self._announce_all({} if self.idle else served)  # where nothing is said, the log is read
-        self._followed = asked
+        await self._announce_all({} if self.is_idle else served)  # a class without a document reads the log
+        self._applied = decisions
 
-    def cut(self) -> list[_Beginning]:
-        """The classes whose first key frames are among the messages cut now."""
-        return [one for one in self._beginning.values() if not one.cut]
+    def unstored_classes(self) -> list[StartingClass]:
+        """Return the classes whose first key frames are in the messages taken now."""
+        return [one for one in self._starting.values() if not one.is_stored]
 
     async def _close(self, served: Mapping[str, ServingDecision]) -> None:
         for name in self._translation.classes:
             if name not in served or served[name].state != "open":
                 async with self._lock:
                     self._translation.close(name)
-                self._beginning.pop(name, None)
+                self._starting.pop(name, None)
 
     async def _open(self, served: Mapping[str, ServingDecision]) -> None:
         open_now = self._translation.classes
         new = [name for name, one in served.items() if one.state == "open" and name not in open_now]
         if not new:
             return
-        ends = await channel_ends(self._broker, self.topic, set(new))
+        ends = await find_channel_ends(self._broker, self.topic, set(new))
         epochs = [end.epoch for by_publisher in ends.values() for end in by_publisher.values()]
-        await self._insist_on_later_than(max(epochs, default=0))
-        for first in range(0, len(new), AT_ONCE):
+        await self._check_epoch(max(epochs, default=0))
+        for first in range(0, len(new), OPEN_BATCH):
             async with self._lock:
-                for name in new[first : first + AT_ONCE]:
-                    self._open_one(served[name].asked, ends)
-            await asyncio.sleep(0)  # messages have waited
+                for name in new[first : first + OPEN_BATCH]:
+                    self._open_class(served[name].demand, ends)
+            await asyncio.sleep(0)  # let the reader process waiting messages
 
-    def _open_one(self, asked: DemandClass, ends: Ends) -> None:
-        self._writer.ends_at(asked.id, {publisher: end.offset for publisher, end in ends[asked.id].items()})
-        self._translation.open(asked)
-        self._begins(asked.id, self._translation.log_decoder.offset or 0)
+    def _open_class(self, demand: DemandClass, ends: ChannelEnds) -> None:
+        offsets = {publisher: end.offset for publisher, end in ends[demand.id].items()}
+        self._writer.set_last_offsets(demand.id, offsets)
+        self._translation.open(demand)
+        self._add_starting(demand.id, self._translation.log_decoder.offset or 0)
 
-    async def _insist_on_later_than(self, found: int) -> None:
-        """A channel of a class that was dropped long ago may tell of a later epoch, where the lease was lost since."""
+    async def _check_epoch(self, found: int) -> None:
+        """Restart under a higher epoch if the channels of a class contain one. The lease bucket may have been lost."""
         if found > self._lease.epoch:
             await self._lease.advance(found)
-            raise Superseded("by one that is forgotten", topic=self.topic, epoch=found)
+            raise Superseded("a channel contains a higher epoch", topic=self.topic, epoch=found)
 
     async def _announce_all(self, served: Mapping[str, ServingDecision]) -> None:
-        """Say how each class is served: of one that begins, once its key frames are stored."""
-        whole = not any(self._translation.log_decoder.lost())
-        told = [one for name, one in served.items() if self._can_announce(self._beginning.get(name), one, whole)]
-        gone = list(self._shelf.documents.keys() - served.keys())
-        for first in range(0, len(told), SAID_AT_ONCE):
-            await several(self._announce, told[first : first + SAID_AT_ONCE])
-        for first in range(0, len(gone), SAID_AT_ONCE):
-            await several(lambda name: self._shelf.forget(name, self._lease.epoch), gone[first : first + SAID_AT_ONCE])
+        """Write the document of each class; of a new one after its key frames are stored."""
+        has_all_states = not any(self._translation.log_decoder.lost())
+        announced = [one for name, one in served.items() if self._can_announce(name, one, has_all_states)]
+        removed = list(self._documents.documents.keys() - served.keys())
+        for first in range(0, len(announced), WRITE_BATCH):
+            await gather_limited(self._announce, announced[first : first + WRITE_BATCH])
+        for first in range(0, len(removed), WRITE_BATCH):
+            await gather_limited(self._forget, removed[first : first + WRITE_BATCH])
 
-    def _can_announce(self, beginning: _Beginning | None, one: ServingDecision, whole: bool) -> bool:
-        return one.state != "open" or (beginning is not None and self._has_begun(beginning, whole))
+    def _can_announce(self, name: str, decision: ServingDecision, has_all_states: bool) -> bool:
+        if decision.state != "open":
+            return True
+        starting = self._starting.get(name)
+        if starting is None or not starting.is_stored:
+            return False
+        return has_all_states or asyncio.get_running_loop().time() - starting.opened_at >= KEY_FRAME_TIMEOUT
 
-    async def _announce(self, one: ServingDecision) -> None:
-        beginning, name = self._beginning.get(one.asked.id), one.asked.id
-        since = beginning.since if beginning is not None else 0
-        await self._shelf.write_document(
-            ChannelDocument(self.topic, name, one.state, self._lease.epoch, since, one.reason)
+    async def _announce(self, decision: ServingDecision) -> None:
+        name = decision.demand.id
+        starting = self._starting.get(name)
+        since = starting.since if starting is not None else 0
+        await self._documents.write_document(
+            ChannelDocument(self.topic, name, decision.state, self._lease.epoch, since, decision.reason)
         )
-        self._beginning.pop(name, None)
+        self._starting.pop(name, None)
 
-    def _has_begun(self, beginning: _Beginning, whole: bool) -> bool:
-        waited = asyncio.get_running_loop().time() - beginning.opened
-        return beginning.cut and (waited >= LOST_PATIENCE or whole)
+    async def _forget(self, name: str) -> None:
+        await self._documents.forget(name, self._lease.epoch)
 
-    def _begins(self, name: str, since: int) -> None:
-        self._beginning[name] = _Beginning(since, asyncio.get_running_loop().time())
+    def _add_starting(self, name: str, since: int) -> None:
+        self._starting[name] = StartingClass(since, asyncio.get_running_loop().time())

@@ -1,9 +1,4 @@
-"""What of an event decides who must look at it: the ticks of its measurements, and everything else that may change.
-
-One channel of changes among many: what it holds of each source, and how it catches up with what it did not see.
-
-The channels that tell of one source, side by side, and which of them must look at an event of it.
-"""
+"""The parts of a hold group: reading the ticks of an event, the members, and the interval table of one source."""
 
 from __future__ import annotations
 
@@ -13,26 +8,32 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from thinwire.codec import StreamEncoder
 from thinwire.codec.code_generation import picker
-from thinwire.codec.kernels.rule_table import plan_of
-from thinwire.codec.kernels.slot_updates import pass_all, pass_one
+from thinwire.codec.row_map import RowMap
 from thinwire.codec.rules import Rule
-from thinwire.codec.source_table import DUE, ORDINAL, TOLD
-from thinwire.codec.ticks import ABSENT, TICK_LIMIT
+from thinwire.codec.ticks import TICK_LIMIT
 from thinwire.codec.value_conversion import converter
 from thinwire.errors import EventRejected
-from thinwire.filters.interval_table import ANYWHERE, NOWHERE, Desk, IntervalLine
+from thinwire.filters.interval_table import EMPTY, UNBOUNDED, IntervalTable, Workspace
 from thinwire.schema import Event, Property, Role, Schema
 from thinwire.services.translator.channel import Channel
+from thinwire.services.translator.channel_group import GroupMember
 from thinwire.topics.demand_class import Source
 from thinwire.wire.control_frames import MAX_SKIP
 from thinwire.wire.partial_event import EncodingKind, lane_of
 
+Rows = npt.NDArray[np.int64]
+Interval = tuple[int, int]
+
+INDEX_COST = 4
+"""cost of indexing one member, in evaluations of a member that is not indexed"""
+
 
 class TickReading(NamedTuple):
-    """ticks: of each measurement; None where one is absent, off its grid or beyond all limits
-    others: what must not change, if nobody is to be told
+    """The values of an event.
+
+    ticks: of each tick property; None if one is absent, not a multiple of its step, or out of range
+    others: the other values; every member processes an event in which one of them changed
     """
 
     ticks: list[int] | None
@@ -40,228 +41,201 @@ class TickReading(NamedTuple):
 
 
 class TickReader:
-    """Reads events of one schema.
+    """Reads the values of events of one schema.
 
-    watched: names of the properties that somebody is told of
-    names: those that have ticks, by their places
+    names: the properties that members send
+    tick_indexes: index of each tick property
     """
 
-    def __init__(self, schema: Schema, watched: Collection[str] = ()) -> None:
+    def __init__(self, schema: Schema, names: Collection[str] = ()) -> None:
         self.schema = schema
-        self.watched = frozenset(watched)
-        read = [p for p in schema.wire if p.role is not Role.HEADER and p.name in self.watched]
+        self.names = frozenset(names)
+        read = [p for p in schema.wire if p.role is not Role.HEADER and p.name in self.names]
         ticks = [p for p in read if lane_of(p.kind) is EncodingKind.TICK]
-        self.names = {p.name: place for place, p in enumerate(ticks)}
+        self.tick_indexes = {p.name: index for index, p in enumerate(ticks)}
         self._pick = picker(schema)
         self._ticks = [(p.name, converter(p)) for p in ticks]
-        self._others = [(p.name, _kept(p)) for p in read if p.name not in self.names]
+        self._others = [(p.name, _identity_of(p)) for p in read if p.name not in self.tick_indexes]
 
     def read(self, event: Event) -> TickReading:
-        """What an event brings."""
+        """Return the values of an event."""
         values = self._pick(event)
-        others = [kept(values.get(name)) for name, kept in self._others]
+        others = [identity(values.get(name)) for name, identity in self._others]
         try:
             ticks = [convert(values.get(name)) for name, convert in self._ticks]
         except EventRejected:
             return TickReading(None, others)
-        ordinary = all(-TICK_LIMIT < each < TICK_LIMIT for each in ticks)
-        return TickReading(ticks if ordinary else None, others)
+        in_range = all(-TICK_LIMIT < each < TICK_LIMIT for each in ticks)
+        return TickReading(ticks if in_range else None, others)
 
 
-def _kept(p: Property) -> Callable[[Any], Any]:
-    """A value such that others are equal to it only if no link could tell them apart: the two zeros are two, and so
-    are the number one and what is true."""
-    lane = lane_of(p.kind)
-    if lane is EncodingKind.OPAQUE:
+def _identity_of(p: Property) -> Callable[[Any], Any]:
+    """Return a function to values that are equal only if an encoder sends them equally.
+
+    It separates 0.0 from -0.0, and 1 from True.
+    """
+    kind = lane_of(p.kind)
+    if kind is EncodingKind.OPAQUE:
         return repr
-    if lane is EncodingKind.FLOAT:
+    if kind is EncodingKind.FLOAT:
         return lambda value: value if value else repr(value)
     return lambda value: value
 
 
-Places = npt.NDArray[np.int64]
-Interval = tuple[int, int]
+class HoldMember(GroupMember):
+    """A last-value channel in a hold group."""
 
+    __slots__ = ("_held", "_sources")
 
-class HeldProperty(NamedTuple):
-    """A measurement that is held: its place among those that are looked at, and its rule."""
-
-    place: int
-    rule: Rule
-
-
-class HoldMember:
-    """A channel that is only shown the events which it must look at.
-
-    names: the measurements that are looked at, by their places
-    gone: it is not in step any more
-    """
-
-    __slots__ = ("_columns", "_held", "_plan", "_reducer", "channel", "gone", "joined", "link")
-
-    def __init__(self, channel: Channel, names: dict[str, int], joined: int) -> None:
-        assert channel.link is not None
-        self.channel = channel
-        self.link: StreamEncoder = channel.link
-        self.joined = joined
-        self.gone = False
-        encoder = self.link.encoder
-        self._reducer = encoder.reducer
-        self._columns = self._reducer.columns
-        self._plan = encoder.fast.plan if encoder.fast is not None else plan_of(self._columns)
-        rules = self._reducer.rules
-        self._held = [
-            HeldProperty(names[rule.property.name], rule)
+    def __init__(self, channel: Channel, tick_indexes: dict[str, int], joined_after: int) -> None:
+        super().__init__(channel, joined_after)
+        self._sources = self.stream.sources
+        rules = self.stream.rules
+        self._held: list[tuple[int, Rule]] = [
+            (tick_indexes[rule.property.name], rule)
             for rule in rules.rules
-            if rule.lane is EncodingKind.TICK and rules.fires(rule)
+            if rule.encoding is EncodingKind.TICK and rules.triggers(rule)
         ]
 
     @property
-    def order(self) -> tuple[int, ...]:
-        """Where it stands among others: those who are told about as often stand together."""
-        return tuple(held.rule.tolerance for held in self._held)
+    def tolerances(self) -> tuple[int, ...]:
+        """Sort key: members that send about equally often are neighbours in the interval table."""
+        return tuple(rule.tolerance for _, rule in self._held)
 
     @property
     def sources(self) -> list[Source]:
-        """All it tells of, by row."""
-        return self._reducer.keys
+        """Its sources, by row."""
+        return self._sources.keys
+
+    @property
+    def row_map(self) -> RowMap:
+        return self._sources.row_map
 
     def row_of(self, source: Source) -> int | None:
-        return self._reducer.row_of(source)
+        return self._sources.row_of(source)
 
-    def ordinal(self, row: int) -> int:
-        return self._columns.ordinal(row)
+    def last_ordinal(self, row: int) -> int:
+        """Return the ordinal of the last event of a source, sent or suppressed."""
+        return self._sources.last_ordinal(row)
 
     def last_sent(self, row: int) -> int:
-        """The number of the last event of a source that its readers have been told of."""
-        return self._columns.table[row * self._columns.width + TOLD]
+        """Return the ordinal up to which frames have reported the events of a source."""
+        return self._sources.last_sent(row)
 
-    def pass_to(self, row: int, seen: int) -> None:
-        """All events of a source up to this one were passed over."""
-        columns = self._columns
-        if columns.table[row * columns.width + ORDINAL] != seen:
-            self._count(pass_one(self._plan, columns.view(), columns.width, row, seen))
+    def advance_to(self, row: int, ordinal: int) -> None:
+        """Suppress all events of a source up to `ordinal`."""
+        self._count(self._sources.advance_to(row, ordinal))
 
-    def pass_all(self, places: Places, seen: Places) -> None:
-        """The same for all sources; `seen` has the number of the last event of each, `places` says where."""
-        columns = self._columns
-        if columns.rows:
-            self._count(pass_all(self._plan, columns.view(), columns.width, places, seen))
+    def advance_all(self, rows: Rows, ordinals: Rows) -> None:
+        """Suppress all events of every source up to `ordinals[rows[row]]`."""
+        self._count(self._sources.advance_all(rows, ordinals))
 
-    def _count(self, passed: int) -> None:
-        self._reducer.suppressed += passed
-        self.link.counts.events += passed
-        self.channel.counts.events += passed
+    def _count(self, suppressed: int) -> None:
+        self.stream.count_suppressed(suppressed)
+        self.channel.counts.events += suppressed
 
     def intervals(self, row: int) -> dict[int, Interval]:
-        """By place, within which ticks a measurement of this source lets the next event pass."""
-        columns = self._columns
-        start = row * columns.width
-        found = {held.place: _quiet(held.rule, columns.last(row, held.rule.first_slot)) for held in self._held}
-        if columns.table[start + DUE] == columns.table[start + ORDINAL] + 1:
-            found[0] = NOWHERE  # whatever it brings
-        return found if 0 in found else {0: ANYWHERE, **found}
-
-
-def _quiet(rule: Rule, last: int) -> Interval:
-    """The ticks that are within the tolerance of the last value told, in their range, and on its side of idling."""
-    if last == ABSENT:
-        return NOWHERE
-    low, high = last - rule.tolerance, last + rule.tolerance
-    if rule.band and low > 0:
-        low = max(low, rule.band + 1)
-    elif rule.band and high < 0:
-        high = min(high, -rule.band - 1)
-    return max(low, rule.lowest), min(high, rule.highest)
-
-
-WORTH = 4
-"""looks of newcomers that cost as much as to place one holder: after so many for every holder all are placed anew"""
+        """Return, by tick index, the interval of ticks of a source that need no frame."""
+        found = {index: self._sources.quiet_interval(row, rule) or EMPTY for index, rule in self._held}
+        if self._sources.must_send_next(row):
+            found[0] = EMPTY
+        return found if 0 in found else {0: UNBOUNDED, **found}
 
 
 class SourceHolders:
-    """Holders of one source: those that have a place are asked only where a value leaves their interval, newcomers
-    are always asked.
+    """The members that cover one source, and their intervals.
 
-    met: how many of those that joined, one after the other, it has taken in
+    Indexed members process an event only if a tick is outside of their interval. New members process every event until
+    they are indexed.
+
+    joined_count: number of members of the group that have been added or skipped here
     """
 
-    __slots__ = ("_alarm", "_intervals", "_newcomers", "_others", "_placed", "_wasted", "met", "source")
+    __slots__ = (
+        "_indexed",
+        "_new",
+        "_new_evaluations",
+        "_next_skip_check",
+        "_others",
+        "_tables",
+        "joined_count",
+        "source",
+    )
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.met = 0
+        self.joined_count = 0
         self._others: list[Any] | None = None
-        self._placed: list[HoldMember] = []
-        self._newcomers: list[HoldMember] = []
-        self._intervals: list[IntervalLine] = []
-        self._wasted = 0
-        self._alarm = 0
+        self._indexed: list[HoldMember] = []
+        self._new: list[HoldMember] = []
+        self._tables: list[IntervalTable] = []
+        self._new_evaluations = 0
+        self._next_skip_check = 0
 
-    def add_members(self, newcomers: Sequence[HoldMember]) -> None:
-        """These tell of the source too."""
-        self._newcomers += newcomers
+    def add_members(self, members: Sequence[HoldMember]) -> None:
+        self._new += members
 
-    def find_affected(self, reading: TickReading, flagged: bool, seen: int) -> list[tuple[int, HoldMember]]:
-        """Those who must look at the next event, with their places, newcomers with -1.
+    def find_affected(self, reading: TickReading, flagged: bool, ordinal: int) -> list[tuple[int, HoldMember]]:
+        """Return the members that must process the next event, with their index; -1 for new members.
 
-        flagged: something is outside its range; seen: the number of the event before
+        flagged: a value is outside of its declared range
+        ordinal: of the previous event
         """
         ticks, others = reading
         changed = others != self._others
         self._others = others
-        newcomers = [(-1, holder) for holder in self._newcomers]
+        new = [(-1, member) for member in self._new]
         if ticks is None or flagged or changed:
-            return [*enumerate(self._placed), *newcomers]
-        places = self._left(ticks)
-        if seen >= self._alarm and self._placed:
-            places = sorted({*places, *self._overdue(seen)})
-        return [*((place, self._placed[place]) for place in places), *newcomers]
+            return [*enumerate(self._indexed), *new]
+        indexes = self._find_outside(ticks)
+        if ordinal >= self._next_skip_check and self._indexed:
+            indexes = sorted({*indexes, *self._find_at_skip_limit(ordinal)})
+        return [*((index, self._indexed[index]) for index in indexes), *new]
 
-    def moved(self, place: int, holder: HoldMember) -> None:
-        """A holder has looked: what it holds may be something else now. One that is gone is asked no more."""
-        row = None if holder.gone else holder.row_of(self.source)
-        found = {} if row is None else holder.intervals(row)
-        for at, line in enumerate(self._intervals):
-            interval = found.get(at, ANYWHERE)
-            if line.interval(place) != interval:
-                line.put(place, *interval)
+    def update_intervals(self, index: int, member: HoldMember) -> None:
+        """Update the intervals of a member after it processed an event. A closed member gets unlimited intervals."""
+        row = None if member.is_closed else member.row_of(self.source)
+        intervals = {} if row is None else member.intervals(row)
+        for tick_index, table in enumerate(self._tables):
+            interval = intervals.get(tick_index, UNBOUNDED)
+            if table.interval(index) != interval:
+                table.put(index, *interval)
 
-    def place_newcomers(self, desk: Desk, measurements: int) -> None:
-        """An event is over: give newcomers a place, once they have cost as much."""
-        self._wasted += len(self._newcomers)
-        if self._newcomers and self._wasted * WORTH >= len(self._placed):
-            self._arrange(desk, measurements)
+    def index_new_members(self, workspace: Workspace, tick_count: int) -> None:
+        """Index the new members once their evaluations have cost as much as building the tables."""
+        self._new_evaluations += len(self._new)
+        if self._new and self._new_evaluations * INDEX_COST >= len(self._indexed):
+            self._build_tables(workspace, tick_count)
 
-    def _left(self, ticks: list[int]) -> list[int]:
-        found = [line.outside(tick).tolist() for line, tick in zip(self._intervals, ticks, strict=False)]
-        several = [places for places in found if places]
-        return several[0] if len(several) == 1 else sorted({place for places in several for place in places})
+    def _find_outside(self, ticks: list[int]) -> list[int]:
+        found = [table.outside(tick).tolist() for table, tick in zip(self._tables, ticks, strict=False)]
+        nonempty = [indexes for indexes in found if indexes]
+        return nonempty[0] if len(nonempty) == 1 else sorted({index for indexes in nonempty for index in indexes})
 
-    def _overdue(self, seen: int) -> Iterator[int]:
-        """The places of those whose readers have not been told of any event for as long as a link may be silent."""
-        limit, earliest = MAX_SKIP - 1, seen
-        for place, holder in enumerate(self._placed):
-            row = None if holder.gone else holder.row_of(self.source)
+    def _find_at_skip_limit(self, ordinal: int) -> Iterator[int]:
+        """Yield the members that have suppressed as many events of the source as one frame can skip."""
+        limit, earliest = MAX_SKIP - 1, ordinal
+        for index, member in enumerate(self._indexed):
+            row = None if member.is_closed else member.row_of(self.source)
             if row is None:
                 continue
-            told = holder.last_sent(row)
-            if seen - told >= limit:
-                yield place
+            sent = member.last_sent(row)
+            if ordinal - sent >= limit:
+                yield index
             else:
-                earliest = min(earliest, told)
-        self._alarm = earliest + limit
+                earliest = min(earliest, sent)
+        self._next_skip_check = earliest + limit
 
-    def _arrange(self, desk: Desk, measurements: int) -> None:
-        holders = [holder for holder in (*self._placed, *self._newcomers) if not holder.gone]
-        self._placed = sorted(holders, key=lambda holder: holder.order)
-        self._newcomers, self._wasted = [], 0
-        found = [self._intervals_of(holder) for holder in self._placed]
-        ends = ((one.get(at, ANYWHERE) for one in found) for at in range(measurements))
-        columns = (np.array(list(each), dtype=np.int64).reshape(len(found), 2) for each in ends)
-        self._intervals = [IntervalLine(each[:, 0], each[:, 1], desk) for each in columns]
-        self._alarm = 0
+    def _build_tables(self, workspace: Workspace, tick_count: int) -> None:
+        members = [member for member in (*self._indexed, *self._new) if not member.is_closed]
+        self._indexed = sorted(members, key=lambda member: member.tolerances)
+        self._new, self._new_evaluations = [], 0
+        intervals = [self._intervals_of(member) for member in self._indexed]
+        columns = ([one.get(index, UNBOUNDED) for one in intervals] for index in range(tick_count))
+        bounds = (np.array(column, dtype=np.int64).reshape(len(intervals), 2) for column in columns)
+        self._tables = [IntervalTable(each[:, 0], each[:, 1], workspace) for each in bounds]
+        self._next_skip_check = 0
 
-    def _intervals_of(self, holder: HoldMember) -> dict[int, tuple[int, int]]:
-        row = holder.row_of(self.source)
-        return holder.intervals(row) if row is not None else {}
+    def _intervals_of(self, member: HoldMember) -> dict[int, Interval]:
+        row = member.row_of(self.source)
+        return member.intervals(row) if row is not None else {}

@@ -1,4 +1,8 @@
-"""Who owes the next part of its key frames: it follows on an event, so whoever owes one must look at the next."""
+"""Schedule of key frames.
+
+A key frame is attached to the next event of a stream. A stream with a due key frame must therefore process that event,
+even if no value changed.
+"""
 
 from __future__ import annotations
 
@@ -10,49 +14,49 @@ from thinwire.codec import StreamEncoder
 
 
 class ScheduledStream(Protocol):
-    """Who may owe something: the link that says when, and whether it is not in step any more."""
+    """The owner of a stream encoder; it is dropped from the schedule once it is closed."""
 
-    link: StreamEncoder
-    gone: bool
-
-
-D = TypeVar("D", bound=ScheduledStream)
+    stream: StreamEncoder
+    is_closed: bool
 
 
-class KeyFrameSchedule(Generic[D]):
-    """Holders by when they owe something."""
+S = TypeVar("S", bound=ScheduledStream)
+
+
+class KeyFrameSchedule(Generic[S]):
+    """Streams ordered by the time of their next key frame."""
 
     def __init__(self) -> None:
-        self._later: list[tuple[float, int, D]] = []
-        self._now: list[D] = []
-        self._turns = count()
+        self._upcoming: list[tuple[float, int, S]] = []  # a heap; the counter breaks ties
+        self._due: list[S] = []
+        self._counter = count()
 
-    def schedule(self, holder: D) -> None:
-        """It owes something at the time its link says."""
-        heappush(self._later, (holder.link.due, next(self._turns), holder))
+    def schedule(self, owner: S) -> None:
+        """Schedule the next key frame of a stream."""
+        heappush(self._upcoming, (owner.stream.due, next(self._counter), owner))
 
     def advance(self, now: float) -> None:
-        """It is so late now."""
-        while self._later and self._later[0][0] <= now:
-            self._now.append(heappop(self._later)[2])
+        """Move every stream whose key frame is due at `now` to the due list."""
+        while self._upcoming and self._upcoming[0][0] <= now:
+            self._due.append(heappop(self._upcoming)[2])
 
-    def due(self, now: float) -> list[D]:
-        """Those who owe something."""
-        due, self._now = self._now, []
-        for holder in due:
-            if not holder.gone and holder.link.is_due(now):
-                self._now.append(holder)
-            elif not holder.gone:  # it was asked for a whole round meanwhile
-                self.schedule(holder)
-        return self._now
+    def due(self, now: float) -> list[S]:
+        """Return the due streams. Streams that have sent key frames on request meanwhile are scheduled again."""
+        due, self._due = self._due, []
+        for owner in due:
+            if not owner.is_closed and owner.stream.is_due(now):
+                self._due.append(owner)
+            elif not owner.is_closed:
+                self.schedule(owner)
+        return self._due
 
-    def reschedule(self, holder: D) -> None:
-        """It has told what it owed."""
-        self._now = [other for other in self._now if other is not holder]
-        self.schedule(holder)
+    def reschedule(self, owner: S) -> None:
+        """Remove a stream from the due list after its key frame was sent, and schedule the next one."""
+        self._due = [other for other in self._due if other is not owner]
+        self.schedule(owner)
 
     def reschedule_all(self) -> None:
-        """All who owed something have told it."""
-        paid, self._now = self._now, []
-        for holder in paid:
-            self.schedule(holder)
+        """Schedule the next key frame of all due streams."""
+        sent, self._due = self._due, []
+        for owner in sent:
+            self.schedule(owner)

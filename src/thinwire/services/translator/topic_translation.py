@@ -1,4 +1,4 @@
-"""One topic being translated: read, translate, write, until nobody needs it or another translator does it."""
+"""The translation of one topic under a lease: three tasks read the log, write channels, and open and close classes."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from thinwire.codec import Delivery
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import PeerFault
 from thinwire.services.translator.channel_lifecycle import ChannelLifecycle
-from thinwire.services.translator.checkpoint_writer import Checkpoints
-from thinwire.services.translator.subscription_groups import ServingDecision
+from thinwire.services.translator.channel_plan import ServingDecision
+from thinwire.services.translator.checkpoint_writer import CheckpointWriter
 from thinwire.services.translator.translation import Translation
 from thinwire.services.translator.translator_recovery import resume
+from thinwire.topics.key_frame_requests import KeyFrameRequests
 from thinwire.topics.leases import Lease
-from thinwire.topics.log_decoder import KeyFrameRequests, resolve_and_retry
+from thinwire.topics.log_decoder import resolve_and_retry
 from thinwire.topics.names import channel_ask_subject, log_of, publisher_in, publisher_subjects, translator_subject
 
 MAX_BATCH = 65_536
-"""bytes of a message, at most"""
-MAX_WAITING = 4 << 20
-"""bytes of memory that frames need which wait to be stored, before reading stops"""
-PULSE = 0.5
-"""seconds between two looks at lost links and checkpoints"""
-QUIET = 60.0
-"""seconds without a word, heartbeats included, after which a publisher counts as gone"""
-TICK = 0.25
-"""seconds after which the classes are looked at although nothing else was asked"""
+"""bytes of a channel message"""
+MAX_PENDING = 4 << 20
+"""bytes of buffered frames above which reading pauses"""
+POLL_INTERVAL = 0.5
+"""seconds between two checks for lost streams and silent publishers"""
+SILENT_AFTER = 60.0
+"""seconds without a message, heartbeats included, after which a publisher counts as stopped"""
+CHECK_INTERVAL = 0.25
+"""seconds between two checks of the classes without a change"""
 
 
 @dataclass(frozen=True)
 class TranslationSettings:
-    """How a topic is worked on: see `TranslatorService`."""
+    """Settings of a translation; see `TranslatorService`."""
 
     linger: float = 0.005
     checkpoint_messages: int = 20_000
@@ -46,9 +47,9 @@ class TranslationSettings:
 
 
 class TopicTranslation:
-    """The translation of one topic under one lease; `run` it once.
+    """Translates one topic. `run` is called once.
 
-    stored: up to this message of the log, everything that channels tell is stored
+    stored: log offset up to which all channel messages are stored
     """
 
     _translation: Translation
@@ -58,60 +59,60 @@ class TopicTranslation:
         broker: Broker,
         clock: Clock,
         lease: Lease,
-        pace: TranslationSettings,
-        asked: Mapping[str, ServingDecision],
+        settings: TranslationSettings,
+        decisions: Mapping[str, ServingDecision],
     ) -> None:
         self.topic = lease.topic
         self.lease = lease
         self.clock = clock
-        self.pace = pace
+        self.settings = settings
         self.stored = 0
         self._broker = broker
-        self._asked = asked
+        self._decisions = decisions
         self._requests = KeyFrameRequests(broker, self.topic)
         self._lock = asyncio.Lock()
-        self._some, self._room, self._wake = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._room.set()
-        self._stopping = self._ending = False
+        self._has_output, self._has_capacity, self._classes_changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._has_capacity.set()
+        self._stopping = self._draining = False
 
     @property
     def translation(self) -> Translation | None:
-        """What is done; None before the predecessor's work is taken up."""
+        """The translation; None before it is restored."""
         return getattr(self, "_translation", None)
 
     @property
     def announced_count(self) -> int:
-        """How many classes have a channel, and know it."""
-        return self._serving.announced_count if self.translation is not None else 0
+        """Number of classes whose document states that they have a channel."""
+        return self._channel_lifecycle.announced_count if self.translation is not None else 0
 
-    def ask(self, asked: Mapping[str, ServingDecision]) -> None:
-        """What is asked now."""
-        if asked is not self._asked and asked != self._asked:
-            self._asked = asked
-            self._wake.set()
+    def update_decisions(self, decisions: Mapping[str, ServingDecision]) -> None:
+        """Set how the classes are to be served."""
+        if decisions is not self._decisions and decisions != self._decisions:
+            self._decisions = decisions
+            self._classes_changed.set()
 
     def stop(self) -> None:
-        """End at a clean place: everything read is stored."""
+        """End `run` after everything that was read is stored."""
         self._stopping = True
-        self._wake.set()
+        self._classes_changed.set()
 
     async def run(self) -> None:
-        """Until nobody needs it, or it is stopped.
+        """Translate until no class needs a channel or `stop` is called.
 
-        Raises `Superseded` where another translator writes, `UnknownLog` where the topic has no log any more.
+        Raises `Superseded` if another translator has written, `UnknownLog` if the topic has no log.
         """
         await asyncio.to_thread(_warm_up)
-        resumed = await resume(self._broker, self.lease, self._asked)
-        self._view, self._writer = resumed.view, resumed.writer
+        resumed = await resume(self._broker, self.lease, self._decisions)
+        self._metadata, self._writer = resumed.metadata, resumed.writer
         self._translation = resumed.translation
-        self._serving = ChannelLifecycle(self._broker, self.lease, resumed, self._lock, self.pace.grace)
-        self._checkpoints = Checkpoints(
+        self._channel_lifecycle = ChannelLifecycle(self._broker, self.lease, resumed, self._lock, self.settings.grace)
+        self._checkpoints = CheckpointWriter(
             self._broker,
-            resumed.store,
+            resumed.checkpoints,
             self.topic,
             epoch=self.lease.epoch,
-            messages=self.pace.checkpoint_messages,
-            seconds=self.pace.checkpoint_seconds,
+            messages=self.settings.checkpoint_messages,
+            seconds=self.settings.checkpoint_seconds,
         )
         log_decoder = resumed.translation.log_decoder
         if not log_decoder.links or any(log_decoder.lost()):
@@ -119,25 +120,25 @@ class TopicTranslation:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._checkpoints.close)
             for subject, handler in (
-                (channel_ask_subject(self.topic), self._answer),
-                (translator_subject(self.topic), self._present),
+                (channel_ask_subject(self.topic), self._handle_key_frame_request),
+                (translator_subject(self.topic), self._answer_status),
             ):
                 stack.push_async_callback((await self._broker.listen(subject, handler)).close)
-            await self._work(resumed.first)
+            await self._run_tasks(resumed.first)
 
-    async def _work(self, first: int) -> None:
-        reading, writing, following = tasks = [
+    async def _run_tasks(self, first: int) -> None:
+        reading, writing, serving = tasks = [
             asyncio.create_task(work, name=f"translator {self.topic} {name}")
-            for name, work in (("reads", self._read(first)), ("writes", self._write()), ("serves", self._follow()))
+            for name, work in (("reads", self._read(first)), ("writes", self._write()), ("serves", self._serve()))
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if following.done() and following.exception() is None and not writing.done():
+            if serving.done() and serving.exception() is None and not writing.done():
                 reading.cancel()
                 await asyncio.wait([reading])
-                self._ending = True
-                self._some.set()
-                await writing  # which ends when everything is stored
+                self._draining = True
+                self._has_output.set()
+                await writing  # ends when everything is stored
             for task in tasks:
                 if task.done() and not task.cancelled():
                     task.result()
@@ -146,122 +147,124 @@ class TopicTranslation:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self) -> None:
-        """Serve the classes that are asked for; ends when there is nothing left to do."""
+    async def _serve(self) -> None:
+        """Open and close classes until stopped or no class needs a channel."""
         while not self._stopping:
-            self._wake.clear()
-            await self._serving.follow(self._asked)
-            self._some.set()
-            if self._serving.idle:
+            self._classes_changed.clear()
+            await self._channel_lifecycle.apply(self._decisions)
+            self._has_output.set()
+            if self._channel_lifecycle.is_idle:
                 return
             with suppress(TimeoutError):
-                async with asyncio.timeout(TICK):
-                    await self._wake.wait()
+                async with asyncio.timeout(CHECK_INTERVAL):
+                    await self._classes_changed.wait()
 
     async def _read(self, first: int) -> None:
         subjects = [publisher_subjects(self.topic)]
         reader = await self._broker.read(log_of(self.topic), first=first, subjects=subjects)
-        loop, looked = asyncio.get_running_loop(), 0.0
-        heard: dict[str, float] = {}
+        loop, checked = asyncio.get_running_loop(), 0.0
+        last_received: dict[str, float] = {}
         try:
             while True:
-                stored = await reader.next(PULSE)
+                stored = await reader.next(POLL_INTERVAL)
                 if stored is not None:
                     async with self._lock:
                         await self._receive(stored)
                     reader.done(stored.offset)
-                    heard[publisher_in(stored.subject)] = loop.time()
-                    await asyncio.sleep(0)  # while messages wait nobody else would come to word, leases among them
-                    await self._room.wait()
-                if loop.time() - looked >= PULSE:
-                    looked = loop.time()
+                    last_received[publisher_in(stored.subject)] = loop.time()
+                    await asyncio.sleep(0)  # a backlog must not delay other tasks, such as the renewal of leases
+                    await self._has_capacity.wait()
+                if loop.time() - checked >= POLL_INTERVAL:
+                    checked = loop.time()
                     await self._requests.ask(self._translation.log_decoder, self.clock.now())
-                    await self._send_suppressed(heard, looked - QUIET)
+                    await self._send_suppressed(last_received, checked - SILENT_AFTER)
         finally:
             await reader.close()
 
-    async def _send_suppressed(self, heard: dict[str, float], before: float) -> None:
-        """A publisher that is gone tells no heartbeat any more: its classes learn what was passed over before."""
-        for publisher in [name for name, at in heard.items() if at <= before]:
-            del heard[publisher]
+    async def _send_suppressed(self, last_received: dict[str, float], before: float) -> None:
+        """Report the suppressed events of publishers that stopped; no heartbeat of theirs does it any more."""
+        for publisher in [name for name, received in last_received.items() if received <= before]:
+            del last_received[publisher]
             async with self._lock:
                 self._translation.send_suppressed(publisher=publisher)
-            self._some.set()
+            self._has_output.set()
 
     async def _receive(self, stored: Stored) -> None:
-        """One message; a schema or a dictionary that is not known yet is asked for."""
+        """Process one message; fetch a schema or dictionary that is not cached."""
         try:
             self._translation.receive(stored)
         except PeerFault as fault:
-            link = self._translation.log_decoder.link(publisher_in(stored.subject))
-            await resolve_and_retry(link, fault, lambda: self._again(stored), self._view.learn, self._complain)
-        self._checkpoints.note()
-        self._some.set()
-        if self._translation.waiting > MAX_WAITING:
-            self._room.clear()
+            decoder = self._translation.log_decoder.link(publisher_in(stored.subject))
+            await resolve_and_retry(
+                decoder, fault, lambda: self._retry(stored), self._metadata.fetch, self._report_problem
+            )
+        self._checkpoints.count_message()
+        self._has_output.set()
+        if self._translation.pending_bytes > MAX_PENDING:
+            self._has_capacity.clear()
 
-    def _again(self, stored: Stored) -> list[Delivery]:
+    def _retry(self, stored: Stored) -> list[Delivery]:
         self._translation.receive(stored)
         return []
 
-    def _complain(self, fault: PeerFault) -> None:
-        self._translation.problems.note(str(fault))
+    def _report_problem(self, fault: PeerFault) -> None:
+        self._translation.problems.add(str(fault))
 
     async def _write(self) -> None:
-        """Store what the translation brings, round by round; frames gather for a moment, and while others travel."""
+        """Store channel messages in rounds. Frames are collected for `linger` seconds and during the previous round."""
         while True:
-            await self._some.wait()
-            if self.pace.linger and not self._ending:
-                await asyncio.sleep(self.pace.linger)
+            await self._has_output.wait()
+            if self.settings.linger and not self._draining:
+                await asyncio.sleep(self.settings.linger)
             await self._write_round()
-            if self._ending and not self._some.is_set():
+            if self._draining and not self._has_output.is_set():
                 return
 
     async def _write_round(self) -> None:
         checkpoints, translation = self._checkpoints, self._translation
         async with self._lock:
-            self._some.clear()
-            copying = checkpoints.is_due() and not self._ending
-            if copying:
+            self._has_output.clear()
+            is_copying = checkpoints.is_due() and not self._draining
+            if is_copying:
                 checkpoints.begin(translation, self._offset, translation.time)
-            messages = translation.take(min(MAX_BATCH, self._broker.capabilities.max_payload))
+            messages = translation.take_messages(min(MAX_BATCH, self._broker.capabilities.max_payload))
             offset = self._offset
-            beginning = self._serving.cut()
-            if copying:
+            starting = self._channel_lifecycle.unstored_classes()
+            if is_copying:
                 await asyncio.to_thread(checkpoints.copy, translation)
-        self._room.set()
+        self._has_capacity.set()
         await self._writer.write(messages)
         self.stored = offset
-        if copying:
-            checkpoints.stored(self._writer)
-            self._some.set()  # there may be more to copy
-        for one in beginning:
-            one.cut = True
-            self._wake.set()
+        if is_copying:
+            checkpoints.confirm(self._writer)
+            self._has_output.set()  # there may be another portion to copy
+        for one in starting:
+            one.is_stored = True
+            self._classes_changed.set()
 
     @property
     def _offset(self) -> int:
-        """The last message worked off."""
+        """Offset of the last processed message."""
         return self._translation.log_decoder.offset or 0
 
-    async def _answer(self, subject: str, payload: bytes) -> bytes | None:
-        """A subscriber that lost its way in a channel asks for key frames."""
+    async def _handle_key_frame_request(self, subject: str, payload: bytes) -> bytes | None:
+        """Send key frames of a class for the publisher in the payload; requested by a subscriber after a loss."""
         with suppress(UnicodeDecodeError):
             async with self._lock:
-                self._translation.answer(subject.rpartition(".")[2], payload.decode(), self.clock.now())
-            self._some.set()
+                self._translation.request_key_frames(subject.rpartition(".")[2], payload.decode(), self.clock.now())
+            self._has_output.set()
         return None
 
-    async def _present(self, subject: str, payload: bytes) -> bytes | None:
-        """Who translates the topic, how far it has read, and up to where everything it told is stored."""
-        who = {"name": self.lease.document.holder, "epoch": self.lease.epoch}
-        return json.dumps({**who, "offset": self._offset, "stored": self.stored}).encode()
+    async def _answer_status(self, subject: str, payload: bytes) -> bytes | None:
+        """Answer with the translator's name and epoch, the last processed offset and the last stored one."""
+        holder = {"name": self.lease.document.holder, "epoch": self.lease.epoch}
+        return json.dumps({**holder, "offset": self._offset, "stored": self.stored}).encode()
 
 
 def _warm_up() -> None:
-    """Compile what the translation runs, while the event loop is free for leases."""
+    """Compile the kernels of the translation before it starts; runs in a thread so that leases are renewed."""
     warm_up()
     if find_spec("numba") is not None:
-        from thinwire.services.translator.hold_group import warm_up_holding
+        from thinwire.services.translator.hold_group import warm_up_hold_group
 
-        warm_up_holding()
+        warm_up_hold_group()

@@ -1,9 +1,7 @@
-"""Where a translator goes on: after what its channels tell already, with decoders that know what came before.
+"""Restores the translation of a topic from the broker.
 
-The last message of every channel says how far it has told. The decoders are brought to the first message that some
-channel has not told: from the nearest checkpoint, or from key frames where there is none or key frames are nearer.
-
-The beginning of a topic's translation: everything that its predecessor left, put together again.
+The last message of every channel contains the log position that it covers. The decoders are brought to the first
+message that some channel does not cover: from the nearest checkpoint, or from key frames if they are nearer.
 """
 
 from __future__ import annotations
@@ -16,16 +14,16 @@ from typing import NamedTuple
 from thinwire.brokers.protocol import Broker, Span, Stored
 from thinwire.codec import State
 from thinwire.errors import PeerFault
+from thinwire.services.translator.channel_plan import ServingDecision
 from thinwire.services.translator.channel_writer import ChannelWriter
-from thinwire.services.translator.subscription_groups import ServingDecision
 from thinwire.services.translator.translation import Translation
+from thinwire.topics.blob_store import PIECE_SIZE
 from thinwire.topics.channel_documents import ChannelDocument, ChannelStore
-from thinwire.topics.checkpoint_store import PIECE, CheckpointStore
+from thinwire.topics.checkpoint_store import CheckpointStore
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.leases import Lease
 from thinwire.topics.log_decoder import LogDecoder
-from thinwire.topics.log_position import ChannelPosition, LogSelection, Publishers, several, unseal
-from thinwire.topics.log_seek import last_keys, seek
+from thinwire.topics.log_selection import LogSelection, PublisherOffsets, gather_limited
 from thinwire.topics.names import (
     CHANNELS,
     CHECKPOINTS,
@@ -37,88 +35,101 @@ from thinwire.topics.names import (
     log_of,
     publisher_in,
 )
-from thinwire.topics.topic import TopicMetadata
+from thinwire.topics.position import Position, decode_envelope
+from thinwire.topics.seeker import Seeker
+from thinwire.topics.topic_metadata import TopicMetadata
 
-NEARBY = 65_536
-"""messages to read for classes that begin now; beyond that publishers are asked for key frames"""
-MAX_STALE = 256
-"""messages of an earlier epoch to look behind, at most"""
-STALE_KEYS = 4
-"""rounds of key frames that one who had slept may have written, at most"""
-
+MAX_SEEK = 65_536
+"""messages that are read for new classes; beyond that publishers are asked for key frames"""
+MAX_STALE_MESSAGES = 256
+"""messages of a former translator at the end of a channel that are skipped, at most"""
+MAX_STALE_ROUNDS = 4
+"""key frame rounds of a former translator that are skipped, at most"""
 
 _log = logging.getLogger("thinwire.translator")
 
 
-class End(NamedTuple):
-    """The end of a channel: the offset of its last message, and of the last that counts who wrote it and how far it
-    tells; None where nobody can read it."""
+class ChannelEnd(NamedTuple):
+    """The end of a channel.
+
+    offset: of its last message
+    epoch, position: of its last message that is not from a former translator; position is None if it is unreadable
+    """
 
     offset: int
     epoch: int
-    position: ChannelPosition | None
+    position: Position | None
 
 
-Ends = Mapping[str, Mapping[str, End]]
-"""where channels end, by class and publisher"""
+ChannelEnds = Mapping[str, Mapping[str, ChannelEnd]]
+"""by class and publisher"""
 
 
-async def channel_ends(
+async def find_channel_ends(
     broker: Broker, topic: str, classes: Collection[str], epochs: Mapping[str, int] | None = None
-) -> dict[str, dict[str, End]]:
-    """Where the channels of these classes end; a class that was never told anything has none.
+) -> dict[str, dict[str, ChannelEnd]]:
+    """Return the ends of the channels of classes; a class without channels has none.
 
-    epochs: in which each class was last served, as far as that is known
+    epochs: the epoch in each class's document
     """
     log = channel_log_of(topic)
     pattern = channel_subjects(topic, next(iter(classes))) if len(classes) == 1 else channel_subjects(topic)
     subjects = await broker.subjects(log, pattern) if classes else {}
     channels = sorted({(class_in(one), publisher_in(one)) for one in subjects if class_in(one) in classes})
 
-    async def end(channel: tuple[str, str]) -> End | None:
-        return await _end(broker, topic, *channel, (epochs or {}).get(channel[0], 0))
+    async def find_end(channel: tuple[str, str]) -> ChannelEnd | None:
+        return await _find_end(broker, topic, *channel, (epochs or {}).get(channel[0], 0))
 
-    found: dict[str, dict[str, End]] = {name: {} for name in classes}
-    for (class_id, publisher), last in zip(channels, await several(end, channels), strict=True):
-        if last is not None:
-            found[class_id][publisher] = last
-    return found
+    ends: dict[str, dict[str, ChannelEnd]] = {name: {} for name in classes}
+    for (class_id, publisher), end in zip(channels, await gather_limited(find_end, channels), strict=True):
+        if end is not None:
+            ends[class_id][publisher] = end
+    return ends
 
 
-async def _end(broker: Broker, topic: str, class_id: str, publisher: str, epoch: int) -> End | None:
-    """Where a channel ends: what one that had slept wrote behind its successor's key frames tells nothing.
+async def _find_end(broker: Broker, topic: str, class_id: str, publisher: str, epoch: int) -> ChannelEnd | None:
+    """Return the end of a channel without the messages that a former translator wrote after its successor.
 
-    epoch: one that has served the class; where the last key frames are older, those before them are looked at as well,
-    for they may have been written by one that had slept
+    epoch: an epoch under which the class was served. Older key frame rounds at the end may be from a former translator,
+        so the rounds before them are read too
     """
     log, subjects = channel_log_of(topic), channel_subjects(topic, class_id, publisher)
     newest = await broker.last(log, subjects)
     if newest is None:
         return None
-    begun = 0
+    round_epoch = 0
     before: int | None = None
-    for _ in range(1 + STALE_KEYS):
+    for _ in range(1 + MAX_STALE_ROUNDS):
         key = await broker.last(log, channel_key_subject(topic, class_id, publisher), up_to=before)
         if key is None:
             break
-        begun, before = max(begun, _read(key).epoch), key.offset - 1
-        if begun >= epoch:
+        round_epoch, before = max(round_epoch, _read_end(key).epoch), key.offset - 1
+        if round_epoch >= epoch:
             break
-    told: Stored | None = newest
-    for _ in range(MAX_STALE):
-        if told is None or _read(told).epoch >= begun:
+    valid: Stored | None = newest
+    for _ in range(MAX_STALE_MESSAGES):
+        if valid is None or _read_end(valid).epoch >= round_epoch:
             break
-        told = await broker.last(log, subjects, up_to=told.offset - 1)
-    return _read(told or newest)._replace(offset=newest.offset)
+        valid = await broker.last(log, subjects, up_to=valid.offset - 1)
+    return _read_end(valid or newest)._replace(offset=newest.offset)
+
+
+def _read_end(stored: Stored) -> ChannelEnd:
+    try:
+        epoch, position, _ = decode_envelope(stored.payload)
+    except PeerFault as fault:
+        _log.warning("unreadable message at the end of %s: %s", stored.subject, fault)
+        return ChannelEnd(stored.offset, 0, None)
+    return ChannelEnd(stored.offset, epoch, position)
 
 
 def find_first_unsent(
-    ends: Ends, documents: Mapping[str, ChannelDocument], publishers: Publishers, after_last: int
+    ends: ChannelEnds, documents: Mapping[str, ChannelDocument], publishers: PublisherOffsets, after_last: int
 ) -> int:
-    """The offset of the first message that some channel has not told, as far as that can be known from outside.
+    """Return the offset of the first log message that some channel does not cover.
 
-    A publisher that appeared in the last moment of the translator before has no channel yet: it begins at its key
-    frames, if they are newer than the class.
+    A publisher without a channel, which started just before the takeover, counts from its key frames if they are newer
+    than the class.
     """
     first = after_last
     for class_id, by_publisher in ends.items():
@@ -133,118 +144,112 @@ def find_first_unsent(
     return first
 
 
-class Decoders(NamedTuple):
-    """Links that know what came before `first`, the offset to read from; `how` says where from, in words."""
+class RestoredDecoders(NamedTuple):
+    """Decoders at the offset `first`; `origin` describes from where they were restored."""
 
     log_decoder: LogDecoder
     first: int
-    how: str
+    origin: str
 
 
-async def bring_decoders(
-    broker: Broker, view: TopicMetadata, log_decoder: LogDecoder, place: int, *, furthest: int | None = None
-) -> Decoders:
-    """Fresh links, brought to a place of the log, or before it where channels could not go on from there.
+async def restore_decoders(
+    broker: Broker, metadata: TopicMetadata, log_decoder: LogDecoder, first: int, *, limit: int | None = None
+) -> RestoredDecoders:
+    """Bring new decoders to an offset; to an earlier one if a key frame round of several messages is in progress there.
 
-    That is so where a publisher was telling its whole state anew, in several messages. Who tells of it goes along from
-    before the first of them.
+    Channels that resume inside the round need the decoder state before it.
 
-    furthest: messages to read at most, where no channel goes on; where it would take more, the links know nothing
+    limit: messages to read at most if no channel resumes; decoders stay empty if more were needed
     """
-    track = LogSelection(view.name)
+    seeker = Seeker(broker, LogSelection(metadata.name), metadata.fetch)
     while True:
-        found = await seek(broker, track, place, log_decoder, learn=view.learn, furthest=furthest)
-        within = [name for name, link in found.log_decoder.links.items() if link.state is State.PARTIAL]
-        begun = await last_keys(broker, track, within, place) if furthest is None else place
-        if begun == place:
-            found.log_decoder.offset = place - 1
-            return Decoders(found.log_decoder, place, found.how)
-        place = begun
+        found = await seeker.seek(log_decoder, first, max_messages=limit)
+        partial = [name for name, decoder in found.log_decoder.links.items() if decoder.state is State.PARTIAL]
+        round_start = await seeker.last_key_frames(partial, first) if limit is None else first
+        if round_start == first:
+            found.log_decoder.offset = first - 1
+            return RestoredDecoders(found.log_decoder, first, found.origin)
+        first = round_start
 
 
-def _read(stored: Stored) -> End:
-    try:
-        epoch, position, _ = unseal(stored.payload)
-    except PeerFault as fault:
-        _log.warning("%s: the last message cannot be read: %s", stored.subject, fault)
-        return End(stored.offset, 0, None)
-    return End(stored.offset, epoch, position)
+class ResumedTranslation(NamedTuple):
+    """A translation that is ready to read the log from `first`; `classes` are those whose channels resume."""
 
-
-class Resumed(NamedTuple):
-    """A topic's translation, ready to read from `first` on; classes: those whose channels go on."""
-
-    view: TopicMetadata
-    shelf: ChannelStore
-    store: CheckpointStore
+    metadata: TopicMetadata
+    documents: ChannelStore
+    checkpoints: CheckpointStore
     translation: Translation
     writer: ChannelWriter
     first: int
     classes: Mapping[str, DemandClass]
 
 
-async def resume(broker: Broker, lease: Lease, asked: Mapping[str, ServingDecision]) -> Resumed:
-    """Find out where a topic's channels stand, and bring decoders there; raises `UnknownLog` where it has no log."""
+async def resume(broker: Broker, lease: Lease, decisions: Mapping[str, ServingDecision]) -> ResumedTranslation:
+    """Restore the translation of a topic. Raises `UnknownLog` if the topic has no log."""
     topic = lease.topic
-    began = asyncio.get_running_loop().time()
-    view = await TopicMetadata.find(broker, await broker.bucket(REGISTRY), topic)
+    started = asyncio.get_running_loop().time()
+    metadata = await TopicMetadata.find(broker, await broker.bucket(REGISTRY), topic)
     span = await broker.span(log_of(topic))
-    shelf, store = ChannelStore(await broker.bucket(CHANNELS), topic), await _store(broker)
-    await shelf.load()
-    if await _is_another_log(shelf, store, span):
-        _log.warning("%s: the log was replaced; its channels begin anew", topic)
-        await forget(broker, topic, lease.epoch)
-        await shelf.load()
+    documents, checkpoints = ChannelStore(await broker.bucket(CHANNELS), topic), await _open_checkpoints(broker)
+    await documents.load()
+    if await _is_log_replaced(documents, checkpoints, span):
+        _log.warning("log of topic %s was replaced; starting new channels", topic)
+        await delete_channels(broker, topic, lease.epoch)
+        await documents.load()
     await broker.open_log(channel_log_of(topic), [channel_subjects(topic)])
-    open_before = {name for name, document in shelf.documents.items() if document.state == "open"}
-    classes = {name: asked[name].asked for name in open_before & asked.keys()}
-    epochs = {name: document.epoch for name, document in shelf.documents.items()}
-    ends = await channel_ends(broker, topic, classes.keys(), epochs)
-    await _begin_epoch(lease, shelf, ends)
-    publishers = await Publishers.find(broker, topic)
-    place = max(find_first_unsent(ends, shelf.documents, publishers, span.last + 1), span.first)
-    furthest = None if classes else NEARBY
-    log_decoder = LogDecoder(view.lookup, dictionaries=view.dictionary)
-    decoders = await bring_decoders(broker, view, log_decoder, place, furthest=furthest)
-    translation = Translation(topic, view.lookup, epoch=lease.epoch, log_decoder=decoders.log_decoder)
-    writer = ChannelWriter(broker, topic)
-    for name, one in classes.items():
-        writer.ends_at(name, {publisher: end.offset for publisher, end in ends[name].items()})
-        known = {publisher: end.position for publisher, end in ends[name].items() if end.position is not None}
-        translation.open(one, known)
-    took = asyncio.get_running_loop().time() - began
-    _log.info(
-        "%s: epoch %d, %d classes go on at %d of %d, decoders %s; took %.3f s",
-        *(topic, lease.epoch, len(classes), decoders.first, span.last, decoders.how, took),
+    open_before = {name for name, document in documents.documents.items() if document.state == "open"}
+    classes = {name: decisions[name].demand for name in open_before & decisions.keys()}
+    epochs = {name: document.epoch for name, document in documents.documents.items()}
+    ends = await find_channel_ends(broker, topic, classes.keys(), epochs)
+    await _advance_epoch(lease, documents, ends)
+    publishers = await PublisherOffsets.find(broker, topic)
+    first = max(find_first_unsent(ends, documents.documents, publishers, span.last + 1), span.first)
+    decoders = await restore_decoders(
+        broker,
+        metadata,
+        LogDecoder(metadata.lookup, dictionaries=metadata.dictionary),
+        first,
+        limit=None if classes else MAX_SEEK,
     )
-    return Resumed(view, shelf, store, translation, writer, decoders.first, classes)
+    translation = Translation(topic, metadata.lookup, epoch=lease.epoch, log_decoder=decoders.log_decoder)
+    writer = ChannelWriter(broker, topic)
+    for name, demand in classes.items():
+        writer.set_last_offsets(name, {publisher: end.offset for publisher, end in ends[name].items()})
+        positions = {publisher: end.position for publisher, end in ends[name].items() if end.position is not None}
+        translation.open(demand, positions)
+    _log.info(
+        "translating topic %s: epoch %d, %d classes resumed at offset %d of %d, decoders %s, %.3f s",
+        *(topic, lease.epoch, len(classes), decoders.first, span.last, decoders.origin),
+        asyncio.get_running_loop().time() - started,
+    )
+    return ResumedTranslation(metadata, documents, checkpoints, translation, writer, decoders.first, classes)
 
 
-async def forget(broker: Broker, topic: str, epoch: int) -> None:
-    """The topic is gone: nothing is said of its classes any more, and nothing told to them is kept."""
-    shelf = ChannelStore(await broker.bucket(CHANNELS), topic)
-    await shelf.load()
-    for name in list(shelf.documents):
-        await shelf.forget(name, epoch)
+async def delete_channels(broker: Broker, topic: str, epoch: int) -> None:
+    """Delete the channel documents, the channel log and the checkpoints of a topic."""
+    documents = ChannelStore(await broker.bucket(CHANNELS), topic)
+    await documents.load()
+    for name in list(documents.documents):
+        await documents.forget(name, epoch)
     await broker.delete_log(channel_log_of(topic))
-    await (await _store(broker)).forget(topic)
+    await (await _open_checkpoints(broker)).forget(topic)
 
 
-async def _store(broker: Broker) -> CheckpointStore:
-    piece = min(PIECE, broker.capabilities.max_payload // 2)
-    return CheckpointStore(await broker.bucket(CHECKPOINTS), piece=piece)
+async def _open_checkpoints(broker: Broker) -> CheckpointStore:
+    piece = min(PIECE_SIZE, broker.capabilities.max_payload // 2)
+    return CheckpointStore(await broker.bucket(CHECKPOINTS), piece_size=piece)
 
 
-async def _is_another_log(shelf: ChannelStore, store: CheckpointStore, span: Span) -> bool:
-    """Do channels or checkpoints tell of places that the log has not come to? It was deleted and made again."""
-    places = [document.since for document in shelf.documents.values()]
-    places += [checkpoint.offset for checkpoint in await store.all(shelf.topic)]
-    return max(places, default=0) > span.last
+async def _is_log_replaced(documents: ChannelStore, checkpoints: CheckpointStore, span: Span) -> bool:
+    """Do channels or checkpoints refer to offsets after the end of the log? It was deleted and created again."""
+    offsets = [document.since for document in documents.documents.values()]
+    offsets += [checkpoint.offset for checkpoint in await checkpoints.all(documents.topic)]
+    return max(offsets, default=0) > span.last
 
 
-async def _begin_epoch(lease: Lease, shelf: ChannelStore, ends: Ends) -> None:
-    """Epochs never go back, although the lease may have been lost: channels and documents tell of them too."""
-    known = [document.epoch for document in shelf.documents.values()]
+async def _advance_epoch(lease: Lease, documents: ChannelStore, ends: ChannelEnds) -> None:
+    """Make the epoch larger than all epochs in channels and documents; a lost lease bucket resets that of the lease."""
+    known = [document.epoch for document in documents.documents.values()]
     known += [end.epoch for by_publisher in ends.values() for end in by_publisher.values()]
     if max(known, default=0) >= lease.epoch:
         await lease.advance(max(known) + 1)

@@ -1,8 +1,6 @@
-"""What a translator knows: what is asked of every topic, who holds it, and which classes have a channel.
+"""The translator service: translates the topics whose leases it holds.
 
-The translator as a service at a broker: it watches what is asked, and translates the topics that are its share.
-
-Several may run, and any of them may be killed at any time: see `thinwire.services.leased_service`.
+Several instances may run; see `thinwire.services.leased_service`.
 """
 
 from __future__ import annotations
@@ -17,91 +15,92 @@ from dataclasses import dataclass, field
 from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.clock import Clock, WallClock
 from thinwire.errors import RegistryError, Superseded
-from thinwire.services.leased_service import REST, HeldTopic, LeasedService
+from thinwire.services.leased_service import BACKOFF, HeldTopic, LeasedService
 from thinwire.services.registry.document_cache import DocumentCache
-from thinwire.services.translator.subscription_groups import ChannelDecider, ServingDecision
+from thinwire.services.translator.channel_plan import ChannelDecider, ServingDecision
 from thinwire.services.translator.topic_translation import TopicTranslation, TranslationSettings
-from thinwire.services.translator.translator_recovery import forget
+from thinwire.services.translator.translator_recovery import delete_channels
 from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
 from thinwire.topics.channel_documents import ChannelDocument
 from thinwire.topics.leases import Lease, Leases
 from thinwire.topics.names import CHANNELS, LEASES, REGISTRY, check_name_token
 
-RETRY_INTERVAL = 9.0
-"""times as long as it took to find out what is asked, nobody looks again: that is a tenth of the time, at most"""
+DECISION_PAUSE = 9.0
+"""pause after a decision, as a multiple of the time it took: decisions use a tenth of the time at most"""
 
 _log = logging.getLogger("thinwire.translator")
 
 
 @dataclass(slots=True)
-class _Judged:
-    """What was found out about a topic.
+class _TopicDecisions:
+    """The decisions on the classes of a topic.
 
-    changed: subscriptions that something was heard of since, and a few other names; None where anybody may have changed
+    changed: keys of documents that changed since; None if all may have changed
+    paused_until: time before which no new decision is made
     """
 
-    judge: ChannelDecider = field(default_factory=ChannelDecider)
-    verdicts: dict[str, ServingDecision] = field(default_factory=dict)
+    decider: ChannelDecider = field(default_factory=ChannelDecider)
+    decisions: dict[str, ServingDecision] = field(default_factory=dict)
     changed: set[str] | None = None
-    rests_until: float = 0.0
+    paused_until: float = 0.0
 
 
 class TranslatorState(BucketFollower):
-    """Read along in three buckets; see `BucketFollower`."""
+    """The demands, leases and channels of all topics, as stored in the buckets."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
-        readings = {REGISTRY: self._asked, LEASES: lambda: leased(leases), CHANNELS: self._served}
-        super().__init__(broker, readings, _log, quiet=(LEASES,))
+        handlers = {REGISTRY: self._registry_handler, LEASES: lambda: leased(leases), CHANNELS: self._channel_handler}
+        super().__init__(broker, handlers, _log, quiet=(LEASES,))
         self.leases = leases
-        self._shelf = DocumentCache()
-        self._judged: dict[str, _Judged] = {}
-        self._channels = Counter[str]()
+        self._documents = DocumentCache()
+        self._topics: dict[str, _TopicDecisions] = {}
+        self._open_channels = Counter[str]()
 
     def is_registered(self, topic: str) -> bool:
-        """Does the registry know the topic?"""
-        return topic in self._shelf.topics and self._shelf.topics[topic].document is not None
+        record = self._documents.topics.get(topic)
+        return record is not None and record.document is not None
 
-    def asked(self, name: str) -> dict[str, ServingDecision]:
-        """The classes that are asked for of a topic, and which of them need a channel.
+    def decisions(self, name: str) -> dict[str, ServingDecision]:
+        """Return how the classes of a topic are to be served.
 
-        Where that takes long, because there are very many, what has changed since waits for a while.
+        With very many subscriptions a decision takes long; later changes are then applied after a pause.
         """
-        topic = self._shelf.topics.get(name)
-        if topic is None:
-            self._judged.pop(name, None)
+        record = self._documents.topics.get(name)
+        if record is None:
+            self._topics.pop(name, None)
             return {}
-        judged = self._judged.setdefault(name, _Judged())
+        topic = self._topics.setdefault(name, _TopicDecisions())
         now = asyncio.get_running_loop().time
-        began = now()
-        if judged.changed is None or (judged.changed and began >= judged.rests_until):
-            changed, judged.changed = judged.changed, set()
-            judged.verdicts = judged.judge.verdicts(topic, changed)
-            judged.rests_until = now() + RETRY_INTERVAL * (now() - began)
-        return judged.verdicts
+        started = now()
+        if topic.changed is None or (topic.changed and started >= topic.paused_until):
+            changed, topic.changed = topic.changed, set()
+            topic.decisions = topic.decider.decide(record, changed)
+            topic.paused_until = now() + DECISION_PAUSE * (now() - started)
+        return topic.decisions
 
     def needed(self) -> set[str]:
-        """The topics that must be translated: a class needs a channel, or is said to have one."""
-        registered = (topic.name for topic in self._shelf if topic.document is not None)
-        wanted = {name for name in registered if any(one.state == "open" for one in self.asked(name).values())}
-        return wanted | self._channels.keys()
+        """Return the topics to translate: a class needs a channel, or a document states that it has one."""
+        registered = (record.name for record in self._documents if record.document is not None)
+        wanted = {name for name in registered if any(one.state == "open" for one in self.decisions(name).values())}
+        return wanted | self._open_channels.keys()
 
-    def _asked(self) -> BucketHandler:
-        shelf = DocumentCache()
+    def _registry_handler(self) -> BucketHandler:
+        documents = DocumentCache()
 
         def take(entry: BucketEntry) -> None:
-            topic = shelf.put(entry)
-            judged = self._judged.get(topic) if topic is not None else None
-            if judged is not None and judged.changed is not None:
-                judged.changed.add(entry.key.rpartition(".")[2])
+            name = documents.put(entry)
+            topic = self._topics.get(name) if name is not None else None
+            if topic is not None and topic.changed is not None:
+                topic.changed.add(entry.key.rpartition(".")[2])
 
         def complete() -> None:
-            self._shelf = shelf
-            self._judged.clear()
+            self._documents = documents
+            self._topics.clear()
 
         return BucketHandler(take, complete)
 
-    def _served(self) -> BucketHandler:
-        """A class that is said to have a channel has one, or somebody must take that back."""
+    def _channel_handler(self) -> BucketHandler:
+        """Count the open channels per topic. A document without a channel must be corrected by a translator."""
         channels: dict[str, str] = {}
         topics = Counter[str]()
 
@@ -118,19 +117,20 @@ class TranslatorState(BucketFollower):
                 del topics[before]
 
         def complete() -> None:
-            self._channels = topics
+            self._open_channels = topics
 
         return BucketHandler(take, complete)
 
 
 class TranslatorService(LeasedService[TopicTranslation]):
-    """One translator at one connection; `run` it as a task and cancel that to end it.
+    """One translator. Run `run` as a task and cancel it to stop the service.
 
-    name: its own among translators; lease: seconds without a sign of life after which others take its topics over
-    linger: seconds for which frames gather before they are stored
-    checkpoint_messages, checkpoint_seconds: what lies between two checkpoints of a topic, whichever is over first
-    grace: seconds that a channel outlives its last subscriber; handover: seconds that a topic stays where it is, at
-        least, before it goes to a translator that it is meant for
+    name: unique among the translators; a random one by default
+    lease: lease term in seconds; without renewal for that long another translator takes a topic over
+    linger: seconds for which frames are collected before they are stored
+    checkpoint_messages, checkpoint_seconds: interval between two checkpoints of a topic, whichever is over first
+    grace: seconds that a channel stays open after its last subscription left
+    handover: seconds that a topic is held at least before it is handed over
     """
 
     def __init__(
@@ -151,28 +151,30 @@ class TranslatorService(LeasedService[TopicTranslation]):
         self._state = TranslatorState(broker, leases)
         super().__init__(broker, name, leases, LEASES, self._state, handover, _log)
         self.clock = clock or WallClock()
-        self.pace = TranslationSettings(linger, checkpoint_messages, checkpoint_seconds, grace)
+        self.settings = TranslationSettings(linger, checkpoint_messages, checkpoint_seconds, grace)
         self._removed_topics: set[str] = set()
 
     def _needed(self) -> set[str]:
         return self._state.needed()
 
     def _begin(self, lease: Lease) -> TopicTranslation:
-        return TopicTranslation(self.broker, self.clock, lease, self.pace, self._state.asked(lease.topic))
+        decisions = self._state.decisions(lease.topic)
+        return TopicTranslation(self.broker, self.clock, lease, self.settings, decisions)
 
     async def _maintain(self, topic: str, held: HeldTopic[TopicTranslation]) -> None:
         if not self._state.is_registered(topic):
             held.task.cancel()
             await asyncio.gather(held.task, return_exceptions=True)
-            await self._remove(topic, held, "it is no longer registered")
+            await self._remove(topic, held, "it is not registered any more")
             return
-        held.work.ask(self._state.asked(topic))
+        held.work.update_decisions(self._state.decisions(topic))
         if self._should_hand_over(topic, held):
             held.work.stop()
 
-    async def _remove(self, topic: str, held: HeldTopic[TopicTranslation], why: str) -> None:
-        known, self._removed_topics = self._removed_topics, self._removed_topics | {topic}
-        _log.log(logging.INFO if topic in known else logging.WARNING, "%s is not translated any more: %s", topic, why)
+    async def _remove(self, topic: str, held: HeldTopic[TopicTranslation], reason: str) -> None:
+        level = logging.INFO if topic in self._removed_topics else logging.WARNING
+        self._removed_topics.add(topic)
+        _log.log(level, "stopped translating topic %s: %s", topic, reason)
         with suppress(Superseded):
-            await self._tried(topic, forget(self.broker, topic, held.lease.epoch))
-        await self._let_go(topic, held, REST)
+            await self._call(topic, delete_channels(self.broker, topic, held.lease.epoch))
+        await self._release(topic, held, BACKOFF)

@@ -1,1 +1,1 @@
-"""Watching: composite subscriptions evaluated next to the broker, each by one evaluator, with a log of its own."""
+"""The watch service: evaluates composite subscriptions next to the broker."""

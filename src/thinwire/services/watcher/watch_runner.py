@@ -1,4 +1,4 @@
-"""One watch being evaluated: read, evaluate, write, until nobody follows it or another evaluator does it."""
+"""The evaluation of one watch under a lease: read topic logs, evaluate, write the log of the watch."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from dataclasses import dataclass
 from thinwire.brokers.protocol import NOTHING, Broker
 from thinwire.clock import Clock
 from thinwire.codec.kernel_warmup import warm_up
-from thinwire.errors import Conflict, NobodyAnswers, RegistryError, ThinwireError, TransportError, WatchFailed
+from thinwire.errors import Conflict, RegistryError, ServiceUnavailable, ThinwireError, TransportError, WatchFailed
 from thinwire.topics.leases import Lease
 from thinwire.topics.names import WATCHES, alive_subject, evaluator_subject
 from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, failed_key, watch_key, watcher_key
-from thinwire.topics.watches.watch_evaluation import Evaluation
 from thinwire.topics.watches.watch_log import WatchLog
+from thinwire.topics.watches.watch_pipeline import WatchPipeline
 from thinwire.topics.watches.watch_quantities import Resolved, resolve_live
 
-PULSE = 0.5
-"""seconds between two looks at whether anybody follows the watch"""
-STRIKES = 3
-"""questions in a row without an answer after which a follower is gone"""
+POLL_INTERVAL = 0.5
+"""seconds between two checks whether the watch has watchers"""
+MAX_MISSED_PROBES = 3
+"""consecutive probes without an answer after which a watcher is removed"""
 MAX_REASON = 4_096
 
 
 @dataclass(frozen=True)
 class WatchSettings:
-    """How watches are looked after.
+    """Settings of the watch service.
 
-    grace: seconds that a watch outlives the last who followed it
-    probe: seconds between two questions to those who follow it
-    records, seconds: what lies between two states in its log, whichever is over first
+    grace: seconds until a watch without watchers is deleted
+    probe: seconds between two probes of the watchers
+    records, seconds: a state record is written after this many records or seconds, whichever comes first
     """
 
     grace: float = 10.0
@@ -42,9 +42,9 @@ class WatchSettings:
 
 
 class WatchWork:
-    """The evaluation of one watch; `run` it once.
+    """Evaluates one watch. `run` is called once.
 
-    begun: has it said where it begins?
+    is_running: the start of the watch is stored in its log
     """
 
     def __init__(
@@ -53,141 +53,149 @@ class WatchWork:
         self.watch = lease.topic
         self.lease = lease
         self.settings = settings
-        self.begun = False
+        self.is_running = False
         self._broker = broker
         self._clock = clock
         self._watchers = watchers
-        self._strikes: dict[str, int] = {}
+        self._missed_probes: dict[str, int] = {}
         self._stopping = False
         self._log = WatchLog(broker, self.watch)
 
-    def ask(self, watchers: Collection[WatcherDocument]) -> None:
-        """Those who follow it now."""
+    def update_watchers(self, watchers: Collection[WatcherDocument]) -> None:
+        """Set the current watchers."""
         self._watchers = watchers
 
     def stop(self) -> None:
-        """End at a clean place: everything looked at is stored."""
+        """End `run` after the state is stored."""
         self._stopping = True
 
     async def run(self) -> None:
-        """Until nobody follows it, or it is stopped.
+        """Evaluate until there are no watchers or `stop` is called.
 
-        Raises `Superseded` where another evaluator writes; what makes it impossible is written where followers see it.
+        Raises `Superseded` if another evaluator has written. Other errors are also stored for the watchers to read.
         """
         await asyncio.to_thread(warm_up)
         try:
-            document = await self._document()
+            document = await self._read_document()
             if document is None:
                 return
-            resolved = await self._resolved(document)
-            await self._evaluate(document, resolved)
+            await self._evaluate(document, await self._resolve(document))
         except TransportError:
             raise
         except ThinwireError as problem:
-            await self._fail(problem)
+            await self._report_failure(problem)
             raise
 
-    async def _fail(self, problem: ThinwireError) -> None:
-        """Say why, to those who wait for it; where nobody does any more it is not tried again."""
+    async def _report_failure(self, problem: ThinwireError) -> None:
+        """Store the reason for the watchers; delete the watch if there are none."""
         bucket = await self._broker.bucket(WATCHES)
         await bucket.put(failed_key(self.watch), str(problem)[:MAX_REASON].encode())
-        await self._probe(strikes=1)
+        await self._probe(max_missed=1)
         if not await bucket.entries(watcher_key(self.watch)):
             await bucket.delete(watch_key(self.watch))
             await bucket.delete(failed_key(self.watch))
 
-    async def _document(self) -> WatchDocument | None:
+    async def _read_document(self) -> WatchDocument | None:
         entry = await (await self._broker.bucket(WATCHES)).get(watch_key(self.watch))
         return WatchDocument.decode(entry.value) if entry is not None and entry.value is not None else None
 
-    async def _resolved(self, document: WatchDocument) -> Resolved:
+    async def _resolve(self, document: WatchDocument) -> Resolved:
         resolved = await resolve_live(self._broker, document.expression)
         if resolved.condition.fingerprint != document.fingerprint:
-            raise WatchFailed("the schemas say something else than when it was made: watch it anew", watch=self.watch)
+            raise WatchFailed("schemas changed since the watch was created: create it again", watch=self.watch)
         return resolved
 
     async def _evaluate(self, document: WatchDocument, resolved: Resolved) -> None:
         identity = f"w{self.watch}"
-        evaluation = Evaluation(self._broker, self._clock, resolved, document.options, identity, durable=True)
+        pipeline = WatchPipeline(self._broker, self._clock, resolved, document.options, identity, durable=True)
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(evaluation.close)
+            stack.push_async_callback(pipeline.close)
             await self._log.open()
             progress = await self._log.recover(document.fingerprint)
-            await evaluation.begin(progress)
+            await pipeline.begin(progress)
             if progress is None:
-                await self._log.keep(evaluation.bookmark())
+                await self._log.write_state(pipeline.take_progress())
             await (await self._broker.bucket(WATCHES)).delete(failed_key(self.watch))
-            listener = await self._broker.listen(evaluator_subject(self.watch), self._present)
-            self.begun = True
-            while True:
-                try:
-                    followed = await self._work(evaluation)
-                finally:
-                    await listener.close()  # before it is decided whether to end: who was answered is found below
-                if followed or await self._forgotten(document):
-                    break
-                listener = await self._broker.listen(evaluator_subject(self.watch), self._present)
-            await self._log.keep(evaluation.bookmark()) if followed else await self._end(evaluation)
+            if await self._serve(pipeline, document):
+                await self._log.write_state(pipeline.take_progress())
+            else:
+                await self._delete(pipeline)
 
-    async def _work(self, evaluation: Evaluation) -> bool:
-        """Until it is stopped (True), or nobody has followed it for a while (False)."""
+    async def _serve(self, pipeline: WatchPipeline, document: WatchDocument) -> bool:
+        """Evaluate until stopped (True) or until the watch document is deleted (False)."""
+        while True:
+            listener = await self._broker.listen(evaluator_subject(self.watch), self._answer_status)
+            self.is_running = True
+            try:
+                stopped = await self._process(pipeline)
+            finally:
+                # Closed before the document is deleted: a watcher that got an answer is then found in the bucket.
+                await listener.close()
+            if stopped:
+                return True
+            if await self._delete_document(document):
+                return False
+
+    async def _process(self, pipeline: WatchPipeline) -> bool:
+        """Evaluate until stopped (True) or without watchers for the grace period (False)."""
         loop = asyncio.get_running_loop()
-        kept = followed = probed = loop.time()
+        state_written = watched = probed = loop.time()
         while not self._stopping:
-            step = await evaluation.next(PULSE)
-            await self._log.write(step)
+            await self._log.write_step(await pipeline.next(POLL_INTERVAL))
             now = loop.time()
-            if self._log.since >= self.settings.records or (evaluation.ahead and now - kept >= self.settings.seconds):
-                kept = now
-                await self._log.keep(evaluation.bookmark())
+            is_due = pipeline.has_unsaved_input and now - state_written >= self.settings.seconds
+            if self._log.since_state >= self.settings.records or is_due:
+                state_written = now
+                await self._log.write_state(pipeline.take_progress())
             if now - probed >= self.settings.probe:
                 probed = now
                 await self._probe()
             if self._watchers:
-                followed = now
-            elif now - followed >= self.settings.grace:
+                watched = now
+            elif now - watched >= self.settings.grace:
                 return False
         return True
 
-    async def _probe(self, strikes: int = STRIKES) -> None:
-        """Ask those who follow it whether they still do; durable ones need not answer."""
-        asked = [watcher for watcher in self._watchers if not watcher.durable]
-        answers = await asyncio.gather(*(self._answers(watcher.identity) for watcher in asked))
+    async def _probe(self, max_missed: int = MAX_MISSED_PROBES) -> None:
+        """Remove watchers that do not answer probes. Durable watchers need not answer."""
+        probed = [watcher for watcher in self._watchers if not watcher.durable]
+        answers = await asyncio.gather(*(self._is_alive(watcher.identity) for watcher in probed))
         bucket = await self._broker.bucket(WATCHES)
-        for watcher, answered in zip(asked, answers, strict=True):
-            self._strikes[watcher.identity] = 0 if answered else self._strikes.get(watcher.identity, 0) + 1
-            if self._strikes[watcher.identity] >= strikes:
+        for watcher, is_alive in zip(probed, answers, strict=True):
+            missed = 0 if is_alive else self._missed_probes.get(watcher.identity, 0) + 1
+            self._missed_probes[watcher.identity] = missed
+            if missed >= max_missed:
                 with suppress(TransportError):
                     await bucket.delete(watcher.key)
 
-    async def _answers(self, identity: str) -> bool:
+    async def _is_alive(self, identity: str) -> bool:
         try:
             await self._broker.request(alive_subject(identity), b"", timeout=1.0)
-        except NobodyAnswers:
+        except ServiceUnavailable:
             return False
         except TransportError:
-            return True  # the broker is away, which says nothing about anybody
+            return True  # the broker is unavailable, which does not mean that the watcher is gone
         return True
 
-    async def _forgotten(self, document: WatchDocument) -> bool:
-        """Take the watch back; False where somebody came in this moment, and it goes on."""
+    async def _delete_document(self, document: WatchDocument) -> bool:
+        """Delete the watch document; restore it and return False if a watcher registered in the meantime."""
         bucket = await self._broker.bucket(WATCHES)
         await bucket.delete(document.key)
         for entry in await bucket.entries(watcher_key(self.watch)):
             with suppress(RegistryError):
                 if entry.value is not None and WatcherDocument.decode(entry.value):
-                    with suppress(Conflict):  # whoever came may have put it there already
+                    with suppress(Conflict):  # the watcher may have stored the document again itself
                         await bucket.put(document.key, document.encode(), revision=NOTHING)
                     return False
         return True
 
-    async def _end(self, evaluation: Evaluation) -> None:
-        """Nobody follows it: its topics need not be exact for it, and nothing of it is kept."""
-        await evaluation.demands.end()
+    async def _delete(self, pipeline: WatchPipeline) -> None:
+        """Remove the demands, the log and the failure document of the watch."""
+        await pipeline.demands.end()
         await self._log.delete()
         await (await self._broker.bucket(WATCHES)).delete(failed_key(self.watch))
 
-    async def _present(self, subject: str, payload: bytes) -> bytes | None:
-        """Who evaluates the watch, and the last record of its log."""
-        who = {"name": self.lease.document.holder, "epoch": self.lease.epoch}
-        return json.dumps({**who, "last": self._log.last}).encode()
+    async def _answer_status(self, subject: str, payload: bytes) -> bytes | None:
+        """Answer with the evaluator's name, its epoch and the offset of the last record."""
+        holder = {"name": self.lease.document.holder, "epoch": self.lease.epoch}
+        return json.dumps({**holder, "last": self._log.last}).encode()

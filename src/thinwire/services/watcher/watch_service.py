@@ -1,9 +1,7 @@
-"""What a watch service knows: the watches there are, who follows each, and who evaluates it.
+"""The watch service: evaluates the watches whose leases it holds.
 
-The watch service at a broker: it evaluates the watches that are its share.
-
-Several may run, and any of them may be killed at any time: see `thinwire.services.leased_service`. A watch goes on
-where its own log ends, so those who follow it notice a pause and nothing else.
+Several instances may run; see `thinwire.services.leased_service`. A watch resumes from its own log, so a takeover is a
+pause for its watchers and nothing else.
 """
 
 from __future__ import annotations
@@ -11,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
 
-from thinwire.brokers.protocol import Broker, BucketEntry
+from thinwire.brokers.protocol import Broker, BucketEntry, Handler
 from thinwire.clock import Clock, WallClock
 from thinwire.errors import RegistryError
 from thinwire.services.leased_service import HeldTopic, LeasedService
@@ -29,24 +28,23 @@ _log = logging.getLogger("thinwire.watching")
 
 
 class WatchServiceState(BucketFollower):
-    """Read along in two buckets; see `BucketFollower`."""
+    """The watches, their watchers and their leases, as stored in the buckets."""
 
     def __init__(self, broker: Broker, leases: Leases) -> None:
-        super().__init__(
-            broker, {WATCHES: self._described, WATCH_LEASES: lambda: leased(leases)}, _log, quiet=(WATCH_LEASES,)
-        )
+        handlers = {WATCHES: self._watch_handler, WATCH_LEASES: lambda: leased(leases)}
+        super().__init__(broker, handlers, _log, quiet=(WATCH_LEASES,))
         self._watches: dict[str, None] = {}
         self._watchers: dict[str, dict[str, WatcherDocument]] = {}
 
     def needed(self) -> set[str]:
-        """The watches that must be evaluated: the oldest, where there are too many."""
+        """Return the watches to evaluate: the oldest `MAX_WATCHES`."""
         return set(list(self._watches)[:MAX_WATCHES])
 
     def watchers(self, watch: str) -> list[WatcherDocument]:
-        """Who follows a watch."""
+        """Return the watchers of a watch."""
         return list(self._watchers.get(watch, {}).values())
 
-    def _described(self) -> BucketHandler:
+    def _watch_handler(self) -> BucketHandler:
         watches: dict[str, None] = {}
         watchers: dict[str, dict[str, WatcherDocument]] = {}
 
@@ -72,11 +70,11 @@ def _take_watcher(watchers: dict[str, dict[str, WatcherDocument]], entry: Bucket
 
 
 class WatchService(LeasedService[WatchWork]):
-    """One watch service at one connection; `run` it as a task and cancel that to end it.
+    """One instance of the watch service. Run `run` as a task and cancel it to stop the service.
 
-    name: its own among them; lease: seconds without a sign of life after which others take its watches over
-    handover: seconds that a watch stays where it is, at least, before it goes to the one that it is meant for
-    settings: how watches are looked after
+    name: unique among the instances; a random one by default
+    lease: lease term in seconds; without renewal for that long another instance takes a watch over
+    handover: seconds that a watch is held at least before it is handed over
     """
 
     def __init__(
@@ -96,13 +94,8 @@ class WatchService(LeasedService[WatchWork]):
         self.clock = clock or WallClock()
         self.settings = settings or WatchSettings()
 
-    async def run(self) -> None:
-        """Serve until cancelled, or until the connection is closed."""
-        listener = await self.broker.listen(evaluator_subject(), self._present)
-        try:
-            await super().run()
-        finally:
-            await listener.close()
+    def _handlers(self) -> Mapping[str, Handler]:
+        return {evaluator_subject(): self._answer_status}
 
     def _needed(self) -> set[str]:
         return self._state.needed()
@@ -111,10 +104,9 @@ class WatchService(LeasedService[WatchWork]):
         return WatchWork(self.broker, self.clock, lease, self.settings, self._state.watchers(lease.topic))
 
     async def _maintain(self, topic: str, held: HeldTopic[WatchWork]) -> None:
-        held.work.ask(self._state.watchers(topic))
+        held.work.update_watchers(self._state.watchers(topic))
         if self._should_hand_over(topic, held):
             held.work.stop()
 
-    async def _present(self, subject: str, payload: bytes) -> bytes | None:
-        """That there is somebody who evaluates watches."""
-        return json.dumps({"name": self.name, "watches": len(self.works)}).encode()
+    async def _answer_status(self, subject: str, payload: bytes) -> bytes | None:
+        return json.dumps({"name": self.name, "watches": len(self.active_work)}).encode()

@@ -1,7 +1,7 @@
-"""The dry run on Spark: recorded events in, a report and a plan out.
+"""Strategy analysis of recorded events on Spark.
 
-Files are parsed and sorted by Spark; the held-out part is cut into chunks once, and every group of strategies runs on
-every chunk as a cell of a sweep. The figures are those of `in_process`, which does the same without Spark.
+Spark parses and sorts the files. The held-out part is cut into chunks. Every group of strategies runs on every chunk as
+a cell of a sweep. The figures equal those of `in_process`, which works without Spark.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from thinwire.analysis.event_times import Stamper
 from thinwire.analysis.work_folder import Workplace
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, JobFailed
-from thinwire.spark.action_progress import Progress, watched
+from thinwire.spark.action_progress import Progress, run_action
 from thinwire.spark.jobs.analyze_input import head_of, landed, naming_damage, numbered, parsed
 from thinwire.spark.parameter_sweep import sweep
-from thinwire.topics.log_tables import TopicSchemas
+from thinwire.topics.log_tables import read_topic
 
 __all__ = ["analyze", "analyze_topic", "in_process"]
 
@@ -47,8 +47,8 @@ def analyze(
 ) -> AnalysisReport:
     """Analyse files: JSON lines, CSV and Parquet, or folders of Parquet.
 
-    work: an empty folder that driver and executors reach by the same path; a temporary one where it is not given
-    rejects: where lines that are no events are written to, as a table; only counted and sampled where it is not given
+    work: an empty folder that driver and executors reach by the same path; by default a temporary one
+    rejects: a folder for the lines that are not events, as a table; by default they are only counted and sampled
     """
     frame = partial(parsed, spark, paths)
     with working(work) as folder, naming_damage():
@@ -69,14 +69,14 @@ def analyze_topic(
     progress: Progress | None = None,
     **connection: Any,
 ) -> AnalysisReport:
-    """Analyse what the log of a topic has, by the topic's own schema."""
+    """Analyse the events of a topic log with the topic's schema."""
     with open_source(servers, **connection) as source:
-        schema = TopicSchemas(source, topic).current
+        schema = read_topic(source, topic).schema
     options = {"servers": servers, "subscribe": topic, **connection}
     frame = partial(landed, spark.read.format("thinwire").options(**options).load(), schema)
     with working(work) as folder:
         found = _analyzed(spark, frame, replace(wanted, topic=topic, schema=schema), folder, rejects, progress)
-    note = "The events are those of a topic's log: what its publishers had already left out cannot be seen."
+    note = "The events come from a topic log: values that its publishers suppressed are not included."
     return AnalysisReport([found], command, _now(), version, wanted.share, (note,))
 
 
@@ -100,31 +100,31 @@ def _analyzed(
 
 
 def _parsed_once(spark: SparkSession, frame: DataFrame, work: Path, progress: Progress | None) -> DataFrame:
-    """Everything parsed, in a table of its own: what follows reads it several times."""
-    place = str(work / "parsed")
-    watched(spark, lambda: frame.write.parquet(place), progress)
-    return spark.read.parquet(place)
+    """Write the parsed rows to a table, which is read several times."""
+    path = str(work / "parsed")
+    run_action(spark, lambda: frame.write.parquet(path), progress)
+    return spark.read.parquet(path)
 
 
 def _rejected(rows: DataFrame, to: str | None) -> Rejects:
-    """What is no event: counted, the first of it shown, all of it written where somebody wants it."""
+    """Count the lines that are not events, keep the first ones, and write all of them if requested."""
     bad = rows.where(F.col("reason").isNotNull())
     count = bad.count()
     if not count:
         return Rejects()
-    told = numbered(rows).where(F.col("reason").isNotNull()).select("file", "line", "text", "reason")
+    lines = numbered(rows).where(F.col("reason").isNotNull()).select("file", "line", "text", "reason")
     if to is not None:
-        told.orderBy("file", "line").write.mode("overwrite").json(to)
-    first = told.orderBy("file", "line").limit(SAMPLED).collect()
+        lines.orderBy("file", "line").write.mode("overwrite").json(to)
+    first = lines.orderBy("file", "line").limit(SAMPLED).collect()
     return Rejects(count, [Reject(row.file, row.line, row.text, row.reason) for row in first])
 
 
 def _sort(spark: SparkSession, rows: DataFrame, work: Path, progress: Progress | None) -> None:
-    place = str(Workplace(work).sorted_folder)
+    path = str(Workplace(work).sorted_folder)
     good = rows.where(F.col("event").isNotNull()).orderBy(*_ORDER).select("seconds", "file", "line", "event")
-    watched(spark, lambda: good.write.parquet(place), progress)
-    if not Path(place).is_dir():
-        raise ConfigError("the folder to work in must be one that driver and executors share", work=str(work))
+    run_action(spark, lambda: good.write.parquet(path), progress)
+    if not Path(path).is_dir():
+        raise ConfigError("driver and executors must share the working folder", work=str(work))
 
 
 def _runner(spark: SparkSession, progress: Progress | None) -> Any:

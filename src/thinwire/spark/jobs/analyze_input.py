@@ -1,8 +1,6 @@
-"""What stands in the lines of files, as a task finds it: events with their times, or why a line is none.
+"""Events of files and topics as rows of a DataFrame, with time and location.
 
-Events of files and topics as rows of a DataFrame: what they say, when they happened, and where they stood.
-
-Lines are parsed by the same code as without Spark. A line that is no event has a reason instead of an event.
+Lines are parsed by the same code as without Spark. A line that is not an event has a reason instead.
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ from thinwire.schema import Schema
 from thinwire.spark.jobs.time_columns import named
 
 READ = "file string, block long, line long, event string, text string, reason string, seconds double"
-"""the columns of what was read; where a line is no event, `text` is the beginning of it and `reason` says why"""
+"""columns of parsed lines; for a line that is not an event, `text` is its start and `reason` the error"""
 
 ParsedLine = tuple[dict[str, Any] | None, str | None, str | None]
-"""An event, its text, nothing; or nothing, the text, why it is no event. Nothing at all of a line that is empty, or a
-header: it is no fault, but it counts."""
+"""event and text; or None, text and the reason why it is not an event; or three times None for an empty line or a
+header"""
 Line = tuple[str, int, int, dict[str, Any] | None, str | None, str | None]
-"""Where a line stands, and what it tells: the file, the block of it that a task reads, its number there from 1 on"""
+"""file, block of the file that a task reads, line number in the block from 1 on, and a `ParsedLine`"""
 Reader = Callable[[pa.RecordBatch], list[Line]]
 
 _SHOWN = 200
@@ -51,7 +49,7 @@ _COLUMNS = pa.schema(
 
 
 class LineLocation(NamedTuple):
-    """Where a line stands: the file, the block of it that a task reads, and its number there from 1 on.
+    """Location of a line: the file, the block of it that a task reads, and the number in the block from 1 on.
 
     >>> location = LineLocation("rooms.jsonl", 0, 7)
     >>> location.next("rooms.jsonl", 0).line, location.next("rooms.jsonl", 64).line
@@ -63,12 +61,12 @@ class LineLocation(NamedTuple):
     line: int
 
     def next(self, file: str, block: int) -> LineLocation:
-        """The place of the line that is read after this one, and stands there."""
+        """Return the location of the next line that is read, in this file and block."""
         return LineLocation(file, block, self.line + 1 if (file, block) == self[:2] else 1)
 
 
 def read_by(rows: DataFrame, reader: Callable[[], Reader], stamper: Stamper | None) -> DataFrame:
-    """Whatever a reader, of which every task has one of its own, makes of the rows; each is gone through once."""
+    """Parse rows with a reader. Every task has its own."""
     alone = stamper.alone if stamper is not None else None
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -80,15 +78,15 @@ def read_by(rows: DataFrame, reader: Callable[[], Reader], stamper: Stamper | No
 
 
 def columns_of(lines: list[Line], stamper: Stamper | None) -> pa.RecordBatch:
-    """Lines as columns, with the time of every event; one that tells none is no event."""
+    """Return lines as columns with the time of every event. A line without a time is not an event."""
     files, blocks, numbers, events, texts, reasons = map(list, zip(*lines, strict=True)) if lines else ([],) * 6
     seconds: list[float | None] = [None] * len(lines)
     if stamper is not None:
-        there = [place for place, event in enumerate(events) if event is not None]
-        for place, time in zip(there, stamper.seconds([events[place] for place in there]), strict=True):
-            seconds[place] = time
+        present = [row for row, event in enumerate(events) if event is not None]
+        for row, time in zip(present, stamper.seconds([events[row] for row in present]), strict=True):
+            seconds[row] = time
             if time is None:
-                events[place], texts[place], reasons[place] = None, texts[place][:_SHOWN], stamper.complaint
+                events[row], texts[row], reasons[row] = None, texts[row][:_SHOWN], stamper.complaint
     good = [None if event is None else text for event, text in zip(events, texts, strict=True)]
     bad = [text if event is None else None for event, text in zip(events, texts, strict=True)]
     columns = zip((files, blocks, numbers, good, bad, reasons, seconds), _COLUMNS.types, strict=True)
@@ -96,26 +94,26 @@ def columns_of(lines: list[Line], stamper: Stamper | None) -> pa.RecordBatch:
 
 
 def lines_by(header: CsvHeader | None) -> Reader:
-    """Reads text: rows with a line each, the file and the block; lines of a block come one after the other."""
-    place, file = LineLocation("", 0, 0), ""
+    """Return a reader of text: rows of line, file and block, in the order of the block."""
+    location, file = LineLocation("", 0, 0), ""
 
     def lines(batch: pa.RecordBatch) -> list[Line]:
-        nonlocal place, file
+        nonlocal location, file
         found: list[Line] = []
         for text, path, block in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            place = place.next(path, block)
-            if place.line == 1:
+            location = location.next(path, block)
+            if location.line == 1:
                 file = bare(path)
-            is_header = header is not None and place[1:] == (0, 1)
-            told = _read_line(text, header) if text.strip() and not is_header else (None, None, None)
-            found.append((file, block, place.line, *told))
+            is_header = header is not None and location[1:] == (0, 1)
+            line = _read_line(text, header) if text.strip() and not is_header else (None, None, None)
+            found.append((file, block, location.line, *line))
         return found
 
     return lines
 
 
 def bare(file: str) -> str:
-    """A file's path as people write it.
+    """Return the path of a file without the scheme `file:`.
 
     >>> bare("file:///data/rooms.jsonl"), bare("s3a://lake/rooms.jsonl")
     ('/data/rooms.jsonl', 's3a://lake/rooms.jsonl')
@@ -132,7 +130,7 @@ def _read_line(text: str, header: CsvHeader | None) -> ParsedLine:
 
 
 def parsed(spark: SparkSession, paths: Sequence[str], stamper: Stamper | None = None) -> DataFrame:
-    """The lines and rows of files (or folders of such), parsed; without a stamper nothing has a time."""
+    """Return the parsed lines and rows of files and folders. Without a stamper they have no time."""
     frames = [_file(spark, path, stamper) for path in paths]
     if not frames:
         raise ConfigError("name at least one file", paths=[])
@@ -143,7 +141,7 @@ def parsed(spark: SparkSession, paths: Sequence[str], stamper: Stamper | None = 
 
 
 def landed(rows: DataFrame, schema: Schema, stamper: Stamper | None = None) -> DataFrame:
-    """The rows of a topic, in the order of its log."""
+    """Return the rows of a topic in the order of its log."""
 
     def lines(batch: pa.RecordBatch) -> list[Line]:
         places = zip(batch.column("_offset").to_pylist(), batch.column("_ordinal").to_pylist(), strict=True)
@@ -156,23 +154,25 @@ def landed(rows: DataFrame, schema: Schema, stamper: Stamper | None = None) -> D
 
 @contextmanager
 def naming_damage() -> Iterator[None]:
-    """A file that cannot be read through, such as one that only its name calls gzipped, is found out on the way."""
+    """Raise `ConfigError` with the path of a file that Spark fails to read, such as a damaged gzip file."""
     try:
         yield
-    except Exception as problem:  # a session in this process and a remote one raise different things
+    except Exception as problem:  # local and remote sessions raise different classes
         found = re.search(r"FAILED_READ_FILE.*? reading file (\S+)\.\s", str(problem))
         if found is None:
             raise
-        raise ConfigError("damaged, or not what its name says: this cannot be read", path=bare(found[1])) from None
+        raise ConfigError(
+            "the file cannot be read: damaged, or not of the type of its name", path=bare(found[1])
+        ) from None
 
 
 def head_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """The first few events."""
+    """Return the first events."""
     return [again(row.event) for row in frame.where("event is not null").select("event").limit(HEAD).collect()]
 
 
 def numbered(frame: DataFrame) -> DataFrame:
-    """With lines numbered in their files, not in the blocks that tasks read."""
+    """Return the rows with line numbers in files instead of blocks."""
     before = Window.partitionBy("file").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     blocks = frame.groupBy("file", "block").agg(F.max("line").alias("lines"))
     starts = blocks.select("file", "block", F.coalesce(F.sum("lines").over(before), F.lit(0)).alias("start"))
@@ -181,7 +181,7 @@ def numbered(frame: DataFrame) -> DataFrame:
 
 
 def _file(spark: SparkSession, path: str, stamper: Stamper | None) -> DataFrame:
-    """What a path holds; a folder holds Parquet."""
+    """The rows of a path. A folder contains Parquet files."""
     name = PurePosixPath(path).name
     kind = kind_of(name) if "." in name else "parquet"
     try:
@@ -190,8 +190,8 @@ def _file(spark: SparkSession, path: str, stamper: Stamper | None) -> DataFrame:
         return _text(spark, path, kind, stamper)
     except AnalysisException as problem:
         if problem.getCondition() == "PATH_NOT_FOUND":
-            raise ConfigError("there is no such file", path=path) from None
-        raise ConfigError(f"this cannot be read: {str(problem).splitlines()[0]}", path=path) from None
+            raise ConfigError("no such file", path=path) from None
+        raise ConfigError(f"the file cannot be read: {str(problem).splitlines()[0]}", path=path) from None
 
 
 def _table(rows: DataFrame, stamper: Stamper | None) -> DataFrame:
@@ -201,8 +201,8 @@ def _table(rows: DataFrame, stamper: Stamper | None) -> DataFrame:
         some = zip(files, numbers, events, strict=True)
         return [(bare(file), 0, number + 1, event, kept(event), None) for file, number, event in some]
 
-    about = (F.col("_metadata.file_path").alias(_FILE), F.col("_metadata.row_index").alias(_BLOCK))
-    return read_by(rows.select("*", *about), lambda: lines, stamper)
+    location = (F.col("_metadata.file_path").alias(_FILE), F.col("_metadata.row_index").alias(_BLOCK))
+    return read_by(rows.select("*", *location), lambda: lines, stamper)
 
 
 def _text(spark: SparkSession, path: str, kind: str, stamper: Stamper | None) -> DataFrame:

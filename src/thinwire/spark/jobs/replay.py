@@ -1,12 +1,10 @@
-"""A table onto a topic: the events of every source in their order, as fast as they came, or faster.
+"""Replay of a table onto a topic: the events of every source in order, at their original rate or faster.
 
-Sources are dealt to publishers, each a task of its own. All of them go by one clock: the first event of the table is
-due at the start, every other one as much later as it came after that, divided by the speed. What a table says about
-its rows (`_time`, `_offset`, `_ordinal`) puts them in the order in which they were published; their own time does so
-where it is silent: for sources that share a message, and for tables from elsewhere.
+Sources are distributed over publishers, one task each, with a common clock: an event is due as long after the start as
+it is after the first event of the table, divided by the speed. Rows are ordered by `_time`, `_offset` and `_ordinal`
+if the table has them, then by event time.
 
-The schema of a topic that a table is played onto: the topic's own, that of the topic the rows came from, or one
-that is found from rows.
+The events have the schema of the topic, else of the topic that the rows come from, else one inferred from the rows.
 """
 
 from __future__ import annotations
@@ -28,29 +26,29 @@ from thinwire.client.bus import connect
 from thinwire.errors import ConfigError, MissingData, UnknownTopic
 from thinwire.schema import Schema, infer
 from thinwire.schema.event import nest
-from thinwire.spark.action_progress import Progress, watched
-from thinwire.spark.jobs.ingest import BY, run_apart
+from thinwire.spark.action_progress import Progress, run_action
+from thinwire.spark.jobs.ingest import BY, run_in_thread
 from thinwire.spark.jobs.time_columns import named, seconds_of
 from thinwire.spark.source.sink import DUE, WriteOptions, check_columns, event_columns, publish_part
 from thinwire.spark.source.source_schema import arrow_of
-from thinwire.topics.log_tables import TopicSchemas
+from thinwire.topics.log_tables import read_topic
 
 SAMPLE = 10_000
-"""rows from which a schema is found"""
+"""rows from which a schema is inferred"""
 
 
 def resolve_replay_schema(
     to: WriteOptions, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None
 ) -> Schema:
-    """The schema to publish under; where the topic has none, it is registered, and its events are retained."""
+    """Return the schema of the target topic. A new topic is registered, with `retain`."""
     with open_source(to.servers, **to.connection) as source:
         found = _registered(source, to.topic)
         if found is not None:
             return found
-        made = None if dimensions or time else _copied(source, to.topic, rows)
-    made = made or _found(to.topic, rows, dimensions, time)
-    run_apart(_register(to, made))
-    return made
+        schema = None if dimensions or time else _copy_schema(source, to.topic, rows)
+    schema = schema or _infer_schema(to.topic, rows, dimensions, time)
+    run_in_thread(_register(to, schema))
+    return schema
 
 
 async def _register(to: WriteOptions, schema: Schema) -> None:
@@ -60,29 +58,28 @@ async def _register(to: WriteOptions, schema: Schema) -> None:
 
 def _registered(source: LogSource, topic: str) -> Schema | None:
     try:
-        return TopicSchemas(source, topic).current
+        return read_topic(source, topic).schema
     except UnknownTopic:
         return None
 
 
-def _copied(source: LogSource, topic: str, rows: DataFrame) -> Schema | None:
-    """The schema of the topic that the rows came from, under the new name."""
-    told = rows.select("_topic").first() if "_topic" in rows.columns else None
-    of = _registered(source, told["_topic"]) if told is not None else None
-    return Schema(topic, [p for p in of if not p.confidential]) if of is not None else None
+def _copy_schema(source: LogSource, topic: str, rows: DataFrame) -> Schema | None:
+    """The schema of the topic that the rows come from, under the new name."""
+    first = rows.select("_topic").first() if "_topic" in rows.columns else None
+    original = _registered(source, first["_topic"]) if first is not None else None
+    return Schema(topic, [p for p in original if not p.confidential]) if original is not None else None
 
 
-def _found(topic: str, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None) -> Schema:
-    """The schema that the first rows show."""
+def _infer_schema(topic: str, rows: DataFrame, dimensions: Sequence[str] | None, time: str | None) -> Schema:
     table = rows.select(*map(named, event_columns(rows.columns))).limit(SAMPLE).toArrow()
     events = [nest({name: value for name, value in row.items() if value is not None}) for row in table.to_pylist()]
     if not events:
-        raise MissingData("the table has no rows to find a schema from", topic=topic)
+        raise MissingData("the table has no rows to infer a schema from", topic=topic)
     return infer(events, topic, dimensions=dimensions, time=time)
 
 
 LEAD = 2.0
-"""seconds until the first event is due, in which tasks start"""
+"""seconds until the first event is due; tasks start meanwhile"""
 ORDER = ("_time", "_offset", "_ordinal")
 SOURCE = "_source"
 _WRITTEN = "publisher string, rows long, refused long, messages long, unheard boolean"
@@ -90,7 +87,10 @@ _WRITTEN = "publisher string, rows long, refused long, messages long, unheard bo
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay came to: rows published, rows refused, messages; unheard: nobody wanted them: none was stored."""
+    """The result of a replay: rows published, rows refused, messages.
+
+    unheard: no subscription exists and the topic is not retained, so nothing was stored
+    """
 
     rows: int
     refused: int
@@ -118,12 +118,12 @@ def replay(
 ) -> Replayed:
     """Publish the rows of a Parquet table.
 
-    speed: how many times faster than the events came; None: as fast as it goes
-    limit: the first rows only; publishers: how many share the sources, at most as many as there are cores
-    of: of a table of several topics, the one whose rows are played
-    dimensions, event_time: what identifies a source and what tells the time, where a schema has to be found
-    name: how the names of publishers begin; one that is played again under it takes them over
-    by: of a table that `ingest` wrote, the columns that name its folders: they are no part of the events
+    speed: factor of the original rate; None: as fast as possible
+    limit: publish only the first rows; publishers: number of publishers, at most the number of cores
+    of: the topic to publish, for a table of several topics
+    dimensions, event_time: columns that identify a source and contain the event time, if a schema is inferred
+    name: prefix of the publisher names; another replay with the same prefix takes the names over
+    by: partition columns of a table written by `ingest`; they are not part of the events
     """
     _check(speed, limit, publishers)
     rows = _of_topic(_rows(spark, table), of, table)
@@ -140,7 +140,7 @@ def replay(
         done = publish_part(to, schema, run, iter(batches))
         yield pa.RecordBatch.from_pylist([vars(done)])
 
-    parts = watched(spark, frame.mapInArrow(publish, _WRITTEN).collect, progress)
+    parts = run_action(spark, frame.mapInArrow(publish, _WRITTEN).collect, progress)
     taken, refused, messages = (sum(part[what] for part in parts) for what in ("rows", "refused", "messages"))
     return Replayed(taken, refused, messages, publishers, any(part["unheard"] for part in parts))
 
@@ -149,7 +149,7 @@ def _check(speed: float | None, limit: int | None, publishers: int) -> None:
     if speed is not None and not 0 < speed < 1e9:
         raise ConfigError("a speed is a number above 0, or max", speed=speed)
     if limit is not None and limit < 1:
-        raise ConfigError("play at least one row", limit=limit)
+        raise ConfigError("at least one row", limit=limit)
     if not 1 <= publishers <= 1_000:
         raise ConfigError("1 to 1000 publishers", publishers=publishers)
 
@@ -165,46 +165,49 @@ def _of_topic(rows: DataFrame, of: str | None, table: str) -> DataFrame:
     """The rows of one topic."""
     if "_topic" not in rows.columns:
         if of is not None:
-            raise ConfigError("the table does not say of which topic a row is: leave it out", of=of, table=table)
+            raise ConfigError("the table has no column _topic: remove the option", of=of, table=table)
         return rows
     if of is not None:
         return rows.where(F.col("_topic") == F.lit(of))
     topics = sorted(row["_topic"] for row in rows.select("_topic").distinct().limit(20).collect())
     if len(topics) > 1:
-        raise ConfigError("the table holds several topics: say which to play, with --of", topics=topics)
+        raise ConfigError("the table has several topics: choose one with --of", topics=topics)
     return rows
 
 
 def _columns(rows: DataFrame, schema: Schema) -> DataFrame:
-    """What is needed of a row: the event, and where it stands; columns that nobody ever filled are left out."""
+    """The columns of events and of their order. Unknown columns without any value are left out."""
     known = {p.name for p in schema} | set(schema.tree)
     events = event_columns(rows.columns)
-    about = [name for name in (*ORDER, SOURCE) if name in rows.columns]
-    strange = [name for name in events if name not in known]
-    if strange:
-        told = rows.select(*(F.max(named(name).isNotNull()).alias(f"c{at}") for at, name in enumerate(strange))).first()
-        empty = {name for name, has in zip(strange, told or (), strict=True) if not has}
+    metadata = [name for name in (*ORDER, SOURCE) if name in rows.columns]
+    unknown = [name for name in events if name not in known]
+    if unknown:
+        filled = [F.max(named(name).isNotNull()).alias(f"c{at}") for at, name in enumerate(unknown)]
+        has_values = rows.select(*filled).first()
+        empty = {name for name, has in zip(unknown, has_values or (), strict=True) if not has}
         events = [name for name in events if name not in empty]
-    return rows.select(*(named(name) for name in (*events, *about)))
+    return rows.select(*(named(name) for name in (*events, *metadata)))
 
 
 def _ordered(rows: DataFrame, schema: Schema, speed: float | None, limit: int | None, publishers: int) -> DataFrame:
-    """The rows dealt to publishers by their source, in order, each with the instant at which it is due."""
+    """The rows partitioned by source, in order, each with the time at which it is due."""
     seconds = _seconds(rows, schema)
-    told = [F.col(name) for name in ORDER if name in rows.columns]
+    logged = [F.col(name) for name in ORDER if name in rows.columns]
     own = [seconds] if seconds is not None else []
-    order = told + own  # ordinals first: they are the order of a source, whatever its clock says
+    order = logged + own  # ordinals first: they are the order of a source, also if its clock was set back
     if limit is not None:
-        rows = rows.orderBy(*told[:-1], *own, *told[-1:]).limit(limit)
+        rows = rows.orderBy(*logged[:-1], *own, *logged[-1:]).limit(limit)
     if speed is not None:
         rows = rows.withColumn(DUE, _due(rows, seconds, speed))
     source = [SOURCE] if SOURCE in rows.columns else [p.name for p in schema.dimensions if p.name in rows.columns]
-    dealt = rows.repartition(publishers, *map(named, source)) if source and publishers > 1 else rows.repartition(1)
-    return dealt.sortWithinPartitions(*order) if order else dealt
+    partitioned = (
+        rows.repartition(publishers, *map(named, source)) if source and publishers > 1 else rows.repartition(1)
+    )
+    return partitioned.sortWithinPartitions(*order) if order else partitioned
 
 
 def _seconds(rows: DataFrame, schema: Schema) -> Column | None:
-    """When an event came: its own time, else that of the message that brought it."""
+    """The event time, else the time of its message."""
     own = schema.time.name if schema.time is not None and schema.time.name in rows.columns else None
     stamp = own or ("_time" if "_time" in rows.columns else None)
     return seconds_of(named(stamp), rows.schema[stamp].dataType) if stamp is not None else None
@@ -212,6 +215,6 @@ def _seconds(rows: DataFrame, schema: Schema) -> Column | None:
 
 def _due(rows: DataFrame, seconds: Column | None, speed: float) -> Column:
     if seconds is None:
-        raise ConfigError("the rows tell no time: name its column with --time, or play them with --speed max")
+        raise ConfigError("the rows have no time: name its column with --time, or use --speed max")
     first = rows.agg(F.min(seconds).alias("first")).collect()[0]["first"] or 0.0
     return F.lit(time.time() + LEAD) + (seconds - F.lit(float(first))) / F.lit(float(speed))

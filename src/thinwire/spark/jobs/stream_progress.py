@@ -1,4 +1,4 @@
-"""Watching a stream: how far it is, and ending it after the batch that runs."""
+"""Progress of streaming queries, and stopping them after the running batch."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from thinwire.spark.source.source_options import read_written
+from thinwire.spark.source.source_options import decode_positions
 
-PULSE = 0.25
-PATIENCE = 120.0
-"""seconds that a batch may go on once the end was asked for; one that is cut off is done again at the next start"""
+POLL_INTERVAL = 0.25
+STOP_TIMEOUT = 120.0
+"""seconds until a running batch is interrupted; an interrupted batch is repeated at the next start"""
 
 
 @dataclass
 class JobProgress:
-    """How far a job is: rows and batches of this run, messages still to come, the next offset of each topic."""
+    """Progress of a job: rows and batches of this run, messages not read yet, and the next offset of each topic."""
 
     rows: int = 0
     batches: int = 0
@@ -28,55 +28,55 @@ class JobProgress:
     offsets: Mapping[str, int] = field(default_factory=dict)
 
 
-Tell = Callable[[JobProgress], None]
+OnProgress = Callable[[JobProgress], None]
 
 
 class QueryMonitor:
-    """Watches queries that follow one another on one checkpoint, for so many seconds altogether."""
+    """Monitors consecutive queries with one checkpoint.
 
-    def __init__(self, seconds: float | None = None, tell: Tell | None = None) -> None:
+    seconds: time limit of all queries together
+    """
+
+    def __init__(self, seconds: float | None = None, on_progress: OnProgress | None = None) -> None:
         self.progress = JobProgress()
         self._end = time.monotonic() + seconds if seconds is not None else float("inf")
-        self._tell = tell
+        self._on_progress = on_progress
         self._rows: dict[int, int] = {}
         self._seen = ""
 
     def until_over(self, query: StreamingQuery, stop: Event) -> None:
-        """Return when the query has ended, or was ended because of the time or because somebody wants it to.
-
-        Raises what made it fail.
-        """
+        """Wait until the query ends by itself, `stop` is set or the time limit is reached. Raise the query's error."""
         while query.isActive:
-            self.look(query)
-            if stop.wait(PULSE) or time.monotonic() >= self._end:
+            self.update(query)
+            if stop.wait(POLL_INTERVAL) or time.monotonic() >= self._end:
                 self._finish(query)
-        self.look(query)
+        self.update(query)
         query.awaitTermination()
 
-    def look(self, query: StreamingQuery) -> None:
-        """Take note of the batches that are done."""
+    def update(self, query: StreamingQuery) -> None:
+        """Update the progress from completed batches."""
         last = query.lastProgress
         if last is not None and last["timestamp"] != self._seen:
             self._seen = last["timestamp"]
-            for told in query.recentProgress:
-                self._note(told)
-        if self._tell is not None:
-            self._tell(self.progress)
+            for batch in query.recentProgress:
+                self._add_batch(batch)
+        if self._on_progress is not None:
+            self._on_progress(self.progress)
 
-    def _note(self, told: Any) -> None:
-        source = told["sources"][0]
+    def _add_batch(self, batch: Any) -> None:
+        source = batch["sources"][0]
         reached, latest = _offsets(source["endOffset"]), _offsets(source["latestOffset"])
         if source["startOffset"] != source["endOffset"]:
-            self._rows[told["batchId"]] = told["numInputRows"]
+            self._rows[batch["batchId"]] = batch["numInputRows"]
         self.progress.rows, self.progress.batches = sum(self._rows.values()), len(self._rows)
         self.progress.offsets = reached or self.progress.offsets
         self.progress.behind = sum(max(0, end - reached.get(topic, 1)) for topic, end in latest.items())
 
     def _finish(self, query: StreamingQuery) -> None:
-        """End it behind the batch that runs now."""
-        done, end = _done(query), time.monotonic() + PATIENCE
+        """Stop the query after the running batch."""
+        done, end = _done(query), time.monotonic() + STOP_TIMEOUT
         while query.isActive and query.status["isTriggerActive"] and _done(query) == done and time.monotonic() < end:
-            time.sleep(PULSE / 5)
+            time.sleep(POLL_INTERVAL / 5)
         query.stop()
 
 
@@ -87,4 +87,4 @@ def _done(query: StreamingQuery) -> Any:
 
 def _offsets(text: Any) -> dict[str, int]:
     found = json.loads(text) if isinstance(text, str) else text
-    return {topic: place.offset for topic, place in read_written(found).items()} if isinstance(found, dict) else {}
+    return {topic: at.offset for topic, at in decode_positions(found).items()} if isinstance(found, dict) else {}

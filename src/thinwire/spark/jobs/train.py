@@ -1,14 +1,9 @@
-"""A dictionary from the past, on Spark: messages of files, tables or a topic in, the bytes worth sharing out.
+"""Training of a dictionary on Spark, from messages of files, tables or a topic.
 
-A sample is drawn by the place of every message, so it is the same on one core and on a hundred. It is put in the order
-in which its messages were; the earlier 70 % train, the later 30 % judge, every way to build a dictionary as a cell of a
-sweep. What is kept is built from all of it in the way that was found best.
-
-Trials of a training: ways to build a dictionary, each built of the earlier messages and judged on the later ones.
-
-As in `thinwire.dictionaries.choose`, of the ways that the CPU budget allows the one wins that packs the later messages
-smallest. With a cluster at hand every length of a segment is tried with every size and codec, where `choose` settles it
-last and for the best of them alone; the dictionary is then built from all messages.
+The sample depends on the location of each message, not on the number of tasks. It is sorted by time: candidates are
+built from the earlier 70 % and measured on the later 30 %, each as a cell of a sweep. As in
+`thinwire.dictionaries.choose`, the candidate within the CPU budget that packs the later messages smallest wins. Here
+every segment length is tried with every size and codec. The final dictionary is built from the whole sample.
 
 >>> rooms = [b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5}' % (n % 9, n % 7, n % 31) for n in range(400)]
 >>> cells = cells_of(sum(map(len, rooms)), sizes=[1024], budget=0.2)
@@ -31,9 +26,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.dictionaries import Codec, Dictionary, Facts, codec_of
-from thinwire.dictionaries.byte_account import SLOT
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.dictionaries.dictionary_transfer import cost
+from thinwire.dictionaries.policies.policy import SLOT
 from thinwire.dictionaries.training import (
     COSTS,
     ENOUGH,
@@ -50,31 +45,31 @@ from thinwire.dictionaries.training import (
 )
 from thinwire.errors import ConfigError, JobFailed, UnknownTopic
 from thinwire.schema import Schema
-from thinwire.spark.action_progress import Progress, watched
+from thinwire.spark.action_progress import Progress, run_action
 from thinwire.spark.jobs.training_messages import (
     Sample,
     bindings_of,
     bodies_of,
     known_of,
     messages_in,
-    placed,
+    remove_properties,
     sampled,
-    without,
+    without_time,
 )
 from thinwire.spark.parameter_sweep import sweep
 from thinwire.topics.names import check_topic, log_of
 
 DEFLATE = "deflate"
-"""the candidate without a dictionary, which the others are compared with"""
+"""the candidate without a dictionary, for comparison"""
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What a way came to on the messages held out.
+    """A candidate and its figures on the held-out messages.
 
-    packed: bytes a message, with the one that names the dictionary; saved: of the plain bytes, in per cent
-    cpu: time to pack a message, as a multiple of deflate's in the same run
-    content, travelling: bytes of the dictionary, and of the form in which it is sent to everybody
+    packed: bytes per message, with the slot byte; saved: percentage of the plain bytes
+    cpu: time to pack a message, relative to deflate in the same run
+    content, travelling: bytes of the dictionary, and of its packed form
     """
 
     codec: str
@@ -89,7 +84,7 @@ class TrialResult:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name of the candidate in tables."""
         if self.codec == DEFLATE:
             return DEFLATE
         built = "latest messages" if self.segment == LATEST else f"segments of {self.segment}"
@@ -97,36 +92,36 @@ class TrialResult:
 
     @property
     def way(self) -> TrainingMethod:
-        """How to build it."""
+        """The training method of the candidate."""
         return TrainingMethod(self.codec, self.level, self.size, self.segment)
 
     @classmethod
     def of(cls, cell: Mapping[str, Any], figures: Mapping[str, Any]) -> TrialResult:
-        """The candidate of a cell and what it came to."""
+        """Return the result of a cell."""
         return cls(**cell, **figures)
 
 
 def cells_of(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str, Any]]:
-    """The ways to try on a sample of so many bytes: deflate first, then every one within the budget."""
+    """Return the candidates for a sample of `sample` bytes: deflate first, then all within the CPU budget."""
     fitting = sorted(size for size in sizes if SMALLEST <= size <= sample // ENOUGH)
-    ways = [
+    candidates = [
         {"codec": codec, "level": level, "size": size, "segment": segment}
         for (codec, level), spent in COSTS.items()
         if spent <= budget
         for size in fitting
         for segment in _segments(codec, size)
     ]
-    return [{"codec": DEFLATE, "level": 6, "size": 0, "segment": 0}, *ways]
+    return [{"codec": DEFLATE, "level": 6, "size": 0, "segment": 0}, *candidates]
 
 
 def _segments(codec: str, size: int) -> list[int]:
-    """The lengths of segments to try; none is longer than the dictionary."""
+    """Segment lengths to try, at most the size of the dictionary."""
     lengths = sorted({min(length, size) for length in MORE_SEGMENTS})
     return [*lengths, LATEST] if codec in PLAIN else lengths
 
 
 def trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment: int) -> dict[str, Any]:
-    """Build a dictionary of the earlier messages, pack the later ones with it; no figures where none can be built."""
+    """Build a dictionary from the earlier messages and pack the later ones. Return no figures if none can be built."""
     learning = int(LEARNING * len(messages))
     earlier, later = messages[:learning], messages[learning:]
     if codec == DEFLATE:
@@ -136,13 +131,13 @@ def trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment:
 
 
 def best_of(candidates: Sequence[TrialResult]) -> TrialResult | None:
-    """The one that leaves least, of equals the first; None where there is none with a dictionary."""
+    """Return the candidate with the smallest packed size; None without a candidate that has a dictionary."""
     dictionaries = (one for one in candidates if one.codec != DEFLATE)
     return min(dictionaries, key=lambda one: left(one.segment, one.saved), default=None)
 
 
 def built(messages: Sequence[bytes], chosen: TrialResult) -> Dictionary | None:
-    """The dictionary of all messages, built in the way that was found best, with what that gave."""
+    """Return the dictionary built from all messages with the chosen method."""
     facts = Facts(len(messages), sum(map(len, messages)), chosen.saved)
     learning = int(LEARNING * len(messages))
     made = build(messages, chosen.way) or build(messages[:learning], chosen.way)
@@ -163,7 +158,7 @@ def _figures(codec: Codec, later: Sequence[bytes], content: int, travelling: int
 
 
 def _packed(codec: Codec, messages: Sequence[bytes]) -> tuple[int, float]:
-    """The bytes of the messages, and the processor time it took; machines are made before it counts."""
+    """Packed size and CPU time. The first call creates the compressor and is not measured."""
     codec.pack(messages[0])
     begin = time.thread_time()
     size = sum(len(codec.pack(message)) + SLOT for message in messages)
@@ -171,18 +166,18 @@ def _packed(codec: Codec, messages: Sequence[bytes]) -> tuple[int, float]:
 
 
 MESSAGES, BYTES = 20_000, 4 << 20
-"""of a sample, at most: more of both changes a dictionary of 64 kB by less than a hundredth"""
+"""limits of a sample; a larger one changes the result for 64 kB dictionaries by less than 1 %"""
 BUDGET = 0.25
-"""CPU time to pack a message, as a multiple of deflate's"""
+"""CPU time to pack a message, relative to deflate"""
 
 
 @dataclass(frozen=True)
 class TrialSpec:
-    """What is to be tried.
+    """Parameters of a training.
 
-    sizes: of dictionaries, in bytes; those of which the sample is not ten times as large are left out
-    budget: CPU time to pack a message, as a multiple of deflate's, as in `thinwire.dictionaries.choose`
-    seed: of the sample; messages, bytes: what the sample has at most
+    sizes: sizes of dictionaries in bytes; a size above a tenth of the sample is left out
+    budget: CPU time to pack a message, relative to deflate, as in `thinwire.dictionaries.choose`
+    seed: seed of the sample; messages, bytes: limits of the sample
     """
 
     sizes: Sequence[int] = SIZES
@@ -194,10 +189,10 @@ class TrialSpec:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a training came to.
+    """The result of a training.
 
-    dictionary: the best one; chosen: the candidate it was built as; candidates: all of them, deflate first
-    sample: the messages it was trained and judged on
+    dictionary: built with the method of `chosen`; candidates: all candidates, deflate first
+    sample: the messages for training and measuring
     """
 
     dictionary: Dictionary
@@ -216,14 +211,14 @@ def train(
     schema: Schema | None = None,
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train on files of one message a line, and on Parquet tables.
+    """Train on files with one message per line, and on Parquet tables.
 
-    column, time: of tables, where a message stands and what tells when it was
-    schema: of the messages, where they have one: its confidential properties are taken out before anything is learnt
+    column, time: columns of tables with the message and its time
+    schema: of the messages; its confidential properties are removed before training
     """
     messages = messages_in(spark, paths, column=column, time=time)
     hidden = [p.name for p in schema if p.confidential] if schema is not None else []
-    return _trained(spark, without(messages, hidden), trials or TrialSpec(), progress)
+    return _train(spark, remove_properties(messages, hidden), trials or TrialSpec(), progress)
 
 
 def train_topic(
@@ -235,20 +230,20 @@ def train_topic(
     progress: Progress | None = None,
     **connection: Any,
 ) -> TrainingResult:
-    """Train on what the log of a topic has: the bodies of its frames, as its publishers pack them."""
+    """Train on the frame bodies of a topic log."""
     with open_source(servers, **connection) as source:
         if log_of(check_topic(topic)) not in source.logs():
             raise UnknownTopic("the broker has no log of it", topic=topic)
         options = {"servers": servers, "subscribe": topic, "columns": "frames", **connection}
         frames = spark.read.format("thinwire").options(**options).load()
-        slots = watched(spark, lambda: bindings_of(frames), progress)
+        slots = run_action(spark, lambda: bindings_of(frames), progress)
         known = known_of(source, slots.hashes)
-    return _trained(spark, placed(bodies_of(frames, topic, slots, known)), trials or TrialSpec(), progress)
+    return _train(spark, without_time(bodies_of(frames, topic, slots, known)), trials or TrialSpec(), progress)
 
 
-def _trained(spark: SparkSession, messages: DataFrame, trials: TrialSpec, progress: Progress | None) -> TrainingResult:
+def _train(spark: SparkSession, messages: DataFrame, trials: TrialSpec, progress: Progress | None) -> TrainingResult:
     draw = partial(sampled, messages, seed=trials.seed, most=trials.messages, size=trials.bytes)
-    sample = watched(spark, draw, progress)
+    sample = run_action(spark, draw, progress)
     cells = cells_of(sum(map(len, sample.messages)), trials.sizes, trials.budget)
     _check(sample, len(cells) > 1, trials)
     results = sweep(spark, partial(trial, sample.messages), cells, progress=progress)
@@ -266,8 +261,8 @@ def _trained(spark: SparkSession, messages: DataFrame, trials: TrialSpec, progre
 def _check(sample: Sample, any_fits: bool, trials: TrialSpec) -> None:
     count, size = len(sample.messages), sum(map(len, sample.messages))
     if count < 2 * FEWEST:
-        raise ConfigError("too few messages to train on: name more", messages=count, needed=2 * FEWEST)
+        raise ConfigError("too few messages to train on", messages=count, needed=2 * FEWEST)
     if not any_fits:
         smallest = min(trials.sizes, default=0)
-        detail = f"a dictionary needs {ENOUGH} bytes of messages for each of its own: ask for a smaller one with --size"
+        detail = f"a dictionary needs {ENOUGH} times its size in messages: choose a smaller one with --size"
         raise ConfigError(detail, size=smallest, bytes=size, largest=size // ENOUGH)

@@ -1,13 +1,10 @@
-"""Bodies of frames out of a topic's log: what its publishers pack, and what a dictionary for them must know.
+"""Training messages as rows: the content and the location of each message.
 
-A frame that is packed with a dictionary names a slot, and the slot means what its publisher's last binding before the
-frame says. Parts of a log are read side by side, so the bindings are found first and go to every task.
+A message is a line of a text file, a row of a table (as compact JSON, or one column of it), or the body of a frame of a
+topic log. Samples are drawn by location, so they do not depend on the number of tasks.
 
-Messages to train on, as rows: what a message says, and where it stood. A sample is drawn by place, so it does not
-depend on how many tasks read them.
-
-A message is a line of a text file; a row of a table, as compact JSON or one column of it; or, of a topic, the body of a
-frame (`train_frames`).
+A packed frame refers to a slot, which is bound to a dictionary by the publisher's last binding before the frame. Parts
+of a log are read concurrently, so all bindings are collected first and sent to every task.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -27,25 +23,27 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thinwire.brokers.protocol import LogSource
-from thinwire.codec.frame_encoder import WORTH_TRYING
+from thinwire.codec.dictionary_bindings import MIN_PACKED_BYTES
 from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import ConfigError, CorruptDictionary, PeerFault
 from thinwire.schema.schema import PAYLOAD
 from thinwire.spark.jobs.analyze_input import LineLocation, numbered
 from thinwire.spark.jobs.ingest import BY
 from thinwire.spark.jobs.time_columns import named, seconds_of
-from thinwire.topics.dictionary_store import SAMPLED, fetched
+from thinwire.topics.dictionary_store import DictionaryStore
+from thinwire.topics.frame_bodies import SAMPLED
+from thinwire.topics.log_tables.source_broker import run_inline, source_broker
 from thinwire.topics.names import DICTIONARIES
 from thinwire.wire import FrameKind, bindings_in, read
 from thinwire.wire.frame import DEFLATE_SLOT, MAX_FRAME
 
 BODIES = "file string, block long, line long, message binary"
-"""a row a frame: the topic, the place of the frame in its message, the offset of the message, and the body"""
-_PLACE = ("_publisher", "_offset", "_frame")
+"""one row per frame: topic, index of the frame in its message, offset of the message, body"""
+_LOCATION = ("_publisher", "_offset", "_frame")
 
 
 class Bound(NamedTuple):
-    """Behind this frame of this message, a publisher's slot names this dictionary."""
+    """After this frame of this message, a publisher's slot is bound to this dictionary."""
 
     publisher: str
     offset: int
@@ -55,32 +53,32 @@ class Bound(NamedTuple):
 
 
 class SlotHistory:
-    """What every slot of every publisher names at every place of a log."""
+    """The bindings of all slots of all publishers over a log."""
 
     def __init__(self, bound: Iterable[Bound]) -> None:
         self._bound: dict[tuple[str, int], list[tuple[int, int, bytes]]] = defaultdict(list)
         for one in sorted(bound):
             self._bound[one.publisher, one.slot].append((one.offset, one.frame, one.hash))
 
-    def named(self, publisher: str, slot: int, offset: int, frame: int) -> bytes | None:
-        """The hash that a slot names before this frame; None where nothing is bound to it.
+    def hash_before(self, publisher: str, slot: int, offset: int, frame: int) -> bytes | None:
+        """Return the hash that a slot is bound to before this frame, or None.
 
         >>> slots = SlotHistory([Bound("p", 3, 0, 7, b"old"), Bound("p", 9, 2, 7, b"new")])
-        >>> slots.named("p", 7, 3, 0), slots.named("p", 7, 9, 1), slots.named("p", 7, 9, 3)
+        >>> slots.hash_before("p", 7, 3, 0), slots.hash_before("p", 7, 9, 1), slots.hash_before("p", 7, 9, 3)
         (None, b'old', b'new')
         """
         known = self._bound.get((publisher, slot), [])
-        place = bisect_left(known, (offset, frame, b""))
-        return known[place - 1][2] if place else None
+        index = bisect_left(known, (offset, frame, b""))
+        return known[index - 1][2] if index else None
 
     @property
     def hashes(self) -> set[bytes]:
-        """Everything that was ever bound."""
+        """The hashes of all bindings."""
         return {hash for known in self._bound.values() for *_, hash in known}
 
 
 def bindings_of(frames: DataFrame) -> SlotHistory:
-    """The bindings of a log that was read with `columns=frames`."""
+    """Return the bindings of a log read with `columns=frames`."""
     rows = _of_kinds(frames, [FrameKind.BINDING]).collect()
     found = ((row, one) for row in rows for one in bindings_in(bytes(row.payload)))
     return SlotHistory(
@@ -89,11 +87,12 @@ def bindings_of(frames: DataFrame) -> SlotHistory:
 
 
 def known_of(source: LogSource, hashes: Iterable[bytes]) -> dict[bytes, Dictionary]:
-    """The dictionaries of these hashes that the store has; frames that need others are not looked at."""
+    """Return the dictionaries with these hashes that the store has. Frames that need others are skipped."""
     found = {}
+    store = DictionaryStore(run_inline(source_broker(source).bucket(DICTIONARIES)))
     for hash in hashes:
         try:
-            dictionary = fetched(hash, partial(source.document, DICTIONARIES))
+            dictionary = run_inline(store.get(hash))
         except CorruptDictionary:
             continue
         if dictionary is not None:
@@ -102,40 +101,40 @@ def known_of(source: LogSource, hashes: Iterable[bytes]) -> dict[bytes, Dictiona
 
 
 def bodies_of(frames: DataFrame, topic: str, slots: SlotHistory, known: dict[bytes, Dictionary]) -> DataFrame:
-    """The unpacked bodies that a publisher would try a dictionary on, each with its place."""
+    """Return the unpacked bodies that are long enough for a dictionary, with their location."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reader = _Reader(slots, known)
         for batch in batches:
             bodies = [reader.body(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
-            told = pa.array(bodies, pa.binary())
-            arrays = [pa.repeat(topic, len(told)), batch.column(2).cast(pa.int64()), batch.column(1), told]
+            column = pa.array(bodies, pa.binary())
+            arrays = [pa.repeat(topic, len(column)), batch.column(2).cast(pa.int64()), batch.column(1), column]
             made = pa.RecordBatch.from_arrays(arrays, names=["file", "block", "line", "message"])
-            yield made.filter(told.is_valid())
+            yield made.filter(column.is_valid())
 
     return _of_kinds(frames, SAMPLED).mapInArrow(run, BODIES)
 
 
 class _Reader:
-    """Unpacks frames that come in any order."""
+    """Unpacks frames in any order."""
 
     def __init__(self, slots: SlotHistory, known: dict[bytes, Dictionary]) -> None:
         self._slots = slots
         self._known = known
         self._codecs: dict[bytes, Codec] = {}
 
-    def body(self, publisher: str, offset: int, place: int, raw: bytes) -> bytes | None:
-        """The body; None where it is too short, or broken, which is a subscriber's to complain about."""
+    def body(self, publisher: str, offset: int, index: int, raw: bytes) -> bytes | None:
+        """Return the body of a frame; None if it is too short or damaged."""
         try:
             frame = read(raw)
             if frame.slot is None or frame.slot == DEFLATE_SLOT:
                 body = frame.body
             else:
-                codec = self._codec(self._slots.named(publisher, frame.slot, offset, place))
+                codec = self._codec(self._slots.hash_before(publisher, frame.slot, offset, index))
                 body = codec.unpack(frame.carried, MAX_FRAME) if codec is not None else b""
         except PeerFault:
             return None
-        return body if len(body) >= WORTH_TRYING else None
+        return body if len(body) >= MIN_PACKED_BYTES else None
 
     def _codec(self, hash: bytes | None) -> Codec | None:
         if hash is None or hash not in self._known:
@@ -147,18 +146,17 @@ class _Reader:
 
 def _of_kinds(frames: DataFrame, kinds: Iterable[Any]) -> DataFrame:
     names = sorted(FrameKind(kind).name.lower() for kind in kinds)
-    return frames.where(F.col("_kind").isin(names)).select(*_PLACE, "payload")
+    return frames.where(F.col("_kind").isin(names)).select(*_LOCATION, "payload")
 
 
-PLACED = ("seconds", "file", "line", "block", "message")
-"""the columns of a message: when it was, the file or topic, where it stands there, and its bytes; sorted by the first
-four, messages are in the order in which they were"""
+MESSAGE_COLUMNS = ("seconds", "file", "line", "block", "message")
+"""columns of a message: time, file or topic, location there, content; the first four are the order of messages"""
 _LINES = "file string, block long, line long, message binary"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Messages in the order in which they were; seen, bytes: how many there are altogether, and how large."""
+    """Sampled messages in order; seen, bytes: number and size of all messages."""
 
     messages: Sequence[bytes]
     seen: int
@@ -168,47 +166,47 @@ class Sample:
 def messages_in(
     spark: SparkSession, paths: Sequence[str], *, column: str | None = None, time: str | None = None
 ) -> DataFrame:
-    """The messages of files and tables; a path without an ending is a folder of Parquet.
+    """Return the messages of files and tables. A path without a suffix is a folder of Parquet files.
 
-    column: of tables, the one that holds the message; time: the one that tells when it was
+    column, time: columns of tables with the message and its time
     """
     found = [_of_path(spark, path, column, time) for path in paths]
     if not found:
-        raise ConfigError("name what to train from", paths=[])
+        raise ConfigError("name at least one file or table", paths=[])
     every = found[0]
     for one in found[1:]:
         every = every.union(one)
     return every
 
 
-def placed(bodies: DataFrame) -> DataFrame:
-    """Messages that tell no time of their own."""
-    return bodies.withColumn("seconds", F.lit(None).cast("double")).select(*PLACED)
+def without_time(bodies: DataFrame) -> DataFrame:
+    """Return messages with the columns MESSAGE_COLUMNS, without a time."""
+    return bodies.withColumn("seconds", F.lit(None).cast("double")).select(*MESSAGE_COLUMNS)
 
 
-def without(messages: DataFrame, hidden: Sequence[str]) -> DataFrame:
-    """JSON messages without these properties; what is no JSON object may hide them anywhere, and is left out."""
+def remove_properties(messages: DataFrame, hidden: Sequence[str]) -> DataFrame:
+    """Remove properties from JSON messages. Other messages could contain them anywhere and are dropped."""
     names = frozenset(hidden)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            shown = [_shown(text, names) for text in batch.column("message").to_pylist()]
+            shown = [_remove(text, names) for text in batch.column("message").to_pylist()]
             yield batch.set_column(batch.schema.get_field_index("message"), "message", pa.array(shown, pa.binary()))
 
     return messages.mapInArrow(run, messages.schema) if names else messages
 
 
 def sampled(messages: DataFrame, *, seed: int, most: int, size: int) -> Sample:
-    """At most so many messages of at most so many bytes together, the same ones whatever the number of tasks."""
+    """Draw at most `most` messages of at most `size` bytes together, independent of the number of tasks."""
     good = messages.where(F.length("message").between(1, MAX_FRAME))
     total = good.agg(F.count("*").alias("seen"), F.coalesce(F.sum(F.length("message")), F.lit(0)).alias("bytes"))
     [(seen, bytes_)] = total.collect()
     if not seen:
         return Sample([], 0, 0)
-    wanted = max(1, min(most, size * seen // bytes_))
-    place = (F.element_at(F.split("file", "/"), -1), F.col("line"), F.col("block"))
-    drawn = F.xxhash64(F.lit(seed), *place)
-    rows = good.orderBy(drawn, *PLACED[1:4]).limit(wanted).select(*PLACED).collect()
+    count = max(1, min(most, size * seen // bytes_))
+    location = (F.element_at(F.split("file", "/"), -1), F.col("line"), F.col("block"))
+    drawn = F.xxhash64(F.lit(seed), *location)
+    rows = good.orderBy(drawn, *MESSAGE_COLUMNS[1:4]).limit(count).select(*MESSAGE_COLUMNS).collect()
     rows.sort(key=lambda row: (row.seconds is not None, row.seconds or 0.0, row.file, row.line, row.block))
     return Sample([bytes(row.message) for row in rows], seen, bytes_)
 
@@ -224,24 +222,24 @@ def _of_path(spark: SparkSession, path: str, column: str | None, time: str | Non
         )
     except AnalysisException as problem:
         if problem.getCondition() == "PATH_NOT_FOUND":
-            raise ConfigError("there is no such file", path=path) from None
-        raise ConfigError(f"this cannot be read: {str(problem).splitlines()[0]}", path=path) from None
+            raise ConfigError("no such file", path=path) from None
+        raise ConfigError(f"the file cannot be read: {str(problem).splitlines()[0]}", path=path) from None
 
 
 def _of_text(spark: SparkSession, path: str) -> DataFrame:
-    where = (F.col("_metadata.file_path").alias("file"), F.col("_metadata.file_block_start").alias("block"))
-    lines = spark.read.text(path).select(F.col("value").cast("binary"), *where)
-    return placed(numbered(lines.mapInArrow(_lines, _LINES)))
+    location = (F.col("_metadata.file_path").alias("file"), F.col("_metadata.file_block_start").alias("block"))
+    lines = spark.read.text(path).select(F.col("value").cast("binary"), *location)
+    return without_time(numbered(lines.mapInArrow(_lines, _LINES)))
 
 
 def _lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Every line with its number in the block that a task reads."""
-    place = LineLocation("", 0, 0)
+    """Add the number of each line in the block that a task reads."""
+    location = LineLocation("", 0, 0)
     for batch in batches:
         numbers = []
         for file, block in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
-            place = place.next(file, block)
-            numbers.append(place.line)
+            location = location.next(file, block)
+            numbers.append(location.line)
         arrays = [batch.column(1), batch.column(2), pa.array(numbers, pa.int64()), batch.column(0)]
         yield pa.RecordBatch.from_arrays(arrays, names=["file", "block", "line", "message"])
 
@@ -251,24 +249,24 @@ def _of_table(rows: DataFrame, column: str | None, time: str | None) -> DataFram
         if name is not None and name not in rows.columns:
             raise ConfigError("the table has no such column", column=name, choose_from=rows.columns)
     file, row = F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index")
-    landed = "_offset" in rows.columns and "_ordinal" in rows.columns
-    line, block = (F.col("_offset"), F.col("_ordinal")) if landed else (row, F.lit(0))
-    told = time or ("_time" if landed else None)
-    seconds = seconds_of(named(told), rows.schema[told].dataType) if told else F.lit(None).cast("double")
+    is_log_table = "_offset" in rows.columns and "_ordinal" in rows.columns
+    line, block = (F.col("_offset"), F.col("_ordinal")) if is_log_table else (row, F.lit(0))
+    stamp = time or ("_time" if is_log_table else None)
+    seconds = seconds_of(named(stamp), rows.schema[stamp].dataType) if stamp else F.lit(None).cast("double")
     columns = (seconds.alias("seconds"), file, line.cast("long").alias("line"), block.cast("long").alias("block"))
     return rows.select(*columns, _message(rows, column).cast("binary").alias("message"))
 
 
 def _message(rows: DataFrame, column: str | None) -> Column:
-    """The column that holds the message, else the whole row as JSON but for what the table says about it."""
+    """The message column, else the row as JSON without metadata and partition columns."""
     if column is not None or PAYLOAD in rows.columns:
         return named(column or PAYLOAD)
-    about = BY if "_topic" in rows.columns else ()
-    names = [name for name in rows.columns if not name.startswith("_") and name not in about]
+    partitions = BY if "_topic" in rows.columns else ()
+    names = [name for name in rows.columns if not name.startswith("_") and name not in partitions]
     return F.to_json(F.struct(*map(named, names)))
 
 
-def _shown(message: bytes, hidden: frozenset[str]) -> bytes | None:
+def _remove(message: bytes, hidden: frozenset[str]) -> bytes | None:
     try:
         event: Any = json.loads(message)
     except (ValueError, RecursionError):
@@ -281,7 +279,7 @@ def _shown(message: bytes, hidden: frozenset[str]) -> bytes | None:
 
 
 def _hide(event: dict[str, Any], path: str) -> None:
-    """Take a property out, wherever its dotted name leads."""
+    """Remove a property by its dotted name."""
     event.pop(path, None)
     first, dot, rest = path.partition(".")
     if dot and isinstance(event.get(first), dict):

@@ -1,13 +1,11 @@
-"""One part of a table onto a topic: what a task does that writes.
+"""The Spark sink: `df.write.format("thinwire")` and `df.writeStream.format("thinwire")`.
 
-The real client publishes, so that everything holds that holds for any publisher: what subscribers asked for, dead
-letters, and no more than `max_pending` bytes on their way while the broker is slow.
+Each partition has a publisher of the client library, so demands, dead letters and the limit of pending bytes apply as
+for any publisher. Its name stays the same when a task is retried: the new publisher takes the name over. Delivery is at
+least once, because the rows that a failed task had published are published again.
 
-Rows that are to become events: one column a property, or JSON in a single column `value`.
-
-Columns whose names begin with `_` tell about an event and are no part of it; a null is a property that is absent.
-
-The options of writing, read once.
+A row has one column per property, or JSON in a single column `value`. Columns whose names begin with `_` are metadata
+and not part of the event. A null is an absent property.
 
 >>> WriteOptions.read({"servers": "nats://broker:4222", "topic": "building.rooms"}).name(3, "q1")
 'q1-3'
@@ -15,11 +13,6 @@ The options of writing, read once.
 Traceback (most recent call last):
 ...
 thinwire.errors.ConfigError: bad setting: name the topic to write to: option='topic'
-
-Writing: `df.write.format("thinwire")` and `df.writeStream.format("thinwire")`.
-
-Every partition has a publisher of its own, whose name stays the same when a task is tried again: the new one takes the
-name over. Rows arrive at least once; what a task told before it failed is told again.
 """
 
 from __future__ import annotations
@@ -48,19 +41,19 @@ from thinwire.schema import Kind, Schema
 from thinwire.schema.event import nest
 from thinwire.spark.source.source_options import CREDENTIALS, OptionReader
 from thinwire.spark.source.source_schema import arrow_of
-from thinwire.topics.log_tables import TopicSchemas
+from thinwire.topics.log_tables import read_topic
 from thinwire.topics.names import check_name_token, check_topic
-from thinwire.wire.json_body import meant
+from thinwire.wire.json_body import from_json_value
 
 VALUE = "value"
 DUE = "_due"
-"""a column of seconds since the epoch, before which its row is not published"""
+"""column with the time, in seconds since the epoch, before which a row is not published"""
 
 
-class Events:
-    """Makes events of a topic out of rows.
+class RowConverter:
+    """Converts rows to events of a topic.
 
-    unreadable: rows so far whose JSON could not be read
+    unreadable: rows so far with invalid JSON
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -68,12 +61,12 @@ class Events:
         self._opaque = {p.name for p in schema if p.kind is Kind.OPAQUE}
         self._nested = schema.nested
 
-    def of(self, batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], float]]:
-        """The events of a batch in its order, each with the instant it is due, 0 for at once."""
+    def convert(self, batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], float]]:
+        """Yield the events of a batch in order, each with the time at which it is due, 0 for immediately."""
         names = event_columns(batch.schema.names)
-        dues = batch.column(DUE).to_pylist() if DUE in batch.schema.names else [None] * batch.num_rows
+        times = batch.column(DUE).to_pylist() if DUE in batch.schema.names else [None] * batch.num_rows
         made = self._parsed(batch) if is_json(batch.schema) else self._columns(batch.select(names))
-        for event, due in zip(made, dues, strict=True):
+        for event, due in zip(made, times, strict=True):
             if event is not None:
                 yield event, due or 0.0
 
@@ -96,7 +89,7 @@ class Events:
 
 
 def event_columns(names: list[str]) -> list[str]:
-    """The columns that are part of the event.
+    """Return the columns that are part of the event.
 
     >>> event_columns(["room", "t", "_offset"])
     ['room', 't']
@@ -105,23 +98,23 @@ def event_columns(names: list[str]) -> list[str]:
 
 
 def is_json(schema: pa.Schema) -> bool:
-    """Are the rows JSON texts?"""
+    """Return whether rows are JSON texts."""
     return event_columns(schema.names) == [VALUE] and pa.types.is_string(schema.field(VALUE).type)
 
 
 def check_columns(columns: pa.Schema, schema: Schema) -> None:
-    """Refuse columns that the events of the topic do not have: every single row would be."""
+    """Raise `ConfigError` for a column that is not a property: every row would be refused."""
     if is_json(columns):
         return
     known: Mapping[str, Any] = {p.name: None for p in schema} | schema.tree
     for name in event_columns(columns.names):
         if name not in known:
-            detail = "the topic's events have no such property: drop the column, or begin its name with _"
+            detail = "the topic has no such property: drop the column, or start its name with _"
             raise ConfigError(detail, column=name, topic=schema.name, choose_from=sorted(p.name for p in schema))
 
 
 def _opaque(value: Any) -> Any:
-    """An opaque value out of its text, the inverse of `value_text`; a text that is no JSON stands for itself.
+    """The opaque value of a text, the inverse of `value_text`. A text that is not JSON is the value itself.
 
     >>> _opaque('{"$bytes":"aGk="}'), _opaque('[1,null]'), _opaque("[1")
     (b'hi', [1, None], '[1')
@@ -129,21 +122,21 @@ def _opaque(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return meant(json.loads(value))
+        return from_json_value(json.loads(value))
     except (ValueError, TypeError, RecursionError):
         return value
 
 
 NAMES = ("servers", "topic", "publisher")
-OF_SPARK = ("checkpointLocation", "queryName")
-"""options that Spark keeps for itself and hands over all the same"""
+SPARK_OPTIONS = ("checkpointLocation", "queryName")
+"""options of Spark that it passes on"""
 MAX_PUBLISHER = 56
-"""characters, so that the number of a partition finds room behind them"""
+"""characters; the number of the partition is appended"""
 
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """Where rows go: the broker, the topic, and how the names of publishers begin."""
+    """Options of the sink. `publisher` is the prefix of the publisher names."""
 
     servers: str
     topic: str
@@ -152,19 +145,19 @@ class WriteOptions:
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> WriteOptions:
-        """The options as Spark hands them over, whatever case their names have."""
+        """Parse the options of Spark. Names are not case-sensitive."""
         given = {name.lower(): value for name, value in options.items()}
-        unknown = sorted(given.keys() - {name.lower() for name in (*NAMES, *CREDENTIALS, *OF_SPARK)})
+        unknown = sorted(given.keys() - {name.lower() for name in (*NAMES, *CREDENTIALS, *SPARK_OPTIONS)})
         if unknown:
-            raise ConfigError("no such option of writing", option=unknown[0], choose_from=list(NAMES))
-        asked = OptionReader(given)
-        servers, topic, publisher = asked.servers(), asked.text("topic"), asked.text("publisher")
+            raise ConfigError("no such option of the sink", option=unknown[0], choose_from=list(NAMES))
+        reader = OptionReader(given)
+        servers, topic, publisher = reader.servers(), reader.text("topic"), reader.text("publisher")
         if servers is None:
             raise ConfigError("name the broker", option="servers")
         if topic is None:
             raise ConfigError("name the topic to write to", option="topic")
         if publisher is not None and len(check_name_token(publisher, "publisher")) > MAX_PUBLISHER:
-            raise ConfigError("too long for the name of publishers", option="publisher", limit=MAX_PUBLISHER)
+            raise ConfigError("too long for a prefix of publisher names", option="publisher", limit=MAX_PUBLISHER)
         connection = {name: given[name] for name in CREDENTIALS if name in given}
         return cls(servers, check_topic(topic), publisher, connection)
 
@@ -172,21 +165,24 @@ class WriteOptions:
         return f"WriteOptions({read_url(self.servers).shown}, topic={self.topic!r}, publisher={self.publisher!r})"
 
     def name(self, partition: int, run: str) -> str:
-        """The name of a partition's publisher; a task that is tried again takes it over."""
+        """Return the publisher name of a partition, the same for a retried task."""
         return f"{self.publisher or run}-{partition}"
 
 
-STORED = 60.0
-"""seconds that the broker has to store what is left at the end of a part"""
+FLUSH_TIMEOUT = 60.0
+"""seconds until the broker has stored the last messages of a partition"""
 BLOCK = 1_024
-"""rows published without looking whether something else is to be done"""
+"""rows published between two returns to the event loop"""
 
 _log = logging.getLogger("thinwire.spark")
 
 
 @dataclass
 class SinkCommit(WriterCommitMessage):
-    """What a part came to: rows on the topic, rows refused, messages; unheard: nobody wanted them, so none was sent."""
+    """The result of a partition: rows published, rows refused, messages.
+
+    unheard: no subscription exists and the topic is not retained, so nothing was sent
+    """
 
     publisher: str
     rows: int = 0
@@ -196,49 +192,51 @@ class SinkCommit(WriterCommitMessage):
 
 
 def topic_schema(options: WriteOptions) -> Schema:
-    """The schema of the topic that is written to."""
+    """Return the schema of the target topic."""
     with open_source(options.servers, **options.connection) as source:
         try:
-            return TopicSchemas(source, options.topic).current
+            return read_topic(source, options.topic).schema
         except UnknownTopic:
             raise UnknownTopic(option="topic", topic=options.topic) from None
 
 
 def publish_part(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> SinkCommit:
-    """Publish the rows of this task's partition in their order.
+    """Publish the rows of this task's partition in order.
 
-    run: how the name of the publisher begins where the options do not say it
+    run: prefix of the publisher name, if the options have none
     """
     context = TaskContext.get()
     name = options.name(context.partitionId() if context is not None else 0, run)
     first = next(batches, None)
-    if first is None:  # a publisher that says nothing need not come
+    if first is None:  # no publisher for an empty partition
         return SinkCommit(name)
-    return asyncio.run(_publish(options, Events(schema), name, chain([first], batches)))
+    return asyncio.run(_publish(options, RowConverter(schema), name, chain([first], batches)))
 
 
-async def _publish(options: WriteOptions, events: Events, name: str, batches: Iterator[pa.RecordBatch]) -> SinkCommit:
+async def _publish(
+    options: WriteOptions, converter: RowConverter, name: str, batches: Iterator[pa.RecordBatch]
+) -> SinkCommit:
     written = SinkCommit(name)
     async with (
         connect(options.servers, services=False, **dict[str, Any](options.connection)) as bus,
         bus.publisher(options.topic, name=name) as out,
     ):
-        # the next batch may take long to come: meanwhile the publisher must be able to speak
+        # Spark may need long for the next batch; in a thread it does not block the heartbeats of the publisher.
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            made = list(events.of(batch))
+            made = list(converter.convert(batch))
             for at in range(0, len(made), BLOCK):
                 block = made[at : at + BLOCK]
                 taken = await _offer(out, block)
                 written.rows += taken
                 written.refused += len(block) - taken
-        await out.flush(STORED)
+        await out.flush(FLUSH_TIMEOUT)
         written.messages, written.unheard = out.messages, not out.wanted
-    written.refused += events.unreadable
+    written.refused += converter.unreadable
     return written
 
 
 async def _offer(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) -> int:
-    """Publish events when they are due; how many were taken."""
+    """Publish events when they are due. Return the number of accepted ones."""
     taken = at = 0
     while at < len(block):
         now = time.time()
@@ -246,40 +244,40 @@ async def _offer(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) 
         if wait > 0:
             await asyncio.sleep(wait)
             continue
-        end = next((place for place in range(at, len(block)) if block[place][1] > now), len(block))
+        end = next((index for index in range(at, len(block)) if block[index][1] > now), len(block))
         taken += await out.publish_all(event for event, _ in block[at:end])
         at = end
-    await asyncio.sleep(0)  # publishing seldom waits: what was published shall leave meanwhile
+    await asyncio.sleep(0)  # publishing rarely suspends: let the event loop send what is pending
     return taken
 
 
-def summed(topic: str, messages: Sequence[WriterCommitMessage | None]) -> SinkCommit:
-    """What the parts came to together; says so where rows were refused, or nobody wanted them."""
+def sum_commits(topic: str, messages: Sequence[WriterCommitMessage | None]) -> SinkCommit:
+    """Return the sum of all partitions. Log a warning for refused rows and for a topic without subscriptions."""
     parts = [part for part in messages if isinstance(part, SinkCommit)]
-    whole = SinkCommit(
+    total = SinkCommit(
         "",
         sum(part.rows for part in parts),
         sum(part.refused for part in parts),
         sum(part.messages for part in parts),
         any(part.unheard for part in parts),
     )
-    if whole.refused:
-        _log.warning("%s: %d rows were refused, see the dead letters", topic, whole.refused)
-    if whole.unheard:
-        _log.warning("%s: nobody subscribes, and it is not retained: rows were not stored", topic)
-    return whole
+    if total.refused:
+        _log.warning("%s: %d rows refused, see the dead letters", topic, total.refused)
+    if total.unheard:
+        _log.warning("%s: no subscription and not retained: rows were not stored", topic)
+    return total
 
 
 QUERY = "sql.streaming.queryId"
-"""under which a task finds out which query it belongs to; the same after a restart"""
+"""task property with the id of the query, the same after a restart"""
 
 
-class _Writing:
-    """What both ways of writing share."""
+class _Writer:
+    """Common part of the batch and the stream writer."""
 
     def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
-            raise ConfigError('a topic is only ever added to: use mode("append")', mode="overwrite")
+            raise ConfigError('a topic cannot be overwritten: use mode("append")', mode="overwrite")
         self.options = options
         self._run = f"spark-{token_hex(8)}"
         self._schema = topic_schema(options)
@@ -289,35 +287,35 @@ class _Writing:
         return publish_part(self.options, self._schema, run, batches)
 
     def _done(self, messages: list[WriterCommitMessage | None]) -> None:
-        whole = summed(self.options.topic, messages)
-        _log.info("%s: %d rows in %d messages", self.options.topic, whole.rows, whole.messages)
+        total = sum_commits(self.options.topic, messages)
+        _log.info("%s: %d rows in %d messages", self.options.topic, total.rows, total.messages)
 
     def _failed(self, messages: list[WriterCommitMessage | None]) -> None:
-        whole = summed(self.options.topic, messages)
+        total = sum_commits(self.options.topic, messages)
         _log.warning(
-            "%s: not all was written; %d rows are told, and will be again when it is tried again",
+            "%s: incomplete; %d rows were published and will be published again by a retry",
             self.options.topic,
-            whole.rows,
+            total.rows,
         )
 
 
-class BatchWriter(_Writing, DataSourceArrowWriter):
-    """Publishes a table once."""
+class BatchWriter(_Writer, DataSourceArrowWriter):
+    """Publishes a table."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Publish a partition."""
         return self._publish(iterator, self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All partitions are on the topic."""
+        """Log the totals."""
         self._done(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Some are not."""
+        """Log the incomplete write."""
         self._failed(messages)
 
 
-class StreamWriter(_Writing, DataSourceStreamArrowWriter):
+class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Publishes the batches of a stream."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -327,9 +325,9 @@ class StreamWriter(_Writing, DataSourceStreamArrowWriter):
         return self._publish(iterator, query or self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All partitions of a batch are on the topic."""
+        """Log the totals of a batch."""
         self._done(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Some are not."""
+        """Log the incomplete write."""
         self._failed(messages)

@@ -1,14 +1,12 @@
-"""Places in the logs of topics, as options and checkpoints write them: JSON objects of offsets by topic.
+"""Options of the source, and positions by topic in options and in checkpoints of queries.
 
-An offset is the number of the next message to read; -2 stands for the earliest that the log holds, -1 for its end.
+An offset is the number of the next message to read; -2 stands for the first message of the log, -1 for its end.
 
->>> place = read_places("startingOffsets", '{"rooms": 120, "doors": -2}')
->>> place.of("rooms"), place.of("doors")
+>>> offsets = read_offsets("startingOffsets", '{"rooms": 120, "doors": -2}')
+>>> offsets.of("rooms"), offsets.of("doors")
 (120, -2)
->>> read_places("startingOffsets", "latest").of("rooms")
+>>> read_offsets("startingOffsets", "latest").of("rooms")
 -1
-
-The options of the source, read once. An option that cannot be right is named as it is written.
 
 >>> options = SourceOptions.read({"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms, doors"})
 >>> options.topics, options.fail_on_data_loss
@@ -29,13 +27,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from thinwire.brokers.broker_url import read_url
 from thinwire.brokers.protocol import Span
 from thinwire.codec import Demand
 from thinwire.errors import BadUrl, ConfigError, DemandError
 from thinwire.topics.names import check_topic
+from thinwire.topics.position import Position
 
 EARLIEST, LATEST = -2, -1
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
@@ -43,78 +42,73 @@ _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """An offset for every topic: its own, or the one for all."""
+    """An offset for every topic: its own, or the default."""
 
     default: int
     by_topic: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, topic: str) -> int:
-        """The offset of a topic, as it was written."""
+        """Return the offset of a topic as written in the option."""
         return self.by_topic.get(topic, self.default)
 
     def within(self, topic: str, span: Span) -> int:
-        """The offset of a topic in its log: the next message to read."""
+        """Return the offset of the next message to read of a topic with this span."""
         offset = self.of(topic)
         if offset == EARLIEST:
             return span.first
         return span.last + 1 if offset == LATEST else offset
 
     def check(self, option: str, topics: list[str]) -> None:
-        """Refuse offsets of topics that are not read."""
+        """Raise `ConfigError` for an offset of a topic that is not read."""
         unknown = sorted(set(self.by_topic) - set(topics))
         if unknown:
             raise ConfigError("an offset of a topic that is not read", option=option, topic=unknown[0], topics=topics)
 
 
-class Reached(NamedTuple):
-    """How far a stream has come in a topic: the next message to read, and of which log.
+def encode_positions(positions: Mapping[str, Position]) -> dict[str, Any]:
+    """Return the next positions of a stream by topic as the checkpoint of a query stores them.
 
-    log: when that was made (`Span.made`), for a log that is deleted and made again counts from 1 again; empty where
-    nobody knows
-    """
-
-    offset: int
-    log: str = ""
-
-
-def written(reached: Mapping[str, Reached]) -> dict[str, Any]:
-    """As the checkpoint of a query holds it.
-
-    >>> written({"rooms": Reached(120, "2026-01-31T08:00:00Z"), "doors": Reached(1)})
+    >>> encode_positions({"rooms": Position(120, log_id="2026-01-31T08:00:00Z"), "doors": Position(1)})
     {'rooms': {'offset': 120, 'log': '2026-01-31T08:00:00Z'}, 'doors': {'offset': 1}}
     """
     return {
-        topic: {"offset": place.offset, "log": place.log} if place.log else {"offset": place.offset}
-        for topic, place in reached.items()
+        topic: {"offset": at.offset, "log": at.log_id} if at.log_id else {"offset": at.offset}
+        for topic, at in positions.items()
     }
 
 
-def read_written(found: Mapping[str, Any]) -> dict[str, Reached]:
-    """What `written` wrote; plain offsets, as checkpoints once had them, do not tell of which log they are.
+def decode_positions(stored: Mapping[str, Any]) -> dict[str, Position]:
+    """Return the positions of a checkpoint.
 
-    >>> read_written({"rooms": {"offset": 120, "log": "2026-01-31T08:00:00Z"}, "doors": 7})["doors"]
-    Reached(offset=7, log='')
+    >>> decode_positions({"rooms": {"offset": 120, "log": "2026-01-31T08:00:00Z"}})["rooms"].offset
+    120
     """
-    return {topic: Reached(**place) if isinstance(place, dict) else Reached(place) for topic, place in found.items()}
+    positions = {}
+    for topic, at in stored.items():
+        if not isinstance(at, dict):
+            detail = "a checkpoint of a version before 0.2: start the query with a new checkpointLocation"
+            raise ConfigError(detail, topic=topic, value=at)
+        positions[topic] = Position(at["offset"], log_id=at.get("log", ""))
+    return positions
 
 
-def read_places(option: str, text: str) -> TopicOffsets:
-    """What an option says: earliest, latest, or an object."""
+def read_offsets(option: str, text: str) -> TopicOffsets:
+    """Parse an option: earliest, latest, or a JSON object of offsets by topic."""
     word = _WORDS.get(text.strip().lower())
     if word is not None:
         return TopicOffsets(word)
     try:
-        asked = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
-        asked = None
-    if not isinstance(asked, dict) or not asked:
+        parsed = None
+    if not isinstance(parsed, dict) or not parsed:
         detail = 'earliest, latest, or an object of offsets by topic such as {"building.rooms": 120}'
         raise ConfigError(detail, option=option, value=text)
-    for topic, offset in asked.items():
+    for topic, offset in parsed.items():
         if isinstance(offset, bool) or not isinstance(offset, int) or not EARLIEST <= offset < 1 << 62:
             detail = "an offset is a whole number, -2 for the earliest, -1 for the latest"
             raise ConfigError(detail, option=option, topic=topic, offset=offset)
-    return TopicOffsets(EARLIEST if option == "startingOffsets" else LATEST, asked)
+    return TopicOffsets(EARLIEST if option == "startingOffsets" else LATEST, parsed)
 
 
 NAMES = (
@@ -134,22 +128,22 @@ NAMES = (
     "expectSchemas",
 )
 CREDENTIALS = ("token", "user", "password", "credentials", "nkey", "ca", "certificate", "key", "hostname")
-"""options of the connection, passed on as they are"""
+"""options of the connection"""
 MAX_PARTITIONS = 10_000
 _END = 253_402_300_800_000
-"""milliseconds since the epoch at which years get a fifth digit"""
+"""milliseconds since the epoch at the start of the year 10000"""
 Columns = Literal["events", "frames", "messages"]
-"""a row is an event, a frame as it travelled, or a message as it lies in the log"""
+"""a row is an event, a frame, or a message of the log"""
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What was asked for.
+    """The options of the source.
 
-    servers, path: where the logs are: at a broker, or in a recording
-    topics, pattern: which; starting, ending: places by topic, or one for all; since: seconds since the epoch
-    state_location: where readers of a stream keep the state of links between batches
-    schemas: fingerprints (hex) by topic; a stream ends with `SchemaChanged` when the registry has another one
+    servers, path: the broker, or the folder of a recording
+    topics, pattern: the topics to read; starting, ending: offsets by topic; since: start time, seconds since the epoch
+    state_location: folder for decoder states of a stream between batches
+    schemas: fingerprints (hex) by topic; a stream ends with `SchemaChanged` if the registry has another one
     """
 
     servers: str | None
@@ -170,36 +164,36 @@ class SourceOptions:
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> SourceOptions:
-        """The options as Spark hands them over, whatever case their names have."""
+        """Parse the options of Spark. Names are not case-sensitive."""
         given = {name.lower(): value for name, value in options.items()}
         unknown = sorted(given.keys() - {name.lower() for name in (*NAMES, *CREDENTIALS)})
         if unknown:
             raise ConfigError("no such option", option=unknown[0], choose_from=list(NAMES))
-        asked = OptionReader(given)
-        made = cls(
-            servers=asked.servers(),
-            path=asked.text("path"),
-            topics=asked.topics(),
-            pattern=asked.pattern(),
-            starting=asked.places("startingOffsets"),
-            ending=asked.places("endingOffsets") or TopicOffsets(LATEST),
-            since=asked.instant("startingTimestamp"),
-            max_offsets=asked.count("maxOffsetsPerTrigger"),
-            min_partitions=asked.count("minPartitions", MAX_PARTITIONS),
-            fail_on_data_loss=asked.flag("failOnDataLoss", True),
-            demand=asked.demand(),
-            columns=asked.columns(),
-            state_location=asked.text("stateLocation"),
-            schemas=asked.fingerprints("expectSchemas"),
+        reader = OptionReader(given)
+        parsed = cls(
+            servers=reader.servers(),
+            path=reader.text("path"),
+            topics=reader.topics(),
+            pattern=reader.pattern(),
+            starting=reader.offsets("startingOffsets"),
+            ending=reader.offsets("endingOffsets") or TopicOffsets(LATEST),
+            since=reader.instant("startingTimestamp"),
+            max_offsets=reader.count("maxOffsetsPerTrigger"),
+            min_partitions=reader.count("minPartitions", MAX_PARTITIONS),
+            fail_on_data_loss=reader.flag("failOnDataLoss", True),
+            demand=reader.demand(),
+            columns=reader.columns(),
+            state_location=reader.text("stateLocation"),
+            schemas=reader.fingerprints("expectSchemas"),
             connection={name: given[name] for name in CREDENTIALS if name in given},
         )
-        made._check()
-        return made
+        parsed._check()
+        return parsed
 
     def __repr__(self) -> str:
-        place = read_url(self.servers).shown if self.servers is not None else self.path
-        which = f"topics={list(self.topics)}" if self.topics else f"pattern={self.pattern!r}"
-        return f"SourceOptions({place}, {which}, columns={self.columns!r})"
+        location = read_url(self.servers).shown if self.servers is not None else self.path
+        topics = f"topics={list(self.topics)}" if self.topics else f"pattern={self.pattern!r}"
+        return f"SourceOptions({location}, {topics}, columns={self.columns!r})"
 
     def _check(self) -> None:
         if (self.servers is None) == (self.path is None):
@@ -209,11 +203,11 @@ class SourceOptions:
         if self.topics and self.pattern is not None:
             raise ConfigError("give either subscribe or subscribePattern", option="subscribePattern")
         if self.demand is not None and self.columns != "events":
-            raise ConfigError(f"{self.columns} are not held to a tolerance: use columns=events", option="tolerance")
+            raise ConfigError(f"{self.columns} have no tolerance: use columns=events", option="tolerance")
 
 
 class OptionReader:
-    """One option at a time, out of lower-cased names."""
+    """Parses single options by lower-case name. Errors name the option."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = given
@@ -232,7 +226,7 @@ class OptionReader:
                 f"{problem.detail}: write nats://host:4222 or tls://host:4222", option="servers"
             ) from None
         if scheme not in ("nats", "tls"):
-            detail = "tasks run in other processes: only a broker on the network can be read, nats:// or tls://"
+            detail = "tasks run in other processes: only nats:// and tls:// can be read"
             raise ConfigError(detail, option="servers", scheme=scheme)
         return value
 
@@ -252,9 +246,9 @@ class OptionReader:
             raise ConfigError(f"not a regular expression: {problem}", option="subscribePattern", value=value) from None
         return value
 
-    def places(self, name: str) -> TopicOffsets | None:
+    def offsets(self, name: str) -> TopicOffsets | None:
         value = self.text(name)
-        return read_places(name, value) if value is not None else None
+        return read_offsets(name, value) if value is not None else None
 
     def count(self, name: str, limit: int = 1 << 62) -> int | None:
         value = self.text(name)
@@ -271,7 +265,7 @@ class OptionReader:
         return value == "true"
 
     def instant(self, name: str) -> float | None:
-        """Milliseconds since the epoch, as Kafka's source takes them, or a written instant with its zone."""
+        """Milliseconds since the epoch, as in the Kafka source, or an ISO 8601 time with a zone."""
         value = self.text(name)
         if value is None:
             return None
@@ -282,7 +276,7 @@ class OptionReader:
         except ValueError:
             written = None
         if written is None or written.tzinfo is None:
-            detail = "milliseconds since the epoch, or an instant with its zone such as 2026-01-31T08:00:00+00:00"
+            detail = "milliseconds since the epoch, or a time with its zone such as 2026-01-31T08:00:00+00:00"
             raise ConfigError(detail, option=name, value=value)
         return written.astimezone(UTC).timestamp()
 
@@ -291,23 +285,23 @@ class OptionReader:
         if value is None:
             return None
         try:
-            asked = json.loads(value)
+            parsed = json.loads(value)
         except ValueError:
-            asked = None
+            parsed = None
         try:
-            return _demand(asked)
+            return _demand(parsed)
         except DemandError as problem:
             raise ConfigError(problem.detail, option="tolerance", value=value) from None
 
     def fingerprints(self, name: str) -> dict[str, str]:
         value = self.text(name)
         try:
-            asked = json.loads(value) if value is not None else {}
+            parsed = json.loads(value) if value is not None else {}
         except ValueError:
-            asked = None
-        if not isinstance(asked, dict) or not all(isinstance(text, str) for text in asked.values()):
+            parsed = None
+        if not isinstance(parsed, dict) or not all(isinstance(text, str) for text in parsed.values()):
             raise ConfigError("an object of fingerprints by topic", option=name, value=value)
-        return asked
+        return parsed
 
     def columns(self) -> Columns:
         value = self.text("columns") or "events"
@@ -317,9 +311,9 @@ class OptionReader:
         raise ConfigError("events, frames or messages", option="columns", value=value)
 
 
-def _demand(asked: Any) -> Demand:
-    if isinstance(asked, dict) and all(isinstance(value, int | float | str) for value in asked.values()):
-        return Demand(tolerance=asked)
-    if isinstance(asked, int | float) and not isinstance(asked, bool) and math.isfinite(asked):
-        return Demand(default_tolerance=asked)
+def _demand(parsed: Any) -> Demand:
+    if isinstance(parsed, dict) and all(isinstance(value, int | float | str) for value in parsed.values()):
+        return Demand(tolerance=parsed)
+    if isinstance(parsed, int | float) and not isinstance(parsed, bool) and math.isfinite(parsed):
+        return Demand(default_tolerance=parsed)
     raise DemandError('a number, or an object of numbers by property such as {"temperature": 0.5}')

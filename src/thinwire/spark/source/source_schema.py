@@ -1,8 +1,6 @@
-"""From options to a source of logs, and to the topics that are read from it.
+"""The log source, topics and columns of a query.
 
-The columns of a table: of events of one or several topics, or of frames or messages as they are.
-
-Columns of several topics are joined by name. What only some of them have is null for the others.
+Columns of several topics are merged by name. A column that a topic does not have is null in its rows.
 """
 
 from __future__ import annotations
@@ -18,13 +16,13 @@ from pyspark.sql.types import StructType
 from thinwire.brokers.protocol import LogSource
 from thinwire.errors import ConfigError, SchemaChanged, UnknownTopic
 from thinwire.spark.source.source_options import SourceOptions
-from thinwire.topics.log_tables import ABOUT, BOUND, FRAMES, MESSAGES, TopicSchemas, table_schema
+from thinwire.topics.log_tables import BOUND, FRAMES, MESSAGES, METADATA_COLUMNS, read_topic, table_schema
 from thinwire.topics.names import topic_of
 
 
 @contextmanager
 def opened(options: SourceOptions) -> Iterator[LogSource]:
-    """The source that the options name, closed at the end."""
+    """Open the source of the options and close it at the end."""
     source = open_any(options)
     try:
         yield source
@@ -33,7 +31,7 @@ def opened(options: SourceOptions) -> Iterator[LogSource]:
 
 
 def open_any(options: SourceOptions) -> LogSource:
-    """The source that the options name; whoever asks for it closes it."""
+    """Open the source of the options. The caller closes it."""
     if options.path is not None:
         from thinwire.brokers.recording import open_recording
 
@@ -45,77 +43,77 @@ def open_any(options: SourceOptions) -> LogSource:
 
 
 def topics_of(source: LogSource, options: SourceOptions) -> list[str]:
-    """The topics that are read; one that was named need not have a log yet."""
+    """Return the topics to read. A topic given by name may have no log yet."""
     if options.pattern is None:
         return list(options.topics)
-    there = sorted(topic for topic in map(topic_of, source.logs()) if topic is not None)
-    found = [topic for topic in there if re.fullmatch(options.pattern, topic)]
+    existing = sorted(topic for topic in map(topic_of, source.logs()) if topic is not None)
+    found = [topic for topic in existing if re.fullmatch(options.pattern, topic)]
     if not found:
-        raise ConfigError("no topic matches", option="subscribePattern", value=options.pattern, topics=there[:20])
+        raise ConfigError("no topic matches", option="subscribePattern", value=options.pattern, topics=existing[:20])
     return found
 
 
 def spark_schema(options: SourceOptions) -> StructType:
-    """The columns of what the options ask for."""
+    """Return the columns of a query."""
     with opened(options) as source:
         return from_arrow_schema(columns_of(source, options, topics_of(source, options)))
 
 
 def columns_of(source: LogSource, options: SourceOptions, topics: list[str]) -> pa.Schema:
-    """The columns that these topics have together."""
+    """Return the columns of the topics together."""
     if options.columns != "events":
         return FRAMES if options.columns == "frames" else MESSAGES
-    return joined({topic: _table_of(source, topic) for topic in topics})
+    return merge_schemas({topic: _table_of(source, topic) for topic in topics})
 
 
 def _table_of(source: LogSource, topic: str) -> pa.Schema:
     try:
-        return table_schema(TopicSchemas(source, topic).current)
+        return table_schema(read_topic(source, topic).schema)
     except UnknownTopic:
         raise UnknownTopic(option="subscribe", topic=topic) from None
 
 
-def joined(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
-    """The columns of several topics in one table.
+def merge_schemas(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
+    """Merge the columns of several topics.
 
     >>> one, other = pa.schema([("t", pa.float64())]), pa.schema([("n", pa.int64())])
-    >>> joined({"rooms": one, "doors": other}).names
+    >>> merge_schemas({"rooms": one, "doors": other}).names
     ['t', 'n']
     """
     fields: dict[str, pa.Field] = {}
     for topic, schema in schemas.items():
         for field in schema:
             known = fields.get(field.name)
-            fields[field.name] = field if known is None else _both(topic, known, field)
-    about = [name for name in fields if name in ABOUT]
-    return pa.schema([*(fields[name] for name in fields if name not in about), *(fields[name] for name in about)])
+            fields[field.name] = field if known is None else _merge(topic, known, field)
+    metadata = [name for name in fields if name in METADATA_COLUMNS]
+    return pa.schema([*(fields[name] for name in fields if name not in metadata), *(fields[name] for name in metadata)])
 
 
 def arrow_of(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark expects of batches with these columns."""
+    """Return the Arrow schema that Spark expects for these columns."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with these columns, in this order; null where it has none."""
+def fit_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with these columns, in this order. A missing column becomes null."""
     if batch.schema.equals(schema):
         return batch
     return pa.RecordBatch.from_arrays([_column(batch, field) for field in schema], schema=schema)
 
 
-def check_columns(asked: pa.Schema, given: pa.Schema) -> None:
-    """Refuse columns that the topics do not have: the user may have said which to read, with `schema`."""
-    for field in asked:
+def check_columns(requested: pa.Schema, given: pa.Schema) -> None:
+    """Raise `ConfigError` for a column of the user's `schema()` that the topics do not have."""
+    for field in requested:
         index = given.get_field_index(field.name)
         if index < 0:
             raise ConfigError("no such column: leave it out of schema()", column=field.name, choose_from=given.names)
         if not given.field(index).type.equals(field.type):
             found = str(given.field(index).type)
-            raise ConfigError("another type in schema()", column=field.name, asked=str(field.type), type=found)
+            raise ConfigError("another type in schema()", column=field.name, requested=str(field.type), type=found)
 
 
-def _both(topic: str, known: pa.Field, field: pa.Field) -> pa.Field:
-    """A column that two topics have: the same, or bounds of either."""
+def _merge(topic: str, known: pa.Field, field: pa.Field) -> pa.Field:
+    """A column of two topics: equal types, or the bounds of both."""
     if field.name == BOUND:
         members = {member.name: member for kind in (known.type, field.type) for member in kind}
         return pa.field(BOUND, pa.struct(list(members.values())))
@@ -136,7 +134,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         return column
     if not pa.types.is_struct(field.type):
         raise SchemaChanged(column=field.name, expected=str(field.type), found=str(column.type))
-    known = {member.name: column.field(place) for place, member in enumerate(column.type)}
+    known = {member.name: column.field(index) for index, member in enumerate(column.type)}
     missing = pa.nulls(batch.num_rows, pa.float64())
     return pa.StructArray.from_arrays(
         [known.get(member.name, missing) for member in field.type], fields=list(field.type)

@@ -1,6 +1,6 @@
-"""Where tasks of a stream leave the state of links for the tasks after them, on the disk of the machine they run on.
+"""Decoder states that tasks of a stream store on the local disk for the tasks of the next batch.
 
-It spares reading, and nothing depends on it: what is not there is found out from the log again.
+The states are a cache. Without one, the next task seeks in the log.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from thinwire.topics.log_tables import Counted
+from thinwire.topics.log_tables import ReadCounts
 
 STALE = 86_400.0
-"""seconds after which nobody comes back for a state"""
+"""seconds after which a state is deleted"""
 MAX_STATE = 1 << 30
-COUNTED = "reading.jsonl"
+COUNTS_FILE = "reading.jsonl"
 
 _log = logging.getLogger("thinwire.spark")
 
 
-class Spool:
+class StateSpool:
     """A folder of states by name.
 
-    location: which; one of this user's own in the system's place for temporary files by default
+    location: the folder; by default one of this user below the system's folder for temporary files
     """
 
     def __init__(self, location: str | None = None) -> None:
         self.folder = Path(location) if location else Path(tempfile.gettempdir()) / f"thinwire-spark-{os.getuid()}"
-        self._counting = location is not None
+        self._logs_counts = location is not None
 
     def get(self, name: str) -> bytes | None:
-        """The state under a name, if it is there."""
+        """Return a state, or None."""
         file = self._file(name)
         try:
             if not self._is_ours() or file.stat().st_size > MAX_STATE:
@@ -45,47 +45,47 @@ class Spool:
             return None
 
     def put(self, name: str, state: bytes) -> None:
-        """Leave a state; a disk that does not take it costs a reader time, and nothing else."""
-        made = self._file(f"{name}.{os.getpid()}")
+        """Store a state. A failure is logged and costs the next task a seek."""
+        unfinished = self._file(f"{name}.{os.getpid()}")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._is_ours():
-                made.write_bytes(state)
-                made.replace(self._file(name))
+                unfinished.write_bytes(state)
+                unfinished.replace(self._file(name))
         except OSError as problem:
-            _log.warning("the state of links could not be kept in %s: %s", self.folder, problem)
+            _log.warning("cannot store decoder states in %s: %s", self.folder, problem)
             with suppress(OSError):
-                made.unlink()
+                unfinished.unlink()
 
-    def forget(self, name: str) -> None:
-        """Throw a state away."""
+    def delete(self, name: str) -> None:
+        """Delete a state, if it exists."""
         with suppress(OSError):
             self._file(name).unlink()
 
-    def forget_all(self, run: str) -> None:
-        """Throw away every state of a run, by how their names begin."""
+    def delete_run(self, run: str) -> None:
+        """Delete every state of a run of a query."""
         with suppress(OSError):
             for file in self.folder.glob(f"{run}-*.state"):
                 file.unlink()
 
-    def sweep(self) -> None:
-        """Throw away what nobody will come back for."""
+    def delete_stale(self) -> None:
+        """Delete states of queries that ended without cleaning up."""
         with suppress(OSError):
             for file in self.folder.glob("*.state"):
                 if time.time() - file.stat().st_mtime > STALE:
                     file.unlink()
 
-    def note(self, what: str, counted: Counted) -> None:
-        """Where the folder was chosen by the user: how much a task was asked for, and how much it had to read."""
-        if self._counting:
-            line = json.dumps({"part": what, **asdict(counted)}) + "\n"
+    def log_counts(self, partition: str, counts: ReadCounts) -> None:
+        """Append the counts of a task to a file, if the user chose the folder."""
+        if self._logs_counts:
+            line = json.dumps({"part": partition, **asdict(counts)}) + "\n"
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with (self.folder / COUNTED).open("a") as file:
+            with (self.folder / COUNTS_FILE).open("a") as file:
                 file.write(line)
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name}.state"
 
     def _is_ours(self) -> bool:
-        """Nobody else may have put something there for us to read."""
+        """Whether this user owns the folder. A state of another user is not trusted."""
         return self.folder.stat().st_uid == os.getuid()

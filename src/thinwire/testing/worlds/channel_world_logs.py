@@ -48,7 +48,7 @@ class WorldRegistry:
         self.schema = schema
         self._settings = settings
         self._asked: dict[str, SubscriptionDocument] = {}
-        self.config = StreamConfig(1, budget(schema, (), settings).demand(schema, settings), **settings.link)
+        self.config = StreamConfig(1, budget(schema, (), settings).demand(schema, settings), **settings.stream)
 
     def ask(self, asked: SubscriptionDocument) -> None:
         """A subscription comes, or asks for something else from now on."""
@@ -64,7 +64,7 @@ class WorldRegistry:
         settings = self._settings
         demand = budget(self.schema, self._asked.values(), settings).demand(self.schema, settings)
         if self._asked and demand != self.config.demand:  # nobody asks: publishers stay as they are for a while
-            self.config = StreamConfig(self.config.version + 1, demand, **settings.link)
+            self.config = StreamConfig(self.config.version + 1, demand, **settings.stream)
 
 
 def draw_settings(chance: Random) -> Settings:
@@ -150,7 +150,7 @@ class WorldLog:
     >>> log.append("tw.log.t.p.k", b"two", 0.0, after=NOTHING, within="tw.log.t.p.*")
     Traceback (most recent call last):
         ...
-    thinwire.errors.Conflict: somebody else wrote first: last=1. Read again, decide again, write again.
+    thinwire.errors.Conflict: concurrent write: last=1. Read again, then write with the new revision.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from thinwire.schema import Event, Property, Role, Schema
 from thinwire.testing.worlds.channel_world_logs import Identity, ReferenceReader, allowed
 from thinwire.testing.worlds.world_observer import PublishedEvent, Source, Truth, decimal, distance
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_position import ChannelPosition
+from thinwire.topics.position import Position
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 Place = tuple[int, Source]
@@ -47,7 +47,7 @@ class ChannelObserver:
     _was_astray: bool = False
     _ready: dict[Place, int] | None = None
     _life: int = 0
-    _since: ChannelPosition = field(default=ChannelPosition(0))
+    _since: Position = field(default=Position(0))
     _delivered: dict[Place, dict[int, Event]] = field(default_factory=dict)
     _missed: dict[Place, list[tuple[int, int]]] = field(default_factory=dict)
     _lost_until: list[float] = field(default_factory=list)
@@ -65,7 +65,7 @@ class ChannelObserver:
         self,
         told: list[Delivery],
         link: StreamDecoder,
-        position: ChannelPosition,
+        position: Position,
         time: float,
         restated: Sequence[Event] = (),
     ) -> None:
@@ -100,7 +100,7 @@ class ChannelObserver:
             if self._is_expected(told.identity) and not self._is_seen(told.identity):
                 self._wrong(f"{_name(told.identity)} is in the log at {told.offset} and never came")
 
-    def _check_delivery(self, link: StreamDecoder, position: ChannelPosition, time: float) -> None:
+    def _check_delivery(self, link: StreamDecoder, position: Position, time: float) -> None:
         if link.state is not State.READY or self._was_astray:
             return
         if self._ready is None:
@@ -109,7 +109,7 @@ class ChannelObserver:
             self._life = link.decoder_state.incarnation
             self._since = position
             self._ready = {
-                (self._life, expander.keys[alias] or ()): expander.columns.ordinal(alias) for alias in expander.known()
+                (self._life, expander.keys[alias] or ()): expander.table.ordinal(alias) for alias in expander.known()
             }
         if self._lost_until and self._lost_until[-1] == math.inf:
             self._lost_until[-1] = time
@@ -210,7 +210,7 @@ class ChannelObserver:
 
     def _last_sent_before(self) -> int:
         """The message of the log that was told, at least its beginning, before the reader was ready."""
-        offset, within = self._since
+        offset, within = self._since[:2]
         later = (told.offset for told in self.reference.told[self.publisher] if told.offset > offset)
         return min(later, default=offset) if within else offset
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from thinwire.codec import StreamConfig, StreamEncoder
 from thinwire.schema import Schema
-from thinwire.services.translator.translator_recovery import STALE_KEYS, End
+from thinwire.services.translator.translator_recovery import MAX_STALE_ROUNDS, ChannelEnd
 from thinwire.testing.worlds.channel_world_logs import WorldLog
 from thinwire.testing.worlds.world_observer import Truth
 from thinwire.testing.worlds.world_sensors import WorldSensors
 from thinwire.topics.channel_documents import ChannelDocument
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import Lookup
-from thinwire.topics.log_position import ChannelPosition, Publishers, unseal
+from thinwire.topics.log_selection import PublisherOffsets
 from thinwire.topics.names import (
     channel_key_subject,
     channel_subjects,
@@ -29,6 +29,7 @@ from thinwire.topics.names import (
     publisher_in,
     publisher_subjects,
 )
+from thinwire.topics.position import Position, decode_envelope
 from thinwire.topics.topic_settings import demand_for
 from thinwire.wire import FrameKind, Request, begins_round, join
 
@@ -214,7 +215,7 @@ class ChannelCheckpoint(NamedTuple):
 
     offset: int
     epoch: int
-    position: ChannelPosition
+    position: Position
     state: bytes
 
 
@@ -254,16 +255,16 @@ class ChannelWorldBroker:
         del self.documents[class_id], self.opened[class_id]
         self.copies = {channel: copied for channel, copied in self.copies.items() if channel[0] != class_id}
 
-    def ends(self, class_id: str) -> dict[str, End]:
+    def ends(self, class_id: str) -> dict[str, ChannelEnd]:
         """Where the channels of a class end, by publisher."""
         return {publisher: end for publisher in self.publishers().newest for end in self._end(class_id, publisher)}
 
-    def publishers(self) -> Publishers:
+    def publishers(self) -> PublisherOffsets:
         """What the log has of each publisher."""
         names = {publisher_in(stored.subject) for stored in self.log.read(1)}
         newest = {name: self.log.last(publisher_subjects(self.topic, name)) for name in sorted(names)}
         keys = {name: self.log.last(key_subject(self.topic, name)) for name in sorted(names)}
-        return Publishers(
+        return PublisherOffsets(
             {name: stored.offset for name, stored in newest.items() if stored is not None},
             {name: stored.offset for name, stored in keys.items() if stored is not None},
         )
@@ -281,26 +282,26 @@ class ChannelWorldBroker:
     def copy(self, class_id: str, publisher: str, offset: int, state: bytes) -> None:
         """A checkpoint of a channel after its message at this offset."""
         stored = next(self.channels.read(offset, 1))
-        epoch, position, _ = unseal(stored.payload)
+        epoch, position, _ = decode_envelope(stored.payload)
         self.copies[class_id, publisher] = ChannelCheckpoint(offset, epoch, position, state)
 
     def epoch_before(self, class_id: str, publisher: str, offset: int) -> int:
         """The last translator that had written to a channel before this offset."""
         before = self.channels.back(channel_subjects(self.topic, class_id, publisher), offset - 1)
-        return max((unseal(stored.payload)[0] for stored in before), default=0)
+        return max((decode_envelope(stored.payload)[0] for stored in before), default=0)
 
-    def _end(self, class_id: str, publisher: str) -> Iterator[End]:
+    def _end(self, class_id: str, publisher: str) -> Iterator[ChannelEnd]:
         """Where a channel ends: what one that had slept wrote behind its successor's key frames tells nothing."""
         served = self.documents[class_id].epoch if class_id in self.documents else 0
         begun, offset = 0, 0
         keys = self.channels.back(channel_key_subject(self.topic, class_id, publisher))
-        for key in islice(keys, 1 + STALE_KEYS):
-            begun = max(begun, unseal(key.payload)[0])
+        for key in islice(keys, 1 + MAX_STALE_ROUNDS):
+            begun = max(begun, decode_envelope(key.payload)[0])
             if begun >= served:
                 break
         for stored in self.channels.back(channel_subjects(self.topic, class_id, publisher)):
             offset = offset or stored.offset
-            epoch, position, _ = unseal(stored.payload)
+            epoch, position, _ = decode_envelope(stored.payload)
             if epoch >= begun:
-                yield End(offset, epoch, position)
+                yield ChannelEnd(offset, epoch, position)
                 return

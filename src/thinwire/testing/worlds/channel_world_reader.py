@@ -12,10 +12,10 @@ from thinwire.schema import Event
 from thinwire.testing.worlds.channel_world_observer import ChannelObserver
 from thinwire.testing.worlds.channel_world_publisher import ChannelCheckpoint, ChannelWorldBroker
 from thinwire.testing.worlds.world_observer import Source
+from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import ChannelDecoder
-from thinwire.topics.log_position import ChannelPosition, unseal
 from thinwire.topics.names import channel_key_subject, class_in, publisher_in
+from thinwire.topics.position import Position, decode_envelope
 from thinwire.topics.topic_documents import SubscriptionDocument
 
 PATIENCE = 2.0
@@ -82,7 +82,7 @@ class ChannelReaderSite:
         for publisher, link in list(self._log_decoder.links.items()):
             if link.state is State.READY:
                 moved = self._log_decoder.links[publisher] = self._link(publisher)
-                checkpoints.into_subscriber(moved, checkpoints.of_subscriber(link))
+                checkpoints.restore_decoder(moved, checkpoints.snapshot_decoder(link))
         self._ground.tell(f"{self.name} moves")
 
     def finish(self) -> None:
@@ -107,13 +107,13 @@ class ChannelReaderSite:
     def _begin_with(self, publisher: str, copied: ChannelCheckpoint) -> None:
         """Begin with the state that a translator has written down; where every source stands is told first."""
         link = self._log_decoder.link(publisher)
-        checkpoints.into_subscriber(link, copied.state)
+        checkpoints.restore_decoder(link, copied.state)
         self._copies[publisher] = copied
         self._hand_out(publisher, [], copied.position, 0.0, restate=self.asked.where is None)
 
     def _receive(self, stored: Stored) -> None:
         publisher = publisher_in(stored.subject)
-        epoch, position, _ = unseal(stored.payload)
+        epoch, position, _ = decode_envelope(stored.payload)
         link = self._log_decoder.link(publisher)
         succeeded = False
         copied = self._copies.get(publisher)
@@ -123,7 +123,7 @@ class ChannelReaderSite:
             del self._copies[publisher]
             succeeded = epoch > copied.epoch and position == copied.position
             if succeeded:
-                link.succeed()
+                link.expect_successor()
         elif publisher not in self._newest:
             self._newest[publisher] = self._ground.epoch_before(self.class_id, publisher, stored.offset)
         before = link.counts.frames
@@ -132,11 +132,11 @@ class ChannelReaderSite:
             self.stale += 1
             return
         self.observers[publisher].astray = epoch < self._newest.get(publisher, 0)
-        restate = self._restates and (self._log_decoder.was_succeeded(publisher) or succeeded)
+        restate = self._restates and (self._log_decoder.take_succession(publisher) or succeeded)
         self._hand_out(publisher, told, position, stored.time, restate=restate)
 
     def _hand_out(
-        self, publisher: str, told: list[Delivery], position: ChannelPosition, time: float, *, restate: bool = False
+        self, publisher: str, told: list[Delivery], position: Position, time: float, *, restate: bool = False
     ) -> None:
         """What a message brought; and where every source stands, unless the last event handed out says the same."""
         observer, link = self.observers[publisher], self._log_decoder.link(publisher)
@@ -150,4 +150,6 @@ class ChannelReaderSite:
             self._ground.tell(f"{self.name} of {publisher}, told up to {position.offset}: {what}")
 
     def _link(self, publisher: str) -> StreamDecoder:
-        return StreamDecoder(self._ground.lookup, publisher=publisher, compiled=False, passed_over=not self._changes)
+        return StreamDecoder(
+            self._ground.lookup, publisher=publisher, compiled=False, include_suppressed=not self._changes
+        )

@@ -18,16 +18,16 @@ from thinwire.brokers.protocol import ANY
 from thinwire.codec import State
 from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.errors import Conflict, CorruptCheckpoint
-from thinwire.services.translator.channel_writer import FENCE_AFTER
-from thinwire.services.translator.message_batcher import Outgoing
-from thinwire.services.translator.subscription_groups import ChannelPlan, ServingDecision
+from thinwire.services.translator.channel_plan import ChannelPlan, ServingDecision
+from thinwire.services.translator.frame_buffer import ChannelMessage
 from thinwire.services.translator.translation import Translation
-from thinwire.services.translator.translator_recovery import End, find_first_unsent
+from thinwire.services.translator.translator_recovery import ChannelEnd, find_first_unsent
 from thinwire.testing.worlds.channel_world_publisher import ChannelWorldBroker, LogCheckpoint
 from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.fenced_writer import FENCE_INTERVAL
 from thinwire.topics.log_decoder import LogDecoder
-from thinwire.topics.log_position import ChannelPosition
 from thinwire.topics.names import channel_data_subject, channel_key_subject, channel_subjects, key_subject
+from thinwire.topics.position import Position
 
 
 def decoders(ground: ChannelWorldBroker, place: int, chance: Random) -> tuple[LogDecoder, int, str]:
@@ -53,7 +53,7 @@ def _from_checkpoint(ground: ChannelWorldBroker, place: int, chance: Random) -> 
         log_decoder = LogDecoder(ground.lookup)
         try:
             for name, state in written.states.items():
-                checkpoints.into_subscriber(log_decoder.link(name), state)
+                checkpoints.restore_decoder(log_decoder.link(name), state)
         except CorruptCheckpoint:
             ground.tell(f"the checkpoint at {written.offset} is left aside")
             continue
@@ -129,7 +129,7 @@ class TranslatingSite:
         self._opened: set[str] = set()
         self._beginning: dict[str, tuple[int, int]] = {}
         self._plan = ChannelPlan(_GRACE)
-        self._queue: deque[Outgoing] = deque()
+        self._queue: deque[ChannelMessage] = deque()
         self._decided: _Write | None = None
         self._ends: dict[tuple[str, str], tuple[int, float]] = {}
 
@@ -176,7 +176,7 @@ class TranslatingSite:
             self._open(one, begins, ends[class_id])
         self._plan.resume(resumed.values())
 
-    def _open(self, asked: DemandClass, begins: Mapping[str, ChannelPosition] | None, ends: Mapping[str, End]) -> None:
+    def _open(self, asked: DemandClass, begins: Mapping[str, Position] | None, ends: Mapping[str, ChannelEnd]) -> None:
         assert self._translation is not None
         self._translation.open(asked, begins)
         self._opened.add(asked.id)
@@ -190,44 +190,44 @@ class TranslatingSite:
         links = translation.log_decoder.links
         self._ground.wanted |= {name for name, link in links.items() if link.poll(now)}
         copying = self._copying
-        for channel in translation.channels() if copying else ():
+        for channel in translation.list_channels() if copying else ():
             translation.send_suppressed(*channel)
-        self._queue.extend(translation.take(self._limit))
+        self._queue.extend(translation.take_messages(self._limit))
         if self._write_all(now) and copying:
             self._copy(translation)
 
     def _serve(self, translation: Translation, now: float) -> None:
         """Open what is asked for, close what nobody has asked for in a while, answer who is lost."""
         ground = self._ground
-        served = self._plan.decide({one.id: ServingDecision(one, "open") for one in ground.asked.values()}, now)
+        served = self._plan.update({one.id: ServingDecision(one, "open") for one in ground.asked.values()}, now)
         for class_id in sorted(self._opened - served.keys()):
             translation.close(class_id)
             self._opened.discard(class_id)
         for class_id, (since, offset) in self._beginning.items():  # its key frames are stored by now
-            ground.open(served[class_id].asked, self._epoch, since, offset)
+            ground.open(served[class_id].demand, self._epoch, since, offset)
         self._beginning.clear()
         for class_id in sorted(ground.documents.keys() - served.keys()):
             ground.tell(f"{self.name} says that class {class_id} is closed")
             ground.close(class_id)
         for class_id in sorted(served.keys() - self._opened):
             ground.tell(f"{self.name} opens class {class_id}")
-            self._open(served[class_id].asked, None, ground.ends(class_id))
+            self._open(served[class_id].demand, None, ground.ends(class_id))
             self._beginning[class_id] = (self._next - 1, ground.channels.end)
         for class_id, publisher in sorted(ground.asks):
             if class_id in self._opened:
-                translation.answer(class_id, publisher)
+                translation.request_key_frames(class_id, publisher)
         ground.asks.clear()
 
     def _copy(self, translation: Translation) -> None:
         """A checkpoint of all links that know where they are, and of all channels."""
         ground, self._copying = self._ground, False
         links = translation.log_decoder.links.items()
-        states = {name: checkpoints.of_subscriber(link) for name, link in links if link.state is State.READY}
+        states = {name: checkpoints.snapshot_decoder(link) for name, link in links if link.state is State.READY}
         ground.checkpoints.append(LogCheckpoint(self._next - 1, states))
-        for channel in translation.channels():
-            publisher = translation.channel(*channel)
+        for channel in translation.list_channels():
+            publisher = translation.find_stream(*channel)
             if publisher is not None and channel[0] in ground.documents:
-                ground.copy(*channel, self._ends[channel][0], checkpoints.of_publisher(publisher))
+                ground.copy(*channel, self._ends[channel][0], checkpoints.snapshot_encoder(publisher))
         ground.tell(f"{self.name} writes down {sorted(states)} at {self._next - 1}, and {sorted(ground.copies)}")
 
     def _write_all(self, now: float) -> bool:
@@ -242,11 +242,11 @@ class TranslatingSite:
                 return False
         return True
 
-    def _decide(self, message: Outgoing, now: float) -> _Write:
+    def _decide(self, message: ChannelMessage, now: float) -> _Write:
         channel = (message.class_id, message.publisher)
         last, acknowledged = self._ends.get(channel, (0, _NEVER))
         name = channel_key_subject if message.key else channel_data_subject
-        fenced = now - acknowledged >= FENCE_AFTER
+        fenced = now - acknowledged >= FENCE_INTERVAL
         return _Write(channel, name(self._ground.topic, *channel), message.payload, last if fenced else ANY, now)
 
     def _interrupted(self, now: float) -> bool:
@@ -288,7 +288,7 @@ class TranslatingSite:
     def _check(self, write: _Write, within: str, offset: int, now: float) -> None:
         """A message was long on its way, and insisted on nothing: has somebody else written before it?"""
         last, sent = self._ends.get(write.channel, (0, _NEVER))
-        if write.after == ANY and now - sent >= FENCE_AFTER:
+        if write.after == ANY and now - sent >= FENCE_INTERVAL:
             before = self._ground.channels.last(within, offset - 1)
             if before is not None and before.offset > last:
                 raise Conflict(last=before.offset)

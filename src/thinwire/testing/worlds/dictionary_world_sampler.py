@@ -10,13 +10,14 @@ from typing import TypeVar
 from thinwire.dictionaries import Dictionary
 from thinwire.dictionaries.dictionary_transfer import pack
 from thinwire.dictionaries.policies import Keep, Prolong, Proposal, Replace
-from thinwire.dictionaries.policies.policy import OneByOne
+from thinwire.dictionaries.policies.policy import SequentialPolicy
 from thinwire.errors import Conflict, CorruptDictionary, TransportError
 from thinwire.testing.worlds.dictionary_world_sites import PIECE, TOPIC, DictionaryWorldBroker
 from thinwire.topics.dictionary_documents import ActiveDictionaries, StoredDictionaries, in_use_key, kept_key
 from thinwire.topics.dictionary_retention import find_unneeded
 from thinwire.topics.dictionary_sampler import Action, Sampler, Terms
-from thinwire.topics.dictionary_store import Bodies, DictionaryCache, pieces
+from thinwire.topics.dictionary_store import DictionaryCache, dictionary_pieces
+from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.topics.names import publisher_in
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ T = TypeVar("T")
 TERMS = Terms(latency=30.0, shortest=300.0, longest=3_000.0)
 
 
-class Whim(OneByOne):
+class Whim(SequentialPolicy):
     """Decides by chance, with dictionaries of what it was offered last."""
 
     name = "whim"
@@ -60,7 +61,7 @@ class SamplingSite:
         self._ground = ground
         self._chance = chance
         self._sampler: Sampler | None = None
-        self._bodies = Bodies(DictionaryCache().find)
+        self._bodies = FrameBodies(DictionaryCache().find)
         self._epoch = 0
         self._revisions: dict[str, int] = {}
 
@@ -91,7 +92,7 @@ class SamplingSite:
 
     def _resumed(self, now: float) -> Sampler:
         ground, known = self._ground, DictionaryCache()
-        self._bodies = Bodies(known.find)
+        self._bodies = FrameBodies(known.find)
         in_use = self._read(in_use_key(TOPIC), ActiveDictionaries.decode) or ActiveDictionaries(TOPIC, int(now))
         kept = self._read(kept_key(TOPIC), StoredDictionaries.decode) or StoredDictionaries(TOPIC)
         present = self._fetched(in_use.dictionaries[0].name) if in_use.dictionaries else None
@@ -115,8 +116,8 @@ class SamplingSite:
     def _steps(self, sampler: Sampler, action: Action) -> Iterator[Callable[[], object]]:
         """The writes of an action, in the order of a `DictionaryMetadata`."""
         yield lambda: self._put(kept_key(TOPIC), action.kept.encode())
-        if action.dictionary is not None and action.travelling is not None:
-            documents = pieces(action.dictionary.hash, action.travelling.body, PIECE)
+        if action.dictionary is not None and action.packed is not None:
+            documents = dictionary_pieces(action.dictionary.hash, action.packed.body, PIECE)
             yield from (partial(self._ground.put, key, value) for key, value in reversed(documents.items()))
         yield lambda: self._put(in_use_key(TOPIC), action.in_use.encode())
         yield lambda: self._ground.announce(action.in_use)
@@ -127,7 +128,7 @@ class SamplingSite:
     def _tidy(self, sampler: Sampler) -> None:
         """Delete what nobody needs, and store again what is in use and cannot be had."""
         if sampler.present is not None and self._fetched(sampler.present.hash) is None:
-            for key, value in pieces(sampler.present.hash, pack(sampler.present).body, PIECE).items():
+            for key, value in dictionary_pieces(sampler.present.hash, pack(sampler.present).body, PIECE).items():
                 self._ground.put(key, value)
         gone = find_unneeded(sampler.kept, sampler.in_use, self._ground.oldest)
         if gone:

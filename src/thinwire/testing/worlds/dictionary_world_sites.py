@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import cast
 
-from thinwire.brokers.protocol import NOTHING, Stored
+from thinwire.brokers.protocol import NOTHING, Bucket, BucketEntry, Stored
 from thinwire.client.publisher_dictionaries import DictionarySlots
 from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder, StreamEncoder
 from thinwire.dictionaries import Dictionary
@@ -28,13 +29,25 @@ from thinwire.schema import Event, opaque
 from thinwire.testing.worlds.channel_world_logs import WorldLog
 from thinwire.testing.worlds.channel_world_publisher import WorldLease
 from thinwire.topics.dictionary_documents import ActiveDictionaries, in_use_key
-from thinwire.topics.dictionary_store import DictionaryCache, FindDictionary, fetched
+from thinwire.topics.dictionary_store import DictionaryCache, DictionaryStore, FindDictionary
+from thinwire.topics.log_tables.source_broker import run_inline
 from thinwire.topics.names import data_subject, is_key, key_subject, publisher_in
 from thinwire.wire import FrameKind, Request, begins_round, join, read
 
 TOPIC = "notes"
 PIECE = 128
 """bytes of a piece of a dictionary: few, so that there are many"""
+
+
+class _BlockingBucket:
+    """The `get` of a bucket over a function that returns a document by key."""
+
+    def __init__(self, document: Callable[[str], bytes | None]) -> None:
+        self._document = document
+
+    async def get(self, key: str) -> BucketEntry | None:
+        value = self._document(key)
+        return BucketEntry(key, value, 0) if value is not None else None
 
 
 @dataclass
@@ -82,7 +95,8 @@ class DictionaryWorldBroker:
 
     def fetch(self, hash: bytes, known: FindDictionary | None = None) -> Dictionary | None:
         """A dictionary from the store."""
-        return fetched(hash, lambda key: self.get(key)[0], known, PIECE)
+        bucket = cast(Bucket, _BlockingBucket(lambda key: self.get(key)[0]))
+        return run_inline(DictionaryStore(bucket, piece_size=PIECE).get(hash, known))
 
     def announce(self, in_use: ActiveDictionaries) -> None:
         """Say it to every publisher; one in four does not hear it, and one in four hears it late, or twice."""
@@ -202,7 +216,7 @@ class DictionaryPublisherSite:
         found = self._known.find(said.name) or self._ground.fetch(said.name, self._known.find)
         if found is not None:
             self._known.keep(found)
-            self.slots.follow(in_use, said, found)
+            self.slots.apply(in_use, said, found)
 
     def _send_frames(self, link: StreamEncoder, now: float) -> None:
         number, chance = len(self.truth), self._chance
@@ -293,7 +307,7 @@ class DictionaryReaderSite:
             self._ground.tell(f"{self.name}: {lie}")
             found = None
         if found is None:
-            link.give_up()
+            link.skip_pending_frame()
         else:
             self._known.keep(found)
         return True

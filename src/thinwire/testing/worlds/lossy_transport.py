@@ -33,25 +33,27 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count, islice
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from thinwire.brokers.link_limits import TrafficShaper
-from thinwire.brokers.protocol import NO_HEADERS, Capabilities, TransportMessage
+from thinwire.brokers.protocol import Capabilities
 from thinwire.brokers.subjects import check_pattern, check_subject, is_literal, matches
 from thinwire.clock import Clock
-from thinwire.errors import (
-    Backpressure,
-    ConfigError,
-    NoLongerRetained,
-    PayloadTooLarge,
-    TransportClosed,
-    TransportError,
-)
+from thinwire.errors import Backpressure, ConfigError, DataLoss, PayloadTooLarge, TransportClosed, TransportError
 from thinwire.testing.worlds.transport_faults import Faults, FaultyPath
 
 Policy = Literal["block", "drop"]
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+class TransportMessage(NamedTuple):
+    """A message of the lossy transport. `sequence` numbers the messages of a subject 1, 2, 3; None if not numbered."""
+
+    subject: str
+    payload: bytes
+    headers: Mapping[str, str] = NO_HEADERS
+    sequence: int | None = None
 
 
 class Flight:
@@ -70,9 +72,9 @@ class Flight:
         """When the next message arrives; there must be one."""
         return self._messages[0][0]
 
-    def send(self, message: TransportMessage, now: float, way: FaultyPath | None = None) -> None:
-        """Put it on its way, or on one of its sender's own, with whatever happens to it there."""
-        for due, payload in (way or self.way).arrivals(message.payload, now):
+    def send(self, message: TransportMessage, now: float) -> None:
+        """Put it on its way, with whatever happens to it there."""
+        for due, payload in self.way.arrivals(message.payload, now):
             as_it_arrives = message if payload is message.payload else message._replace(payload=payload)
             heapq.heappush(self._messages, (due, next(self._number), as_it_arrives))
 
@@ -190,7 +192,8 @@ class RetainedLog:
         if first < 1:
             raise TransportError("sequences count from 1", subject=self.subject, sequence=first)
         if first < self.first:
-            raise NoLongerRetained(subject=self.subject, sequence=first, first=self.first, last=self.last)
+            facts = {"sequence": first, "first": self.first, "last": self.last}
+            raise DataLoss("before the first retained message", subject=self.subject, **facts)
         return list(islice(self._messages, first - self.first, None))
 
 
@@ -229,43 +232,32 @@ class MemoryBroker:
         self.closed = False
         self._chance = np.random.default_rng(seed)
         self._inbound = Flight(FaultyPath(self._faults_at("publish"), self._chance))
-        self._entrances = [self._inbound.way]
         self._literal: dict[str, list[MemoryInbox]] = {}
         self._wild: list[MemoryInbox] = []
         self._logs: dict[str, RetainedLog] = {}
 
-    def entrance(self, lane: TrafficShaper) -> FaultyPath:
-        """A way of its own to the broker, over a limited link, for one publisher."""
-        self._entrances.append(FaultyPath(self._faults_at("publish"), self._chance, lane))
-        return self._entrances[-1]
-
-    def publish(
-        self, subject: str, payload: bytes, headers: Mapping[str, str] | None = None, *, way: FaultyPath | None = None
-    ) -> int | None:
+    def publish(self, subject: str, payload: bytes, headers: Mapping[str, str] | None = None) -> int | None:
         """Send a message; its sequence, or None if it has none or has not reached the broker.
 
-        way: the publisher's own, if it has one
         When an inbox that must lose nothing is full, `Backpressure` is raised and nothing has happened.
         """
         message = self._message(subject, payload, headers)
         now = self._admit()
         self._reserve(subject)
         before = self._log(subject).last
-        self._inbound.send(message, now, way)
+        self._inbound.send(message, now)
         self._admit(now)
         return before + 1 if self._log(subject).last > before else None
 
-    def subscribe(
-        self, pattern: str, *, limit: int = 65_536, policy: Policy = "block", lane: TrafficShaper | None = None
-    ) -> MemoryInbox:
+    def subscribe(self, pattern: str, *, limit: int = 65_536, policy: Policy = "block") -> MemoryInbox:
         """Receive what is published from now on under subjects that match.
 
         limit: messages that may wait, on their way included; policy: when it is reached, "block" refuses the
-        publisher, "drop" loses the newest and counts it; lane: a limited link that leads to the subscriber
+        publisher, "drop" loses the newest and counts it
         """
         self._check_open()
         check_pattern(pattern)
-        way = FaultyPath(self._faults_at("delivery"), self._chance, lane)
+        way = FaultyPath(self._faults_at("delivery"), self._chance)
         inbox = MemoryInbox(pattern, limit, policy, Flight(way), self._admit, self._forget)
         self._matching_inboxes(pattern).append(inbox)
         return inbox
@@ -288,8 +280,7 @@ class MemoryBroker:
         """Misbehave like this from now on; scripted faults count messages from here."""
         self._admit()
         self.faults = faults
-        for way in self._entrances:
-            way.inject(self._faults_at("publish"))
+        self._inbound.way.inject(self._faults_at("publish"))
         for inbox in self._inboxes():
             inbox.flight.way.inject(self._faults_at("delivery"))
 

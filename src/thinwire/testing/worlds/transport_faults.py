@@ -15,7 +15,6 @@ from typing import Literal
 
 import numpy as np
 
-from thinwire.brokers.link_limits import TrafficShaper
 from thinwire.errors import ConfigError
 
 MAX_FLIPPED = 4
@@ -87,14 +86,10 @@ class Faults:
 
 
 class FaultyPath:
-    """One way with its faults: decides for each message when it arrives, how often and with which bytes.
+    """One way with its faults: decides for each message when it arrives, how often and with which bytes."""
 
-    lane: the limited link that leads here, where there is one; of a message its payload counts
-    """
-
-    def __init__(self, faults: Faults, chance: np.random.Generator, lane: TrafficShaper | None = None) -> None:
+    def __init__(self, faults: Faults, chance: np.random.Generator) -> None:
         self.chance = chance
-        self.lane = lane
         self._newest = -math.inf
         self.inject(faults)
 
@@ -106,8 +101,6 @@ class FaultyPath:
 
     def arrivals(self, payload: bytes, now: float) -> list[tuple[float, bytes]]:
         """When this payload arrives if it is sent now, and as what: not at all, once, or several times."""
-        if self.lane is not None:
-            now = self.lane.send(len(payload), now)
         if self._quiet:
             return [(self._in_order(now), payload)]
         faults = self.faults

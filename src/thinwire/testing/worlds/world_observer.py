@@ -25,7 +25,6 @@ from thinwire.codec import Audit, Delivery, EventsMissed, State, StreamConfig, S
 from thinwire.codec.demand import tolerance_of
 from thinwire.schema import Event, Kind, Property, Schema
 from thinwire.wire import FrameKind
-from thinwire.wire.stream_state import CHAIN
 
 Source = tuple[Any, ...]
 _EARTH = 6_371_008.8
@@ -293,4 +292,4 @@ def chain_state(subscriber: StreamDecoder | None) -> tuple[int, int, int] | None
     if subscriber is None or subscriber.decoder_state is None or subscriber.state is State.WAITING:
         return None
     decoder_state = subscriber.decoder_state
-    return decoder_state.incarnation, decoder_state.sequence, decoder_state.link.cells[CHAIN]
+    return decoder_state.incarnation, decoder_state.sequence, decoder_state.sequencer.check

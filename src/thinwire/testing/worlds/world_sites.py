@@ -9,11 +9,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Literal
 
-from thinwire.brokers.protocol import TransportMessage
 from thinwire.codec import EventsMissed, State, StreamConfig, StreamDecoder, StreamEncoder
 from thinwire.errors import CorruptFrame, EventRejected, PeerFault
 from thinwire.schema import Schema
-from thinwire.testing.worlds.lossy_transport import MemoryBroker
+from thinwire.testing.worlds.lossy_transport import MemoryBroker, TransportMessage
 from thinwire.testing.worlds.world_observer import StreamObserver, Truth, chain_after, chain_state
 from thinwire.testing.worlds.world_sensors import WorldSensors, draw_demand
 from thinwire.wire import FrameKind, Request, join, read, split

@@ -1,37 +1,44 @@
-"""Ranges of a topic's log as tables: from messages to Arrow batches, whoever asks for them."""
+"""Offset ranges of a topic log as Arrow batches.
+
+`LogTable` seeks to the start of a range, decodes its messages with one decoder per publisher and projects the events to
+the columns of the topic's table. `read_messages` and `read_frames` return the stored bytes instead. The Spark source
+reads one range per task.
+"""
 
 from typing import TYPE_CHECKING
 
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.topics.log_tables.log_table import Counted, LogTable
-    from thinwire.topics.log_tables.offset_range import REMADE, Range, span_of
-    from thinwire.topics.log_tables.raw_tables import FRAMES, MESSAGES, frames, messages
-    from thinwire.topics.log_tables.table_layout import ABOUT, BOUND, TopicSchemas, table_schema
+    from thinwire.topics.log_tables.log_table import LogTable, ReadCounts
+    from thinwire.topics.log_tables.offset_range import LOG_REPLACED, Range
+    from thinwire.topics.log_tables.raw_tables import FRAMES, MESSAGES, read_frames, read_messages
+    from thinwire.topics.log_tables.source_broker import read_topic, span_of
+    from thinwire.topics.log_tables.table_layout import BOUND, METADATA_COLUMNS, table_schema
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "log_table": "Counted LogTable",
-            "offset_range": "REMADE Range span_of",
-            "raw_tables": "FRAMES MESSAGES frames messages",
-            "table_layout": "ABOUT BOUND TopicSchemas table_schema",
+            "log_table": "LogTable ReadCounts",
+            "offset_range": "LOG_REPLACED Range",
+            "raw_tables": "FRAMES MESSAGES read_frames read_messages",
+            "source_broker": "read_topic span_of",
+            "table_layout": "BOUND METADATA_COLUMNS table_schema",
         },
     )
 
 __all__ = [
-    "ABOUT",
     "BOUND",
     "FRAMES",
+    "LOG_REPLACED",
     "MESSAGES",
-    "REMADE",
-    "Counted",
+    "METADATA_COLUMNS",
     "LogTable",
     "Range",
-    "TopicSchemas",
-    "frames",
-    "messages",
+    "ReadCounts",
+    "read_frames",
+    "read_messages",
+    "read_topic",
     "span_of",
     "table_schema",
 ]

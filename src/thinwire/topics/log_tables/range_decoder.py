@@ -1,155 +1,210 @@
-"""The links of all publishers that speak within a range, and what comes out of them, piece by piece."""
+"""Decoding the messages of an offset range, publisher by publisher, into rows of the topic's table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thinwire.brokers.protocol import Block
-from thinwire.codec import EventsMissed, State, StreamDecoder
-from thinwire.codec.table_reader import DecodedRows, TableReader
-from thinwire.errors import PeerFault
+from thinwire.brokers.protocol import Block, Stored
+from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder
+from thinwire.codec.table_decoder import DecodedRows, TableDecoder
+from thinwire.dictionaries import Dictionary
+from thinwire.errors import CorruptDictionary, PeerFault
 from thinwire.schema import Schema
-from thinwire.topics.log_tables.offset_range import Losses, by_publisher, key_places, part
-from thinwire.topics.log_tables.range_seek import Seeker
-from thinwire.topics.log_tables.table_layout import TableProjector, TopicSchemas
-from thinwire.topics.names import is_key
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_tables.offset_range import Losses, by_publisher, key_frame_indices, slice_block
+from thinwire.topics.log_tables.source_broker import SourceSeeker, run_inline
+from thinwire.topics.log_tables.table_layout import TableProjector
+from thinwire.topics.names import is_key, publisher_in
 from thinwire.topics.static_properties import FACTS_PROPERTY
+from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.wire.frame import read
 from thinwire.wire.key_frame import read_head
 
+_log = logging.getLogger("thinwire.landing")
+
+
+class TableDecoders(LogDecoder):
+    """Decoders for tables: they wait for key frames instead of requesting them, and skip suppressed events in a seek.
+
+    publishers: messages of others are skipped
+    detect_gaps: all messages of the log are passed in, so a gap in the offsets is a loss
+    """
+
+    def __init__(self, metadata: TopicMetadata, publishers: Collection[str], *, detect_gaps: bool) -> None:
+        super().__init__(metadata.lookup, whole=detect_gaps)
+        self._metadata = metadata
+        self._publishers = frozenset(publishers)
+
+    def link(self, publisher: str) -> StreamDecoder:
+        if publisher not in self.links:
+            self.links[publisher] = new_decoder(self._metadata, publisher)
+            self.links[publisher].include_suppressed = False
+        return self.links[publisher]
+
+    def pass_on(self, stored: Stored, now: float) -> list[Delivery]:
+        return super().pass_on(stored, now) if publisher_in(stored.subject) in self._publishers else []
+
+    def copy_empty(self) -> Self:
+        return type(self)(self._metadata, self._publishers, detect_gaps=self._whole)
+
+
+def new_decoder(metadata: TopicMetadata, publisher: str) -> StreamDecoder:
+    """Return a decoder without state. It fetches dictionaries when it needs them."""
+
+    def find_dictionary(hash: bytes) -> Dictionary | None:
+        if metadata.dictionary(hash) is None:
+            try:
+                run_inline(metadata.fetch(hash))
+            except CorruptDictionary as problem:
+                _log.warning("%s: %s", metadata.name, problem)
+        return metadata.dictionary(hash)
+
+    return StreamDecoder(metadata.lookup, publisher=publisher, resync="wait", dictionaries=find_dictionary)
+
 
 class RangeDecoder:
-    """Reads pieces of a range in their order.
+    """Decodes the blocks of a range in order.
 
-    links: by publisher, as they stand before the range; others are brought there when they first speak
-    first: the offset with which the range begins; next: the offset expected next
+    decoders: by publisher, in the state before the range; others are brought there when their first message arrives
+    first: the first offset of the range; next: the next expected offset
+    has_gaps: offsets are missing in the log
     """
 
     def __init__(
         self,
-        seeker: Seeker,
-        schemas: TopicSchemas,
-        shaper: TableProjector,
+        seeker: SourceSeeker,
+        metadata: TopicMetadata,
+        projector: TableProjector,
         losses: Losses,
-        links: Mapping[str, StreamDecoder],
+        decoders: Mapping[str, StreamDecoder],
         first: int,
+        *,
+        has_gaps: bool,
     ) -> None:
-        self.links = dict(links)
+        self.decoders = dict(decoders)
         self.first = self.next = first
         self._seeker = seeker
-        self._schemas = schemas
-        self._shaper = shaper
+        self._metadata = metadata
+        self._projector = projector
         self._losses = losses
-        self._readers: dict[str, TableReader] = {}
-        self._jumped = False
-        self._lost: set[str] = set()
+        self._has_gaps = has_gaps
+        self._readers: dict[str, TableDecoder] = {}
+        self._gap_found = False
+        self._without_state: set[str] = set()
 
-    def take(self, piece: Block) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece, publisher by publisher."""
-        first = int(piece.offsets[0])
+    def decode(self, block: Block) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a contiguous block, publisher by publisher."""
+        first = int(block.offsets[0])
         if first > self.next:
-            self._jump(first)
-        self.next = int(piece.offsets[-1]) + 1
-        mine = by_publisher(piece)
-        self._seek_new_publishers(mine.keys() - self.links.keys())
-        for name, messages in mine.items():
-            if self._is_lost(name, messages):
-                self._losses.note_unreadable(int(messages.offsets[0]), name, "no key frames before it can be read")
-            for written, stretch in self._by_schema(name, messages):
-                yield from self._tables(name, written, stretch)
+            self._record_gap(first)
+        self.next = int(block.offsets[-1]) + 1
+        messages_by_publisher = by_publisher(block)
+        self._seek(messages_by_publisher.keys() - self.decoders.keys())
+        for name, messages in messages_by_publisher.items():
+            if self._is_unreadable(name, messages):
+                self._losses.record_unreadable(int(messages.offsets[0]), name, "no key frames before it can be decoded")
+            for schema, part in self._by_schema(name, messages):
+                yield from self._tables(name, schema, part)
 
-    def _jump(self, offset: int) -> None:
-        """Messages are missing before this one: every link is told, for any may have been theirs."""
+    def _record_gap(self, offset: int) -> None:
+        """Messages before `offset` are missing. They may be of any publisher, so every decoder is reset."""
         self._losses.record_removed(self.next, offset - 1)
-        self._jumped = True
-        for link in self.links.values():
-            link.lose("gap")
+        self._gap_found = True
+        for decoder in self.decoders.values():
+            decoder.mark_lost("gap")
 
-    def _seek_new_publishers(self, publishers: set[str]) -> None:
-        """Bring the links of those who have not spoken in this range before."""
+    def _seek(self, publishers: Collection[str]) -> None:
+        """Bring the decoders of publishers that are new in this range to its start."""
         if not publishers:
             return
-        found = self._seeker.bring(sorted(publishers), self.first)
+        fresh = TableDecoders(self._metadata, publishers, detect_gaps=self._has_gaps)
+        found = run_inline(
+            self._seeker.seek(fresh, self.first, publishers=publishers, read_all=self._has_gaps)
+        ).log_decoder.links
         for name in publishers:
-            self.links[name] = found.get(name) or self._seeker.fresh(name)
-            if self._jumped:
-                self.links[name].lose("gap")
-            if name in found and self.links[name].state is State.WAITING:
-                self._lost.add(name)
+            decoder = self.decoders[name] = found.get(name) or new_decoder(self._metadata, name)
+            decoder.include_suppressed = True
+            if self._gap_found or (decoder.state is State.WAITING and name in found):
+                decoder.mark_lost("gap")  # also discards losses before the range
+            if decoder.state is State.WAITING and name in found:
+                self._without_state.add(name)
 
-    def _is_lost(self, publisher: str, messages: Block) -> bool:
-        """Is this one, of whom the log has key frames before, not to be followed here? It is said once."""
-        lost = publisher in self._lost and self.links[publisher].state is State.WAITING
-        self._lost.discard(publisher)
-        return lost and not is_key(messages.subjects[0])
+    def _is_unreadable(self, publisher: str, messages: Block) -> bool:
+        """Whether the log has key frames of a publisher before the range that could not be decoded. True once."""
+        waiting = publisher in self._without_state and self.decoders[publisher].state is State.WAITING
+        self._without_state.discard(publisher)
+        return waiting and not is_key(messages.subjects[0])
 
     def _by_schema(self, publisher: str, messages: Block) -> Iterator[tuple[Schema, Block]]:
-        """The messages in stretches that are written with one schema: another one comes with key frames."""
-        decoder_state = self.links[publisher].decoder_state
-        written = decoder_state.fingerprint if decoder_state is not None else None
+        """Split messages where the schema changes, which only key frames can do."""
+        decoder_state = self.decoders[publisher].decoder_state
+        current = decoder_state.fingerprint if decoder_state is not None else None
         start = 0
-        for place in key_places(messages):
-            fingerprint = _fingerprint(messages.payloads[place])
-            if fingerprint is not None and fingerprint != written:
-                if place > start:
-                    yield self._schema(written), part(messages, start, place)
-                start, written = place, fingerprint
-        yield self._schema(written), part(messages, start, len(messages.payloads))
+        for index in key_frame_indices(messages):
+            fingerprint = _read_fingerprint(messages.payloads[index])
+            if fingerprint is not None and fingerprint != current:
+                if index > start:
+                    yield self._schema(current), slice_block(messages, start, index)
+                start, current = index, fingerprint
+        yield self._schema(current), slice_block(messages, start, len(messages.payloads))
 
     def _schema(self, fingerprint: bytes | None) -> Schema:
-        """The schema of a fingerprint, looked up where it is new; the topic's own where nobody knows it."""
-        if fingerprint is None:
-            return self._schemas.travelling
-        if self._schemas.lookup(fingerprint) is None:
-            self._schemas.learn(fingerprint)
-        return self._schemas.lookup(fingerprint) or self._schemas.travelling
+        """The schema of a fingerprint; the topic's current one if it is unknown."""
+        if fingerprint is not None and self._metadata.lookup(fingerprint) is None:
+            run_inline(self._metadata.fetch(fingerprint))
+        known = self._metadata.lookup(fingerprint) if fingerprint is not None else None
+        return known or self._metadata.wire_schema
 
-    def _tables(self, publisher: str, written: Schema, messages: Block) -> Iterator[pa.RecordBatch]:
-        for taken in self._takes(publisher, written, messages):
-            for offset, missed in taken.missed:
-                self._note(messages, offset, missed)
-            for odd in taken.unfit:
-                self._losses.note_unfit(odd.offset, publisher, odd.property)
-            if taken.batch.num_rows:
-                yield self._shaper.shaped(publisher, written, self._with_facts(publisher, written, taken.batch))
+    def _tables(self, publisher: str, schema: Schema, messages: Block) -> Iterator[pa.RecordBatch]:
+        for decoded in self._decoded_rows(publisher, schema, messages):
+            for offset, missed in decoded.missed:
+                self._record_missed(messages, offset, missed)
+            for odd in decoded.unfit:
+                self._losses.record_unfit(odd.offset, publisher, odd.property)
+            if decoded.batch.num_rows:
+                rows = self._drop_unknown_facts(publisher, schema, decoded.batch)
+                yield self._projector.project(publisher, schema, rows)
 
-    def _takes(self, publisher: str, written: Schema, messages: Block) -> Iterator[DecodedRows]:
-        """What the messages bring. Behind one that the link refuses it goes on, as far as it still can."""
+    def _decoded_rows(self, publisher: str, schema: Schema, messages: Block) -> Iterator[DecodedRows]:
+        """Decode messages. After one that the decoder refuses, continue with the next."""
         reader = self._readers.get(publisher)
-        if reader is None or reader.schema is not written:
-            reader = TableReader(self.links[publisher], written, self._shaper.needed)
+        if reader is None or reader.schema is not schema:
+            reader = TableDecoder(self.decoders[publisher], schema, self._projector.needed)
             self._readers[publisher] = reader
         while messages.payloads:
             try:
-                yield from reader.takes(messages.payloads, messages.offsets, messages.times)
+                yield from reader.decode_batches(messages.payloads, messages.offsets, messages.times)
                 return
             except PeerFault as fault:
                 refused = reader.offset if reader.offset is not None else int(messages.offsets[-1])
-                self._losses.note_unreadable(refused, publisher, str(fault))
-                messages = part(messages, int(np.searchsorted(messages.offsets, refused)) + 1, len(messages.payloads))
+                self._losses.record_unreadable(refused, publisher, str(fault))
+                after = int(np.searchsorted(messages.offsets, refused)) + 1
+                messages = slice_block(messages, after, len(messages.payloads))
 
-    def _with_facts(self, publisher: str, written: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows whose facts somebody has told."""
-        for key in self._shaper.unknown_facts(written, batch):
-            whose = pc.equal(batch.column(FACTS_PROPERTY), key) if key is not None else batch[FACTS_PROPERTY].is_null()
-            offset = batch.column("_offset")[pc.index(whose, True).as_py()].as_py()
-            self._losses.note_unreadable(offset, publisher, f"unknown facts {key!r}")
-            batch = batch.filter(pc.invert(pc.fill_null(whose, False)))
+    def _drop_unknown_facts(self, publisher: str, schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Remove the rows whose static facts are not stored."""
+        for key in self._projector.unknown_facts(schema, batch):
+            affected = pc.equal(batch[FACTS_PROPERTY], key) if key is not None else batch[FACTS_PROPERTY].is_null()
+            offset = batch.column("_offset")[pc.index(affected, True).as_py()].as_py()
+            self._losses.record_unreadable(offset, publisher, f"unknown facts {key!r}")
+            batch = batch.filter(pc.invert(pc.fill_null(affected, False)))
         return batch
 
-    def _note(self, messages: Block, offset: int, missed: EventsMissed) -> None:
-        """A publisher that begins another life with key frames has lost nothing that the log ever had."""
-        place = int(np.searchsorted(messages.offsets, offset))
-        if missed.reason != "restart" or not is_key(messages.subjects[place]):
-            self._losses.note_missed(offset, missed)
+    def _record_missed(self, messages: Block, offset: int, missed: EventsMissed) -> None:
+        """Record a loss, except at key frames of a new incarnation: the log has all events of the one before."""
+        index = int(np.searchsorted(messages.offsets, offset))
+        if missed.reason != "restart" or not is_key(messages.subjects[index]):
+            self._losses.record_missed(offset, missed)
 
 
-def _fingerprint(payload: bytes) -> bytes | None:
-    """The schema that key frames are written with; None where they cannot be read."""
+def _read_fingerprint(payload: bytes) -> bytes | None:
+    """The fingerprint in key frames; None if they cannot be decoded."""
     try:
         return read_head(read(payload).body)[0].fingerprint
     except PeerFault:

@@ -1,138 +1,118 @@
-"""The log of a watch, written by one evaluator at a time.
+"""The log of a watch: notification records and, at intervals, state records.
 
-Every record insists on the one before: an evaluator that slept while another took over is refused, and told so by
-`Superseded`. What is stored follows from what was stored before, so whoever reads the log gets each notification once.
+Every append is fenced, so an evaluator that lost its lease is refused with `Superseded`. Each record follows from the
+records before it; a reader of the log therefore receives every notification once, also across a takeover.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from thinwire.brokers.protocol import Broker, Retention, Stored
-from thinwire.errors import BrokerRefused, BrokerUnavailable, Conflict, CorruptWatchLog, Superseded
+from thinwire.errors import CorruptWatchLog, Superseded
+from thinwire.topics.fenced_writer import FencedWriter, RetryWarnings
 from thinwire.topics.names import watch_log_of, watch_subject, watch_subjects
-from thinwire.topics.watches.watch_evaluation import Step
 from thinwire.topics.watches.watch_records import (
     MAX_RECORD,
     WatchProgress,
-    read_record,
-    read_state,
-    records,
-    write_record,
-    write_state,
+    WatchStep,
+    decode_record,
+    decode_state,
+    encode_record,
+    encode_state,
+    split_records,
 )
 
-KEPT = 65_536
-"""records that are kept, the oldest go first; every state is followed by fewer than that"""
-PATIENCE = 2.0
-"""seconds for one attempt to store a record"""
-COMPLAIN_EVERY = 30.0
+MAX_RECORDS = 65_536
+"""records that retention keeps; two state records are always closer together than this"""
+READ_TIMEOUT = 2.0
+"""seconds to wait for one record during recovery"""
 _MARGIN = 1_024
-"""bytes of a broker's message that are not the record's"""
+"""bytes of a broker message that are not available for the record"""
 
 _log = logging.getLogger("thinwire.watching")
 
 
 class WatchLog:
-    """Where an evaluator finds what was told before it, and stores what it tells.
+    """Restores the progress of a watch from its log and appends new records.
 
-    last: the offset of the last record
-    since: records since the last state
+    since_state: number of records after the last state record
     """
 
     def __init__(self, broker: Broker, watch: str) -> None:
         self.watch = watch
-        self.last = 0
-        self.since = 0
+        self.since_state = 0
         self._broker = broker
         self._log = watch_log_of(watch)
         self._limit = broker.capabilities.max_payload - _MARGIN
         self._read: dict[str, int] = {}
-        self._complained = -COMPLAIN_EVERY
+        self._writer = FencedWriter(
+            broker,
+            self._log,
+            watch_subjects(watch),
+            superseded=lambda _: Superseded("another evaluator has written to the log of the watch", watch=watch),
+            on_retry=RetryWarnings(_log, lambda: f"cannot write the log of watch {watch}"),
+            always_fenced=True,
+            allow_truncated=False,
+        )
+
+    @property
+    def last(self) -> int:
+        """Offset of the last record."""
+        return self._writer.last
 
     async def open(self) -> None:
-        """Make sure that there is a log."""
-        await self._broker.open_log(self._log, [watch_subjects(self.watch)], Retention(seconds=None, messages=KEPT))
+        """Create the log if it does not exist."""
+        retention = Retention(seconds=None, messages=MAX_RECORDS)
+        await self._broker.open_log(self._log, [watch_subjects(self.watch)], retention)
 
     async def recover(self, fingerprint: str) -> WatchProgress | None:
-        """How far the watch has come by its own log; None where it has not begun."""
-        self.last = (await self._broker.span(self._log)).last
+        """Return the progress after the last record; None for a new watch."""
+        self._writer.last = (await self._broker.span(self._log)).last
         key = await self._broker.last(self._log, watch_subject(self.watch, key=True))
         if key is None:
             if await self._broker.last(self._log, watch_subjects(self.watch)) is not None:
                 raise CorruptWatchLog("records without a state", watch=self.watch)
             return None
-        progress = await self._advanced(key, read_state(key.payload, fingerprint))
+        progress = await self._replay(key, decode_state(key.payload, fingerprint))
         self._read = dict(progress.read)
         return progress
 
-    async def write(self, step: Step) -> None:
-        """Store what was found, however long it takes."""
-        parts = list(records(step.messages, step.notices, min(MAX_RECORD, self._limit)))
+    async def write_step(self, step: WatchStep) -> None:
+        """Append the messages and notices of an evaluation step. Retries while the broker is unavailable."""
+        parts = list(split_records(step.messages, step.notices, min(MAX_RECORD, self._limit)))
         for number, part in enumerate(parts, start=1):
-            # only the last message of all knows every publisher that was read by then
+            # Only the last message of the step covers every publisher up to the offsets in `step.read`.
             read = dict(step.read) if number == len(parts) and step.messages else self._read
-            await self._append(watch_subject(self.watch), write_record(part, read, self._limit))
+            await self._writer.append(watch_subject(self.watch), encode_record(part, read, self._limit))
             self._read = read
-            self.since += 1
+            self.since_state += 1
 
-    async def keep(self, progress: WatchProgress) -> None:
-        """Store the whole state."""
-        await self._append(watch_subject(self.watch, key=True), write_state(progress, self._limit))
-        self._read, self.since = dict(progress.read), 0
+    async def write_state(self, progress: WatchProgress) -> None:
+        """Append a state record."""
+        await self._writer.append(watch_subject(self.watch, key=True), encode_state(progress, self._limit))
+        self._read, self.since_state = dict(progress.read), 0
 
     async def delete(self) -> None:
-        """Nobody follows the watch any more."""
         await self._broker.delete_log(self._log)
 
-    async def _advanced(self, key: Stored, progress: WatchProgress) -> WatchProgress:
-        """The state behind the last record."""
+    async def _replay(self, key: Stored, progress: WatchProgress) -> WatchProgress:
+        """Apply the records after a state record to its progress."""
         if self.last == key.offset:
             return progress
         reader = await self._broker.read(self._log, first=key.offset + 1, subjects=[watch_subjects(self.watch)])
         state, read, offset = progress.state, progress.read, key.offset
         try:
             while offset < self.last:
-                stored = await reader.next(PATIENCE)
+                stored = await reader.next(READ_TIMEOUT)
                 if stored is None:
                     continue
-                record = read_record(stored.payload)
+                record = decode_record(stored.payload)
                 for message in record.messages:
                     state = state.advance(message)
                 read, offset = record.read, stored.offset
-                self.since += 1
+                self.since_state += 1
                 reader.done(offset)
         finally:
             await reader.close()
         return WatchProgress(state, progress.begins, read)
-
-    async def _append(self, subject: str, payload: bytes) -> None:
-        """Store a record; a broker that cannot be reached is waited for."""
-        while True:
-            try:
-                self.last = await self._stored(subject, payload)
-                return
-            except (BrokerUnavailable, BrokerRefused) as trouble:
-                await self._wait(trouble)
-
-    async def _stored(self, subject: str, payload: bytes) -> int:
-        """The offset of a record, behind the last one."""
-        within = watch_subjects(self.watch)
-        try:
-            return await self._broker.append(
-                self._log, subject, payload, after=self.last, within=within, timeout=PATIENCE
-            )
-        except Conflict:
-            newest = await self._broker.last(self._log, within)
-            # it may be this very record, sent before an answer was lost
-            if newest is None or newest.offset <= self.last or newest.payload != payload:
-                raise Superseded("its log went on without this evaluator", watch=self.watch) from None
-            return newest.offset
-
-    async def _wait(self, trouble: Exception) -> None:
-        now = asyncio.get_running_loop().time()
-        if now - self._complained >= COMPLAIN_EVERY:
-            self._complained = now
-            _log.warning("watch %s: what it tells waits and is kept. %s", self.watch, trouble)
-        await asyncio.sleep(1.0)

@@ -1,9 +1,8 @@
-"""Where a watch reads the logs of its topics from: where it begins, and where it goes on.
+"""Records of a watch's log, and the offsets at which a watch starts to read the logs of its topics.
 
-The records of a watch's log: notifications as they come, and now and then the whole state.
-
-A record is JSON. Under `.d`: the messages of a moment, what was told beside them, and how far the logs of the topics
-were read by then. Under `.k`: the state, from which a successor goes on, and a newcomer learns where everything stands.
+A record is a JSON object. Under `.d` it holds the messages of one evaluation step, the notices of that step, and the
+offset of each topic log up to which it was read. Under `.k` it holds the complete state, from which another evaluator
+resumes and a new watcher starts.
 """
 
 from __future__ import annotations
@@ -15,16 +14,32 @@ from typing import Any, NamedTuple
 from thinwire.brokers.protocol import Broker
 from thinwire.errors import CorruptWatchLog, WatchFailed
 from thinwire.filters.composite import FeedPosition, WatchInput, WatchMessage, WatchState, from_document, to_document
-from thinwire.topics.log_position import Publishers
+from thinwire.topics.log_selection import PublisherOffsets
 from thinwire.topics.names import log_of
 from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice, WatchStart
 
+MAX_RECORD = 65_536
+"""bytes of messages in one record; a larger message is stored alone"""
+MAX_MESSAGES = 4_096
+
+
+class WatchStep(NamedTuple):
+    """Result of one evaluation step, and content of a `.d` record.
+
+    read: offset of each topic log up to which the last message covers all publishers
+    """
+
+    messages: Sequence[WatchMessage]
+    notices: Sequence[WatchNotice]
+    read: Mapping[str, int]
+
 
 class WatchProgress(NamedTuple):
-    """How far a watch has come.
+    """Progress of a watch, and content of a `.k` record.
 
-    state: what it has told; begins: the last offset of each topic's log before the watch began
-    read: up to this offset of each log, every publisher that spoke is in the state
+    state: the evaluator's state after all stored messages
+    begins: last offset of each topic log before the watch began
+    read: offset of each topic log up to which `state` covers all publishers
     """
 
     state: WatchState
@@ -32,34 +47,38 @@ class WatchProgress(NamedTuple):
     read: Mapping[str, int]
 
 
-class TopicPosition(NamedTuple):
-    """Where to read one topic's log on: the offset of the first message, up to where each publisher is worked off
-    already, and whether messages are no longer kept that were not."""
+class TopicStart(NamedTuple):
+    """Where to read the log of one topic.
+
+    first: offset of the first message to read
+    processed: offset up to which the messages of each publisher are processed
+    truncated: retention has removed messages that were not processed
+    """
 
     first: int
-    worked_off: Mapping[str, int]
-    is_cut: bool = False
+    processed: Mapping[str, int]
+    truncated: bool = False
 
 
-async def first_place(broker: Broker, topic: str, start: WatchStart) -> TopicPosition:
-    """Where a watch begins that is new."""
+async def find_start(broker: Broker, topic: str, start: WatchStart) -> TopicStart:
+    """Return where a new watch starts to read a topic."""
     span = await broker.span(log_of(topic))
     if not isinstance(start, str):
-        return TopicPosition(await broker.offset_at(log_of(topic), start), {})
-    return TopicPosition(span.first if start == "earliest" else span.last + 1, {})
+        return TopicStart(await broker.offset_at(log_of(topic), start), {})
+    return TopicStart(span.first if start == "earliest" else span.last + 1, {})
 
 
-async def next_place(broker: Broker, topic: str, progress: WatchProgress) -> TopicPosition:
-    """Where a watch goes on: at the first message that is not worked off."""
+async def find_resume_start(broker: Broker, topic: str, progress: WatchProgress) -> TopicStart:
+    """Return where an existing watch resumes: at the first message that is not processed."""
     span = await broker.span(log_of(topic))
-    newest = (await Publishers.find(broker, topic)).newest
+    newest = (await PublisherOffsets.find(broker, topic)).newest
     done = {name: find_processed_offset(progress, WatchInput(topic, name)) for name in newest}
     first = min((done[name] + 1 for name, last in newest.items() if last > done[name]), default=span.last + 1)
-    return TopicPosition(max(first, span.first), done, first < span.first)
+    return TopicStart(max(first, span.first), done, first < span.first)
 
 
 def find_processed_offset(progress: WatchProgress, feed: WatchInput) -> int:
-    """The offset up to which a publisher's messages are worked off.
+    """Return the offset up to which a publisher's messages are processed.
 
     >>> positions = {WatchInput("rooms", "p1"): FeedPosition(12), WatchInput("rooms", "p2"): FeedPosition()}
     >>> state = WatchState("4f", positions=positions)
@@ -71,67 +90,52 @@ def find_processed_offset(progress: WatchProgress, feed: WatchInput) -> int:
     return progress.read[feed.topic] if offset is None else max(offset, progress.begins[feed.topic])
 
 
-MAX_RECORD = 65_536
-"""bytes of messages in one record; a larger message goes alone"""
-MAX_MESSAGES = 4_096
-
-
-class Record(NamedTuple):
-    """Messages of a moment, notices beside them, and how far each topic's log was read."""
-
-    messages: Sequence[WatchMessage]
-    notices: Sequence[WatchNotice]
-    read: Mapping[str, int]
-
-
-def records(messages: Sequence[WatchMessage], notices: Sequence[WatchNotice], limit: int) -> Iterator[list[Any]]:
-    """Messages, as plain values, in parts that each fit a record; what is told beside them comes with the first."""
-    told, part, size = [notice.written() for notice in notices], list[Any](), 0
+def split_records(messages: Sequence[WatchMessage], notices: Sequence[WatchNotice], limit: int) -> Iterator[list[Any]]:
+    """Split messages, as plain values, into parts that fit a record each. The first part contains the notices."""
+    notice_values, part, size = [notice.written() for notice in notices], list[Any](), 0
     for message in messages:
         document = to_document(message)
         length = len(json.dumps(document))
         if part and (size + length > limit or len(part) >= MAX_MESSAGES):
-            yield [part, told]
-            told, part, size = [], [], 0
+            yield [part, notice_values]
+            notice_values, part, size = [], [], 0
         part.append(document)
         size += length
-    if part or told:
-        yield [part, told]
+    if part or notice_values:
+        yield [part, notice_values]
 
 
-def write_record(part: list[Any], read: Mapping[str, int], limit: int) -> bytes:
-    """A record as it is stored."""
+def encode_record(part: list[Any], read: Mapping[str, int], limit: int) -> bytes:
     messages, notices = part
-    return _written({"messages": messages, "notices": notices, "read": dict(read)}, limit)
+    return _encode({"messages": messages, "notices": notices, "read": dict(read)}, limit)
 
 
-def write_state(progress: WatchProgress, limit: int) -> bytes:
-    """The whole state as it is stored."""
+def encode_state(progress: WatchProgress, limit: int) -> bytes:
     state = to_document(progress.state.to_message())
-    return _written({"state": state, "begins": dict(progress.begins), "read": dict(progress.read)}, limit)
+    return _encode({"state": state, "begins": dict(progress.begins), "read": dict(progress.read)}, limit)
 
 
-def read_record(payload: bytes) -> Record:
-    """A record under `.d`."""
+def decode_record(payload: bytes) -> WatchStep:
+    """Decode a `.d` record."""
     document = _object(payload)
     messages, notices = _list(document, "messages", MAX_MESSAGES), _list(document, "notices", MAX_NOTICES)
-    return Record(
+    return WatchStep(
         [from_document(one) for one in messages], [WatchNotice.read(one) for one in notices], _offsets(document, "read")
     )
 
 
-def read_state(payload: bytes, fingerprint: str) -> WatchProgress:
-    """A record under `.k`."""
+def decode_state(payload: bytes, fingerprint: str) -> WatchProgress:
+    """Decode a `.k` record."""
     document = _object(payload)
     message = from_document(document.get("state"))
     state = WatchState(fingerprint, number=message.number).advance(message)
     return WatchProgress(state, _offsets(document, "begins"), _offsets(document, "read"))
 
 
-def _written(document: Mapping[str, Any], limit: int) -> bytes:
+def _encode(document: Mapping[str, Any], limit: int) -> bytes:
     payload = json.dumps(document, separators=(",", ":")).encode()
     if len(payload) > limit:
-        detail = "its state is larger than a message of the broker may be: name fewer sources, or split the watch"
+        detail = "the state is larger than the broker's message limit: watch fewer sources, or split the watch"
         raise WatchFailed(detail, size=len(payload), limit=limit)
     return payload
 
@@ -140,21 +144,21 @@ def _object(payload: bytes) -> dict[str, Any]:
     try:
         document = json.loads(payload)
     except (ValueError, RecursionError):
-        raise CorruptWatchLog("a record that is not JSON") from None
+        raise CorruptWatchLog("a record is not JSON") from None
     if not isinstance(document, dict):
-        raise CorruptWatchLog("a record is a JSON object")
+        raise CorruptWatchLog("a record is not a JSON object")
     return document
 
 
-def _list(document: Mapping[str, Any], name: str, most: int) -> list[Any]:
-    found = document.get(name, [])
-    if not isinstance(found, list) or len(found) > most:
-        raise CorruptWatchLog(f"{name} is a list of at most {most}")
-    return found
+def _list(document: Mapping[str, Any], name: str, limit: int) -> list[Any]:
+    value = document.get(name, [])
+    if not isinstance(value, list) or len(value) > limit:
+        raise CorruptWatchLog(f"{name} is not a list of at most {limit} items")
+    return value
 
 
 def _offsets(document: Mapping[str, Any], name: str) -> dict[str, int]:
-    found = document.get(name)
-    if not isinstance(found, dict) or not all(type(offset) is int and offset >= 0 for offset in found.values()):
-        raise CorruptWatchLog(f"{name} has an offset for each topic")
-    return found
+    value = document.get(name)
+    if not isinstance(value, dict) or not all(type(offset) is int and offset >= 0 for offset in value.values()):
+        raise CorruptWatchLog(f"{name} is not a map from topic to offset")
+    return value

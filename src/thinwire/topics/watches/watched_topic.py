@@ -1,8 +1,7 @@
-"""The log of one topic as a watch reads it: message by message, each with what it says of the watch's quantities.
+"""The log of one topic as a watch reads it, and the liveness of the publishers of a watch.
 
-Publishers that are gone: those that left, and those that have not been heard for longer than their heartbeats allow.
-
-What they told stays true until somebody says otherwise; only their word that they are complete is not waited for.
+The values of a publisher that stopped stay valid. Its watermark does not advance any more, so the watch stops waiting
+for it.
 """
 
 from __future__ import annotations
@@ -19,191 +18,188 @@ from thinwire.codec.decoder_state import DecoderState
 from thinwire.errors import BrokerUnavailable, PeerFault, RegistryError, TransportClosed, TransportError
 from thinwire.filters.composite import LogEntry, WatchInput
 from thinwire.schema import Event
-from thinwire.topics.log_decoder import KeyFrameRequests, LogDecoder, resolve_and_retry
-from thinwire.topics.log_position import LogSelection
-from thinwire.topics.log_seek import seek_decoders
-from thinwire.topics.names import REGISTRY, log_of, publisher_in, publisher_subjects
-from thinwire.topics.topic import TopicMetadata
+from thinwire.topics.key_frame_requests import KeyFrameRequests
+from thinwire.topics.log_decoder import LogDecoder, resolve_and_retry
+from thinwire.topics.log_selection import LogSelection
+from thinwire.topics.names import REGISTRY, log_of, publisher_in, publisher_key, publisher_subjects
+from thinwire.topics.seeker import Seeker
 from thinwire.topics.topic_documents import PublisherDocument, decode
-from thinwire.topics.topic_settings import publisher_key
+from thinwire.topics.topic_metadata import TopicMetadata
 from thinwire.topics.watches.watch_documents import WatchNotice
 from thinwire.topics.watches.watch_quantities import TopicQuantities, TopicReadings
 
-NEARBY = 65_536
-"""messages to read for a watch that begins now; beyond that publishers are asked for key frames"""
-AHEAD = 256
-"""messages read ahead"""
-RETRY = 1.0
+MAX_SEEK = 65_536
+"""messages that a new watch reads to restore decoders; beyond that it requests key frames"""
+PREFETCH = 256
+"""messages that the reader fetches ahead"""
+RETRY_DELAY = 1.0
+
+_log = logging.getLogger("thinwire.watching")
 
 
-class TopicLog:
-    """A reader of one topic's log.
+class WatchedTopic:
+    """Reads the log of one topic and extracts the quantities of a watch.
 
-    place: the offset of the first message it reads; heard: when each publisher was last heard, by this process's clock
+    first: offset of the first message it reads
+    last_received: when a message of each publisher last arrived, by the clock of the event loop
     """
 
-    def __init__(self, broker: Broker, clock: Clock, view: TopicMetadata, quantities: TopicQuantities) -> None:
-        self.view = view
-        self.topic = view.name
-        self.place = 1
-        self.heard: dict[str, float] = {}
+    def __init__(self, broker: Broker, clock: Clock, metadata: TopicMetadata, quantities: TopicQuantities) -> None:
+        self.metadata = metadata
+        self.topic = metadata.name
+        self.first = 1
+        self.last_received: dict[str, float] = {}
         self._broker = broker
         self._clock = clock
         self._quantities = quantities
-        self._requests = KeyFrameRequests(broker, view.name)
-        self._log_decoder = LogDecoder(view.lookup, dictionaries=view.dictionary)
-        self._stood: dict[str, DecoderState] = {}
+        self._requests = KeyFrameRequests(broker, metadata.name)
+        self._log_decoder = LogDecoder(metadata.lookup, dictionaries=metadata.dictionary)
+        self._read_states: dict[str, DecoderState] = {}
         self._reader: LogReader | None = None
 
-    async def begin(self, place: int, *, fresh: bool) -> list[TopicReadings]:
-        """Go to a place; where every source stands before it. `fresh`: begin there although little may be known."""
-        furthest = NEARBY if fresh else None
-        track, learn = LogSelection(self.topic), self._learn
-        self._log_decoder = await seek_decoders(
-            self._broker, track, place, self._log_decoder, learn=learn, furthest=furthest
-        )
-        self._log_decoder.offset, self.place = place - 1, place
+    async def begin(self, first: int, *, new: bool) -> list[TopicReadings]:
+        """Seek to an offset and return the state of all sources before it.
+
+        new: the watch has no earlier state; a limited seek that leaves sources unknown is sufficient
+        """
+        seeker = Seeker(self._broker, LogSelection(self.topic), self._fetch_definition)
+        found = await seeker.seek(self._log_decoder, first, max_messages=MAX_SEEK if new else None)
+        self._log_decoder = found.log_decoder
+        self._log_decoder.offset, self.first = first - 1, first
         self._reader = await self._broker.read(
-            log_of(self.topic), first=place, subjects=[publisher_subjects(self.topic)], limit=AHEAD
+            log_of(self.topic), first=first, subjects=[publisher_subjects(self.topic)], limit=PREFETCH
         )
         if not self._log_decoder.links or any(self._log_decoder.lost()):
             await self._requests.request_all()
         return [await self._read_current_state(name) for name in sorted(self._log_decoder.links)]
 
     async def next(self, timeout: float) -> TopicReadings | None:
-        """What the next message says; None when none came within so many seconds."""
+        """Return the readings of the next message; None if none arrives within `timeout` seconds."""
         assert self._reader is not None
         stored = await self._reader.next(timeout)
         if stored is None:
             await self._requests.ask(self._log_decoder, self._clock.now())
             return None
-        publisher, unread = publisher_in(stored.subject), list[WatchNotice]()
-        found = await self._receive(stored, unread)
-        told = self._quantities.read_message(publisher, stored, found, self._take_new_state(publisher))
-        self.heard[publisher] = asyncio.get_running_loop().time()
+        publisher, unreadable = publisher_in(stored.subject), list[WatchNotice]()
+        deliveries = await self._decode(stored, unreadable)
+        readings = self._quantities.read_message(publisher, stored, deliveries, self._take_new_state(publisher))
+        self.last_received[publisher] = asyncio.get_running_loop().time()
         if any(self._log_decoder.lost()):
             await self._requests.ask(self._log_decoder, self._clock.now())
-        return told._replace(notices=[*unread, *told.notices])
+        return readings._replace(notices=[*unreadable, *readings.notices])
 
-    def done(self, told: TopicReadings) -> None:
-        """A message is worked off, or waits elsewhere, and makes room for another."""
+    def done(self, readings: TopicReadings) -> None:
+        """Release the prefetch capacity of a message."""
         assert self._reader is not None
-        self._reader.done(told.entry.offset)
+        self._reader.done(readings.entry.offset)
 
     async def close(self) -> None:
         if self._reader is not None:
             await self._reader.close()
 
     async def _read_current_state(self, publisher: str) -> TopicReadings:
-        """Where a publisher's sources stand before the place, by its last message there."""
-        self.heard[publisher] = asyncio.get_running_loop().time()
+        """Return the state of a publisher's sources before `first`, with the time of its last message there."""
+        self.last_received[publisher] = asyncio.get_running_loop().time()
         last = await self._broker.last(
-            log_of(self.topic), publisher_subjects(self.topic, publisher), up_to=self.place - 1
+            log_of(self.topic), publisher_subjects(self.topic, publisher), up_to=self.first - 1
         )
-        stored = Stored(self.place - 1, "", b"", last.time if last is not None else 0.0)
-        told = self._quantities.read_message(publisher, stored, (), self._take_new_state(publisher))
-        return told._replace(entry=_without_mark(told))
+        stored = Stored(self.first - 1, "", b"", last.time if last is not None else 0.0)
+        readings = self._quantities.read_message(publisher, stored, (), self._take_new_state(publisher))
+        entry = readings.entry
+        # No message was read, so there is no watermark.
+        return readings._replace(entry=LogEntry(entry.feed, entry.offset, entry.readings))
 
     def _take_new_state(self, publisher: str) -> list[Event]:
-        """Where all sources stand, once for every beginning of a link: key frames tell values without events."""
-        link = self._log_decoder.link(publisher)
-        if (
-            link.state is not State.READY
-            or link.decoder_state is None
-            or link.decoder_state is self._stood.get(publisher)
-        ):
+        """Return the latest event of all sources, once per decoder state: key frames carry values without events."""
+        decoder = self._log_decoder.link(publisher)
+        state = decoder.decoder_state
+        if decoder.state is not State.READY or state is None or state is self._read_states.get(publisher):
             return []
-        self._stood[publisher] = link.decoder_state
-        return link.present()
+        self._read_states[publisher] = state
+        return decoder.present()
 
-    async def _receive(self, stored: Stored, unread: list[WatchNotice]) -> list[Delivery]:
-        """What a message brings; a schema or a dictionary that is not known yet is asked for."""
+    async def _decode(self, stored: Stored, unreadable: list[WatchNotice]) -> list[Delivery]:
+        """Decode a message; fetch a schema or dictionary that is not cached."""
         publisher, now = publisher_in(stored.subject), self._clock.now()
 
-        def complain(fault: PeerFault) -> None:
+        def on_unreadable(fault: PeerFault) -> None:
             facts = {"offset": stored.offset, "reason": str(fault)}
-            unread.append(WatchNotice("unreadable", self.topic, publisher, facts))
+            unreadable.append(WatchNotice("unreadable", self.topic, publisher, facts))
 
         try:
             return self._log_decoder.receive(stored, now)
         except PeerFault as fault:
-            again = partial(self._log_decoder.pass_on, stored, now)
-            return await resolve_and_retry(self._log_decoder.link(publisher), fault, again, self._learn, complain)
+            retry = partial(self._log_decoder.pass_on, stored, now)
+            decoder = self._log_decoder.link(publisher)
+            return await resolve_and_retry(decoder, fault, retry, self._fetch_definition, on_unreadable)
 
-    async def _learn(self, name: bytes) -> bool:
-        """Ask for what is not known, however long the broker is away: the message behind it cannot be passed over."""
+    async def _fetch_definition(self, name: bytes) -> bool:
+        """Fetch a schema or dictionary. Retries while the broker is unavailable: skipping the message loses events."""
         while True:
             try:
-                return await self.view.learn(name)
+                return await self.metadata.fetch(name)
             except BrokerUnavailable:
-                await asyncio.sleep(RETRY)
+                await asyncio.sleep(RETRY_DELAY)
 
 
-def _without_mark(told: TopicReadings) -> LogEntry:
-    """Nothing was read that could say how far the log is complete."""
-    entry = told.entry
-    return LogEntry(entry.feed, entry.offset, entry.readings)
+CHECK_INTERVAL = 5.0
+"""seconds between two liveness checks"""
+MISSED_HEARTBEATS = 2.0
+"""heartbeat intervals without a message after which a registered publisher counts as stopped"""
+UNREGISTERED_DELAY = 5.0
+"""seconds without a message after which a publisher that is no longer registered counts as stopped"""
+_ANY_NAME = "any"
 
 
-LOOK = 5.0
-"""seconds between two looks"""
-HEARTBEATS = 2.0
-"""that a publisher may leave out"""
-LEAVING = 5.0
-"""seconds in which the last words of one that has left are read"""
-_ANY = "any"
+class PublisherLiveness:
+    """Detects publishers of a watch that left or sent nothing for longer than their heartbeat interval allows."""
 
-_log = logging.getLogger("thinwire.watching")
-
-
-class Vanishing:
-    """Who is there of a watch's publishers."""
-
-    def __init__(self, broker: Broker, logs: Sequence[TopicLog]) -> None:
+    def __init__(self, broker: Broker, topics: Sequence[WatchedTopic]) -> None:
         self._broker = broker
-        self._logs = logs
-        self._gone: set[WatchInput] = set()
-        self._looked: float | None = None
+        self._topics = topics
+        self._stopped: set[WatchInput] = set()
+        self._checked_at: float | None = None
 
-    async def present(self, log: TopicLog) -> set[str]:
-        """The publishers of a topic that are registered, or have been heard; from now on they are waited for."""
+    async def list_publishers(self, topic: WatchedTopic) -> set[str]:
+        """Return the publishers of a topic that are registered or have sent a message."""
         now = asyncio.get_running_loop().time()
-        for name in await self._registered(log):
-            log.heard.setdefault(name, now)
-        return set(log.heard)
+        for name in await self._registered(topic):
+            topic.last_received.setdefault(name, now)
+        return set(topic.last_received)
 
-    async def find_vanished(self, now: float) -> list[tuple[WatchInput, float]]:
-        """Those that are gone since the last look, and for how many seconds."""
-        if self._looked is not None and now - self._looked < LOOK:
+    async def find_stopped(self, now: float) -> list[tuple[WatchInput, float]]:
+        """Return the publishers that stopped since the last check, with the seconds since their last message."""
+        if self._checked_at is not None and now - self._checked_at < CHECK_INTERVAL:
             return []
-        self._looked = now
+        self._checked_at = now
         try:
-            return [found for log in self._logs for found in await self._find_vanished_in(log, now)]
+            return [found for topic in self._topics for found in await self._find_stopped_in(topic, now)]
         except TransportClosed:
             raise
-        except TransportError as problem:  # nobody is gone because the broker is away
-            _log.debug("publishers cannot be looked for: %s", problem)
+        except TransportError as problem:  # an unreachable broker does not mean that publishers stopped
+            _log.debug("cannot check publishers: %s", problem)
             return []
 
-    async def _find_vanished_in(self, log: TopicLog, now: float) -> list[tuple[WatchInput, float]]:
-        there = await self._registered(log)
-        patience = HEARTBEATS * _max_silence(log) + LEAVING
+    async def _find_stopped_in(self, topic: WatchedTopic, now: float) -> list[tuple[WatchInput, float]]:
+        registered = await self._registered(topic)
+        timeout = MISSED_HEARTBEATS * _heartbeat_interval(topic) + UNREGISTERED_DELAY
         found: list[tuple[WatchInput, float]] = []
-        for publisher, heard in log.heard.items():
-            feed, quiet = WatchInput(log.topic, publisher), now - heard
-            if quiet < (patience if publisher in there or not log.view.managed else LEAVING):
-                self._gone.discard(feed)
-            elif feed not in self._gone:
-                self._gone.add(feed)
-                found.append((feed, quiet))
+        for publisher, received in topic.last_received.items():
+            feed, silent = WatchInput(topic.topic, publisher), now - received
+            is_registered = publisher in registered or not topic.metadata.managed
+            if silent < (timeout if is_registered else UNREGISTERED_DELAY):
+                self._stopped.discard(feed)
+            elif feed not in self._stopped:
+                self._stopped.add(feed)
+                found.append((feed, silent))
         return found
 
-    async def _registered(self, log: TopicLog) -> set[str]:
-        if not log.view.managed:
+    async def _registered(self, topic: WatchedTopic) -> set[str]:
+        if not topic.metadata.managed:
             return set()
         bucket = await self._broker.bucket(REGISTRY)
         names: set[str] = set()
-        for entry in await bucket.entries(publisher_key(log.topic, _ANY).removesuffix(_ANY) + "*"):
+        for entry in await bucket.entries(publisher_key(topic.topic, _ANY_NAME).removesuffix(_ANY_NAME) + "*"):
             try:
                 document = decode(entry.key, entry.value) if entry.value is not None else None
             except RegistryError:
@@ -213,5 +209,6 @@ class Vanishing:
         return names
 
 
-def _max_silence(log: TopicLog) -> float:
-    return log.view.document.settings.max_silence if log.view.document is not None else 30.0
+def _heartbeat_interval(topic: WatchedTopic) -> float:
+    document = topic.metadata.document
+    return document.settings.max_silence if document is not None else 30.0

@@ -32,7 +32,7 @@ from thinwire.brokers.protocol import Broker
 from thinwire.brokers.recording import RecordingWriter, open_recording
 from thinwire.client.bus import connect
 from thinwire.codec import Demand, StreamConfig, StreamEncoder
-from thinwire.spark.source.source_schema import arrow_of, fitted
+from thinwire.spark.source.source_schema import arrow_of, fit_columns
 from thinwire.topics.log_tables import LogTable, span_of
 from thinwire.topics.names import data_subject, key_subject, log_of, publisher_subjects
 from thinwire.topics.recorder import Recorder
@@ -85,7 +85,7 @@ def make_ready(recording: Path, topic: str, path: Path) -> None:
         schema = arrow_of(from_arrow_schema(landing.schema))
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
             for batch in landing.rows(span.first, span.last):
-                out.write_batch(fitted(batch, schema))
+                out.write_batch(fit_columns(batch, schema))
 
 
 PUBLISHERS = 4

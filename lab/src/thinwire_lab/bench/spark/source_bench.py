@@ -70,11 +70,11 @@ def _run(writer: DataStreamWriter, tries: int) -> None:
 
 
 def _row(place: BenchSite, told: list[dict[str, Any]]) -> Row:
-    sums = {name: sum(one[name] for one in told) for name in ("asked", "read", "run_up", "rows")}
+    sums = {name: sum(one[name] for one in told) for name in ("requested", "read", "replayed", "rows")}
     trouble = "" if sums["rows"] == place.events else f"{sums['rows']:,} rows, not {place.events:,}"
-    how = f"{sums['asked']:,} messages of {FRAMES} frames in {len(told)} batches on {TWO}, {place.events:,} events"
+    how = f"{sums['requested']:,} messages of {FRAMES} frames in {len(told)} batches on {TWO}, {place.events:,} events"
     name = f"stream, {A_TRIGGER:,} frames a trigger: messages read to messages asked for"
-    value = (sums["read"] + sums["run_up"]) / sums["asked"]
+    value = (sums["read"] + sums["replayed"]) / sums["requested"]
     return Row(name, "times", value, high=LIMIT, how=how, note=trouble, sound=not trouble)
 
 

@@ -15,13 +15,13 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from thinwire.analysis.placement_files import read_model
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.protocol import Broker
 from thinwire.demo.process_group import Crew, WorkerProcess
 from thinwire.edge import Controller, EdgeHostDocument, EdgeTopic, apply
-from thinwire.edge.assignment import present, proposed
+from thinwire.edge.assignment import find_running_hosts, propose_hosts
+from thinwire.edge.placement_files import read_model
 from thinwire.placement.hosts import Vector
 from thinwire_lab.live.edge.edge_load import Collector, Late, TopicStream, schedule, send
 
@@ -190,8 +190,8 @@ async def _stage() -> AsyncIterator[tuple[Broker, Crew, Controller]]:
 async def _placed(hub: Broker) -> dict[str, str]:
     """Topics on as few hosts as the model allows."""
     topics = [EdgeTopic(name, "none:none", RATE, INTERVAL, PROMISE) for name in _names()]
-    hosts = await present(hub, 2.0)
-    where, _ = proposed(topics, hosts, {}, read_model(None), TOGETHER)
+    hosts = await find_running_hosts(hub, 2.0)
+    where, _ = propose_hosts(topics, hosts, {}, read_model(None), TOGETHER)
     await apply(hub, topics, where)
     return where
 

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thinwire.brokers.broker_url import read_url
+from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.protocol import Broker
-from thinwire.client.local_services import open_broker
 from thinwire.edge import EdgeHost, EdgeHostDocument, EdgePublisher, read_edge
-from thinwire.edge.edge_host import at_work
-from thinwire.edge.latency_report import Times
+from thinwire.edge.edge_host import running_host
+from thinwire.edge.latency_report import LatencyMeter
 from thinwire.ledger.histogram import Histogram
 from thinwire.placement.hosts import Vector
-from thinwire.placement.queue_simulator import Arrivals
+from thinwire_lab.live.edge.host_emulation import emulated_workers
+from thinwire_lab.placement.queue_simulator import Arrivals
 
 QUIET = 3.0
 """seconds without a result after which no more are expected"""
@@ -131,19 +131,20 @@ class EdgeHostRole:
         if self.pinned and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, self.pinned)
         broker, _ = await open_broker(read_url(self.url), {}, self._stack)
-        self._host = EdgeHost(broker, self.about, emulated=self.emulated, path=self.path)
-        await self._stack.enter_async_context(at_work(self._host))
+        worker = emulated_workers(self.about.placed) if self.emulated else None
+        self._host = EdgeHost(broker, self.about, path=self.path, worker=worker)
+        await self._stack.enter_async_context(running_host(self._host))
 
     async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
         """Whatever it is told: the work on every topic that it has, by the wall and by the processor."""
         assert self._host is not None
-        return {topic: _worked(work.times) for topic, work in self._host.works.items()}
+        return {topic: _worked(work.times) for topic, work in self._host.active_work.items()}
 
     async def close(self) -> None:
         await self._stack.aclose()
 
 
-def _worked(times: Times) -> dict[str, Any]:
+def _worked(times: LatencyMeter) -> dict[str, Any]:
     return {
         "messages": times.work.count,
         "wall": times.work.value,

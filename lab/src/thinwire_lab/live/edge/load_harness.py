@@ -30,9 +30,9 @@ from thinwire.edge import EdgeHostDocument, EdgeTopic, apply
 from thinwire.errors import ConfigError
 from thinwire.ledger.histogram import Histogram
 from thinwire.placement import Host, TopicLoad
-from thinwire.placement.measured_runs import MeasuredRun, Met
-from thinwire.placement.queue_simulator import INTERVALS, Arrivals
 from thinwire_lab.live.edge.edge_load import Collector, Late, TopicStream, schedule, send
+from thinwire_lab.placement.measured_runs import MeasuredRun, Met
+from thinwire_lab.placement.queue_simulator import INTERVALS, Arrivals
 
 FUNCTIONS = str(Path(__file__).parent / "functions")
 WARM_UP = 2.0

@@ -117,7 +117,7 @@ class Dissemination:
 
     def _evaluate(self, n: int, values: Mapping[Quantity, int], order: Order) -> Delivery | None:
         watch, stored = self._watches[n], self._stored[n]
-        watch.note(values)
+        watch.set_latest(values)
         quantities = watch.condition.quantities
         true = [at for at, one in enumerate(stored) if quantities[one.order[one.owner][0]] in values]
         true = [at for at in true if self._is_true(watch, stored[at])]
@@ -167,7 +167,7 @@ class Dissemination:
         """One subscription holds one value of a quantity, wherever its conjuncts are."""
         spoken = [place for at in true for place, _ in watch.condition.conjuncts[at]]
         self.traffic.duplicates += len(spoken) - len(set(spoken))
-        concerned = {at for place in set(spoken) for at in watch.condition.touching[place]}
+        concerned = {at for place in set(spoken) for at in watch.condition.conjuncts_of[place]}
         self.traffic.told += len({stored[at].order[stored[at].owner][0] for at in concerned}) - 1
 
     def _store(self, watch: WatchEvaluator, conjunct: Conjunct) -> _Stored:

@@ -192,7 +192,7 @@ def _indexed(thresholds: Ticks, start: int, values: Ticks) -> Cost:
     index = IntervalIndex(thresholds, start)
     fired = sum(places.size for places, _ in index.offer_batches(values))
     events = max(1, values.size)
-    return Cost("SRI", index.looked / events, fired / events)
+    return Cost("SRI", index.compared / events, fired / events)
 
 
 class Cooperative:

@@ -210,7 +210,7 @@ class WatchTable:
         """The conjuncts that watch a quantity which is held anew."""
         condition = found.watch.condition
         places = {place for at in true for place, _ in condition.conjuncts[at]}
-        return {at for place in places for at in condition.touching[place] if found.watched[at] == place}
+        return {at for place in places for at in condition.conjuncts_of[place] if found.watched[at] == place}
 
     def _register(self, found: _Registered, at: int) -> None:
         place = found.watched[at]

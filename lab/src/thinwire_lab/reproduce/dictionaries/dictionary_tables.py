@@ -16,8 +16,8 @@ from statistics import fmean
 from typing import Any
 
 from thinwire.analysis.analysis_cells import Run
-from thinwire.dictionaries.byte_account import TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
+from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.dictionary_measures import decay_cell, form_cell, similar_cell, usage_cell
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import STANDS_FOR, TABLE_4_3_1, TABLES_B

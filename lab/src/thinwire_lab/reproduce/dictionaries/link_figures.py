@@ -16,11 +16,11 @@ from statistics import median
 from typing import Any
 
 from thinwire.analysis.analysis_cells import Cell, Run
-from thinwire.dictionaries.byte_account import BATCHES
 from thinwire.dictionaries.policies.policy_catalogue import FAST
 from thinwire_lab.live.linger_batches import FEW, MESSAGES, QUICK_BATCHES, balance, courses
 from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
 from thinwire_lab.reproduce.dictionaries import thesis_sheet as plots
+from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
 from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS
 from thinwire_lab.reproduce.dictionaries.link_simulation import (
     DELAYS,

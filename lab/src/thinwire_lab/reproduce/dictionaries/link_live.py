@@ -14,10 +14,10 @@ from operator import itemgetter
 from time import perf_counter
 
 from thinwire.brokers.embedded import LOOPBACK
-from thinwire.brokers.link_limits import Limits, read_limits
 from thinwire.brokers.protocol import Broker, LogReader
-from thinwire.brokers.proxy import Proxy
 from thinwire.dictionaries import Codec
+from thinwire_lab.live.link_limits import Limits, read_limits
+from thinwire_lab.live.shaped_proxy import ShapedProxy
 from thinwire_lab.reproduce.dictionaries.link_simulation import LOG, Cell, LinkOutcome, subject
 
 PATIENCE = 120.0
@@ -154,7 +154,7 @@ async def _watch(notes: Notes) -> None:
 
 
 async def _client(opened: AsyncExitStack, port: int, limits: Limits, seed: int) -> Broker:
-    wire = await opened.enter_async_context(Proxy(LOOPBACK, port, limits=limits, seed=seed))
+    wire = await opened.enter_async_context(ShapedProxy(LOOPBACK, port, limits=limits, seed=seed))
     return await _connected(opened, wire.port)
 
 

@@ -11,7 +11,7 @@ Who sends, who passes on and who receives, over limited links and in the time of
 A sender has at most `window` messages that are not acknowledged, a relay sends a receiver at most `window` messages
 ahead of what it has acknowledged. Nothing is lost, so in the end everybody has everything.
 
->>> from thinwire.brokers.link_limits import Limit
+>>> from thinwire_lab.live.link_limits import Limit
 >>> world = Kernel()
 >>> line = Limits.both(Limit(bandwidth=1000, delay=0.05))
 >>> relay = Relay(world)
@@ -29,10 +29,10 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from thinwire.brokers.link_limits import Limits, lanes
 from thinwire.dictionaries import Codec, codec_of, train
 from thinwire.dictionaries.codecs import Deflate
 from thinwire.errors import ConfigError, CorruptFrame
+from thinwire_lab.live.link_limits import Limits, shapers
 from thinwire_lab.overlay_sim.discrete_events import Kernel, Station
 
 METHODS = ("plain", "deflate", "dictionary")
@@ -161,7 +161,7 @@ class LinkSender:
         self.finished = 0.0
         self.latencies: list[float] = []
         self._world, self._relay, self._sizes = world, relay, sizes
-        self._up, self._down = lanes(limits, seed)
+        self._up, self._down = shapers(limits, seed)
         self._processor = Station()
         self._start = 0.0
         self._sent = 0
@@ -220,7 +220,7 @@ class LinkReceiver:
         self.finished = 0.0
         self.latencies: list[float] = []
         self._world, self._weights = world, relay.weights
-        self._up, self._down = lanes(limits, seed)
+        self._up, self._down = shapers(limits, seed)
         self._processor = Station()
         self._waiting: deque[tuple[int, float]] = deque()
         self._open = self._unpacked = 0

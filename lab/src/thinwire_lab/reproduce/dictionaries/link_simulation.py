@@ -34,8 +34,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from thinwire.brokers.link_limits import read_limits
 from thinwire.brokers.protocol_overhead import JetStream
+from thinwire_lab.live.link_limits import read_limits
 from thinwire_lab.overlay_sim.discrete_events import Kernel
 from thinwire_lab.reproduce.dictionaries.link_parties import TWEETS, LinkReceiver, LinkSender, Load, Relay, Weights
 

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from thinwire.analysis.analysis_cells import Cell
-from thinwire.dictionaries.byte_account import TOPOLOGIES, Topology
+from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError
+from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES
 from thinwire_lab.reproduce.dictionaries.policy_run import TOLD, Settings, run_stream
 from thinwire_lab.streams.named_streams import NamedStream, generated, streams
 

@@ -28,15 +28,14 @@ from time import process_time
 from typing import Any
 
 from thinwire.dictionaries import dictionary_transfer as travelling
-from thinwire.dictionaries.byte_account import TOPOLOGIES, Account, Topology
 from thinwire.dictionaries.codecs import Codec, Deflate, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
 from thinwire.dictionaries.policies import (
     Adaptive,
     CostBased,
+    DictionaryPolicy,
     FixedRate,
     Keep,
-    Policy,
     Predict,
     Prolong,
     Proposal,
@@ -45,8 +44,10 @@ from thinwire.dictionaries.policies import (
     fixed_rate,
     single,
 )
-from thinwire.errors import BrokenPromise, ConfigError
+from thinwire.dictionaries.topology import Topology
+from thinwire.errors import ConfigError, GuaranteeViolated
 from thinwire.wire import varint
+from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES, Account
 
 DECISIONS = 1000
 """decisions that are kept, the first"""
@@ -78,7 +79,7 @@ class Decision:
 class Lane:
     """A policy with its publishers and subscribers; None for messages that are deflated throughout."""
 
-    policy: Policy | None
+    policy: DictionaryPolicy | None
     account: Account = field(default_factory=Account)
     work: Work = field(default_factory=Work)
     decisions: list[Decision] = field(default_factory=list)
@@ -97,14 +98,14 @@ class Lane:
         read = [codec.unpack(one, len(message)) for one, message in zip(packed, messages, strict=True)]
         arrived = process_time()
         if read != messages:
-            raise BrokenPromise("a packed message does not come back", codec=codec.name, seen=self.account.count)
+            raise GuaranteeViolated("a packed message does not come back", codec=codec.name, seen=self.account.count)
         self.account.messages(len(messages), plain, sum(map(len, packed)))
         self.work.publishers += sent - start
         self.work.subscribers += arrived - sent
         if self.policy is not None:
             self._sample(self.policy, messages)
 
-    def _sample(self, policy: Policy, messages: Sequence[bytes]) -> None:
+    def _sample(self, policy: DictionaryPolicy, messages: Sequence[bytes]) -> None:
         start = process_time()
         policy.offer_all(messages)
         proposal = policy.propose()
@@ -127,7 +128,7 @@ class Lane:
 
 
 Settings = Mapping[str, Any]
-Make = Callable[[Topology, int | None, Settings], Policy | None]
+Make = Callable[[Topology, int | None, Settings], DictionaryPolicy | None]
 
 POLICIES: dict[str, Make] = {
     "deflate": lambda topology, expected, settings: None,
@@ -154,7 +155,9 @@ _GRIDS: dict[str, list[dict[str, Any]]] = {
 _QUICK = {"single": (0, 2, 6, 8, 11), "fixed rate": (0, 1), "adaptive": (0, 2)}
 
 
-def make(name: str, topology: Topology, expected: int | None = None, settings: Settings | None = None) -> Policy | None:
+def make(
+    name: str, topology: Topology, expected: int | None = None, settings: Settings | None = None
+) -> DictionaryPolicy | None:
     """The policy of this name; None for messages that are deflated throughout."""
     if name not in POLICIES:
         raise ConfigError("no such policy", policy=name, choose_from=list(POLICIES))

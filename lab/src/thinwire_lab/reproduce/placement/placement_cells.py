@@ -21,20 +21,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thinwire.analysis.model_training import Sweep, TrainedModels, gathered, here, train_both
-from thinwire.analysis.placement_files import read_model
+from thinwire.edge.placement_files import read_model
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, LatencyModel, Rising, Run, TopicLoad, random_runs
-from thinwire.placement.calibration import calibrated
-from thinwire.placement.column_generation import dive, proved, relax
+from thinwire.placement import Host, LatencyModel, MonotoneModel, TopicLoad
+from thinwire.placement.column_generation import best_bound, dive, relax
 from thinwire.placement.feasibility import HostFeasibility
 from thinwire.placement.heuristics import Shared, first_fit, largest_sets
-from thinwire.placement.latency_model import with_kept
 from thinwire.placement.load_balance import balanced
-from thinwire.placement.model_scores import fitted, outcome, score
 from thinwire.placement.planner import all_split
-from thinwire.placement.published_model import PublishedModel
-from thinwire.placement.queue_simulator import logs, random_topics, skewed_topics
+from thinwire_lab.placement.calibration import calibrated
+from thinwire_lab.placement.latency_model_training import with_margin
+from thinwire_lab.placement.model_scores import fitted, outcome, score
+from thinwire_lab.placement.model_training import Sweep, TrainedModels, gathered, here, train_both
+from thinwire_lab.placement.published_model import PublishedModel
+from thinwire_lab.placement.queue_simulator import HostRun, logs, random_runs, random_topics, skewed_topics
 
 COMPANY = (1, 2, 4)
 """topics on a host that is not known yet"""
@@ -53,7 +53,9 @@ def accuracy(
     return {**figures, "ceiling": fitted(logs(turns[0]), np.asarray(ceiling))}
 
 
-def unknown_host(model: Rising, host: Host, counts: Sequence[int], fresh: int, seed: int = 1) -> dict[int, float]:
+def unknown_host(
+    model: MonotoneModel, host: Host, counts: Sequence[int], fresh: int, seed: int = 1
+) -> dict[int, float]:
     """R2 on fresh runs of a kind of host the model does not know, after calibration with so many runs of it.
 
     With 0 runs the host is taken for one of the reference speed.
@@ -71,7 +73,7 @@ def unknown_host(model: Rising, host: Host, counts: Sequence[int], fresh: int, s
     return found
 
 
-def _reference(run: Run) -> Run:
+def _reference(run: HostRun) -> HostRun:
     """The run as whoever does not know the host sees it."""
     return replace(run, host=Host(cores=run.host.cores))
 
@@ -128,11 +130,11 @@ def placement(
     asked = request(kind, n, seed)
     solve, model = _solver(solver, k, first, spare), _model(solver, train_runs, kept, models)
     # the publication has no splitting: a topic that cannot keep its promise alone gets a host to itself
-    topics = all_split(asked, [Host()], model) if isinstance(model, Rising) else asked
-    judge = HostFeasibility(model, Host(), topics)
+    topics = all_split(asked, [Host()], model) if isinstance(model, MonotoneModel) else asked
+    feasibility = HostFeasibility(model, Host(), topics)
     started = time.process_time()
     try:
-        placed, bound = solve(judge)
+        placed, bound = solve(feasibility)
     except ConfigError as problem:
         return {"hosts": None, "gave up": str(problem)}
     figures = {"bound": bound, "solver_seconds": time.process_time() - started, "split": len(topics) - n}
@@ -152,30 +154,32 @@ def documents(both: TrainedModels) -> dict[str, Any]:
 
 def _solver(name: str, k: int, first: int, spare: int) -> Solve:
     solvers: dict[str, Solve] = {
-        "first-fit": lambda judge: (first_fit(judge, k), None),
-        "first-fit-ours": lambda judge: (first_fit(judge, k), None),
-        "largest-sets": lambda judge: (largest_sets(judge, k), None),
-        "hybrid": lambda judge: (largest_sets(judge, k, first=first), None),
-        "published-balanced": lambda judge: (balanced(judge, first_fit(judge, k), k), None),
-        "ours": lambda judge: _solve(judge, k, spare),
+        "first-fit": lambda feasibility: (first_fit(feasibility, k), None),
+        "first-fit-ours": lambda feasibility: (first_fit(feasibility, k), None),
+        "largest-sets": lambda feasibility: (largest_sets(feasibility, k), None),
+        "hybrid": lambda feasibility: (largest_sets(feasibility, k, first=first), None),
+        "published-balanced": lambda feasibility: (balanced(feasibility, first_fit(feasibility, k), k), None),
+        "ours": lambda feasibility: _solve(feasibility, k, spare),
     }
     if name not in solvers:
         raise ConfigError("no such solver", field="solver", value=name, choose_from=sorted(solvers))
     return solvers[name]
 
 
-def _solve(judge: HostFeasibility, k: int, spare: int) -> tuple[list[Shared], int]:
-    relaxed = relax(judge, k)
-    bound = proved(judge, k, relaxed)
-    placed = balanced(judge, dive(judge, k, relaxed), k, least=bound)
+def _solve(feasibility: HostFeasibility, k: int, spare: int) -> tuple[list[Shared], int]:
+    relaxed = relax(feasibility, k)
+    bound = best_bound(feasibility, k, relaxed)
+    placed = balanced(feasibility, dive(feasibility, k, relaxed), k, least=bound)
     wider: list[Shared] = [*placed, *[()] * spare]
-    return (balanced(judge, wider, k, least=len(wider)) if spare else placed), bound
+    return (balanced(feasibility, wider, k, least=len(wider)) if spare else placed), bound
 
 
 def _model(solver: str, train_runs: int, kept: float, models: Models | None) -> LatencyModel:
     ours = solver.endswith("ours")
     if models:
-        return Rising.from_document(models["ours"]) if ours else PublishedModel.from_document(models["published"])
+        return (
+            MonotoneModel.from_document(models["ours"]) if ours else PublishedModel.from_document(models["published"])
+        )
     if ours:
         return _kept(train_runs, kept) if train_runs else read_model(None)
     if not train_runs:
@@ -184,15 +188,15 @@ def _model(solver: str, train_runs: int, kept: float, models: Models | None) -> 
 
 
 @cache
-def _kept(train_runs: int, kept: float) -> Rising:
+def _kept(train_runs: int, kept: float) -> MonotoneModel:
     both = trained(train_runs)
-    return both.ours if kept == both.ours.margin.kept else with_kept(both.ours, both.held, kept)
+    return both.ours if kept == both.ours.margin.kept else with_margin(both.ours, both.held, kept)
 
 
 class PlacementScale(NamedTuple):
     """How much is simulated.
 
-    runs, fresh: runs a size to train with, and to judge by; reruns: of the latter, for the ceiling
+    runs, fresh: runs a size to train with, and to feasibility by; reruns: of the latter, for the ceiling
     requests: placements that every row is the mean of; sizes: their numbers of topics
     """
 

@@ -23,16 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from thinwire.analysis.model_training import SIZES, gathered
-from thinwire.analysis.placement_files import RUNS, read_runs
 from thinwire.errors import ConfigError
-from thinwire.placement import Host, LatencyModel, Run, TopicLoad, fit_rising, simulate
-from thinwire.placement.calibration import Calibration, Closeness, calibrate
+from thinwire.placement import Host, LatencyModel, TopicLoad
 from thinwire.placement.hosts import columns
-from thinwire.placement.measured_runs import MeasuredRun
-from thinwire.placement.model_scores import fitted, score
-from thinwire.placement.published_model import fit_network, fit_polynomial, inputs_of
-from thinwire.placement.queue_simulator import INTERVALS, LABELS, SUSTAINED, logs, random_topics
+from thinwire_lab.placement.calibration import Calibration, Closeness, calibrate
+from thinwire_lab.placement.latency_model_training import fit_monotone_model
+from thinwire_lab.placement.measured_runs import MeasuredRun
+from thinwire_lab.placement.model_scores import fitted, score
+from thinwire_lab.placement.model_training import SIZES, gathered
+from thinwire_lab.placement.published_model import fit_polynomial, fit_published_network, inputs_of
+from thinwire_lab.placement.queue_simulator import INTERVALS, LABELS, SUSTAINED, HostRun, logs, random_topics, simulate
+from thinwire_lab.placement.run_files import RUNS, read_runs
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import Sheet, lines
 from thinwire_lab.reproduce.placement.placement_cells import FRESH, Occasion, accuracy
 
@@ -248,7 +249,7 @@ def _curve(occasion: Occasion, letter: str, k: int) -> Sheet:
     every = gathered(scale.runs, (k,), 5, occasion.sweep)[k]
     for share in TRAINING_SHARES:
         runs = every[: max(10, int(share * scale.runs))]
-        network, ours = fit_network(runs, k), fit_rising(runs, fresh)
+        network, ours = fit_published_network(runs, k), fit_monotone_model(runs, fresh)
         told = [fitted(logs(some), network.predict(inputs_of(some))) for some in (runs, fresh)]
         told += [score(ours, some).fit for some in (runs, fresh)]
         rows.append((len(runs), *(round(figure, 4) for figure in told)))
@@ -259,7 +260,7 @@ def _curve(occasion: Occasion, letter: str, k: int) -> Sheet:
     return Sheet(title, names, rows, (), drawn)
 
 
-def _predict_latencies(model: LatencyModel, runs: Sequence[Run]) -> Any:
+def _predict_latencies(model: LatencyModel, runs: Sequence[HostRun]) -> Any:
     host = runs[0].host
     return model.logs(*columns([run.topics for run in runs], host), host).ravel()
 

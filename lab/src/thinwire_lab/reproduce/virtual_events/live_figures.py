@@ -24,7 +24,7 @@ from thinwire.brokers.protocol import Broker
 from thinwire.client import Bus, Subscription
 from thinwire.clock import VirtualClock
 from thinwire.demo import building
-from thinwire.errors import BrokenPromise
+from thinwire.errors import GuaranteeViolated
 from thinwire.schema import Event
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.names import CHANNELS, channel_log_of, log_of
@@ -57,7 +57,7 @@ class LiveStages(Stages):
 def figure_6_live(events: int, seed: int = 1, progress: Progress = lambda share: None) -> list[LiveStages]:
     """Bytes at the four stages, for each format and predictor the system has; at most `MOST` events.
 
-    Raises BrokenPromise if the exact subscriber's copy is not the raw event, or the other's is off by more than 1.0.
+    Raises GuaranteeViolated if the exact subscriber's copy is not the raw event, or the other is off by more than 1.0.
     """
     events = min(events, MOST)
     found = []
@@ -96,7 +96,7 @@ async def _run(format_: str, predictor: str, events: int, seed: int, progress: P
             async for _ in blocks:
                 progress(near.taken / events)
         if (exact.feed, near.feed) != ("log", "channel"):
-            raise BrokenPromise("subscribers read something else", exact=exact.feed, within=near.feed)
+            raise GuaranteeViolated("subscribers read something else", exact=exact.feed, within=near.feed)
         log = await weigh(bus.broker, log_of(schema.name))
         channel = await weigh(bus.broker, channel_log_of(schema.name))
     totals = [exact.size, log.size, channel.size, near.size]
@@ -145,7 +145,7 @@ class _Reader:
                 while self._expected and not self._task.done():
                     await asyncio.sleep(_POLL)
         except TimeoutError:
-            raise BrokenPromise("events did not come", waiting=len(self._expected), within=self.tolerance) from None
+            raise GuaranteeViolated("events did not come", waiting=len(self._expected), within=self.tolerance) from None
         if self._task.done():
             self._task.result()
 
@@ -163,12 +163,12 @@ class _Reader:
 
     def _compare(self, event: Event) -> None:
         if not self._expected:
-            raise BrokenPromise("an event that was not published", timestamp=event["timestamp"])
+            raise GuaranteeViolated("an event that was not published", timestamp=event["timestamp"])
         raw = self._expected.popleft()
         if self.tolerance:
             require_near(event, raw)
         elif event != raw:
-            raise BrokenPromise("the exact copy is not the event", timestamp=raw["timestamp"])
+            raise GuaranteeViolated("the exact copy is not the event", timestamp=raw["timestamp"])
 
     async def _end(self) -> None:
         assert self._task is not None

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.demand import tolerance_of
 from thinwire.demo import building
-from thinwire.errors import BrokenPromise
+from thinwire.errors import GuaranteeViolated
 from thinwire.schema import Schema
 from thinwire_lab.live.load_chain import Chain, ChainShape
 from thinwire_lab.live.process_measurement import ProcessSample
@@ -246,7 +246,7 @@ def figure_5(events: int, seed: int = 1, progress: Progress = lambda share: None
 def figure_6(events: int, seed: int = 1, progress: Progress = lambda share: None) -> list[Stages]:
     """Bytes at the four stages: three formats as published, then our own frames with the same predictor and with auto.
 
-    Raises BrokenPromise if the broker's copy is not the raw event, or the subscriber's is off by more than 1.0.
+    Raises GuaranteeViolated if the broker's copy is not the raw event, or the subscriber's is off by more than 1.0.
     """
     schema = building.schema()
     stages = {name: Stages(name) for name in _PARTIAL}
@@ -270,7 +270,7 @@ def _hops(events: Iterator[dict[str, Any]], schema: Schema) -> Iterator[tuple[Ev
         first = publisher.reduce(raw)
         at_broker |= first
         if at_broker != raw:
-            raise BrokenPromise("the broker's copy is not the event", timestamp=raw["timestamp"])
+            raise GuaranteeViolated("the broker's copy is not the event", timestamp=raw["timestamp"])
         second = translator.reduce(at_broker)
         at_subscriber |= second
         require_near(at_subscriber, raw)
@@ -278,11 +278,11 @@ def _hops(events: Iterator[dict[str, Any]], schema: Schema) -> Iterator[tuple[Ev
 
 
 def require_near(virtual: Event, raw: Event) -> None:
-    """Raise BrokenPromise if a reconstructed event is further from the raw one than the class allows."""
+    """Raise GuaranteeViolated if a reconstructed event is further from the raw one than the class allows."""
     for name, value in raw.items():
         seen = virtual[name]
         if seen != value and not (isinstance(value, float) and abs(seen - value) <= CLASS_TOLERANCE + _SLACK):
-            raise BrokenPromise("the subscriber's copy is too far off", property=name, seen=seen, actual=value)
+            raise GuaranteeViolated("the subscriber's copy is too far off", property=name, seen=seen, actual=value)
 
 
 class _Chain:

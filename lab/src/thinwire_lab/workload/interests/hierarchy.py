@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from thinwire.errors import SummaryError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.random_rows import Floats, Rows
 
 

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from thinwire.errors import SummaryError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import Hierarchy, numbers, places, texts
 from thinwire_lab.workload.random_rows import Floats, Rows
 

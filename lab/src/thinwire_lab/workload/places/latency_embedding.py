@@ -24,7 +24,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from thinwire.codec.kernels.jit import compiled
-from thinwire.errors import ConfigError, SummaryError
+from thinwire.errors import ConfigError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import numbers, texts
 from thinwire_lab.workload.places.latency_matrix import completed, symmetric
 from thinwire_lab.workload.places.network_nodes import MAX_DIMENSIONS, Nodes

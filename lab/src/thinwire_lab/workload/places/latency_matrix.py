@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.errors import SummaryError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.random_rows import Floats
 
 MAX_NODES = 20_000

@@ -14,7 +14,8 @@ from typing import Literal, Self, get_args
 import numpy as np
 import pyarrow as pa
 
-from thinwire.errors import ConfigError, SummaryError
+from thinwire.errors import ConfigError
+from thinwire_lab.errors import SummaryError
 from thinwire_lab.workload.interests.hierarchy import numbers, texts
 from thinwire_lab.workload.random_rows import Floats, Rows, normals, quotas, uniforms
 

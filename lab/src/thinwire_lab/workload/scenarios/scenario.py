@@ -38,7 +38,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
-from thinwire.errors import ScenarioError
+from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.random_rows import Floats, uniforms
 
 Arrivals = Literal["even", "random"]

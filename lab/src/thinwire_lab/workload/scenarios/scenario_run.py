@@ -26,10 +26,10 @@ from typing import Any
 
 from thinwire.client import Bus, Publisher
 from thinwire.codec import EventsMissed
-from thinwire.errors import ScenarioError
 from thinwire.ledger import Histogram, Row, RowTally
 from thinwire.schema import Event, flatten
 from thinwire.schema.event import Identity
+from thinwire_lab.errors import ScenarioError
 from thinwire_lab.workload.random_rows import Floats
 from thinwire_lab.workload.scenarios.scenario import Audience, Scenario, TopicScene
 from thinwire_lab.workload.scenarios.scenario_events import events_of, interests_of, schema_of, shape_at
@@ -122,7 +122,7 @@ class Emission:
         assert self._out is not None
         events, instants = list(islice(self._events, count)), self._due[first : first + count].tolist()
         for event, instant in zip(events, instants, strict=True):
-            self._said.note(self.name, self._out.link.incarnation, self._source(event), instant)
+            self._said.note(self.name, self._out.encoder.incarnation, self._source(event), instant)
         self.late.add_many([max(0.0, now - instant) for instant in instants])
         if await self._out.publish_all(events) != count:
             raise ScenarioError(
@@ -145,7 +145,7 @@ class Emission:
         return tuple(flat[p.name] for p in self._schema.dimensions)
 
     def _count(self, out: Publisher) -> None:
-        counts, link = out.counts, out.link
+        counts, link = out.counts, out.encoder
         self._tally.count(
             events=counts.events,
             frames=counts.frames,

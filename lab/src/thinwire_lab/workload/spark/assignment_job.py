@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thinwire.errors import ConfigError
-from thinwire.spark.action_progress import Progress, watched
+from thinwire.spark.action_progress import Progress, run_action
 from thinwire_lab.workload.assignment import QUANTILES, AssignmentCosts, GroupDemands, Policy, burden, names_of, nearest
 from thinwire_lab.workload.random_rows import Floats, Rows
 from thinwire_lab.workload.spark.workload_folder import read_manifest
@@ -63,10 +63,10 @@ def assign(
     """Assign the subscribers of a finished workload by each of these policies; the costs are in their order."""
     columns = Columns.of(read_manifest(folder))
     rows = spark.read.parquet(str((folder / "subscriptions").resolve()))
-    found = watched(spark, lambda: _grouped(spark, folder, rows, columns, sample), progress)
-    chosen = watched(spark, lambda: _chosen(spark, found, wanted), progress)
+    found = run_action(spark, lambda: _grouped(spark, folder, rows, columns, sample), progress)
+    chosen = run_action(spark, lambda: _chosen(spark, found, wanted), progress)
     assigned = Assigned(list(wanted), found, chosen)
-    latency = watched(spark, lambda: _quantiles(rows, columns, assigned), progress)
+    latency = run_action(spark, lambda: _quantiles(rows, columns, assigned), progress)
     costs = [burden(found, own).costs(quantiles) for own, quantiles in zip(chosen, latency, strict=True)]
     return assigned, costs
 

@@ -31,7 +31,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thinwire.errors import ConfigError
-from thinwire.spark.action_progress import Progress, watched
+from thinwire.spark.action_progress import Progress, run_action
 from thinwire_lab.workload.rectangle_grid import quickest
 from thinwire_lab.workload.spark.workload_folder import new_folder, read_manifest, translated
 
@@ -250,7 +250,7 @@ def match_folder(
     with new_folder(out) as unfinished, translated(out):
         place = str((unfinished / "pairs").resolve())
         pairs = match(events, rectangles, axes, way=way)
-        watched(spark, lambda: pairs.write.parquet(place), progress)
+        run_action(spark, lambda: pairs.write.parquet(place), progress)
         sums = [F.count("*"), F.sum("multiplicity"), F.countDistinct("event")]
         row = spark.read.parquet(place).agg(*sums).collect()[0]
     return {"pairs": row[0], "notifications": row[1] or 0, "events": row[2]}

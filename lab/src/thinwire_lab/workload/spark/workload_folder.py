@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from thinwire.errors import ConfigError, JobFailed, ThinwireError
-from thinwire.spark.action_progress import Progress, watched
+from thinwire.spark.action_progress import Progress, run_action
 from thinwire_lab.workload.recipe import Recipe, WorkloadPlan
 from thinwire_lab.workload.summary import Summary
 
@@ -180,7 +180,7 @@ def _write_tables(
         "brokers": brokers(spark, plan).coalesce(1),
     }
     for name, frame in frames.items():
-        watched(spark, lambda frame=frame, name=name: _write(frame, folder / name), progress)  # type: ignore[misc]
+        run_action(spark, lambda frame=frame, name=name: _write(frame, folder / name), progress)  # type: ignore[misc]
     (folder / "summary").mkdir()
     for name, table in plan.summary.tables().items():
         pq.write_table(table, folder / "summary" / f"{name}.parquet")

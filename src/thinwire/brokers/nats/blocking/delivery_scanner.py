@@ -1,23 +1,31 @@
-"""Deliveries of a pull consumer, found in a buffer of received bytes by machine code.
+"""Deliveries of a pull consumer: a compiled scanner of the receive buffer, and blocks of messages in columns.
 
     MSG <subject> <sid> $JS.ACK.<stream>.<consumer>.<delivered>.<offset>.<number>.<time>.<pending> <size>
     HMSG ... <size of the headers> <size>
 
-Everything that is not such a delivery is left to Python: it is rare.
+All other commands are rare and are parsed by `protocol_core`. No object is created per message except its payload.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
-MORE, FULL, ODD = 0, 1, 2
-"""why it stopped: the rest is incomplete, the columns are full, here is something else"""
+from thinwire.brokers.nats.blocking.socket_connection import BlockingSocket
+from thinwire.brokers.protocol import Block
+
+ROWS = 8192
+"""approximate messages of a block"""
+BLOCK_BYTES = 1 << 20
+"""approximate bytes of a block"""
+MORE, FULL, OTHER = 0, 1, 2
+"""why the scan ended: incomplete command, table full, another command"""
 
 OFFSET, NUMBER, TIME, PENDING, BEGIN, END, NAME, COLUMNS = 0, 1, 2, 3, 4, 5, 6, 7
-"""the rows of the table of deliveries; BEGIN and END of the payload, NAME an index into the subjects"""
+"""rows of the table of deliveries; BEGIN and END of the payload, NAME is an index into the subjects"""
 
 _SPACE, _DOT, _RETURN, _M, _H, _ZERO = 32, 46, 13, 77, 72, 48
 _ACK = np.frombuffer(b"$JS.ACK.", np.uint8)
@@ -28,7 +36,7 @@ _MOST_DIGITS = 18
 
 @njit(nogil=True)
 def _number(data: Any, begin: int, end: int) -> int:
-    """Digits as a number; -1 where they are none."""
+    """Return decimal digits as a number; -1 if they are invalid."""
     if begin >= end or end - begin > _MOST_DIGITS + 1:
         return -1
     value = 0
@@ -41,29 +49,30 @@ def _number(data: Any, begin: int, end: int) -> int:
 
 
 @njit(nogil=True)
-def _split_line(data: Any, at: int, end: int, places: Any) -> tuple[int, int]:
-    """Where the words of a line begin (the place after the last too), how many, and the line's end; -1 if incomplete.
+def _split_line(data: Any, at: int, end: int, starts: Any) -> tuple[int, int]:
+    """Write the start of each word, and the end of the last plus one, to `starts`. Return word count and line end.
 
-    A line has at most as many words as there are places; words past them are not counted."""
+    The count is -1 if the line is incomplete, 0 if it has too many words.
+    """
     count = 0
-    places[0] = at
+    starts[0] = at
     while at < end:
         letter = data[at]
         if letter == _SPACE:
             count += 1
-            if count >= places.size - 1:
+            if count >= starts.size - 1:
                 return 0, at
-            places[count] = at + 1
+            starts[count] = at + 1
         elif letter == _RETURN:
-            places[count + 1] = at + 1
+            starts[count + 1] = at + 1
             return count + 1, at
         at += 1
     return -1, at
 
 
 @njit(nogil=True)
-def _take_reply(data: Any, begin: int, end: int, dots: Any, table: Any, row: int) -> bool:
-    """Offset, number, time and pending out of the subject of the acknowledgement; False where it is none."""
+def _parse_reply(data: Any, begin: int, end: int, dots: Any, table: Any, row: int) -> bool:
+    """Write offset, number, time and pending of a reply subject to `table`. Return False if it is another subject."""
     if end - begin < _ACK.size:
         return False
     for k in range(_ACK.size):
@@ -90,13 +99,13 @@ def _take_reply(data: Any, begin: int, end: int, dots: Any, table: Any, row: int
 
 
 @njit(nogil=True)
-def _name(data: Any, begin: int, end: int, slots: Any, names: Any, known: int) -> int:
-    """The index of a subject among those seen; `known` where it is a new one, which is entered."""
-    mixed = np.uint64(1469598103934665603)
+def _subject_index(data: Any, begin: int, end: int, slots: Any, names: Any, known: int) -> int:
+    """Return the index of a subject; `known` for a new one, which is added."""
+    digest = np.uint64(1469598103934665603)
     for at in range(begin, end):
-        mixed = (mixed ^ np.uint64(data[at])) * np.uint64(1099511628211)
+        digest = (digest ^ np.uint64(data[at])) * np.uint64(1099511628211)
     mask = slots.size - 1
-    slot = np.int64(mixed ^ (mixed >> np.uint64(29))) & mask
+    slot = np.int64(digest ^ (digest >> np.uint64(29))) & mask
     while slots[slot] >= 0:
         index = slots[slot]
         if names[index, 1] - names[index, 0] == end - begin:
@@ -115,31 +124,115 @@ def _name(data: Any, begin: int, end: int, slots: Any, names: Any, known: int) -
 
 @njit(cache=True, nogil=True)
 def scan(data: Any, at: int, end: int, sid: int, table: Any, names: Any, slots: Any) -> tuple[int, int, int, int]:
-    """Fill the table; how many deliveries, where the rest begins, why it stopped there, and how many subjects."""
+    """Fill the table. Return number of deliveries, index of the first unread byte, reason of the end, and subjects."""
     count = known = 0
-    places, dots = np.empty(8, np.int64), np.empty(16, np.int64)
+    starts, dots = np.empty(8, np.int64), np.empty(16, np.int64)
     slots[:] = -1
     while count < table.shape[1]:
         if at >= end:
             return count, at, MORE, known
-        headed = data[at] == _H
-        if not headed and data[at] != _M:
-            return count, at, ODD, known
-        words, stop = _split_line(data, at, end, places)
+        has_headers = data[at] == _H
+        if not has_headers and data[at] != _M:
+            return count, at, OTHER, known
+        words, stop = _split_line(data, at, end, starts)
         if words < 0:
             return count, at, MORE, known
-        if words != (6 if headed else 5) or _number(data, places[2], places[3] - 1) != sid:
-            return count, at, ODD, known
-        size = _number(data, places[words - 1], stop)
-        before = _number(data, places[4], places[5] - 1) if headed else 0
-        if before < 0 or size < before or not _take_reply(data, places[3], places[4] - 1, dots, table, count):
-            return count, at, ODD, known
+        if words != (6 if has_headers else 5) or _number(data, starts[2], starts[3] - 1) != sid:
+            return count, at, OTHER, known
+        size = _number(data, starts[words - 1], stop)
+        headers_size = _number(data, starts[4], starts[5] - 1) if has_headers else 0
+        if (
+            headers_size < 0
+            or size < headers_size
+            or not _parse_reply(data, starts[3], starts[4] - 1, dots, table, count)
+        ):
+            return count, at, OTHER, known
         after = stop + 2 + size
         if after + 2 > end:
             return count, at, MORE, known
-        index = _name(data, places[1], places[2] - 1, slots, names, known)
+        index = _subject_index(data, starts[1], starts[2] - 1, slots, names, known)
         known = max(known, index + 1)
-        table[BEGIN, count], table[END, count], table[NAME, count] = stop + 2 + before, after, index
+        table[BEGIN, count], table[END, count], table[NAME, count] = stop + 2 + headers_size, after, index
         count += 1
         at = after + 2
     return count, at, FULL, known
+
+
+class Deliveries(NamedTuple):
+    """Consecutive deliveries of a consumer.
+
+    numbers: delivery numbers; pending: messages after the last one; size: bytes on the wire
+    """
+
+    block: Block
+    numbers: npt.NDArray[np.int64]
+    pending: int
+    size: int
+
+
+class DeliveryReader:
+    """Takes deliveries from the buffer of a socket. Its tables are reused."""
+
+    def __init__(self) -> None:
+        self._table = np.empty((COLUMNS, ROWS), np.int64)
+        self._names = np.empty((ROWS, 2), np.int64)
+        self._slots = np.empty(2 * ROWS, np.int32)
+
+    def take(self, socket: BlockingSocket, sid: int) -> tuple[Deliveries | None, int]:
+        """Return the deliveries for a subscription at the begin of the buffer, and why they end: MORE, FULL, OTHER."""
+        begin, data = socket.begin, np.frombuffer(socket.data, np.uint8)
+        count, after, reason, known = scan(data, begin, socket.end, sid, self._table, self._names, self._slots)
+        if not count:
+            return None, reason
+        raw = bytes(memoryview(socket.data)[begin:after])
+        socket.begin = after
+        return self._deliveries(raw, begin, count, known), reason
+
+    def _deliveries(self, raw: bytes, begin: int, count: int, known: int) -> Deliveries:
+        table = self._table[:, :count]
+        names = [raw[first:last].decode() for first, last in (self._names[:known] - begin).tolist()]
+        starts, ends = (table[BEGIN] - begin).tolist(), (table[END] - begin).tolist()
+        block = Block(
+            table[OFFSET].copy(),
+            table[TIME] // 1000 / 1e6,  # whole microseconds, which a float represents exactly
+            [names[index] for index in table[NAME].tolist()],
+            [raw[first:last] for first, last in zip(starts, ends, strict=True)],
+        )
+        return Deliveries(block, table[NUMBER].copy(), int(table[PENDING, -1]), len(raw))
+
+
+class BlockBuffer:
+    """Collects small blocks, as the server sends them, into large ones."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Block] = []
+        self._rows = self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._rows >= ROWS or self._size >= BLOCK_BYTES
+
+    def add(self, block: Block, size: int) -> None:
+        if len(block.payloads):
+            self._blocks.append(block)
+            self._rows += len(block.payloads)
+            self._size += size
+
+    def take(self) -> Block | None:
+        """Return the content as one block, or None, and clear the buffer."""
+        blocks, self._blocks, self._rows, self._size = self._blocks, [], 0, 0
+        if len(blocks) <= 1:
+            return blocks[0] if blocks else None
+        return Block(
+            np.concatenate([block.offsets for block in blocks]),
+            np.concatenate([block.times for block in blocks]),
+            [subject for block in blocks for subject in block.subjects],
+            [payload for block in blocks for payload in block.payloads],
+        )
+
+
+def first_messages(block: Block, count: int) -> Block:
+    """Return the first `count` messages of a block."""
+    if count >= len(block.payloads):
+        return block
+    return Block(block.offsets[:count], block.times[:count], block.subjects[:count], block.payloads[:count])

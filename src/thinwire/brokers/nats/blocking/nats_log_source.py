@@ -1,4 +1,4 @@
-"""The logs and buckets of a NATS server as a `LogSource`: no event loop, one caller at a time."""
+"""`NatsSource` implements `LogSource` for the logs and buckets of a NATS server, without an event loop."""
 
 from __future__ import annotations
 
@@ -7,57 +7,57 @@ from types import TracebackType
 from typing import Self
 
 from thinwire.brokers.nats.blocking.log_range import LogRange
-from thinwire.brokers.nats.blocking.session import Session, now
-from thinwire.brokers.nats.bucket import GONE
+from thinwire.brokers.nats.blocking.session import BlockingConnection, run_now
+from thinwire.brokers.nats.bucket import DELETED, bucket_log, key_prefix
 from thinwire.brokers.nats.jetstream_api import OPERATION
 from thinwire.brokers.nats.options import NatsOptions
-from thinwire.brokers.nats.streams import Store
+from thinwire.brokers.nats.streams import JetStreamStore
 from thinwire.brokers.protocol import Block, Span, Stored
 from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import UnknownLog
 
 
 class NatsSource:
-    """Made by `open_source`. Stretches that are read at the same time have a connection each."""
+    """Opened by `open_source`. Each range that is being read has its own connection."""
 
     def __init__(self, servers: list[str], options: NatsOptions) -> None:
         self._servers, self._options = servers, options
-        self._session = Session(servers, options)
-        self._store = Store(self._session)
-        self._idle: list[Session] = []
-        self._busy: set[Session] = set()
+        self._connection = BlockingConnection(servers, options)
+        self._store = JetStreamStore(self._connection)
+        self._idle: list[BlockingConnection] = []
+        self._busy: set[BlockingConnection] = set()
 
     def __repr__(self) -> str:
         return f"NatsSource({self.url!r})"
 
     @property
     def url(self) -> str:
-        """Where it leads, without secrets."""
-        return self._session.url
+        """The address, without credentials."""
+        return self._connection.url
 
     def open(self) -> None:
-        """Connect, and refuse a server that stores nothing."""
-        self._session.open()
+        """Connect. Raise `BrokerRefused` if the server has no JetStream."""
+        self._connection.open()
         try:
-            now(self._session.check_jetstream(self._options.connect_timeout))
+            run_now(self._connection.check_jetstream(self._options.connect_timeout))
         except BaseException:
             self.close()
             raise
 
     def logs(self) -> list[str]:
-        return now(self._store.logs())
+        return run_now(self._store.logs())
 
     def span(self, log: str) -> Span:
-        return now(self._store.span(log))
+        return run_now(self._store.span(log))
 
     def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
-        return now(self._store.last(log, pattern, up_to))
+        return run_now(self._store.last(log, pattern, up_to))
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
-        return now(self._store.subjects(log, pattern))
+        return run_now(self._store.subjects(log, pattern))
 
     def offset_at(self, log: str, time: float) -> int:
-        return now(self._store.offset_at(log, time))
+        return run_now(self._store.offset_at(log, time))
 
     def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[Stored]]:
         for block in self.read_blocks(log, first, last, subjects=subjects):
@@ -67,29 +67,29 @@ class NatsSource:
     def read_blocks(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[Block]:
         for pattern in subjects:
             check_pattern(pattern)
-        session = self._take_session()
-        stretch = LogRange(session, log, first, last, subjects)
+        connection = self._take_connection()
+        log_range = LogRange(connection, log, first, last, subjects)
         try:
-            yield from stretch.blocks()
+            yield from log_range.blocks()
         finally:
-            self._give_back(session, tidy=stretch.left)
+            self._return_connection(connection, reusable=log_range.is_released)
 
     def document(self, bucket: str, key: str) -> bytes | None:
         check_subject(key)
-        return self._newest(bucket, [_prefix(bucket) + key]).get(key)
+        return self._newest(bucket, [key_prefix(bucket) + key]).get(key)
 
     def documents(self, bucket: str, pattern: str = ">") -> dict[str, bytes]:
         check_pattern(pattern)
         try:
-            subjects = self.subjects(_log(bucket), _prefix(bucket) + pattern)
+            subjects = self.subjects(bucket_log(bucket), key_prefix(bucket) + pattern)
         except UnknownLog:
             return {}
         return self._newest(bucket, list(subjects))
 
     def close(self) -> None:
-        """Give back the connections; a stretch that is being read ends with `TransportClosed`."""
-        for session in (self._session, *self._idle, *self._busy):
-            session.close()
+        """Close all connections. A range that is being read ends with `TransportClosed`."""
+        for connection in (self._connection, *self._idle, *self._busy):
+            connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -100,32 +100,31 @@ class NatsSource:
         self.close()
 
     def _newest(self, bucket: str, subjects: list[str]) -> dict[str, bytes]:
-        """What stands under these subjects and is not deleted."""
         try:
-            found = now(self._store.newest(_log(bucket), subjects))
+            found = run_now(self._store.newest(bucket_log(bucket), subjects))
         except UnknownLog:
             return {}
-        prefix = _prefix(bucket)
+        prefix = key_prefix(bucket)
         return {
             message.subject.removeprefix(prefix): message.payload
             for message, fields in found
-            if fields.get(OPERATION) not in GONE
+            if fields.get(OPERATION) not in DELETED
         }
 
-    def _take_session(self) -> Session:
-        session = self._idle.pop() if self._idle else Session(self._servers, self._options)
-        if self._session.closed:
-            session.close()
-        self._busy.add(session)
-        return session
+    def _take_connection(self) -> BlockingConnection:
+        connection = self._idle.pop() if self._idle else BlockingConnection(self._servers, self._options)
+        if self._connection.closed:
+            connection.close()
+        self._busy.add(connection)
+        return connection
 
-    def _give_back(self, session: Session, tidy: bool) -> None:
-        """A connection with messages on their way that nobody wants any more is not worth keeping."""
-        self._busy.discard(session)
-        if tidy and not session.closed:
-            self._idle.append(session)
+    def _return_connection(self, connection: BlockingConnection, reusable: bool) -> None:
+        """Keep a connection for the next range, unless messages of an aborted range are still in transit."""
+        self._busy.discard(connection)
+        if reusable and not connection.closed:
+            self._idle.append(connection)
         else:
-            session.close()
+            connection.close()
 
 
 def _log(bucket: str) -> str:

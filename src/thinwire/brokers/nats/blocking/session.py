@@ -1,47 +1,61 @@
-"""A connection that is made again where it was cut, and questions over it: one after the other.
+"""Requests over a blocking connection that is opened again when it was lost.
 
-The answers are coroutines because `thinwire.brokers.nats.streams` asks both this and the connection of an event loop;
-these ones never wait for anything but the socket, so that `now` gets the result out of them without a loop.
+The requests are coroutines because `thinwire.brokers.nats.streams` uses them for this connection and for the asyncio
+one. They never suspend, so `run_now` returns their result without an event loop.
 """
 
 from __future__ import annotations
 
 import random
-import re
 import time
+from collections import deque
 from collections.abc import Coroutine
-from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from nats import errors
-
-from thinwire.brokers.nats.blocking.socket_connection import ConnectionLost, Garbled, NatsMessage, Wire, parse
-from thinwire.brokers.nats.connection import HANG_UPS, letters
+from thinwire.brokers.nats.blocking.socket_connection import BlockingSocket, ConnectionLost
 from thinwire.brokers.nats.jetstream_api import (
-    ATTEMPT,
     NO_RESPONDERS,
-    PAUSE,
-    Answer,
+    REQUEST_TIMEOUT,
+    RETRY_PAUSE,
     JetStreamCaller,
-    NobodyThere,
-    Unanswered,
-    connection_error,
-    is_refusal,
-    status_of,
+    NoReply,
+    NoResponders,
+    Reply,
 )
 from thinwire.brokers.nats.options import NatsOptions
+from thinwire.brokers.nats.protocol_core import (
+    PONG,
+    ProtocolError,
+    ServerError,
+    parse_status,
+    publish_command,
+    random_name,
+    subscribe_command,
+    unsubscribe_command,
+)
+from thinwire.brokers.nats.reconnect import PERMISSION_ERROR
+from thinwire.brokers.nats.server_pool import Server, ServerPool, connection_error, is_refusal
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ThinwireError, TransportClosed
 
 T = TypeVar("T")
-LONGEST_PAUSE = 2.0
-"""seconds between attempts to connect again, at most"""
-_FORBIDDEN = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')
-_ANSWERS = 1
-"""the number of the subscription to answers"""
+MAX_RECONNECT_PAUSE = 2.0
+"""seconds between attempts to connect"""
+_REPLY_SID = 1
+"""id of the subscription to replies"""
 
 
-def now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that never waits for anybody."""
+class NatsMessage(NamedTuple):
+    """A received message."""
+
+    sid: int
+    subject: bytes
+    reply: bytes
+    payload: bytes
+    headers: bytes | None
+
+
+def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -49,166 +63,165 @@ def now(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     finally:
         coroutine.close()
-    raise RuntimeError("it waits for an event loop")
+    raise RuntimeError("the coroutine waits for an event loop")
 
 
-class Session(JetStreamCaller):
+class BlockingConnection(JetStreamCaller):
     """One client's connection to one of several servers."""
 
     def __init__(self, servers: list[str], options: NatsOptions) -> None:
         self.servers, self.options, self.url = servers, options, ",".join(servers)
-        self.prefix = f"{options.inbox}.{letters(8)}"
-        """how the subjects begin that answers come to"""
-        self._wire: Wire | None = None
-        self._count = 0
+        self.prefix = f"{options.inbox}.{random_name(8)}"
+        """first words of reply subjects"""
         self.closed = False
+        self._pool = ServerPool(servers)
+        self._socket: BlockingSocket | None = None
+        self._last_number = 0
+        self._messages: deque[NatsMessage] = deque()
+        self._error: ThinwireError | None = None
 
     def open(self) -> None:
-        """Connect, or say why not once every server has been tried."""
-        self._dial(time.monotonic() + self.options.connect_timeout)
+        """Connect. Raise `BrokerRefused` or `BrokerUnavailable` after every server was tried."""
+        self._connect(time.monotonic() + self.options.connect_timeout)
 
     def close(self) -> None:
         self.closed = True
-        self.hang_up()
+        self.disconnect()
 
-    def hang_up(self) -> None:
-        """Whoever needs the connection next makes a new one."""
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+    def disconnect(self) -> None:
+        """Close the socket. The next call opens a new one."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        self._messages.clear()
 
-    def wire(self, deadline: float) -> Wire:
-        """The connection, made again if need be: with pauses that grow, until the deadline."""
-        pause = PAUSE
-        while self._wire is None:
+    def socket(self, deadline: float) -> BlockingSocket:
+        """Return the socket. If it is closed, open a new one, with growing pauses, until the deadline."""
+        pause = RETRY_PAUSE
+        while self._socket is None:
             try:
-                self._dial(min(deadline, time.monotonic() + self.options.connect_timeout))
+                self._connect(min(deadline, time.monotonic() + self.options.connect_timeout))
             except BrokerUnavailable:
                 if time.monotonic() + pause >= deadline:
                     raise
-                time.sleep(pause * random.uniform(0.5, 1.0))  # so that clients do not come back all at once
-                pause = min(2 * pause, LONGEST_PAUSE)
-        return self._wire
+                time.sleep(pause * random.uniform(0.5, 1.0))  # clients must not reconnect at the same time
+                pause = min(2 * pause, MAX_RECONNECT_PAUSE)
+        return self._socket
 
-    def post(self, subject: str, payload: bytes, reply: str) -> None:
-        """Write a message to the socket."""
-        self._write(b"PUB %b %b %d\r\n%b\r\n" % (subject.encode(), reply.encode(), len(payload), payload))
+    def publish(self, subject: str, payload: bytes, reply: str) -> None:
+        self._write(publish_command(subject, payload, reply))
 
     def subscribe(self, subject: str) -> int:
-        """Let in what comes under a pattern, until the connection is cut; the number that it comes with."""
-        self._count += 1
-        self._write(b"SUB %b %d\r\n" % (subject.encode(), _ANSWERS + self._count))
-        return _ANSWERS + self._count
+        """Subscribe until the connection is lost. Return the subscription id."""
+        self._last_number += 1
+        sid = _REPLY_SID + self._last_number
+        self._write(subscribe_command(subject, sid))
+        return sid
 
-    def unsubscribe(self, number: int) -> None:
-        """Let no more in; what is on its way still comes."""
-        self._write(b"UNSUB %d\r\n" % number)
+    def unsubscribe(self, sid: int) -> None:
+        self._write(unsubscribe_command(sid))
 
-    def take_line(self, line: bytes) -> None:
-        """What the server says beside messages."""
+    def parse(self, socket: BlockingSocket, *, limit: int = 0) -> bool:
+        """Parse commands of the receive buffer, at most `limit` if given. Return False if none is complete."""
+        is_parsed = socket.parse(self, limit=limit)
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return is_parsed
+
+    def pop_message(self) -> NatsMessage | None:
+        """Return the next parsed message."""
+        return self._messages.popleft() if self._messages else None
+
+    def on_message(self, sid: int, subject: bytes, reply: bytes, payload: bytes, headers: bytes | None) -> None:
+        self._messages.append(NatsMessage(sid, subject, reply, payload, headers))
+
+    def on_line(self, line: bytes) -> None:
         if line == b"PING":
-            self._write(b"PONG\r\n")
+            self._write(PONG)
         elif line.startswith(b"-ERR"):
-            self._complain(line[4:].decode("utf-8", "replace").strip().strip("'").lower())
+            self._error = self._translate(ServerError.from_line(line))
         elif not line.startswith((b"PONG", b"INFO", b"+OK")):
             raise ConnectionLost
 
     def deadline(self, timeout: float | None = None) -> float:
         return time.monotonic() + (self.options.timeout if timeout is None else timeout)
 
-    def attempt(self, deadline: float) -> float:
-        return min(ATTEMPT, max(0.05, deadline - time.monotonic()))
+    def attempt_timeout(self, deadline: float) -> float:
+        return min(REQUEST_TIMEOUT, max(0.05, deadline - time.monotonic()))
 
-    async def still_time(self, deadline: float, reason: ThinwireError | None = None) -> None:
-        self.wire(deadline)
+    async def wait_connected(self, deadline: float, reason: ThinwireError | None = None) -> None:
+        self.socket(deadline)
         if time.monotonic() >= deadline:
             raise reason or connection_error(TimeoutError(), self.url)
 
     async def pause(self) -> None:
-        time.sleep(PAUSE)
+        time.sleep(RETRY_PAUSE)
 
-    async def ask(self, subject: str, payload: bytes, *, headers: bytes = b"", patience: float = ATTEMPT) -> Answer:
-        answer = self._ask(subject, payload, patience, many=False)[0]
-        if status_of(answer.headers) == NO_RESPONDERS and not answer.payload:
-            raise NobodyThere
-        return answer
+    async def request(
+        self, subject: str, payload: bytes, *, headers: bytes = b"", timeout: float = REQUEST_TIMEOUT
+    ) -> Reply:
+        reply = self._request(subject, payload, timeout, many=False)[0]
+        if parse_status(reply.headers) == NO_RESPONDERS and not reply.payload:
+            raise NoResponders
+        return reply
 
-    async def ask_many(self, subject: str, payload: bytes, *, patience: float = ATTEMPT) -> list[Answer]:
-        answers = self._ask(subject, payload, patience, many=True)
-        if status_of(answers[-1].headers) == NO_RESPONDERS:
-            raise NobodyThere
-        return answers
+    async def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> list[Reply]:
+        replies = self._request(subject, payload, timeout, many=True)
+        if parse_status(replies[-1].headers) == NO_RESPONDERS:
+            raise NoResponders
+        return replies
 
-    def _ask(self, subject: str, payload: bytes, patience: float, many: bool) -> list[Answer]:
-        """A connection that does not answer may be dead and look alive: a new one is cheap."""
-        self._count += 1
-        inbox = f"{self.prefix}.{self._count}"
-        answers: list[Answer] = []
-        until = time.monotonic() + patience
+    def _request(self, subject: str, payload: bytes, timeout: float, many: bool) -> list[Reply]:
+        """Without a reply the connection is closed, because it may be dead; a new one is cheap."""
+        self._last_number += 1
+        inbox = f"{self.prefix}.{self._last_number}"
+        replies: list[Reply] = []
+        deadline = time.monotonic() + timeout
+        self._messages.clear()
         try:
-            self.post(subject, payload, inbox)
-            while not answers or (many and not status_of(answers[-1].headers)):
-                message = self._message(until)
+            self.publish(subject, payload, inbox)
+            while not replies or (many and not parse_status(replies[-1].headers)):
+                message = self._next_message(deadline)
                 if message.subject == inbox.encode():
-                    answers.append(Answer(message.payload, message.headers))
-        except (ConnectionLost, Garbled):
-            self.hang_up()
-            raise Unanswered from None
-        return answers
+                    replies.append(Reply(message.payload, message.headers))
+        except (ConnectionLost, ProtocolError):
+            self.disconnect()
+            raise NoReply from None
+        return replies
 
-    def _message(self, until: float) -> NatsMessage:
-        """The next message, of whatever question."""
-        wire = self._wire
-        if wire is None:
-            raise ConnectionLost
-        while True:
-            found = parse(wire.data, wire.begin, wire.end)
-            if found is None:
-                if not wire.receive(until - time.monotonic()):
-                    raise ConnectionLost
-                continue
-            command, wire.begin = found
-            if isinstance(command, NatsMessage):
-                return command
-            self.take_line(command)
+    def _next_message(self, deadline: float) -> NatsMessage:
+        while (message := self.pop_message()) is None:
+            if self._socket is None:
+                raise ConnectionLost
+            if not self.parse(self._socket) and not self._socket.receive(deadline - time.monotonic()):
+                raise ConnectionLost
+        return message
 
     def _write(self, command: bytes) -> None:
-        if self._wire is None:
+        if self._socket is None:
             raise ConnectionLost
-        self._wire.send(command)
+        self._socket.send(command)
 
-    def _complain(self, text: str) -> None:
-        """The server hangs up after most complaints, which is told by itself."""
-        forbidden = _FORBIDDEN.search(text)
+    def _translate(self, error: ServerError) -> ThinwireError | None:
+        """Return the error to raise; None for a temporary one, after which the server closes the connection."""
+        forbidden = PERMISSION_ERROR.search(str(error))
         if forbidden is not None:
-            what, subject = forbidden.groups()
-            raise BrokerRefused(f"no permission for {what}", subject=subject)
-        error = errors.Error(text)
-        if is_refusal(error):
-            raise connection_error(error, self.url)
+            action, subject = forbidden.groups()
+            return BrokerRefused(f"no permission for {action}", subject=subject)
+        return connection_error(error, self.url) if is_refusal(error) else None
 
-    def _dial(self, deadline: float) -> None:
-        """Try every server once."""
+    def _connect(self, deadline: float) -> None:
         if self.closed:
             raise TransportClosed()
-        reason: BaseException | None = None
-        for server in self.servers:
+
+        async def connect(server: Server) -> BlockingSocket:
+            socket = BlockingSocket(server, self.options, deadline)
             try:
-                wire = _reach(server, self.options, deadline)
-                wire.send(b"SUB %b.* %d\r\n" % (self.prefix.encode(), _ANSWERS))
-            except (OSError, errors.Error, ConnectionLost) as error:
-                reason = error
-                if is_refusal(error):
-                    break
-            else:
-                self._wire = wire
-                return
-        raise connection_error(reason, self.url)
+                socket.send(subscribe_command(f"{self.prefix}.*", _REPLY_SID))
+            except ConnectionLost:
+                raise ConnectionResetError from None
+            return socket
 
-
-def _reach(server: str, options: NatsOptions, deadline: float) -> Wire:
-    """A server that refuses says so and hangs up, and the second may overtake the first: that is tried again."""
-    for _ in range(HANG_UPS):
-        with suppress(ConnectionResetError, BrokenPipeError):
-            return Wire(server, options, deadline)
-    return Wire(server, options, deadline)
+        self._socket = run_now(self._pool.connect(connect, self.url))
+        self._pool.discover(self._socket.info.connect_urls, self._pool.current)

@@ -1,4 +1,4 @@
-"""What Spark learns for the taxi city, from the updates that left the edge: `thinwire place teach --with` names it."""
+"""Training of the taxi city model on Spark, from the updates that leave the edge (`thinwire train-edge --with`)."""
 
 from __future__ import annotations
 

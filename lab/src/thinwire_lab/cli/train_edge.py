@@ -1,0 +1,72 @@
+"""`thinwire train-edge`: train a model on Spark from the messages of one edge topic, for the function of another."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thinwire.cli.connection_options import (
+    DEFAULT_URL,
+    NO_CREDENTIALS,
+    BrokerAccess,
+    Credentials,
+    UrlOption,
+    with_credentials,
+)
+from thinwire.cli.output import JsonOption, Output
+from thinwire.cli.place import open_hub
+from thinwire.cli.spark_options import MasterOption
+from thinwire.cli.terminal import run
+from thinwire.edge import store_model
+from thinwire_lab.cli.sweep import find
+
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic whose function receives the model.")]
+FromOption = Annotated[str, typer.Option("--from", metavar="TOPIC", help="The topic to train on.")]
+WithOption = Annotated[str, typer.Option("--with", help="module:function that makes a model of a DataFrame.")]
+TableOption = Annotated[Path, typer.Option("--table", metavar="DIR", help="Where the messages are stored, as Parquet.")]
+
+
+@with_credentials
+def train_edge(
+    topic: TopicArgument,
+    source: FromOption,
+    function: WithOption,
+    table: TableOption,
+    to: UrlOption = DEFAULT_URL,
+    master: MasterOption = "local[*]",
+    credentials: Credentials = NO_CREDENTIALS,
+    json: JsonOption = False,
+) -> None:
+    """Store the messages of a topic as a table, train a model on it with Spark, and assign it to a topic's function.
+
+    The function on Spark gets a DataFrame of offset, due, id and body; the one
+    at the edge gets its model through `learned` in the same module.
+
+    \b
+    thinwire train-edge region-7.gps --from region-7.update --with speeds:usual --table landed/region-7
+    """
+    output, access = Output(json), BrokerAccess(to, credentials)
+    trainer = find(function)
+    from thinwire.spark.session import session
+    from thinwire_lab.spark.edge_training import append_messages, train_model
+
+    async def store_messages() -> int:
+        async with AsyncExitStack() as stack:
+            return await append_messages(await open_hub(access, stack), source, table)
+
+    async def assign_model(model: bytes) -> None:
+        async with AsyncExitStack() as stack:
+            await store_model(await open_hub(access, stack), topic, model)
+
+    stored = run(store_messages())
+    spark = session(master, app="thinwire train-edge")
+    try:
+        model = train_model(spark, table, trainer)
+    finally:
+        spark.stop()
+    run(assign_model(model))
+    output.note(f"{stored} messages stored in {table}; {topic} uses a model of {len(model)} bytes from now on.")
+    output.document({"topic": topic, "landed": stored, "bytes": len(model)})

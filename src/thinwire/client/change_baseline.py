@@ -1,0 +1,91 @@
+"""When `emit="changes"` must compare the state of a feed with the events delivered last.
+
+The subscriber holds the last delivered value of each source. The log and each channel suppress values relative to the
+value that they sent last. All of these are within the tolerance of the true value, but they differ. After a feed switch
+the values of the new feed therefore become the base of comparison, once it has reached the position of the old one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+
+from thinwire.client.feed import ChannelFeed, Feed
+from thinwire.codec import StreamDecoder
+
+RETRY = 0.1
+"""seconds between two requests to the translator"""
+
+
+class CatchUp:
+    """Waits until a feed has reached the position of the previous one.
+
+    find_target: returns the offset of the feed that corresponds to that position; None while it is unknown
+    """
+
+    def __init__(self, feed: Feed, find_target: Callable[[], Awaitable[int | None]]) -> None:
+        self._feed = feed
+        self._find_target = find_target
+        self._target: int | None = None
+        self._retry_at = 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        return self._target is not None and self._feed.offset >= self._target
+
+    async def poll(self, now: float) -> None:
+        """Request the target offset, at a limited rate."""
+        if self._target is None and now >= self._retry_at:
+            self._retry_at = now + RETRY
+            self._target = await self._find_target()
+
+
+class ChangeBaseline:
+    """Tracks whether the values that a feed compares with have changed.
+
+    has_predicate: a channel contains every event that matches, so that its values need no comparison
+    """
+
+    def __init__(self, *, has_predicate: bool) -> None:
+        self._has_predicate = has_predicate
+        self._catch_up: CatchUp | None = None
+        self._bounds: dict[str, Mapping[str, float | None]] = {}
+        self._log_offsets: dict[str, int] = {}
+
+    def start_switch(self, feed: Feed, find_target: Callable[[], Awaitable[int | None]]) -> None:
+        """Begin to read another feed."""
+        self._bounds.clear()
+        needs_catch_up = not (self._has_predicate and isinstance(feed, ChannelFeed))
+        self._catch_up = CatchUp(feed, find_target) if needs_catch_up else None
+
+    async def poll(self, now: float) -> None:
+        if self._catch_up is not None:
+            await self._catch_up.poll(now)
+
+    def finish_switch(self) -> bool:
+        """Report once that the feed has reached the position of the previous one."""
+        if self._catch_up is None or not self._catch_up.is_complete:
+            return False
+        self._catch_up = None
+        self._log_offsets.clear()
+        return True
+
+    def is_changed_by(self, feed: Feed, decoder: StreamDecoder, offset: int) -> bool:
+        """Report whether the state of a publisher must be compared after a message.
+
+        In the log: its bounds have changed, so that a value within the old limit may be outside of the new one. In a
+        channel: it has reached the log offset read before, or another translator continues with other values.
+        """
+        publisher, before = decoder.publisher, self._bounds.get(decoder.publisher)
+        self._bounds[publisher] = decoder.bound
+        is_settled = self._catch_up is None
+        if not isinstance(feed, ChannelFeed):
+            self._log_offsets[publisher] = offset
+            return before is not None and before is not decoder.bound and is_settled
+        if self._has_predicate:
+            return False
+        reached = feed.log_decoder.positions.of(publisher).offset
+        if not is_settled and reached >= self._log_offsets.get(publisher, math.inf):
+            del self._log_offsets[publisher]
+            return True
+        return feed.log_decoder.take_succession(publisher) and is_settled

@@ -1,0 +1,240 @@
+"""One incarnation of a publisher: its encoder, its outbox, and the tasks that follow requests and configurations."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from thinwire.brokers.protocol import Broker, Listener
+from thinwire.client.background_tasks import BackgroundTasks
+from thinwire.client.event_rejection import DeadLetters, PayloadLimit, SizeLimit, shown
+from thinwire.client.outbox import Outbox
+from thinwire.client.publisher_dictionaries import PublisherDictionaries
+from thinwire.client.publisher_identity import CLAIM, LastMessage
+from thinwire.clock import Clock
+from thinwire.codec import StreamConfig, StreamEncoder
+from thinwire.errors import EventRejected, LocalFault, PayloadTooLarge, PeerFault
+from thinwire.topics.names import ask_subject, call_subject
+from thinwire.topics.static_properties import Factoring
+from thinwire.topics.topic_metadata import TopicMetadata
+from thinwire.topics.topic_settings import ConfigDocument
+from thinwire.wire import Request, read
+
+MAX_POLL_INTERVAL = 0.25
+"""seconds between two checks for due heartbeats and key frames"""
+CLOSE_TIMEOUT = 10.0
+
+_log = logging.getLogger("thinwire.client")
+
+
+@dataclass(frozen=True)
+class PublisherOptions:
+    """Options of a publisher; see `Publisher`.
+
+    config: the configuration until the registry sends one
+    """
+
+    config: StreamConfig
+    linger: float
+    max_batch: int
+    max_pending: int
+    dictionaries: bool | None
+
+
+class PublisherSession:
+    """An open publisher. Created by `open_session`.
+
+    wanted: the topic has subscriptions, or retains its events; otherwise nothing is sent
+    listeners: answer requests for key frames and claims of the name
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        clock: Clock,
+        topic: TopicMetadata,
+        name: str,
+        encoder: StreamEncoder,
+        outbox: Outbox,
+        options: PublisherOptions,
+        *,
+        wanted: bool,
+    ) -> None:
+        max_payload = broker.capabilities.max_payload
+        self.topic = topic
+        self.encoder = encoder
+        self.outbox = outbox
+        self.wanted = wanted
+        self.tasks = BackgroundTasks()
+        self.dictionaries = PublisherDictionaries(
+            topic, broker, clock, encoder, self.send, self.tasks, options.dictionaries
+        )
+        self.payload_limit = PayloadLimit(topic.schema, max_payload)
+        self.size_limit = SizeLimit(topic.schema, max_payload)
+        self.factoring = Factoring(topic.schema) if topic.factored else None
+        self._broker = broker
+        self._clock = clock
+        self._name = name
+        self._dead_letters = DeadLetters(broker, topic.schema, name)
+        self.listeners: list[Listener] = []
+        self._request: Request | None = None
+
+    async def start(self, *, dictionaries: bool) -> None:
+        """Register, send the first key frames, and start to answer requests."""
+        await self.topic.put_publisher(self._name, self.encoder.incarnation, self._clock.now())
+        self.send(self.encoder.start(self._clock.now()))
+        self.outbox.start()
+        for subject in (ask_subject(self.topic.name, self._name), call_subject(self.topic.name)):
+            self.listeners.append(await self._broker.listen(subject, self._on_request))
+        self.tasks.start(self._poll(), f"publisher {self.topic.name} {self._name}")
+        self.tasks.start(self._follow_configuration(), f"configuration {self.topic.name} {self._name}")
+        self.dictionaries.update(dictionaries)
+        await self.outbox.drained(CLOSE_TIMEOUT)
+
+    async def publish(self, event: Mapping[str, Any] | bytes) -> None:
+        """Encode an event and queue its frames. A rejected event is stored as a dead letter."""
+        outbox = self.outbox
+        if outbox.failure is not None or outbox.full:
+            await outbox.wait_for_capacity()
+        try:
+            payload = self.payload_limit.of(event) if self.payload_limit.serves else None
+            if payload is not None:
+                frames = self.encoder.send(payload, self._clock.now())
+            else:
+                values = cast(Mapping[str, Any], event)
+                self.size_limit.check(values)
+                if self.factoring is not None:
+                    values = await self.topic.store_facts(self.factoring, values)
+                frames = self.encoder.publish(values, self._clock.now())
+        except (EventRejected, PayloadTooLarge) as problem:
+            await self._dead_letters.keep(shown(event), problem)
+            raise
+        if frames and self.wanted:
+            outbox.put(frames)
+
+    async def publish_batch(self, events: list[Mapping[str, Any]]) -> int:
+        """Encode events in one step, and return how many were accepted."""
+        outbox = self.outbox
+        if outbox.failure is not None or outbox.full:
+            await outbox.wait_for_capacity()
+        now = self._clock.now()
+        frames: list[bytes] = []
+        rejected: list[tuple[Mapping[str, Any], LocalFault]] = []
+        for event in events:
+            try:
+                self.size_limit.check(event)
+                frames += self.encoder.publish(event, now)
+            except (EventRejected, PayloadTooLarge) as problem:
+                rejected.append((event, problem))
+        self.send(frames)
+        for event, reason in rejected:
+            await self._dead_letters.keep(event, reason)
+        return len(events) - len(rejected)
+
+    async def flush(self, timeout: float | None) -> None:
+        """Wait until everything published is stored, suppressed events included."""
+        if self.encoder.has_unsent_suppressed:
+            self.send(self.encoder.heartbeat(self._clock.now()))
+        await self.outbox.drained(timeout)
+
+    async def close(self, timeout: float) -> None:
+        """Flush and unregister."""
+        try:
+            if not self.outbox.raised:
+                await self.flush(timeout)
+        finally:
+            await self.abort()
+            await self.topic.remove_publisher(self._name)
+
+    async def abort(self) -> None:
+        """Stop; frames that are not stored are dropped."""
+        await self.tasks.close()
+        for listener in self.listeners:
+            await listener.close()
+        await self.outbox.close()
+
+    def send(self, frames: list[bytes]) -> None:
+        if self.wanted:
+            self.outbox.put(frames)
+
+    async def _on_request(self, subject: str, payload: bytes) -> bytes | None:
+        if payload == CLAIM:
+            return CLAIM
+        try:
+            self._request = Request.decode(read(payload).body)
+        except PeerFault:
+            _log.warning("%s: ignored an invalid request", self.topic.name)
+            return None
+        self._answer()
+        return None
+
+    def _answer(self) -> None:
+        """Answer the last request. The encoder limits the rate: a request that is too early is answered later."""
+        if self._request is not None and (frames := self.encoder.answer(self._request, self._clock.now())):
+            self._request = None
+            self.send(frames)
+
+    async def _poll(self) -> None:
+        """Send due heartbeats and key frames, and answer deferred requests."""
+        while True:
+            await asyncio.sleep(min(MAX_POLL_INTERVAL, self.encoder.config.max_silence / 4))
+            now = self._clock.now()
+            if self.encoder.is_due(now) and not self.outbox.full:
+                self.send(self.encoder.poll(now))
+            self._answer()
+
+    async def _follow_configuration(self) -> None:
+        async for config in self.topic.configurations():
+            try:
+                self._apply(config)
+            except LocalFault as problem:
+                _log.warning("%s: cannot apply configuration %d: %s", self.topic.name, config.version, problem)
+
+    def _apply(self, config: ConfigDocument) -> None:
+        """Apply a configuration. Suppressed events are sent before a pause, and key frames after it."""
+        encoder, now = self.encoder, self._clock.now()
+        resumes = config.wanted and not self.wanted
+        if not config.wanted:
+            self.send(encoder.heartbeat(now))
+        self.wanted = config.wanted
+        self.dictionaries.update(config.dictionaries)
+        stream_config = config.link_config(encoder.schema)
+        if stream_config.version > encoder.config.version:
+            self.send(encoder.reconfigure(stream_config, now))
+        elif resumes:
+            self.send(encoder.start(now))
+
+
+async def open_session(
+    broker: Broker, clock: Clock, topic: TopicMetadata, name: str, last: LastMessage, options: PublisherOptions
+) -> PublisherSession:
+    """Start the next incarnation of a publisher; last: its last message in the log."""
+    document = await topic.configuration()
+    config = options.config
+    if document is not None:
+        config = document.link_config(topic.wire_schema)
+    elif config.version == 0:
+        config = topic.initial_config(config)
+    encoder = StreamEncoder(topic.wire_schema, config, name=name, incarnation=last.incarnation + 1, now=clock.now())
+    outbox = Outbox(
+        broker,
+        topic.name,
+        name,
+        last=last.offset,
+        linger=options.linger,
+        max_batch=options.max_batch,
+        max_pending=options.max_pending,
+    )
+    wanted = document is None or document.wanted
+    session = PublisherSession(broker, clock, topic, name, encoder, outbox, options, wanted=wanted)
+    settings = topic.document.settings if topic.document is not None else None
+    dictionaries = document.dictionaries if document is not None else settings is not None and settings.dictionaries
+    try:
+        await session.start(dictionaries=dictionaries)
+    except BaseException:
+        await session.abort()
+        raise
+    return session

@@ -1,0 +1,107 @@
+"""Events that were already delivered, for a reader that continues in a log or channel at an earlier position.
+
+The events of a log and of a channel have the same ordinals. A reader that switches between them therefore needs no
+common position: the new feed starts early enough, and repeated events are recognised by publisher, source, incarnation
+and ordinal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from thinwire.codec import EventsMissed
+from thinwire.schema import Event
+from thinwire.topics.position import Position
+
+Source = tuple[Any, ...]
+
+
+class EventNumber(NamedTuple):
+    """The incarnation of a publisher and the ordinal of an event of one source; ordered by time."""
+
+    incarnation: int
+    ordinal: int
+
+
+DeliveredEvents = dict[str, dict[Source, EventNumber]]
+"""the last event delivered, by publisher and source"""
+
+
+class DeliveryDedup:
+    """Drops events up to the last one delivered of each source. Entries are removed once they are passed.
+
+    delivered: the last events delivered
+    positions: by publisher, the log position up to which everything was delivered
+
+    >>> dedup = DeliveryDedup({"p1": {("T1",): EventNumber(1, 7)}})
+    >>> repeated = [Event({"t": n}, source=("T1",), ordinal=n, incarnation=1, bound={}) for n in (6, 7, 9)]
+    >>> new, missed = dedup.drop_delivered("p1", 120, repeated)
+    >>> [event.ordinal for event in new], [(gap.first, gap.last) for gap in missed], bool(dedup)
+    ([9], [], False)
+    """
+
+    def __init__(
+        self, delivered: DeliveredEvents | None = None, positions: Mapping[str, Position] | None = None
+    ) -> None:
+        self.delivered: DeliveredEvents = {
+            publisher: dict(sources) for publisher, sources in (delivered or {}).items() if sources
+        }
+        self._positions = dict(positions or {})
+        self._removed: tuple[int, str, dict[Source, EventNumber]] = 0, "", {}
+
+    def __bool__(self) -> bool:
+        return bool(self.delivered or self._positions)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.delivered.values()))
+
+    def drop_delivered(
+        self, publisher: str, offset: int, events: list[Event], *, complete: bool = True
+    ) -> tuple[list[Event], list[EventsMissed]]:
+        """Return the new events of a message, and the gaps before them.
+
+        offset: of the message
+        complete: the message contains all events of its sources, so that a jump of the ordinals is a gap
+        """
+        if publisher in self._positions:
+            events = self._drop_before_position(publisher, offset, events)
+        delivered = self.delivered.get(publisher)
+        if delivered is None:
+            return events, []
+        new, missed, removed = list[Event](), list[EventsMissed](), dict[Source, EventNumber]()
+        self._removed = offset, publisher, removed
+        for event in events:
+            last = delivered.get(event.source)
+            if last is not None:
+                number = EventNumber(event.incarnation, event.ordinal)
+                if number >= last:
+                    removed[event.source] = delivered.pop(event.source)
+                if number <= last:
+                    continue
+                if complete and event.incarnation == last.incarnation and event.ordinal > last.ordinal + 1:
+                    missed.append(EventsMissed(publisher, event.source, last.ordinal + 1, event.ordinal - 1, "gap"))
+            new.append(event)
+        if not delivered:
+            del self.delivered[publisher]
+        return new, missed
+
+    def forget(self, publisher: str) -> None:
+        """Treat all further events of a publisher as new."""
+        self.delivered.pop(publisher, None)
+        self._positions.pop(publisher, None)
+
+    def before_message(self, offset: int) -> DeliveryDedup:
+        """Return the state before the message at this offset, if it was the last one processed."""
+        last_offset, publisher, removed = self._removed
+        if last_offset != offset or not removed:
+            return self
+        delivered = {**self.delivered, publisher: self.delivered.get(publisher, {}) | removed}
+        return DeliveryDedup(delivered, self._positions)
+
+    def _drop_before_position(self, publisher: str, offset: int, events: list[Event]) -> list[Event]:
+        position = self._positions[publisher]
+        if offset <= position.offset:
+            return []
+        del self._positions[publisher]
+        return events[position.within :]

@@ -1,0 +1,155 @@
+"""Ordered, exactly-once append to the part of a log that has one writer at a time.
+
+Each writer owns the subjects under one pattern. A fenced append states the expected last offset under that pattern, so
+the broker refuses it after another writer has appended. The first append of a writer is fenced, and every append that
+starts `FENCE_INTERVAL` seconds or more after the last confirmed one. Appends in between carry no condition, which saves
+bytes on the wire. If such an append takes longer than the interval, for example because the process was paused, the
+writer reads the preceding message and stops if it is from another writer: at most one message of a former writer gets
+into the log, and readers drop it by its epoch.
+
+An append whose acknowledgement was lost is recognised by subject and payload and is not stored twice. A broker that is
+unavailable or refuses is retried until the caller is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from thinwire.brokers.protocol import ANY, Broker
+from thinwire.errors import BrokerRefused, BrokerUnavailable, Conflict, ThinwireError, TransportError
+
+FENCE_INTERVAL = 1.0
+"""seconds after a confirmed append from which the next append is fenced"""
+ATTEMPT_TIMEOUT = 2.0
+"""seconds for one attempt to store a message"""
+RETRY_DELAY = 1.0
+"""seconds between two attempts"""
+WARNING_INTERVAL = 30.0
+"""seconds between two warnings about an unavailable broker"""
+
+T = TypeVar("T")
+
+
+class RetryWarnings:
+    """Logs a warning for a retried append, at most one per `WARNING_INTERVAL`.
+
+    describe: returns the beginning of the log line
+    """
+
+    def __init__(self, log: logging.Logger, describe: Callable[[], str]) -> None:
+        self._log = log
+        self._describe = describe
+        self._last = -WARNING_INTERVAL
+
+    def __call__(self, error: TransportError) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._last >= WARNING_INTERVAL:
+            self._last = now
+            self._log.warning("%s; retrying: %s", self._describe(), error)
+
+
+class FencedWriter:
+    """The only writer of the messages under one subject pattern of a log.
+
+    pattern: the subjects that this writer owns
+    last: offset of the last message under the pattern; 0 if there is none
+    superseded: creates the error that is raised when another writer has appended, from the pattern
+    on_retry: called with the error before an append is retried
+    always_fenced: fence every append
+    allow_truncated: continue if retention has removed all messages under the pattern
+    error: why the current append is being retried; None while appends succeed
+    """
+
+    __slots__ = (
+        "_broker",
+        "_confirmed",
+        "_log",
+        "_on_retry",
+        "_superseded",
+        "allow_truncated",
+        "always_fenced",
+        "error",
+        "last",
+        "pattern",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        log: str,
+        pattern: str,
+        *,
+        last: int = 0,
+        superseded: Callable[[str], ThinwireError],
+        on_retry: Callable[[TransportError], None],
+        always_fenced: bool = False,
+        allow_truncated: bool = True,
+    ) -> None:
+        self.pattern = pattern
+        self.last = last
+        self.always_fenced = always_fenced
+        self.allow_truncated = allow_truncated
+        self.error: TransportError | None = None
+        self._broker = broker
+        self._log = log
+        self._superseded = superseded
+        self._on_retry = on_retry
+        self._confirmed: float | None = None
+
+    async def append(self, subject: str, payload: bytes) -> int:
+        """Store a message after all earlier ones and return its offset."""
+        fenced, offset = self.always_fenced, None
+        while offset is None:
+            # The time before the attempt: an acknowledgement does not prove ownership of the subjects after that.
+            started = asyncio.get_running_loop().time()
+            fenced = fenced or self.error is not None or self._is_outdated(started)
+            offset = await self._try(self._store(subject, payload, fenced=fenced))
+        if not fenced and self._is_outdated(asyncio.get_running_loop().time()):
+            while await self._try(self._check_predecessor(offset)) is None:
+                pass
+        self.last, self._confirmed = offset, started
+        return offset
+
+    def _is_outdated(self, now: float) -> bool:
+        return self._confirmed is None or now - self._confirmed >= FENCE_INTERVAL
+
+    async def _store(self, subject: str, payload: bytes, *, fenced: bool) -> int:
+        after, within = (self.last, self.pattern) if fenced else (ANY, "")
+        try:
+            return await self._broker.append(
+                self._log, subject, payload, after=after, within=within, timeout=ATTEMPT_TIMEOUT
+            )
+        except Conflict:
+            return await self._resolve_conflict(subject, payload)
+
+    async def _resolve_conflict(self, subject: str, payload: bytes) -> int:
+        """Return the offset if the newest message is this one, stored by an attempt without acknowledgement."""
+        newest = await self._broker.last(self._log, self.pattern)
+        if newest is None and self.allow_truncated:
+            return await self._broker.append(self._log, subject, payload, timeout=ATTEMPT_TIMEOUT)
+        if newest is None or newest.offset <= self.last or (newest.subject, newest.payload) != (subject, payload):
+            raise self._superseded(self.pattern) from None
+        await self._check_predecessor(newest.offset)
+        return newest.offset
+
+    async def _check_predecessor(self, offset: int) -> bool:
+        """Raise if another writer has appended between the last message of this writer and `offset`."""
+        before = await self._broker.last(self._log, self.pattern, up_to=offset - 1)
+        if before is not None and before.offset > self.last:
+            raise self._superseded(self.pattern)
+        return True
+
+    async def _try(self, call: Awaitable[T]) -> T | None:
+        """Return the result of a broker call; None after `RETRY_DELAY` if it must be repeated."""
+        try:
+            result = await call
+        except (BrokerUnavailable, BrokerRefused) as error:
+            self.error = error
+            self._on_retry(error)
+            await asyncio.sleep(min(RETRY_DELAY, ATTEMPT_TIMEOUT))
+            return None
+        self.error = None
+        return result

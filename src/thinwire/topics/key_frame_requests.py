@@ -1,0 +1,66 @@
+"""Requests for key frames: to the publishers of a topic, or to the translator of a channel."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Protocol
+
+from thinwire.brokers.protocol import Broker
+from thinwire.errors import BrokerUnavailable
+from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.names import ask_subject, call_subject, channel_ask_subject
+from thinwire.wire import FrameKind, Request
+
+
+class StateRequests(Protocol):
+    """Requests the state of publishers."""
+
+    async def request_all(self) -> None:
+        """Request key frames of every publisher."""
+
+    async def ask(self, log_decoder: LogDecoder, now: float) -> None:
+        """Request key frames for decoders that wait for one, at a limited rate."""
+
+
+class KeyFrameRequests:
+    """Requests of one reader of a topic log."""
+
+    def __init__(self, broker: Broker, topic: str) -> None:
+        self._broker = broker
+        self._topic = topic
+
+    async def request_all(self) -> None:
+        """Request key frames of every publisher that is connected."""
+        frame = bytes((FrameKind.REQUEST, 0, 0)) + Request(0, 0).encode()
+        with suppress(BrokerUnavailable):
+            await self._broker.send(call_subject(self._topic), frame)
+
+    async def ask(self, log_decoder: LogDecoder, now: float) -> None:
+        """Request key frames for decoders that wait for one, at a limited rate."""
+        for publisher, decoder in log_decoder.lost():
+            for frame in decoder.poll(now):
+                with suppress(BrokerUnavailable):
+                    await self._broker.send(ask_subject(self._topic, publisher), frame)
+
+
+class ChannelRequests:
+    """Requests of one reader of a channel, answered by its translator."""
+
+    def __init__(self, broker: Broker, topic: str, class_id: str) -> None:
+        self._broker = broker
+        self._subject = channel_ask_subject(topic, class_id)
+
+    async def request_all(self) -> None:
+        """Request key frames of every publisher."""
+        await self.request("")
+
+    async def ask(self, log_decoder: LogDecoder, now: float) -> None:
+        """Request key frames for decoders that wait for one, at a limited rate."""
+        for publisher, decoder in log_decoder.lost():
+            if decoder.poll(now):
+                await self.request(publisher)
+
+    async def request(self, publisher: str) -> None:
+        """Request key frames of one publisher; of all for an empty name."""
+        with suppress(BrokerUnavailable):
+            await self._broker.send(self._subject, publisher.encode())

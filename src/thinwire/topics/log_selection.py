@@ -1,0 +1,94 @@
+"""The messages that a reader selects: a topic log, or the channel of one class among the channels of a topic.
+
+>>> LogSelection("building.rooms").subjects("p1"), LogSelection("building.rooms").log
+('tw.log.building.rooms.p1.*', 'tw_log_building~rooms')
+>>> channel = LogSelection("building.rooms", "00ff00ff00ff00ff")
+>>> channel.keys("p1"), channel.part("p1")
+('tw.chan.building.rooms.00ff00ff00ff00ff.p1.k', 'class/00ff00ff00ff00ff/p1')
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+from thinwire.brokers.protocol import Broker, Stored
+from thinwire.topics.names import (
+    channel_key_subject,
+    channel_log_of,
+    channel_subjects,
+    key_subject,
+    log_of,
+    publisher_in,
+    publisher_subjects,
+)
+
+LOG_PART = "log/"
+"""prefix of the checkpoint parts that hold decoder snapshots of a topic log"""
+MAX_CONCURRENT = 64
+"""broker requests in flight, at most"""
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class LogSelection(NamedTuple):
+    """Messages of a log by subject. The first message of each key frame round has a subject of its own.
+
+    class_id: the demand class of a channel; "" for the topic log
+    """
+
+    topic: str
+    class_id: str = ""
+
+    @property
+    def log(self) -> str:
+        """The log that contains the messages."""
+        return channel_log_of(self.topic) if self.class_id else log_of(self.topic)
+
+    def subjects(self, publisher: str = "*") -> str:
+        """Return the subject pattern of all messages of a publisher, by default of every publisher."""
+        if self.class_id:
+            return channel_subjects(self.topic, self.class_id, publisher)
+        return publisher_subjects(self.topic, publisher)
+
+    def keys(self, publisher: str = "*") -> str:
+        """Return the subject pattern of the messages that start a key frame round."""
+        if self.class_id:
+            return channel_key_subject(self.topic, self.class_id, publisher)
+        return key_subject(self.topic, publisher)
+
+    def part(self, publisher: str) -> str:
+        """Return the name of the checkpoint part with the decoder snapshot of a publisher."""
+        return f"class/{self.class_id}/{publisher}" if self.class_id else LOG_PART + publisher
+
+
+class PublisherOffsets:
+    """Offsets of the last message (`newest`) and of the last key frame round (`keys`) of each publisher of a topic."""
+
+    def __init__(self, newest: Mapping[str, int], keys: Mapping[str, int]) -> None:
+        self.newest = newest
+        self.keys = keys
+
+    @classmethod
+    async def find(cls, broker: Broker, topic: str) -> PublisherOffsets:
+        log = log_of(topic)
+        names = sorted({publisher_in(subject) for subject in await broker.subjects(log, publisher_subjects(topic))})
+        newest = await gather_limited(lambda name: broker.last(log, publisher_subjects(topic, name)), names)
+        keys = await gather_limited(lambda name: broker.last(log, key_subject(topic, name)), names)
+        return cls(_offsets(names, newest), _offsets(names, keys))
+
+
+async def gather_limited(request: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
+    """Return the results of `request` for all items, with at most MAX_CONCURRENT requests in flight."""
+    free = asyncio.Semaphore(MAX_CONCURRENT)
+
+    async def run(item: T) -> R:
+        async with free:
+            return await request(item)
+
+    return await asyncio.gather(*(run(item) for item in items))
+
+
+def _offsets(names: list[str], found: list[Stored | None]) -> dict[str, int]:
+    return {name: stored.offset for name, stored in zip(names, found, strict=True) if stored is not None}

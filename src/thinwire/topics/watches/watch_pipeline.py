@@ -1,0 +1,232 @@
+"""Feeds a watch evaluator with the logs of its topics.
+
+One task per topic reads the log into a bounded queue; a slow caller therefore slows the readers down. Before it reads,
+the pipeline subscribes to the watched properties with exact values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from thinwire.brokers.protocol import Broker
+from thinwire.clock import Clock
+from thinwire.filters.composite import Evaluator, WatchInput, WatchMessage, WatchState
+from thinwire.topics.topic_documents import SubscriptionDocument
+from thinwire.topics.topic_metadata import TopicMetadata
+from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice, WatchOptions
+from thinwire.topics.watches.watch_quantities import Resolved, TopicQuantities, TopicReadings
+from thinwire.topics.watches.watch_records import (
+    TopicStart,
+    WatchProgress,
+    WatchStep,
+    find_resume_start,
+    find_start,
+)
+from thinwire.topics.watches.watched_topic import PublisherLiveness, WatchedTopic
+
+REGISTRY_TIMEOUT = 2.0
+"""seconds to wait until the registry has applied a demand"""
+QUEUE_SIZE = 256
+"""messages of all topics in the queue"""
+BATCH = 256
+"""messages that one step evaluates"""
+POLL_INTERVAL = 0.5
+
+_log = logging.getLogger("thinwire.watching")
+
+
+class WatchDemands:
+    """The subscriptions of a watch to its topics, one each.
+
+    identity: the identity of the subscriptions
+    durable: they stay registered without an answer to probes, until `end`
+    names: the watched properties, by topic
+    """
+
+    def __init__(
+        self, topics: Mapping[str, TopicMetadata], names: Mapping[str, Collection[str]], identity: str, *, durable: bool
+    ) -> None:
+        self.identity = identity
+        self.durable = durable
+        self._topics = topics
+        self._names = names
+
+    async def register(self, clock: Clock) -> None:
+        """Register the subscriptions and wait until the registry has applied them, at most `REGISTRY_TIMEOUT`."""
+        for topic in self._topics.values():
+            await topic.put_subscription(self._document(topic, clock.now()))
+        applied = await asyncio.gather(*(self._wait_until_applied(topic) for topic in self._topics.values()))
+        late = [name for name, is_applied in zip(self._topics, applied, strict=True) if not is_applied]
+        if late:
+            _log.warning("no answer from the registry for %s; values may be inexact until it answers", ", ".join(late))
+
+    async def end(self) -> None:
+        """Remove the subscriptions."""
+        for topic in self._topics.values():
+            await topic.remove_subscription(self.identity)
+
+    async def _wait_until_applied(self, topic: TopicMetadata) -> bool:
+        return await topic.wait_for_tolerances(dict.fromkeys(self._exact(topic), 0.0), REGISTRY_TIMEOUT)
+
+    def _document(self, topic: TopicMetadata, now: float) -> SubscriptionDocument:
+        names = tuple(self._exact(topic))
+        durable = self.identity if self.durable else None
+        return SubscriptionDocument(
+            topic.name, self.identity, exact=names, properties=names, durable=durable, since=now, log=True
+        )
+
+    def _exact(self, topic: TopicMetadata) -> list[str]:
+        """Return the watched properties and the timestamp, which determines the order of events."""
+        stamp = topic.schema.time
+        return sorted({*self._names[topic.name], *([stamp.name] if stamp is not None else [])})
+
+
+class WatchPipeline:
+    """Evaluates one watch: `begin` once, `next` repeatedly, then `close`.
+
+    identity, durable: of its subscriptions
+    begins: last offset of each topic log before the watch began
+    has_unsaved_input: it has read messages since the last `take_progress`
+    """
+
+    def __init__(
+        self, broker: Broker, clock: Clock, resolved: Resolved, options: WatchOptions, identity: str, *, durable: bool
+    ) -> None:
+        self.options = options
+        self.condition = resolved.condition
+        self.begins: dict[str, int] = {}
+        self.has_unsaved_input = False
+        self._read: dict[str, int] = {}
+        self._covered: dict[str, int] = {}
+        self._broker = broker
+        self._clock = clock
+        quantities = {name: TopicQuantities(name, one.schema, self.condition) for name, one in resolved.topics.items()}
+        names = {name: one.names for name, one in quantities.items()}
+        self.demands = WatchDemands(resolved.topics, names, identity, durable=durable)
+        self._topics = {
+            name: WatchedTopic(broker, clock, metadata, quantities[name]) for name, metadata in resolved.topics.items()
+        }
+        self._processed: dict[WatchInput, int] = {}
+        self._queue: asyncio.Queue[TopicReadings] = asyncio.Queue(QUEUE_SIZE)
+        self._liveness = PublisherLiveness(broker, list(self._topics.values()))
+        self._tasks: list[asyncio.Task[None]] = []
+        self._notices: list[WatchNotice] = []
+        self._initial: list[TopicReadings] = []
+        self._evaluator = self._evaluator_at(None)
+
+    async def begin(self, progress: WatchProgress | None = None) -> None:
+        """Restore `progress`, register the demands and start the readers."""
+        for topic in self._topics.values():
+            await topic.metadata.open_log()
+        starts = {name: await self._find_start(name, progress) for name in self._topics}
+        self.begins = dict(progress.begins) if progress else {name: start.first - 1 for name, start in starts.items()}
+        self._read = {name: start.first - 1 for name, start in starts.items()}
+        self._covered = dict(self._read)
+        self._evaluator = self._evaluator_at(progress.state if progress else None)
+        # Offsets first, demands second: the key frames that follow the demand are then stored after the offset.
+        await self.demands.register(self._clock)
+        for name, start in starts.items():
+            self._processed |= {WatchInput(name, publisher): offset for publisher, offset in start.processed.items()}
+            await self._begin_topic(self._topics[name], start, new=progress is None)
+        self._tasks = [
+            asyncio.create_task(self._read_topic(topic), name=f"watch reads {name}")
+            for name, topic in self._topics.items()
+        ]
+
+    async def next(self, timeout: float) -> WatchStep:
+        """Evaluate the messages that arrive within `timeout` seconds. Raises the error that ended a reader."""
+        now = asyncio.get_running_loop().time()
+        deadline = self._evaluator.deadline
+        wait = timeout if deadline is None else max(0.0, min(timeout, deadline - now))
+        arrived = await self._take_arrived(wait)
+        now = asyncio.get_running_loop().time()
+        messages = self._evaluate_initial(now)
+        self.has_unsaved_input |= bool(arrived)
+        for readings in arrived:
+            messages += self._cover(self._evaluate(readings, now))
+        messages += self._cover(self._evaluator.advance(now))
+        await self._forget_stopped(now)
+        notices, self._notices = self._notices[:MAX_NOTICES], []
+        return WatchStep(messages, notices, self._covered)
+
+    def take_progress(self) -> WatchProgress:
+        """Return the progress, including input without a notification."""
+        self._cover([self._evaluator.position_message()])
+        self.has_unsaved_input = False
+        return WatchProgress(self._evaluator.state, self.begins, self._covered)
+
+    async def close(self) -> None:
+        """Stop the readers. The demands stay registered."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for topic in self._topics.values():
+            await topic.close()
+
+    def _evaluator_at(self, state: WatchState | None) -> Evaluator:
+        options = self.options
+        return Evaluator(self.condition, state, max_delay=options.max_delay, late_policy=options.late_policy)
+
+    async def _find_start(self, topic: str, progress: WatchProgress | None) -> TopicStart:
+        if progress is None:
+            return await find_start(self._broker, topic, self.options.start)
+        start = await find_resume_start(self._broker, topic, progress)
+        if start.truncated:
+            facts = {"source": None, "first": None, "last": None, "reason": "retention"}
+            self._notices.append(WatchNotice("missed", topic, "", facts))
+        return start
+
+    async def _begin_topic(self, topic: WatchedTopic, start: TopicStart, *, new: bool) -> None:
+        """Seek in the log of a topic and wait for the watermarks of its publishers."""
+        initial = await topic.begin(start.first, new=new)
+        publishers = await self._liveness.list_publishers(topic)
+        self._evaluator.add_feeds(WatchInput(topic.topic, name) for name in publishers)
+        self._initial += initial
+
+    def _evaluate_initial(self, now: float) -> list[WatchMessage]:
+        """Evaluate the state at the start. The evaluator drops events it has already seen by their ordinal."""
+        initial, self._initial = self._initial, []
+        self._notices += [notice for readings in initial for notice in readings.notices]
+        return [message for readings in initial for message in self._evaluator.read(readings.entry, now)]
+
+    async def _read_topic(self, topic: WatchedTopic) -> None:
+        while True:
+            readings = await topic.next(POLL_INTERVAL)
+            if readings is not None:
+                await self._queue.put(readings)
+                topic.done(readings)
+
+    async def _take_arrived(self, timeout: float) -> list[TopicReadings]:
+        arrived: list[TopicReadings] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                arrived.append(await self._queue.get())
+        while len(arrived) < BATCH and not self._queue.empty():
+            arrived.append(self._queue.get_nowait())
+        for task in self._tasks:
+            if task.done() and not arrived:
+                task.result()
+        return arrived
+
+    def _evaluate(self, readings: TopicReadings, now: float) -> list[WatchMessage]:
+        entry = readings.entry
+        self._notices += readings.notices
+        self._read[entry.feed.topic] = entry.offset
+        if entry.offset <= self._processed.get(entry.feed, 0):
+            return []
+        return self._evaluator.read(entry, now)
+
+    def _cover(self, messages: list[WatchMessage]) -> list[WatchMessage]:
+        """Record that a message covers all publishers up to the offsets read before it."""
+        if messages:
+            self._covered = dict(self._read)
+        return messages
+
+    async def _forget_stopped(self, now: float) -> None:
+        """Stop waiting for the watermarks of publishers that stopped."""
+        for feed, seconds in await self._liveness.find_stopped(now):
+            self._evaluator.end_feed(feed)
+            self._notices.append(WatchNotice("gone", feed.topic, feed.publisher, {"seconds": seconds}))
