@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("nats")
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.brokers.nats import connection
+from thinwire.brokers.nats import connection, jetstream_api
 from thinwire.brokers.nats import log_reader as reading
 from thinwire.brokers.nats.asyncio_socket import AsyncioSocket
 from thinwire.brokers.nats.broker import NatsBroker, connect
@@ -176,7 +176,7 @@ def test_append_after_a_timeout_is_stored_once() -> None:
 
 
 def test_dead_link_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "REQUEST_TIMEOUT", 0.2)
+    monkeypatch.setattr(jetstream_api, "REQUEST_TIMEOUT", 0.2)
     monkeypatch.setattr(connection, "PROBE_TIMEOUT", 0.2)
 
     async def scenario() -> None:

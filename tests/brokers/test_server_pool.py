@@ -9,11 +9,11 @@ pytest.importorskip("nats")
 
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.blocking import open_source
-from thinwire.brokers.nats.blocking.session import run_now
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.nats.options import NatsOptions, Tls
 from thinwire.brokers.nats.protocol_core import ServerError, parse_info
 from thinwire.brokers.nats.server_pool import MAX_SERVERS, RESET_RETRIES, Server, ServerPool
+from thinwire.brokers.protocol import run_inline
 from thinwire.brokers.proxy import Proxy
 from thinwire.errors import BrokerRefused, BrokerUnavailable
 
@@ -32,7 +32,7 @@ def _attempts(errors: dict[str, Exception]) -> tuple[list[str], str | Exception]
 
     pool = ServerPool(["nats://a:1", "nats://b:1", "nats://c:1"])
     try:
-        return hosts, run_now(pool.connect(attempt, "servers"))
+        return hosts, run_inline(pool.connect(attempt, "servers"))
     except (BrokerRefused, BrokerUnavailable) as error:
         return hosts, error
 

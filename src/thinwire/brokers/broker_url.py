@@ -53,7 +53,7 @@ BrokerFactory = Callable[[Address, Mapping[str, Any], AsyncExitStack], Awaitable
 _FACTORIES: dict[str, BrokerFactory | str] = {
     "nats": "thinwire.brokers.nats.broker:open_nats",
     "tls": "thinwire.brokers.nats.broker:open_nats",
-    "embedded": "thinwire.brokers.embedded.server:open_embedded",
+    "embedded": "thinwire.brokers.embedded:open_embedded",
     "memory": "thinwire.brokers.memory.broker:open_memory",
 }
 """a string is module:function, imported on first use"""

@@ -17,12 +17,15 @@ The checks in `tests/brokers/broker_checks` run for every implementation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from itertools import starmap
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Span(NamedTuple):
 
 
 def is_same_log(log_id: str, other: str) -> bool:
-    """Whether two log identities can belong to the same log. An empty identity matches every log.
+    """Return whether two log identities can belong to the same log. An empty identity matches every log.
 
     >>> is_same_log("a", "a"), is_same_log("a", "b"), is_same_log("", "b")
     (True, False, True)
@@ -224,6 +227,35 @@ class Block(NamedTuple):
     subjects: list[str]
     payloads: list[bytes]
 
+    def messages(self) -> list[Stored]:
+        rows = zip(self.offsets.tolist(), self.subjects, self.payloads, self.times.tolist(), strict=True)
+        return list(starmap(Stored, rows))
+
+    def part(self, first: int, last: int) -> Block:
+        """Return the messages with indices from `first` up to, but not including, `last`."""
+        if last - first == len(self.payloads):
+            return self
+        offsets, times, subjects, payloads = self
+        return Block(offsets[first:last], times[first:last], subjects[first:last], payloads[first:last])
+
+
+def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that never suspends, without an event loop.
+
+    >>> async def double(number: int) -> int:
+    ...     return 2 * number
+    >>> run_inline(double(21))
+    42
+    """
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        coroutine.close()
+    raise RuntimeError("the coroutine waits for an event loop")
+
 
 class LogSource(Protocol):
     """Logs and documents, read without an event loop."""
@@ -248,6 +280,7 @@ class LogSource(Protocol):
 
         Ends at `last` or at the end of the log. Removed messages are skipped; the offsets show the gap.
         """
+        return (block.messages() for block in self.read_blocks(log, first, last, subjects=subjects))
 
     def read_blocks(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[Block]:
         """Like `read`, in columns. Faster, because no object is created per message except its payload."""

@@ -13,7 +13,6 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Protocol, Self, cast
 
 from thinwire.brokers.embedded import LOOPBACK
@@ -81,9 +80,7 @@ class Proxy:
     async def __aenter__(self) -> Self:
         return await self.start()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     def cut(self) -> None:

@@ -21,18 +21,20 @@ ONE, REST = "*", ">"
 
 
 def matches(pattern: str, subject: str) -> bool:
-    """Whether `pattern` matches `subject`."""
+    """Return whether `pattern` matches `subject`."""
     expected, words = pattern.split("."), subject.split(".")
     if expected[-1] == REST:
         expected.pop()
         if len(words) <= len(expected):
             return False
         words = words[: len(expected)]
-    return len(expected) == len(words) and all(one in (ONE, word) for one, word in zip(expected, words, strict=True))
+    return len(expected) == len(words) and all(
+        token in (ONE, word) for token, word in zip(expected, words, strict=True)
+    )
 
 
 def is_literal(pattern: str) -> bool:
-    """Whether the pattern has no wildcards."""
+    """Return whether the pattern has no wildcards."""
     return not {ONE, REST} & set(pattern.split("."))
 
 

@@ -16,7 +16,7 @@ from thinwire.brokers.nats.jetstream_api import RETRY_PAUSE, JetStreamRefusal, N
 from thinwire.brokers.nats.streams import JetStreamStore, check_log
 from thinwire.brokers.protocol import ANY
 from thinwire.brokers.subjects import check_pattern, check_subject
-from thinwire.errors import BrokerUnavailable, UnknownLog
+from thinwire.errors import BrokerUnavailable, ThinwireError, UnknownLog
 
 _MAX_REMEMBERED = 4096
 _NO_ACKNOWLEDGEMENT = "it answers but does not acknowledge (check its log for a full disk); "
@@ -68,27 +68,17 @@ class JetStreamAppender:
     async def put(self, log: str, subject: str, payload: bytes, *, headers: bytes = b"") -> int:
         """Store a message that may be stored twice, such as a document of which the last copy counts."""
         check_log(log)
-        connection = self._connection
-        connection.check_size(payload, headers)
-        deadline = connection.deadline()
-        while True:
-            await connection.wait_connected(deadline)
-            try:
-                timeout = connection.attempt_timeout(deadline)
-                reply = await connection.request(subject, payload, headers=headers, timeout=timeout)
-            except NoReply:
-                continue
-            except NoResponders:
-                await self._store.info(log, deadline=deadline)
-                await asyncio.sleep(RETRY_PAUSE)
-                continue
-            result = json.loads(reply.payload)
-            if "error" not in result:
-                return int(result["seq"])
-            refusal = JetStreamRefusal(result["error"])
-            if not refusal.is_temporary:
-                raise refusal.translate(subject=subject)
-            await asyncio.sleep(RETRY_PAUSE)
+        self._connection.check_size(payload, headers)
+        deadline = self._connection.deadline()
+
+        async def on_no_responders() -> ThinwireError:
+            return await self._store.explain_no_responders(log, deadline)
+
+        try:
+            result = await self._connection.repeat(subject, payload, deadline, on_no_responders, headers)
+        except JetStreamRefusal as refusal:
+            raise refusal.translate(subject=subject) from None
+        return int(result["seq"])
 
     async def _store_once(self, message: _Message) -> int:
         try:
@@ -119,7 +109,7 @@ class JetStreamAppender:
             return await self._find_sent(message)
         except NoResponders:
             message.sent = sent_before
-            await self._store.info(message.log, deadline=message.deadline)  # UnknownLog, or the log is not ready yet
+            await self._store.explain_no_responders(message.log, message.deadline)
             await asyncio.sleep(RETRY_PAUSE)
             return None
         return await self._receive_acknowledgement(message, reply.payload, sent_before)

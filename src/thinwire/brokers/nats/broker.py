@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from types import TracebackType
 from typing import Any, Self
 
 from thinwire.brokers.broker_url import Address, OpenedBroker
@@ -192,7 +191,7 @@ class NatsBroker:
     async def describe(self) -> dict[str, object]:
         """Return facts about the server for diagnosis."""
         account = await self._connection.call_api("INFO", deadline=self._connection.deadline())
-        info = self._connection.info
+        info = self._connection.socket.info
         return {
             "url": self.url,
             "version": info.version,
@@ -210,7 +209,5 @@ class NatsBroker:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

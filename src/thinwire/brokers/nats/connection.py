@@ -1,4 +1,4 @@
-"""Requests and replies over a NATS connection.
+"""A connection to a NATS cluster that reconnects in the background, with subscriptions and requests.
 
 Every request has its own reply subject, short because it is transmitted twice: `_INBOX.<eight letters>.<number>`.
 """
@@ -6,25 +6,48 @@ Every request has its own reply subject, short because it is transmitted twice: 
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Callable
+from typing import Protocol
 
-from thinwire.brokers.nats.jetstream_api import (
-    NO_RESPONDERS,
-    REQUEST_TIMEOUT,
-    RETRY_PAUSE,
-    JetStreamCaller,
-    NoReply,
-    NoResponders,
-    Reply,
-)
+from thinwire.brokers.nats.asyncio_socket import AsyncioSocket, log
+from thinwire.brokers.nats.jetstream_api import RETRY_PAUSE, JetStreamCaller, NoReply, Reply
 from thinwire.brokers.nats.options import NatsOptions
-from thinwire.brokers.nats.protocol_core import ServerInfo, parse_status, publish_command, random_name
-from thinwire.brokers.nats.reconnect import ReconnectingConnection
-from thinwire.errors import BrokerRefused, PayloadTooLarge, TransportClosed
+from thinwire.brokers.nats.protocol_core import (
+    MessageHandler,
+    ServerError,
+    ServerInfo,
+    parse_status,
+    publish_command,
+    random_name,
+    subscribe_command,
+    unsubscribe_command,
+)
+from thinwire.brokers.nats.server_pool import (
+    CONNECT_ERRORS,
+    Server,
+    ServerPool,
+    connection_error,
+    find_denied_permission,
+)
+from thinwire.errors import BrokerRefused, PayloadTooLarge, ThinwireError, TransportClosed
 
+RECONNECT_PAUSE = 0.1, 0.4
+"""seconds between attempts at the same server, drawn at random so that clients do not reconnect at the same time"""
+PING_TIMEOUT = 5.0
+"""seconds that a round trip may take"""
+CLOSE_TIMEOUT = 2.0
+"""seconds for sending buffered data on close"""
 PROBE_TIMEOUT = 2.0
 """seconds for a PING after a request without a reply"""
 HEADROOM = 1280
 """bytes reserved for the headers of a repeated message that expects a last offset, with the longest pattern"""
+
+
+class Closeable(Protocol):
+    """A reader or a listener, which is closed before the connection."""
+
+    async def close(self) -> None: ...
 
 
 class _Request:
@@ -45,29 +68,114 @@ class _Request:
             self.future.set_exception(error)
 
 
-class NatsConnection(ReconnectingConnection, JetStreamCaller):
-    """A reconnecting connection with requests.
+class NatsConnection(JetStreamCaller):
+    """A client's connection to one of several servers. Subscriptions survive a reconnect.
 
+    resources: closed before the connection; on_reconnect: called after every reconnect
     max_payload: bytes of a payload: the limit of the server without the headers that a repeated message may need
     """
 
     def __init__(self, servers: list[str], options: NatsOptions) -> None:
-        super().__init__(servers, options)
-        self._prefix = f"{options.inbox}.{random_name(8)}."
-        self._last_request = 0
-        self._requests: dict[bytes, _Request] = {}
+        self.options, self.url = options, ",".join(servers)
+        self.closing = self.closed = False
         self.max_payload = self._max_message = 0
+        self.on_reconnect: dict[Callable[[], None], None] = {}
+        self.resources: dict[Closeable, None] = {}
+        self._pool = ServerPool(random.sample(servers, len(servers)))
+        self._socket: AsyncioSocket | None = None
+        self._handlers: dict[int, MessageHandler] = {}
+        self._subjects: dict[int, str] = {}
+        self._last_sid = self._last_request = 0
+        self._prefix = f"{options.inbox}.{random_name(8)}."
+        self._requests: dict[bytes, _Request] = {}
+        self._up = asyncio.Event()
+        self._error: BaseException | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
         self._probe: asyncio.Task[None] | None = None
 
+    @property
+    def connected(self) -> bool:
+        return self._up.is_set() and not self.closed
+
+    @property
+    def socket(self) -> AsyncioSocket:
+        """The current or last connection to a server."""
+        if self._socket is None:
+            raise TransportClosed()
+        return self._socket
+
     async def open(self) -> None:
-        await super().open()
+        """Connect. Raise `BrokerRefused` or `BrokerUnavailable` after every server was tried."""
+        deadline = self.now() + self.options.connect_timeout
+
+        async def connect(server: Server) -> AsyncioSocket:
+            async with asyncio.timeout_at(deadline):
+                return await self._connect(server)
+
+        try:
+            self._use(await self._pool.connect(connect, self.url))
+        except BaseException:
+            self.closing = self.closed = True
+            raise
         self.subscribe(f"{self._prefix}*", self._on_reply)
 
     async def close(self) -> None:
-        await super().close()
-        if self._probe is not None:
-            self._probe.cancel()
-            await asyncio.gather(self._probe, return_exceptions=True)
+        """Close all resources, then the connection, in bounded time."""
+        if self.closing:
+            return
+        self.closing = True
+        for resource in list(self.resources):
+            await resource.close()
+        self.closed = True
+        self._fail_requests(TransportClosed())
+        self._up.set()
+        tasks = [task for task in (self._reconnecting, self._probe) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._socket is not None:
+            await self._socket.close(CLOSE_TIMEOUT)
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def pause(self) -> None:
+        await asyncio.sleep(RETRY_PAUSE)
+
+    async def wait_connected(self, deadline: float | None, reason: ThinwireError | None = None) -> None:
+        """Wait for a connection, without limit if `deadline` is None. Raise `reason` if the deadline has passed."""
+        if not self._up.is_set() and not self.closed:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._up.wait()
+            except TimeoutError:
+                raise connection_error(self._error, self.url) from None
+        if self.closed:
+            raise TransportClosed()
+        if deadline is not None and self.now() >= deadline:
+            raise reason or connection_error(self._error or TimeoutError(), self.url)
+
+    async def round_trip(self) -> float:
+        """Return the seconds of a round trip. The server has processed everything that was written before."""
+        try:
+            return await self.socket.ping(PING_TIMEOUT)
+        except OSError:
+            raise connection_error(self._error or TimeoutError(), self.url) from None
+
+    def subscribe(self, subject: str, handler: MessageHandler) -> int:
+        """Pass messages whose subject matches to `handler`, across reconnects. Return the subscription id."""
+        self._last_sid += 1
+        self._handlers[self._last_sid] = handler
+        self._subjects[self._last_sid] = subject
+        if self.connected:
+            self.socket.write(subscribe_command(subject, self._last_sid))
+        return self._last_sid
+
+    def unsubscribe(self, sid: int) -> None:
+        if self._handlers.pop(sid, None) is not None:
+            del self._subjects[sid]
+            if self.connected:
+                self.socket.write(unsubscribe_command(sid))
 
     def new_inbox(self) -> str:
         """Return a unique subject."""
@@ -84,27 +192,7 @@ class NatsConnection(ReconnectingConnection, JetStreamCaller):
         if len(payload) > self.max_payload or len(payload) + len(headers) > self._max_message:
             raise PayloadTooLarge(size=len(payload), limit=self.max_payload)
 
-    async def request(
-        self, subject: str, payload: bytes, *, headers: bytes = b"", timeout: float = REQUEST_TIMEOUT
-    ) -> Reply:
-        reply = (await self._request(subject, payload, headers, timeout, many=False))[0]
-        if reply.headers is not None and parse_status(reply.headers) == NO_RESPONDERS and not reply.payload:
-            raise NoResponders
-        return reply
-
-    async def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> list[Reply]:
-        replies = await self._request(subject, payload, b"", timeout, many=True)
-        if parse_status(replies[-1].headers) == NO_RESPONDERS:
-            raise NoResponders
-        return replies
-
-    def attempt_timeout(self, deadline: float) -> float:
-        return min(REQUEST_TIMEOUT, max(0.05, deadline - asyncio.get_running_loop().time()))
-
-    async def pause(self) -> None:
-        await asyncio.sleep(RETRY_PAUSE)
-
-    async def _request(self, subject: str, payload: bytes, headers: bytes, timeout: float, many: bool) -> list[Reply]:
+    async def exchange(self, subject: str, payload: bytes, headers: bytes, timeout: float, many: bool) -> list[Reply]:
         if not self.connected:
             raise TransportClosed() if self.closed else NoReply()
         loop = asyncio.get_running_loop()
@@ -125,20 +213,6 @@ class NatsConnection(ReconnectingConnection, JetStreamCaller):
         if request is not None:
             request.receive(Reply(payload, headers))
 
-    def _on_info(self, info: ServerInfo) -> None:
-        super()._on_info(info)
-        self._max_message = info.max_payload
-        self.max_payload = max(info.max_payload - HEADROOM, info.max_payload // 2)
-
-    def _fail_pending(self, error: Exception) -> None:
-        for request in self._requests.values():
-            request.fail(error if isinstance(error, TransportClosed) else NoReply())
-
-    def _on_forbidden(self, action: str, subject: str, error: BrokerRefused) -> None:
-        for request in self._requests.values():
-            if action == "subscription" or request.subject.lower() == subject:
-                request.fail(error)
-
     def _on_timeout(self, request: _Request) -> None:
         request.fail(NoReply())
         if self.connected and (self._probe is None or self._probe.done()):
@@ -151,3 +225,68 @@ class NatsConnection(ReconnectingConnection, JetStreamCaller):
             await socket.ping(PROBE_TIMEOUT)
         except OSError:
             socket.abort()
+
+    def _fail_requests(self, error: Exception) -> None:
+        for request in self._requests.values():
+            request.fail(error)
+
+    async def _connect(self, server: Server) -> AsyncioSocket:
+        socket = AsyncioSocket(self._handlers, self._on_error, self._on_info, self._on_lost)
+        await socket.open(server, self.options)
+        if socket.is_lost:  # the server closed the connection right after accepting it
+            raise ConnectionResetError
+        return socket
+
+    def _use(self, socket: AsyncioSocket) -> None:
+        self._socket = socket
+        self._error = None
+        self._on_info(socket.info)
+        for sid, subject in self._subjects.items():
+            socket.write(subscribe_command(subject, sid))
+        self._up.set()
+
+    def _on_info(self, info: ServerInfo) -> None:
+        self._pool.discover(info.connect_urls, self._pool.current)
+        self._max_message = info.max_payload
+        self.max_payload = max(info.max_payload - HEADROOM, info.max_payload // 2)
+
+    def _on_error(self, error: ServerError) -> None:
+        log.debug("nats: %s", error)
+        denied = find_denied_permission(error)
+        if denied is None:
+            self._error = error
+            return
+        action, subject = denied
+        log.warning("no permission for %s to %s", action, subject)
+        for request in self._requests.values():
+            if action == "subscription" or request.subject.lower() == subject:
+                request.fail(BrokerRefused(f"no permission for {action}", subject=subject))
+
+    def _on_lost(self, socket: AsyncioSocket) -> None:
+        if socket is not self._socket or self.closed:
+            return
+        log.info("connection to %s lost", self.url)
+        self._up.clear()
+        self._fail_requests(NoReply())
+        if self._reconnecting is None or self._reconnecting.done():
+            self._reconnecting = asyncio.create_task(self._reconnect())
+
+    async def _reconnect(self) -> None:
+        """Try the servers in turn until one accepts. The first attempt at each is immediate."""
+        attempts = 0
+        while not self.closed:
+            if attempts >= len(self._pool):
+                await asyncio.sleep(random.uniform(*RECONNECT_PAUSE))
+            attempts += 1
+            try:
+                async with asyncio.timeout(self.options.connect_timeout):
+                    socket = await self._connect(self._pool.advance())
+            except (*CONNECT_ERRORS, ThinwireError) as error:
+                log.debug("nats: %s", type(error).__name__ if isinstance(error, OSError) else error)
+                self._error = error
+                continue
+            log.info("connection to %s restored", self.url)
+            self._use(socket)
+            for callback in list(self.on_reconnect):
+                callback()
+            return

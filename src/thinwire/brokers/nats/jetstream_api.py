@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from thinwire.brokers.nats.protocol_core import encode_headers
+from thinwire.brokers.nats.options import NatsOptions
+from thinwire.brokers.nats.protocol_core import encode_headers, parse_status
 from thinwire.brokers.nats.server_pool import connection_error
 from thinwire.errors import BrokerRefused, Conflict, PayloadTooLarge, ThinwireError, UnknownLog
 
@@ -96,14 +97,11 @@ class JetStreamCaller(ABC):
     """A connection that sends requests. The coroutines of the blocking implementation never suspend."""
 
     url: str
+    options: NatsOptions
 
     @abstractmethod
-    def deadline(self, timeout: float | None = None) -> float:
-        """Return the time at which a call that starts now times out, by the clock of the implementation."""
-
-    @abstractmethod
-    def attempt_timeout(self, deadline: float) -> float:
-        """Return the seconds for one attempt."""
+    def now(self) -> float:
+        """Return the time by the monotonic clock of the implementation."""
 
     @abstractmethod
     async def wait_connected(self, deadline: float, reason: ThinwireError | None = None) -> None:
@@ -114,32 +112,72 @@ class JetStreamCaller(ABC):
         """Wait before a request is repeated."""
 
     @abstractmethod
+    async def exchange(self, subject: str, payload: bytes, headers: bytes, timeout: float, many: bool) -> list[Reply]:
+        """Send a request and return its reply; with `many` all replies up to and including the one with a status.
+
+        Raise `NoReply` if it does not arrive.
+        """
+
+    def deadline(self, timeout: float | None = None) -> float:
+        """Return the time at which a call that starts now times out."""
+        return self.now() + (self.options.timeout if timeout is None else timeout)
+
+    def attempt_timeout(self, deadline: float) -> float:
+        """Return the seconds for one attempt."""
+        return min(REQUEST_TIMEOUT, max(0.05, deadline - self.now()))
+
     async def request(
         self, subject: str, payload: bytes, *, headers: bytes = b"", timeout: float = REQUEST_TIMEOUT
     ) -> Reply:
         """Return the first reply. Raise `NoReply` or `NoResponders` if there is none."""
+        reply = (await self.exchange(subject, payload, headers, timeout, many=False))[0]
+        if reply.headers is not None and parse_status(reply.headers) == NO_RESPONDERS and not reply.payload:
+            raise NoResponders
+        return reply
 
-    @abstractmethod
     async def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> list[Reply]:
         """Return all replies up to and including the one with a status."""
+        replies = await self.exchange(subject, payload, b"", timeout, many=True)
+        if parse_status(replies[-1].headers) == NO_RESPONDERS:
+            raise NoResponders
+        return replies
 
     async def call_api(self, verb: str, body: Mapping[str, Any] | None = None, *, deadline: float) -> dict[str, Any]:
         """Repeat an API request until there is a reply. Only for idempotent requests.
 
         Raise `JetStreamRefusal` for an error that is not temporary.
         """
+
+        async def on_no_responders() -> ThinwireError:
+            text = f"JetStream does not answer. {NO_JETSTREAM}; or {STORAGE_FULL}"
+            return BrokerRefused(text, servers=self.url)
+
         payload = json.dumps(body, separators=(",", ":")).encode() if body else b""
+        return await self.repeat(f"$JS.API.{verb}", payload, deadline, on_no_responders)
+
+    async def repeat(
+        self,
+        subject: str,
+        payload: bytes,
+        deadline: float,
+        on_no_responders: Callable[[], Awaitable[ThinwireError]],
+        headers: bytes = b"",
+    ) -> dict[str, Any]:
+        """Repeat a request until there is a reply without a temporary error, and return the decoded reply.
+
+        on_no_responders: returns the error to raise if there is still no responder at the deadline
+        """
         reason: ThinwireError | None = None
         while True:
             await self.wait_connected(deadline, reason)
             try:
-                reply = await self.request(f"$JS.API.{verb}", payload, timeout=self.attempt_timeout(deadline))
+                timeout = self.attempt_timeout(deadline)
+                reply = await self.request(subject, payload, headers=headers, timeout=timeout)
             except NoReply:
                 reason = None
                 continue
             except NoResponders:
-                text = f"JetStream does not answer. {NO_JETSTREAM}; or {STORAGE_FULL}"
-                reason = BrokerRefused(text, servers=self.url)
+                reason = await on_no_responders()
                 await self.pause()
                 continue
             result: dict[str, Any] = json.loads(reply.payload)

@@ -79,7 +79,7 @@ class PushConsumer:
         return offset, int(words[begin + 2]), int(words[begin + 3])
 
     def has_missed(self, heartbeat: bytes) -> bool:
-        """Whether a heartbeat names another last delivery than the one that was received."""
+        """Return whether a heartbeat names another last delivery than the one that was received."""
         last = self._next_number - 1
         return int(parse_headers(heartbeat).get("Nats-Last-Consumer", last)) != last
 
@@ -284,9 +284,10 @@ class NatsReader(Generic[T]):
         inbox = connection.new_inbox()
         consumer = self._consumer = PushConsumer(random_name(5), self.limit)  # short: every message contains the name
         consumer.sid = connection.subscribe(inbox, self._on_message)
-        body = {"stream_name": self.log, "config": self._config(inbox), "action": "create"}
         try:
-            created = await connection.call_api(f"CONSUMER.CREATE.{self.log}.{consumer.name}", body, deadline=deadline)
+            created = await self._store.create_consumer(
+                self.log, consumer.name, self.subjects, self._config(inbox), deadline
+            )
         except JetStreamRefusal as refusal:
             if refusal.code in _NAME_TAKEN:
                 self._drop_consumer()
@@ -300,7 +301,6 @@ class NatsReader(Generic[T]):
         if self._newest and not self._returned:
             start = {"deliver_policy": "last_per_subject"}
         return {
-            "name": self._consumer.name,
             "deliver_subject": inbox,
             "ack_policy": "all",
             "ack_wait": _ACK_WAIT,
@@ -308,9 +308,6 @@ class NatsReader(Generic[T]):
             "max_ack_pending": self.limit,
             "idle_heartbeat": round(HEARTBEAT * NANOSECONDS),
             "inactive_threshold": round(HEARTBEAT * NANOSECONDS),
-            "filter_subjects": list(self.subjects) or None,
-            "mem_storage": True,
-            "num_replicas": 1,
             **start,
         }
 

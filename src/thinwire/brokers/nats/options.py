@@ -81,12 +81,12 @@ class NatsOptions:
             _check_credentials(Path(self.credentials))
 
     def __repr__(self) -> str:
-        shown = []
+        texts = []
         for item in fields(self):
             value = getattr(self, item.name)
             if value != item.default:
-                shown.append(f"{item.name}={'***' if item.name in SECRETS else value!r}")
-        return f"NatsOptions({', '.join(shown)})"
+                texts.append(f"{item.name}={'***' if item.name in SECRETS else value!r}")
+        return f"NatsOptions({', '.join(texts)})"
 
 
 def _check_credentials(path: Path) -> None:
@@ -96,22 +96,22 @@ def _check_credentials(path: Path) -> None:
             raise ConfigError(f"the file has no section {section.decode()!r}", credentials=str(path))
 
 
-def read_options(given: Mapping[str, Any]) -> NatsOptions:
+def read_options(values: Mapping[str, Any]) -> NatsOptions:
     """Return options from the fields of `NatsOptions` and `Tls` by name. Seconds may be text.
 
     >>> read_options({"timeout": "10", "ca": "ca.pem"})
     NatsOptions(tls=Tls(ca='ca.pem', certificate=None, key=None, hostname=None), timeout=10.0)
     """
     names, tls_names = ({item.name for item in fields(kind)} for kind in (NatsOptions, Tls))
-    unknown = sorted(given.keys() - names - tls_names)
+    unknown = sorted(values.keys() - names - tls_names)
     if unknown:
         raise ConfigError(
             "no such connection option", option=unknown, choose_from=sorted((names | tls_names) - {"tls"})
         )
-    options = {name: value for name, value in given.items() if name in names}
+    options = {name: value for name, value in values.items() if name in names}
     for name in options.keys() & {"connect_timeout", "timeout"}:
         options[name] = _seconds(name, options[name])
-    tls = {name: value for name, value in given.items() if name in tls_names}
+    tls = {name: value for name, value in values.items() if name in tls_names}
     if tls:
         options["tls"] = Tls(**tls)
     return NatsOptions(**options)
@@ -126,10 +126,10 @@ def _seconds(name: str, value: Any) -> float:
 
 def read_servers(servers: str | Sequence[str], options: NatsOptions) -> tuple[list[str], NatsOptions]:
     """Return the addresses without credentials, and the options with the credentials of the addresses."""
-    given = servers.split(",") if isinstance(servers, str) else list(servers)
-    if not given:
+    urls = servers.split(",") if isinstance(servers, str) else list(servers)
+    if not urls:
         raise BadUrl("no server given")
-    parts = [_parts(server.strip()) for server in given]
+    parts = [_parts(server.strip()) for server in urls]
     for part in parts:
         options = _with_credentials(part, options)
     if options.tls is None and any(part.scheme == "tls" for part in parts):

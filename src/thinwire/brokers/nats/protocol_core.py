@@ -210,7 +210,7 @@ def parse_info(line: bytes) -> ServerInfo:
 
 
 def requires_tls(info: ServerInfo, options: NatsOptions) -> bool:
-    """Whether TLS starts after INFO. Raise `TlsUnavailable` if it is requested and not offered."""
+    """Return whether TLS starts after INFO. Raise `TlsUnavailable` if it is requested and not offered."""
     if options.tls is not None and not info.tls_required and not info.tls_available:
         raise TlsUnavailable
     return options.tls is not None or info.tls_required
@@ -234,7 +234,7 @@ def connect_command(info: ServerInfo, options: NatsOptions) -> bytes:
 
 
 def is_accepted(line: bytes) -> bool:
-    """Whether the server accepted CONNECT; False for a line that does not decide. Raise `ServerError` for -ERR."""
+    """Return whether the line accepts CONNECT; False for a line that does not decide. Raise `ServerError` for -ERR."""
     if line.startswith(b"-ERR"):
         raise ServerError.from_line(line)
     return line == b"PONG"

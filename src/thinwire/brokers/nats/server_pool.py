@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ MAX_SERVERS = 256
 CONNECT_ERRORS = (OSError, ServerError, ProtocolError, TlsUnavailable)
 """errors of an attempt to connect to one server"""
 
+_PERMISSION_ERROR = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')
 _REFUSALS = ("authorization", "authentication")
 
 
@@ -136,6 +138,12 @@ def connection_error(error: BaseException | None, servers: str) -> ThinwireError
 
 
 def is_refusal(error: BaseException | None) -> bool:
-    """Whether the server rejected the credentials."""
+    """Return whether the server rejected the credentials."""
     text = str(error) if isinstance(error, ServerError) else ""
     return any(word in text for word in _REFUSALS) and "permissions" not in text
+
+
+def find_denied_permission(error: ServerError) -> tuple[str, str] | None:
+    """Return the denied action and its subject in lower case; None for another error."""
+    found = _PERMISSION_ERROR.search(str(error))
+    return (found[1], found[2]) if found is not None else None

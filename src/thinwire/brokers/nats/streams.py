@@ -50,7 +50,9 @@ class JetStreamStore:
             "max_msgs": -1 if retention.messages is None else retention.messages,
         }
         config = await self.create({"name": log, "subjects": list(subjects), "discard": "old", **limits})
-        missing = [subject for subject in subjects if not any(_covers(one, subject) for one in config["subjects"])]
+        missing = [
+            subject for subject in subjects if not any(_covers(stored, subject) for stored in config["subjects"])
+        ]
         if missing:
             raise ConfigError("the log exists and does not keep these subjects", log=log, missing=missing)
 
@@ -164,6 +166,19 @@ class JetStreamStore:
         found = await self._get_first(log, {"start_time": text, "next_by_subj": REST}, None)
         return found.offset if found else (await self.span(log)).last + 1
 
+    async def create_consumer(
+        self, log: str, name: str, subjects: Sequence[str], config: dict[str, Any], deadline: float
+    ) -> dict[str, Any]:
+        """Create a consumer that the server holds in memory, for messages under `subjects` or all messages."""
+        common = {"name": name, "filter_subjects": list(subjects) or None, "mem_storage": True, "num_replicas": 1}
+        body = {"stream_name": log, "config": {**common, **config}, "action": "create"}
+        return await self._connection.call_api(f"CONSUMER.CREATE.{log}.{name}", body, deadline=deadline)
+
+    async def explain_no_responders(self, log: str, deadline: float) -> ThinwireError:
+        """Raise `UnknownLog` if the log does not exist; return the error of one that is not ready yet."""
+        await self._config(log, deadline)
+        return BrokerRefused("the log does not answer yet", log=log)
+
     async def _config(self, name: str, deadline: float | None = None) -> dict[str, Any]:
         config: dict[str, Any] = (await self.info(name, deadline=deadline))["config"]
         if not config.get("allow_direct"):
@@ -193,8 +208,7 @@ class JetStreamStore:
             except NoReply:
                 continue
             except NoResponders:
-                await self._config(log, limit)  # raises UnknownLog; otherwise the stream is not ready yet
-                reason = BrokerRefused("the log does not answer yet", log=log)
+                reason = await self.explain_no_responders(log, limit)
                 await connection.pause()
                 continue
             return _messages(replies, log)
@@ -222,7 +236,7 @@ def check_log(log: str) -> None:
 
 
 def _covers(pattern: str, other: str) -> bool:
-    """Whether `pattern` matches every subject that `other` matches."""
+    """Return whether `pattern` matches every subject that `other` matches."""
     if other.endswith(REST) and not pattern.endswith(REST):
         return False
     return matches(pattern, other)

@@ -20,7 +20,6 @@ import os
 import re
 import struct
 from collections.abc import Callable, Sequence
-from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -210,12 +209,6 @@ class BlockColumns(NamedTuple):
             starts=self.starts[chosen],
             ends=self.ends[chosen],
         )
-
-
-def block_messages(block: Block) -> list[Stored]:
-    """Return the messages of a block."""
-    rows = zip(block.offsets.tolist(), block.subjects, block.payloads, block.times.tolist(), strict=True)
-    return list(starmap(Stored, rows))
 
 
 def encode(messages: Sequence[Stored]) -> bytes:

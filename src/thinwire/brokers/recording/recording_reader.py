@@ -8,18 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 import numpy as np
 
-from thinwire.brokers.protocol import Block, Span, Stored
+from thinwire.brokers.protocol import Block, LogSource, Span, Stored
 from thinwire.brokers.recording.block_format import (
     BUCKETS,
     LOGS,
     BlockColumns,
     ByteLocation,
-    block_messages,
     bucket_folder,
     check_marker,
     log_folder,
@@ -206,7 +204,7 @@ def open_recording(path: str | Path) -> Recording:
     return Recording(Path(path))
 
 
-class Recording:
+class Recording(LogSource):
     """Implements `LogSource` on files. Messages that are appended after the first access to a log are not visible."""
 
     def __init__(self, path: Path) -> None:
@@ -218,9 +216,7 @@ class Recording:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def logs(self) -> list[str]:
@@ -238,9 +234,6 @@ class Recording:
 
     def offset_at(self, log: str, time: float) -> int:
         return self._log(log).offset_at(time)
-
-    def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[Stored]]:
-        return map(block_messages, self.read_blocks(log, first, last, subjects=subjects))
 
     def read_blocks(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[Block]:
         return self._log(log).read(first, last, subjects)

@@ -22,7 +22,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from thinwire.brokers.protocol import LogSource
+from thinwire.brokers.protocol import LogSource, run_inline
 from thinwire.codec.dictionary_bindings import MIN_PACKED_BYTES
 from thinwire.dictionaries import Codec, Dictionary, codec_of
 from thinwire.errors import ConfigError, CorruptDictionary, PeerFault
@@ -32,7 +32,7 @@ from thinwire.spark.jobs.ingest import BY
 from thinwire.spark.jobs.time_columns import named, seconds_of
 from thinwire.topics.dictionary_store import DictionaryStore
 from thinwire.topics.frame_bodies import SAMPLED
-from thinwire.topics.log_tables.source_broker import run_inline, source_broker
+from thinwire.topics.log_tables.source_broker import source_broker
 from thinwire.topics.names import DICTIONARIES
 from thinwire.wire import FrameKind, bindings_in, read
 from thinwire.wire.frame import DEFLATE_SLOT, MAX_FRAME

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import cast
 
-from thinwire.brokers.protocol import NOTHING, Bucket, BucketEntry, Stored
+from thinwire.brokers.protocol import NOTHING, Bucket, BucketEntry, Stored, run_inline
 from thinwire.client.publisher_dictionaries import DictionarySlots
 from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder, StreamEncoder
 from thinwire.dictionaries import Dictionary
@@ -30,7 +30,6 @@ from thinwire.testing.worlds.channel_world_logs import WorldLog
 from thinwire.testing.worlds.channel_world_publisher import WorldLease
 from thinwire.topics.dictionary_documents import ActiveDictionaries, in_use_key
 from thinwire.topics.dictionary_store import DictionaryCache, DictionaryStore, FindDictionary
-from thinwire.topics.log_tables.source_broker import run_inline
 from thinwire.topics.names import data_subject, is_key, key_subject, publisher_in
 from thinwire.wire import FrameKind, Request, begins_round, join, read
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thinwire.brokers.protocol import LogSource, Span
+from thinwire.brokers.protocol import LogSource, Span, run_inline
 from thinwire.codec import Demand, State, StreamDecoder
 from thinwire.codec.demand import check_names, tolerance_of
 from thinwire.codec.stream_snapshot import restore_decoder, snapshot_decoder
@@ -19,10 +19,9 @@ from thinwire.codec.tolerance_vector import NEVER_TOLERANT
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, DemandError, UnknownSchema
 from thinwire.schema import Property, Role, Schema
 from thinwire.schema.property import TOLERANT_KINDS
-from thinwire.topics.log_tables.offset_range import Losses, Range, contiguous_blocks
+from thinwire.topics.log_tables.offset_range import Losses, Range, contiguous_blocks, split_range
 from thinwire.topics.log_tables.range_decoder import RangeDecoder, new_decoder
-from thinwire.topics.log_tables.range_split import split_range
-from thinwire.topics.log_tables.source_broker import SourceSeeker, read_topic, run_inline, span_of
+from thinwire.topics.log_tables.source_broker import SourceSeeker, read_topic, span_of
 from thinwire.topics.log_tables.table_layout import BOUND, TableProjector
 from thinwire.topics.names import log_of
 from thinwire.wire import varint
@@ -202,7 +201,7 @@ class LogTable:
         if self._end is None or self._decoder is None:
             return None
         offset, time = self._end
-        ready = {name: one for name, one in self._decoder.decoders.items() if one.state is State.READY}
+        ready = {name: decoder for name, decoder in self._decoder.decoders.items() if decoder.state is State.READY}
         snapshots = {name: snapshot_decoder(decoder) for name, decoder in ready.items()}
         return RangeState(offset, round(time * 1e6), snapshots).encode()
 
@@ -221,7 +220,7 @@ class LogTable:
         )
 
     def _restore(self, state: bytes, first: int) -> dict[str, StreamDecoder]:
-        """The decoders of a state; none if it does not fit."""
+        """Return the decoders of a state; none if it does not fit."""
         try:
             found = RangeState.decode(state)
             if not self._fits(found, first):
@@ -241,7 +240,7 @@ class LogTable:
         return decoder
 
     def _fits(self, state: RangeState, first: int) -> bool:
-        """Whether the last message before `first` is the one of the state. A recreated log has another one there."""
+        """Return whether the last message before `first` is the one of the state. A recreated log has another one."""
         before = self._source.last(self._log, self.metadata.selection.subjects(), up_to=first - 1)
         if before is None:
             return state.offset == first - 1

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thinwire.brokers.protocol import Block, Stored
+from thinwire.brokers.protocol import Block, Stored, run_inline
 from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder
 from thinwire.codec.table_decoder import DecodedRows, TableDecoder
 from thinwire.dictionaries import Dictionary
 from thinwire.errors import CorruptDictionary, PeerFault
 from thinwire.schema import Schema
 from thinwire.topics.log_decoder import LogDecoder
-from thinwire.topics.log_tables.offset_range import Losses, by_publisher, key_frame_indices, slice_block
-from thinwire.topics.log_tables.source_broker import SourceSeeker, run_inline
+from thinwire.topics.log_tables.offset_range import Losses, by_publisher, key_frame_indices
+from thinwire.topics.log_tables.source_broker import SourceSeeker
 from thinwire.topics.log_tables.table_layout import TableProjector
 from thinwire.topics.names import is_key, publisher_in
 from thinwire.topics.static_properties import FACTS_PROPERTY
@@ -136,7 +136,7 @@ class RangeDecoder:
                 self._without_state.add(name)
 
     def _is_unreadable(self, publisher: str, messages: Block) -> bool:
-        """Whether the log has key frames of a publisher before the range that could not be decoded. True once."""
+        """Return whether key frames of a publisher before the range could not be decoded. True once."""
         waiting = publisher in self._without_state and self.decoders[publisher].state is State.WAITING
         self._without_state.discard(publisher)
         return waiting and not is_key(messages.subjects[0])
@@ -150,12 +150,12 @@ class RangeDecoder:
             fingerprint = _read_fingerprint(messages.payloads[index])
             if fingerprint is not None and fingerprint != current:
                 if index > start:
-                    yield self._schema(current), slice_block(messages, start, index)
+                    yield self._schema(current), messages.part(start, index)
                 start, current = index, fingerprint
-        yield self._schema(current), slice_block(messages, start, len(messages.payloads))
+        yield self._schema(current), messages.part(start, len(messages.payloads))
 
     def _schema(self, fingerprint: bytes | None) -> Schema:
-        """The schema of a fingerprint; the topic's current one if it is unknown."""
+        """Return the schema of a fingerprint; the topic's current one if it is unknown."""
         if fingerprint is not None and self._metadata.lookup(fingerprint) is None:
             run_inline(self._metadata.fetch(fingerprint))
         known = self._metadata.lookup(fingerprint) if fingerprint is not None else None
@@ -185,7 +185,7 @@ class RangeDecoder:
                 refused = reader.offset if reader.offset is not None else int(messages.offsets[-1])
                 self._losses.record_unreadable(refused, publisher, str(fault))
                 after = int(np.searchsorted(messages.offsets, refused)) + 1
-                messages = slice_block(messages, after, len(messages.payloads))
+                messages = messages.part(after, len(messages.payloads))
 
     def _drop_unknown_facts(self, publisher: str, schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Remove the rows whose static facts are not stored."""
@@ -204,7 +204,7 @@ class RangeDecoder:
 
 
 def _read_fingerprint(payload: bytes) -> bytes | None:
-    """The fingerprint in key frames; None if they cannot be decoded."""
+    """Return the fingerprint in key frames; None if they cannot be decoded."""
     try:
         return read_head(read(payload).body)[0].fingerprint
     except PeerFault:

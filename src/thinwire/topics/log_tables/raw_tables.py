@@ -60,7 +60,7 @@ def read_frames(
 
 
 def _contiguous(source: LogSource, topic: str, requested: Range, losses: Losses) -> Iterator[Block]:
-    """The messages of a range in blocks without gaps. Missing messages are recorded."""
+    """Yield the messages of a range in blocks without gaps. Missing messages are recorded."""
     log = log_of(topic)
     present = losses.clip(requested, span_of(source, log))
     expected = present.first

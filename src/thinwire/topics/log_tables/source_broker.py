@@ -1,20 +1,15 @@
-"""A `LogSource` as a broker, and a runner for coroutines that never suspend.
+"""A `LogSource` as a broker.
 
 Seek, topic metadata and stores are written once, as coroutines over a `Broker`. Spark executors have no event loop and
-run the same coroutines over a blocking source, where every await returns at once.
-
->>> async def double(number: int) -> int:
-...     return 2 * number
->>> run_inline(double(21))
-42
+run the same coroutines over a blocking source with `run_inline`: every await returns at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Coroutine
-from typing import Any, TypeVar, cast
+from collections.abc import AsyncGenerator, Collection
+from typing import cast
 
-from thinwire.brokers.protocol import Broker, Bucket, BucketEntry, LogSource, Span, Stored
+from thinwire.brokers.protocol import Broker, Bucket, BucketEntry, LogSource, Span, Stored, run_inline
 from thinwire.codec import StreamDecoder
 from thinwire.codec.stream_snapshot import restore_decoder
 from thinwire.errors import UnknownLog
@@ -22,20 +17,8 @@ from thinwire.topics.names import REGISTRY
 from thinwire.topics.seeker import Seeker
 from thinwire.topics.topic_metadata import TopicMetadata
 
-T = TypeVar("T")
-
 EMPTY = Span(1, 0, 0, 0)
 """the span of a log that does not exist"""
-
-
-def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine without an event loop. It must not suspend."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return cast(T, end.value)
-    coroutine.close()
-    raise RuntimeError("the coroutine waits for an event loop")
 
 
 def span_of(source: LogSource, log: str) -> Span:

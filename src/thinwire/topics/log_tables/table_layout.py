@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from thinwire.brokers.protocol import run_inline
 from thinwire.codec.arrow_columns import arrow_schema
 from thinwire.errors import RegistryError, SchemaError, UnknownFacts
 from thinwire.schema import Schema
-from thinwire.topics.log_tables.source_broker import run_inline
 from thinwire.topics.static_properties import FACTS_PROPERTY
 from thinwire.topics.topic_metadata import TopicMetadata
 
@@ -65,8 +65,8 @@ class TableProjector:
         columns |= {name: pa.repeat(text, batch.num_rows) for name, text in origin}
         if FACTS_PROPERTY in columns and self._metadata.factoring_of(schema.fingerprint) is not None:
             columns |= self._facts(columns.pop(FACTS_PROPERTY), schema)
-        made = [_column(field, columns, batch.num_rows) for field in self.schema]
-        return pa.RecordBatch.from_arrays(made, schema=self.schema)
+        arrays = [_column(field, columns, batch.num_rows) for field in self.schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def unknown_facts(self, schema: Schema, batch: pa.RecordBatch) -> list[str | None]:
         """Return the references of these rows whose static facts are not stored, or damaged."""
@@ -83,13 +83,13 @@ class TableProjector:
         return True
 
     def _facts(self, references: pa.Array, schema: Schema) -> dict[str, pa.Array]:
-        """The columns of static properties."""
+        """Return the columns of static properties."""
         coded = references.dictionary_encode()
         facts: list[Mapping[str, Any]] = [run_inline(self._metadata.facts(key)) for key in coded.dictionary.to_pylist()]
         original = self._metadata.original(schema.fingerprint)
         types = arrow_schema(original)
         return {
-            p.name: pa.array([one.get(p.name) for one in facts], type=types.field(p.name).type).take(coded.indices)
+            p.name: pa.array([row.get(p.name) for row in facts], type=types.field(p.name).type).take(coded.indices)
             for p in original
             if p.static and not p.confidential
         }
@@ -111,10 +111,10 @@ def _widens(written: pa.DataType, read: pa.DataType) -> bool:
 
 
 def _bounds(kind: pa.StructType, bounds: pa.StructArray, columns: Mapping[str, pa.Array], rows: int) -> pa.StructArray:
-    """The bounds by property. The bound of a static fact is 0."""
+    """Return the bounds by property. The bound of a static fact is 0."""
     known = {field.name: bounds.field(index) for index, field in enumerate(bounds.type)}
-    made = [known[field.name] if field.name in known else _exact(field, columns, rows) for field in kind]
-    return pa.StructArray.from_arrays(made, fields=list(kind))
+    arrays = [known[field.name] if field.name in known else _exact(field, columns, rows) for field in kind]
+    return pa.StructArray.from_arrays(arrays, fields=list(kind))
 
 
 def _exact(field: pa.Field, columns: Mapping[str, pa.Array], rows: int) -> pa.Array:

@@ -24,8 +24,8 @@ BLOCK_BYTES = 1 << 20
 MORE, FULL, OTHER = 0, 1, 2
 """why the scan ended: incomplete command, table full, another command"""
 
-OFFSET, NUMBER, TIME, PENDING, BEGIN, END, NAME, COLUMNS = 0, 1, 2, 3, 4, 5, 6, 7
-"""rows of the table of deliveries; BEGIN and END of the payload, NAME is an index into the subjects"""
+OFFSET, NUMBER, TIME, PENDING, BEGIN, END, SUBJECT, SUBJECT_END, COLUMNS = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""rows of the table of deliveries; BEGIN and END of the payload"""
 
 _SPACE, _DOT, _RETURN, _M, _H, _ZERO = 32, 46, 13, 77, 72, 48
 _ACK = np.frombuffer(b"$JS.ACK.", np.uint8)
@@ -98,47 +98,22 @@ def _parse_reply(data: Any, begin: int, end: int, dots: Any, table: Any, row: in
     return True
 
 
-@njit(nogil=True)
-def _subject_index(data: Any, begin: int, end: int, slots: Any, names: Any, known: int) -> int:
-    """Return the index of a subject; `known` for a new one, which is added."""
-    digest = np.uint64(1469598103934665603)
-    for at in range(begin, end):
-        digest = (digest ^ np.uint64(data[at])) * np.uint64(1099511628211)
-    mask = slots.size - 1
-    slot = np.int64(digest ^ (digest >> np.uint64(29))) & mask
-    while slots[slot] >= 0:
-        index = slots[slot]
-        if names[index, 1] - names[index, 0] == end - begin:
-            same = True
-            for k in range(end - begin):
-                if data[names[index, 0] + k] != data[begin + k]:
-                    same = False
-                    break
-            if same:
-                return int(index)
-        slot = (slot + 1) & mask
-    slots[slot] = known
-    names[known, 0], names[known, 1] = begin, end
-    return known
-
-
 @njit(cache=True, nogil=True)
-def scan(data: Any, at: int, end: int, sid: int, table: Any, names: Any, slots: Any) -> tuple[int, int, int, int]:
-    """Fill the table. Return number of deliveries, index of the first unread byte, reason of the end, and subjects."""
-    count = known = 0
+def scan(data: Any, at: int, end: int, sid: int, table: Any) -> tuple[int, int, int]:
+    """Fill the table. Return number of deliveries, index of the first unread byte, and reason of the end."""
+    count = 0
     starts, dots = np.empty(8, np.int64), np.empty(16, np.int64)
-    slots[:] = -1
     while count < table.shape[1]:
         if at >= end:
-            return count, at, MORE, known
+            return count, at, MORE
         has_headers = data[at] == _H
         if not has_headers and data[at] != _M:
-            return count, at, OTHER, known
+            return count, at, OTHER
         words, stop = _split_line(data, at, end, starts)
         if words < 0:
-            return count, at, MORE, known
+            return count, at, MORE
         if words != (6 if has_headers else 5) or _number(data, starts[2], starts[3] - 1) != sid:
-            return count, at, OTHER, known
+            return count, at, OTHER
         size = _number(data, starts[words - 1], stop)
         headers_size = _number(data, starts[4], starts[5] - 1) if has_headers else 0
         if (
@@ -146,16 +121,15 @@ def scan(data: Any, at: int, end: int, sid: int, table: Any, names: Any, slots: 
             or size < headers_size
             or not _parse_reply(data, starts[3], starts[4] - 1, dots, table, count)
         ):
-            return count, at, OTHER, known
+            return count, at, OTHER
         after = stop + 2 + size
         if after + 2 > end:
-            return count, at, MORE, known
-        index = _subject_index(data, starts[1], starts[2] - 1, slots, names, known)
-        known = max(known, index + 1)
-        table[BEGIN, count], table[END, count], table[NAME, count] = stop + 2 + headers_size, after, index
+            return count, at, MORE
+        table[BEGIN, count], table[END, count] = stop + 2 + headers_size, after
+        table[SUBJECT, count], table[SUBJECT_END, count] = starts[1], starts[2] - 1
         count += 1
         at = after + 2
-    return count, at, FULL, known
+    return count, at, FULL
 
 
 class Deliveries(NamedTuple):
@@ -171,34 +145,36 @@ class Deliveries(NamedTuple):
 
 
 class DeliveryReader:
-    """Takes deliveries from the buffer of a socket. Its tables are reused."""
+    """Takes deliveries from the buffer of a socket. Its table is reused."""
 
     def __init__(self) -> None:
         self._table = np.empty((COLUMNS, ROWS), np.int64)
-        self._names = np.empty((ROWS, 2), np.int64)
-        self._slots = np.empty(2 * ROWS, np.int32)
 
     def take(self, socket: BlockingSocket, sid: int) -> tuple[Deliveries | None, int]:
         """Return the deliveries for a subscription at the begin of the buffer, and why they end: MORE, FULL, OTHER."""
         begin, data = socket.begin, np.frombuffer(socket.data, np.uint8)
-        count, after, reason, known = scan(data, begin, socket.end, sid, self._table, self._names, self._slots)
+        count, after, reason = scan(data, begin, socket.end, sid, self._table)
         if not count:
             return None, reason
         raw = bytes(memoryview(socket.data)[begin:after])
         socket.begin = after
-        return self._deliveries(raw, begin, count, known), reason
+        return self._deliveries(raw, begin, count), reason
 
-    def _deliveries(self, raw: bytes, begin: int, count: int, known: int) -> Deliveries:
+    def _deliveries(self, raw: bytes, begin: int, count: int) -> Deliveries:
         table = self._table[:, :count]
-        names = [raw[first:last].decode() for first, last in (self._names[:known] - begin).tolist()]
-        starts, ends = (table[BEGIN] - begin).tolist(), (table[END] - begin).tolist()
+        subjects, payloads = (_cut(raw, table[first : first + 2] - begin) for first in (SUBJECT, BEGIN))
+        names = {subject: subject.decode() for subject in set(subjects)}
         block = Block(
             table[OFFSET].copy(),
             table[TIME] // 1000 / 1e6,  # whole microseconds, which a float represents exactly
-            [names[index] for index in table[NAME].tolist()],
-            [raw[first:last] for first, last in zip(starts, ends, strict=True)],
+            [names[subject] for subject in subjects],
+            payloads,
         )
         return Deliveries(block, table[NUMBER].copy(), int(table[PENDING, -1]), len(raw))
+
+
+def _cut(raw: bytes, bounds: npt.NDArray[np.int64]) -> list[bytes]:
+    return [raw[first:last] for first, last in zip(*bounds.tolist(), strict=True)]
 
 
 class BlockBuffer:
@@ -229,10 +205,3 @@ class BlockBuffer:
             [subject for block in blocks for subject in block.subjects],
             [payload for block in blocks for payload in block.payloads],
         )
-
-
-def first_messages(block: Block, count: int) -> Block:
-    """Return the first `count` messages of a block."""
-    if count >= len(block.payloads):
-        return block
-    return Block(block.offsets[:count], block.times[:count], block.subjects[:count], block.payloads[:count])

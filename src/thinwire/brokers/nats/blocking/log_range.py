@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,8 @@ from thinwire.brokers.nats.blocking.delivery_scanner import (
     BlockBuffer,
     Deliveries,
     DeliveryReader,
-    first_messages,
 )
-from thinwire.brokers.nats.blocking.session import BlockingConnection, NatsMessage, run_now
+from thinwire.brokers.nats.blocking.session import BlockingConnection, NatsMessage
 from thinwire.brokers.nats.blocking.socket_connection import BlockingSocket, ConnectionLost
 from thinwire.brokers.nats.jetstream_api import JetStreamRefusal
 from thinwire.brokers.nats.protocol_core import (
@@ -33,7 +31,7 @@ from thinwire.brokers.nats.protocol_core import (
 )
 from thinwire.brokers.nats.server_pool import connection_error
 from thinwire.brokers.nats.streams import NANOSECONDS, JetStreamStore
-from thinwire.brokers.protocol import Block, is_same_log
+from thinwire.brokers.protocol import Block, is_same_log, run_inline
 from thinwire.errors import BrokerRefused, UnknownLog
 
 MAX_REQUESTED = 16_384
@@ -91,7 +89,7 @@ class LogRange:
 
     def _check_log(self) -> None:
         """Limit the range to the content of the log. Raise `UnknownLog` if the log was created again."""
-        span = run_now(self._store.span(self.log, self._deadline))
+        span = run_inline(self._store.span(self.log, self._deadline))
         if self._log_id is None:
             self._log_id = span.log_id
             self._last = min(self._last, span.last)
@@ -115,10 +113,16 @@ class LogRange:
 
     def _create_consumer(self) -> None:
         self._name = random_name(5)  # short: every message contains the name
-        body = {"stream_name": self.log, "config": self._config(), "action": "create"}
+        config = {
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": self._next,
+            "ack_policy": "none",
+            "inactive_threshold": INACTIVE_THRESHOLD * NANOSECONDS,
+        }
         try:
-            verb = f"CONSUMER.CREATE.{self.log}.{self._name}"
-            created = run_now(self._connection.call_api(verb, body, deadline=self._deadline))
+            created = run_inline(
+                self._store.create_consumer(self.log, self._name, self.subjects, config, self._deadline)
+            )
         except JetStreamRefusal as refusal:
             raise refusal.translate(log=self.log) from None
         self.is_complete = not int(created.get("num_pending", 1))
@@ -127,19 +131,6 @@ class LogRange:
         max_payload = self._connection.socket(self._deadline).info.max_payload
         self._request_bytes = max(self._request_bytes, 2 * (max_payload + MESSAGE_OVERHEAD))
         self._last_data = time.monotonic()
-
-    def _config(self) -> dict[str, Any]:
-        return {
-            "name": self._name,
-            "deliver_policy": "by_start_sequence",
-            "opt_start_seq": self._next,
-            "ack_policy": "none",
-            "replay_policy": "instant",
-            "inactive_threshold": INACTIVE_THRESHOLD * NANOSECONDS,
-            "filter_subjects": list(self.subjects) or None,
-            "mem_storage": True,
-            "num_replicas": 1,
-        }
 
     def _forget_consumer(self) -> None:
         self._sid, self._name, self._inbox = 0, "", ""
@@ -185,7 +176,7 @@ class LogRange:
         in_order = int(np.argmin(np.append(deliveries.numbers == expected, False)))
         in_range = int(np.searchsorted(block.offsets[:in_order], self._last, "right"))
         if in_range:
-            self._buffer.add(first_messages(block, in_range), deliveries.size)
+            self._buffer.add(block.part(0, in_range), deliveries.size)
             self._next = int(block.offsets[in_range - 1]) + 1
             self._on_data()
         if in_range < in_order or self._next > self._last or (in_order == count and not deliveries.pending):

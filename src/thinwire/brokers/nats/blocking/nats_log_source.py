@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Self
 
 from thinwire.brokers.nats.blocking.log_range import LogRange
-from thinwire.brokers.nats.blocking.session import BlockingConnection, run_now
+from thinwire.brokers.nats.blocking.session import BlockingConnection
 from thinwire.brokers.nats.bucket import DELETED, bucket_log, key_prefix
 from thinwire.brokers.nats.jetstream_api import OPERATION
 from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.nats.streams import JetStreamStore
-from thinwire.brokers.protocol import Block, Span, Stored
+from thinwire.brokers.protocol import Block, LogSource, Span, Stored, run_inline
 from thinwire.brokers.subjects import check_pattern, check_subject
 from thinwire.errors import UnknownLog
 
 
-class NatsSource:
+class NatsSource(LogSource):
     """Opened by `open_source`. Each range that is being read has its own connection."""
 
     def __init__(self, servers: list[str], options: NatsOptions) -> None:
@@ -39,30 +38,25 @@ class NatsSource:
         """Connect. Raise `BrokerRefused` if the server has no JetStream."""
         self._connection.open()
         try:
-            run_now(self._connection.check_jetstream(self._options.connect_timeout))
+            run_inline(self._connection.check_jetstream(self._options.connect_timeout))
         except BaseException:
             self.close()
             raise
 
     def logs(self) -> list[str]:
-        return run_now(self._store.logs())
+        return run_inline(self._store.logs())
 
     def span(self, log: str) -> Span:
-        return run_now(self._store.span(log))
+        return run_inline(self._store.span(log))
 
     def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
-        return run_now(self._store.last(log, pattern, up_to))
+        return run_inline(self._store.last(log, pattern, up_to))
 
     def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
-        return run_now(self._store.subjects(log, pattern))
+        return run_inline(self._store.subjects(log, pattern))
 
     def offset_at(self, log: str, time: float) -> int:
-        return run_now(self._store.offset_at(log, time))
-
-    def read(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[list[Stored]]:
-        for block in self.read_blocks(log, first, last, subjects=subjects):
-            columns = (block.offsets.tolist(), block.subjects, block.payloads, block.times.tolist())
-            yield list(map(Stored, *columns))
+        return run_inline(self._store.offset_at(log, time))
 
     def read_blocks(self, log: str, first: int, last: int, *, subjects: Sequence[str] = ()) -> Iterator[Block]:
         for pattern in subjects:
@@ -94,14 +88,12 @@ class NatsSource:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _newest(self, bucket: str, subjects: list[str]) -> dict[str, bytes]:
         try:
-            found = run_now(self._store.newest(bucket_log(bucket), subjects))
+            found = run_inline(self._store.newest(bucket_log(bucket), subjects))
         except UnknownLog:
             return {}
         prefix = key_prefix(bucket)
@@ -125,11 +117,3 @@ class NatsSource:
             self._idle.append(connection)
         else:
             connection.close()
-
-
-def _log(bucket: str) -> str:
-    return f"KV_{bucket}"
-
-
-def _prefix(bucket: str) -> str:
-    return f"$KV.{bucket}."

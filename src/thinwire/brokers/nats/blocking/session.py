@@ -1,7 +1,7 @@
 """Requests over a blocking connection that is opened again when it was lost.
 
 The requests are coroutines because `thinwire.brokers.nats.streams` uses them for this connection and for the asyncio
-one. They never suspend, so `run_now` returns their result without an event loop.
+one. They never suspend, so `run_inline` returns their result without an event loop.
 """
 
 from __future__ import annotations
@@ -9,19 +9,10 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Coroutine
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from thinwire.brokers.nats.blocking.socket_connection import BlockingSocket, ConnectionLost
-from thinwire.brokers.nats.jetstream_api import (
-    NO_RESPONDERS,
-    REQUEST_TIMEOUT,
-    RETRY_PAUSE,
-    JetStreamCaller,
-    NoReply,
-    NoResponders,
-    Reply,
-)
+from thinwire.brokers.nats.jetstream_api import RETRY_PAUSE, JetStreamCaller, NoReply, Reply
 from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.nats.protocol_core import (
     PONG,
@@ -33,11 +24,10 @@ from thinwire.brokers.nats.protocol_core import (
     subscribe_command,
     unsubscribe_command,
 )
-from thinwire.brokers.nats.reconnect import PERMISSION_ERROR
-from thinwire.brokers.nats.server_pool import Server, ServerPool, connection_error, is_refusal
+from thinwire.brokers.nats.server_pool import Server, ServerPool, connection_error, find_denied_permission, is_refusal
+from thinwire.brokers.protocol import run_inline
 from thinwire.errors import BrokerRefused, BrokerUnavailable, ThinwireError, TransportClosed
 
-T = TypeVar("T")
 MAX_RECONNECT_PAUSE = 2.0
 """seconds between attempts to connect"""
 _REPLY_SID = 1
@@ -52,18 +42,6 @@ class NatsMessage(NamedTuple):
     reply: bytes
     payload: bytes
     headers: bytes | None
-
-
-def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    finally:
-        coroutine.close()
-    raise RuntimeError("the coroutine waits for an event loop")
 
 
 class BlockingConnection(JetStreamCaller):
@@ -144,11 +122,8 @@ class BlockingConnection(JetStreamCaller):
         elif not line.startswith((b"PONG", b"INFO", b"+OK")):
             raise ConnectionLost
 
-    def deadline(self, timeout: float | None = None) -> float:
-        return time.monotonic() + (self.options.timeout if timeout is None else timeout)
-
-    def attempt_timeout(self, deadline: float) -> float:
-        return min(REQUEST_TIMEOUT, max(0.05, deadline - time.monotonic()))
+    def now(self) -> float:
+        return time.monotonic()
 
     async def wait_connected(self, deadline: float, reason: ThinwireError | None = None) -> None:
         self.socket(deadline)
@@ -158,21 +133,7 @@ class BlockingConnection(JetStreamCaller):
     async def pause(self) -> None:
         time.sleep(RETRY_PAUSE)
 
-    async def request(
-        self, subject: str, payload: bytes, *, headers: bytes = b"", timeout: float = REQUEST_TIMEOUT
-    ) -> Reply:
-        reply = self._request(subject, payload, timeout, many=False)[0]
-        if parse_status(reply.headers) == NO_RESPONDERS and not reply.payload:
-            raise NoResponders
-        return reply
-
-    async def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> list[Reply]:
-        replies = self._request(subject, payload, timeout, many=True)
-        if parse_status(replies[-1].headers) == NO_RESPONDERS:
-            raise NoResponders
-        return replies
-
-    def _request(self, subject: str, payload: bytes, timeout: float, many: bool) -> list[Reply]:
+    async def exchange(self, subject: str, payload: bytes, headers: bytes, timeout: float, many: bool) -> list[Reply]:
         """Without a reply the connection is closed, because it may be dead; a new one is cheap."""
         self._last_number += 1
         inbox = f"{self.prefix}.{self._last_number}"
@@ -180,7 +141,7 @@ class BlockingConnection(JetStreamCaller):
         deadline = time.monotonic() + timeout
         self._messages.clear()
         try:
-            self.publish(subject, payload, inbox)
+            self._write(publish_command(subject, payload, inbox, headers))
             while not replies or (many and not parse_status(replies[-1].headers)):
                 message = self._next_message(deadline)
                 if message.subject == inbox.encode():
@@ -205,9 +166,9 @@ class BlockingConnection(JetStreamCaller):
 
     def _translate(self, error: ServerError) -> ThinwireError | None:
         """Return the error to raise; None for a temporary one, after which the server closes the connection."""
-        forbidden = PERMISSION_ERROR.search(str(error))
-        if forbidden is not None:
-            action, subject = forbidden.groups()
+        denied = find_denied_permission(error)
+        if denied is not None:
+            action, subject = denied
             return BrokerRefused(f"no permission for {action}", subject=subject)
         return connection_error(error, self.url) if is_refusal(error) else None
 
@@ -223,5 +184,5 @@ class BlockingConnection(JetStreamCaller):
                 raise ConnectionResetError from None
             return socket
 
-        self._socket = run_now(self._pool.connect(connect, self.url))
+        self._socket = run_inline(self._pool.connect(connect, self.url))
         self._pool.discover(self._socket.info.connect_urls, self._pool.current)
