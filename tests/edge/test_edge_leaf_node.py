@@ -14,7 +14,7 @@ from edge_setup import FUNCTIONS, Site, told, topic, until
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
 from thinwire.edge import EdgeHostDocument, EdgePublisher, apply
-from thinwire.edge.leaf_broker import edge_node, edge_server
+from thinwire.edge.edge_host import edge_node, edge_server
 
 ROOT = Path(__file__).parents[2]
 

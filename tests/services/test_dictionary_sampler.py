@@ -15,7 +15,7 @@ from thinwire.dictionaries.policies.policy_catalogue import create_policy, polic
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError, RegistryError
 from thinwire.schema import opaque
-from thinwire.services.topic_share import choose_member
+from thinwire.services.leased_service import choose_member
 from thinwire.topics.dictionary_documents import (
     MAX_DECISIONS,
     MAX_REFERENCES,

@@ -16,7 +16,7 @@ from thinwire.errors import BrokerUnavailable, CorruptDictionary
 from thinwire.schema import opaque
 from thinwire.services.dictionary_trainer.dictionary_service import DictionaryService
 from thinwire.services.dictionary_trainer.topic_sampler import SamplerSettings
-from thinwire.services.topic_share import choose_member
+from thinwire.services.leased_service import choose_member
 from thinwire.topics.dictionary_documents import (
     ActiveDictionaries,
     DictionaryReference,

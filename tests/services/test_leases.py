@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import BucketEntry
 from thinwire.errors import Superseded
-from thinwire.services.topic_share import TopicShare, choose_member
+from thinwire.services.leased_service import TopicShare, choose_member
 from thinwire.topics.leases import LeaseDocument, Leases, lease_key, take, translator_key
 
 TERM = 2.5

@@ -10,7 +10,7 @@ from thinwire.codec import Demand
 from thinwire.errors import RegistryError
 from thinwire.schema import Property, Schema, from_turtle, to_turtle
 from thinwire.services.registry import RdfProjection
-from thinwire.services.registry.sparql import MAX_QUERY, MAX_ROWS
+from thinwire.services.registry.rdf_projection import MAX_QUERY, MAX_ROWS
 from thinwire.topics.names import schema_key
 from thinwire.topics.topic_documents import PublisherDocument, SubscriptionDocument, TopicDocument
 from thinwire.topics.topic_settings import ConfigDocument, Settings

@@ -11,8 +11,7 @@ from translator_setup import KINDS, TERM, Building, running, site, until
 
 from thinwire.codec import Demand
 from thinwire.errors import Superseded
-from thinwire.services.leased_service import HeldTopic
-from thinwire.services.topic_share import choose_member
+from thinwire.services.leased_service import HeldTopic, choose_member
 from thinwire.services.translator import topic_translation as working
 from thinwire.services.translator.translator_service import TranslatorService
 from thinwire.topics.channel_documents import channel_documents

@@ -26,19 +26,18 @@ from thinwire.filters.composite import (
 from thinwire.schema import Event, Property, Schema
 from thinwire.topics.names import log_of, publisher_subjects, watch_log_of, watch_subject
 from thinwire.topics.watches.watch_documents import WatchDocument, WatcherDocument, WatchNotice, WatchOptions
-from thinwire.topics.watches.watch_log import WatchLog
-from thinwire.topics.watches.watch_quantities import TopicQuantities
-from thinwire.topics.watches.watch_records import (
+from thinwire.topics.watches.watch_log import (
+    WatchLog,
     WatchProgress,
     WatchStep,
     decode_record,
     decode_state,
     encode_record,
     encode_state,
-    find_resume_start,
-    find_start,
     split_records,
 )
+from thinwire.topics.watches.watch_pipeline import find_resume_start, find_start
+from thinwire.topics.watches.watch_quantities import TopicQuantities
 
 WATCH = "00ff00ff00ff00ff"
 ROOMS = Schema(

@@ -18,7 +18,7 @@ from thinwire.cli.output import Output
 from thinwire.cli.terminal import Interruptible, run
 from thinwire.cli.up import POLL_INTERVAL, STOP_TIMEOUT, JsonLineOption
 from thinwire.edge import EdgeHostDocument
-from thinwire.edge.leaf_broker import edge_node, edge_server
+from thinwire.edge.edge_host import edge_node, edge_server
 from thinwire.errors import BrokerUnavailable, ConfigError
 
 NameOption = Annotated[str, typer.Option("--name", help="Name of the host in placements.")]

@@ -16,9 +16,8 @@ from thinwire.codec import EventsMissed
 from thinwire.errors import BrokerUnavailable, ServiceUnavailable, UnknownLog, WatchFailed
 from thinwire.filters.composite import Delivery, Order
 from thinwire.topics.names import evaluator_subject, watch_log_of, watch_subject
-from thinwire.topics.watches.watch_log import WatchLog
+from thinwire.topics.watches.watch_log import WatchLog, decode_record
 from thinwire.topics.watches.watch_quantities import Resolved
-from thinwire.topics.watches.watch_records import decode_record
 
 START_TIMEOUT = 30.0
 """seconds that a service has to start a watch"""
@@ -80,7 +79,7 @@ class WatchReader:
             self._on_notice(notice_of(notice))
         found = [message.delivery(self._condition) for message in record.messages]
         deliveries = [delivery for delivery in found if delivery is not None]
-        hits = [self._hits.hit(one, WatchPosition(stored.offset, index)) for index, one in enumerate(deliveries)]
+        hits = [self._hits.hit(item, WatchPosition(stored.offset, index)) for index, item in enumerate(deliveries)]
         self._check_numbers(hits)
         skipped, self._skip = self._skip, 0
         if not hits[skipped:]:

@@ -1,4 +1,4 @@
-"""Writes the assignment of topics to hosts, and proposes one: few hosts, few moves, all latency limits kept."""
+"""Storing the assignment of topics to hosts, and proposing one: few hosts, few moves, all latency limits kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from thinwire.edge.edge_documents import (
     Assignment,
     EdgeHostDocument,
     EdgeTopic,
-    host_in,
     host_key,
     model_key,
     topic_key,
@@ -85,8 +84,8 @@ async def find_running_hosts(broker: Broker, wait: float) -> dict[str, EdgeHostD
     renewed = {entry.key for entry in after if before.get(entry.key) != entry.revision}
     found = {}
     for entry in await edge.entries(host_key("*")):
-        name = host_in(entry.key)
-        if name is not None and member_key("host", name) in renewed and entry.value is not None:
+        name = entry.key.removeprefix(host_key(""))
+        if member_key("host", name) in renewed and entry.value is not None:
             found[name] = EdgeHostDocument.decode(entry.value)
     return found
 
@@ -119,10 +118,10 @@ def propose_hosts(
     kinds = [hosts[name].placed for name in sorted(hosts)]
     if len({replace(kind, name="") for kind in kinds}) > 1:
         plan = propose([topic.placed for topic in topics], kinds, model, k)
-        return {topic: one.host for one in plan.assignments for topic in one.topics}, plan
+        return {topic: assigned.host for assigned in plan.assignments for topic in assigned.topics}, plan
     kind = replace(kinds[0], name="host", count=len(kinds))
     plan = propose([topic.placed for topic in topics], [kind], model, k)
-    return _assign_names([one.topics for one in plan.assignments], sorted(hosts), before), plan
+    return _assign_names([assigned.topics for assigned in plan.assignments], sorted(hosts), before), plan
 
 
 def _place_around_pinned(
@@ -137,10 +136,10 @@ def _place_around_pinned(
 def _assign_names(groups: Sequence[Sequence[str]], names: Sequence[str], before: Mapping[str, str]) -> HostOfTopic:
     """Assign groups of topics to equal hosts: each to the host that already has most of its topics."""
     assigned: HostOfTopic = {}
-    free, left = list(names), list(groups)
-    while left:
-        shared = {(g, h): sum(before.get(t) == h for t in left[g]) for g in range(len(left)) for h in free}
+    free, remaining = list(names), list(groups)
+    while remaining:
+        shared = {(g, h): sum(before.get(t) == h for t in remaining[g]) for g in range(len(remaining)) for h in free}
         group, host = max(shared, key=lambda pair: (shared[pair], -pair[0]))
-        assigned.update(dict.fromkeys(left.pop(group), host))
+        assigned.update(dict.fromkeys(remaining.pop(group), host))
         free.remove(host)
     return assigned

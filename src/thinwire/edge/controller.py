@@ -21,9 +21,8 @@ from thinwire.edge.move_decision import EdgeMonitor, EdgeView, MoveDecider
 from thinwire.errors import Conflict, Superseded, TransportError
 from thinwire.placement import MonotoneModel
 from thinwire.placement.latency_feedback import LatencyFeedback
-from thinwire.services.leased_service import HeldTopic, LeasedService
+from thinwire.services.leased_service import HeldTopic, LeasedService, TopicShare
 from thinwire.services.service_shell import loop_time
-from thinwire.services.topic_share import TopicShare
 from thinwire.topics.bucket_follower import leased
 from thinwire.topics.leases import Lease, LeaseDocument, Leases
 from thinwire.topics.names import check_name_token
@@ -118,7 +117,7 @@ class Controller(LeasedService[Leadership]):
 
     @property
     def is_leader(self) -> bool:
-        """Does this controller hold the lease?"""
+        """Whether this controller holds the lease."""
         return LEADER in self._held
 
     def _needed(self) -> set[str]:
@@ -170,7 +169,7 @@ class Controller(LeasedService[Leadership]):
         measured = self._monitor.measurements(now)
         for host, topics in view.placed().items():
             p90 = [measured[topic].p90 if topic in measured else None for topic in topics]
-            if any(one is not None for one in p90):
+            if any(latency is not None for latency in p90):
                 self._feedback.observe([view.topics[topic] for topic in topics], view.hosts[host], p90)
 
     async def _move(self, lease: Lease, moves: dict[str, str]) -> None:

@@ -81,7 +81,7 @@ class EdgeTopic(Document):
 
     @property
     def near(self) -> bool:
-        """True if its messages stay at their host."""
+        """Whether its messages stay at their host."""
         return self.upstream == "results"
 
     @property
@@ -121,10 +121,6 @@ class Assignment(Document):
     hosts: Annotated[Mapping[str, str], mapping_of(check_token, check_topic_name)] = field(default_factory=dict)
     version: Count = 0
     epoch: Count = 0
-
-    def topics_on(self, host: str) -> list[str]:
-        """The topics of a host, sorted by name."""
-        return sorted(topic for topic, assigned in self.hosts.items() if assigned == host)
 
 
 @dataclass(frozen=True)
@@ -179,18 +175,15 @@ EDGE_REPORTS = "tw_edge_reports"
 NEAR = "tw.near.>"
 """subjects that stay at a host"""
 ASSIGNMENT = "assignment"
-_TOPIC = "topic."
-_HOST = "host."
-_MODEL = "model."
 
 
 def edge_log(topic: str, *, near: bool = False) -> str:
-    """Name of the input log of a topic; `near`: a log that stays at its host."""
+    """Return the name of the input log of a topic; `near`: a log that stays at its host."""
     return ("tw_near_log_" if near else "tw_edge_log_") + check_topic(topic).replace(".", "~")
 
 
 def edge_subject(topic: str, writer: str = "*", *, near: bool = False) -> str:
-    """Subject of one publisher or processing function on a topic; a pattern for all by default."""
+    """Return the subject of one publisher or processing function on a topic; a pattern for all by default."""
     return f"tw.{'near' if near else 'edge'}.{check_topic(topic)}.{writer}"
 
 
@@ -200,35 +193,20 @@ def check_publisher_name(publisher: str) -> str:
 
 
 def writer_of(topic: str) -> str:
-    """Publisher name of the processing function of a topic."""
+    """Return the publisher name of the processing function of a topic."""
     return "~" + topic.replace(".", "~")
 
 
 def topic_key(topic: str) -> str:
-    """Key of a topic with a processing function."""
-    return _TOPIC + topic
+    """Return the key of a topic with a processing function."""
+    return f"topic.{topic}"
 
 
 def host_key(host: str) -> str:
-    """Key of a host."""
-    return _HOST + host
+    """Return the key of a host."""
+    return f"host.{host}"
 
 
 def model_key(topic: str) -> str:
-    """Key of the model of a topic's processing function."""
-    return _MODEL + topic
-
-
-def topic_in(key: str) -> str | None:
-    """Topic in a topic key; None for other keys."""
-    return key.removeprefix(_TOPIC) if key.startswith(_TOPIC) else None
-
-
-def host_in(key: str) -> str | None:
-    """Host in a host key; None for other keys."""
-    return key.removeprefix(_HOST) if key.startswith(_HOST) else None
-
-
-def model_in(key: str) -> str | None:
-    """Topic in a model key; None for other keys."""
-    return key.removeprefix(_MODEL) if key.startswith(_MODEL) else None
+    """Return the key of the model of a topic's processing function."""
+    return f"model.{topic}"

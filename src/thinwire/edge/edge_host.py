@@ -4,6 +4,10 @@ A topic runs on the host that the assignment names. The controller reassigns the
 not depend on it: after `TAKEOVER_TERMS` without a holder one of the remaining hosts, chosen by rendezvous hashing,
 takes a topic, and returns it when its host is back. A topic that moves ends after the current message, stores its
 position and releases its lease; see `thinwire.services.leased_service`.
+
+A host can have its own broker, which is connected to the hub as a leaf node. Publishers and subscribers near the host
+use it. Messages under `tw.near` stay there; the broker does not forward them. Everything that must survive the host is
+stored at the hub: logs of topics that may move, the assignment and the leases.
 """
 
 from __future__ import annotations
@@ -13,14 +17,19 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from thinwire.brokers.embedded import EmbeddedServer
+from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.protocol import Broker
 from thinwire.edge.edge_documents import (
     EDGE,
     EDGE_LEASES,
     EDGE_REPORTS,
+    NEAR,
     EdgeHostDocument,
     EdgeReport,
     EdgeTopic,
@@ -31,8 +40,7 @@ from thinwire.edge.result_log import EdgeLetters
 from thinwire.edge.topic_processor import TopicProcessor
 from thinwire.edge.topic_worker import ProcessWorker, TopicWorker
 from thinwire.errors import TransportError
-from thinwire.services.leased_service import HeldTopic, LeasedService
-from thinwire.services.topic_share import TopicShare, choose_member
+from thinwire.services.leased_service import HeldTopic, LeasedService, TopicShare, choose_member
 from thinwire.topics.leases import Lease, Leases
 from thinwire.topics.names import check_name_token
 
@@ -115,7 +123,7 @@ class EdgeHost(LeasedService[TopicProcessor]):
         return {topic for topic in self._state.needed() if self._is_reachable(self._state.topics[topic])}
 
     def _is_reachable(self, document: EdgeTopic) -> bool:
-        """Can this host read the input log? One that stays at a host is readable there only."""
+        """Return whether this host can read the input log. One that stays at a host is readable there only."""
         return not document.near or (document.host == self.name and self.near is not None)
 
     def _begin(self, lease: Lease) -> TopicProcessor:
@@ -148,10 +156,12 @@ class EdgeHost(LeasedService[TopicProcessor]):
 
     async def _report(self) -> None:
         processors = self.active_work
-        await asyncio.gather(*(one.sample_log(time.monotonic()) for one in processors.values()), return_exceptions=True)
+        await asyncio.gather(
+            *(processor.sample_log(time.monotonic()) for processor in processors.values()), return_exceptions=True
+        )
         self._reports += 1
         now = time.time()
-        topics = {topic: one.measurements(now) for topic, one in processors.items()}
+        topics = {topic: processor.measurements(now) for topic, processor in processors.items()}
         report = EdgeReport(self.name, self._reports, topics)
         await (await self.broker.bucket(EDGE_REPORTS)).put(self.name, report.encode())
 
@@ -166,3 +176,22 @@ async def running_host(host: EdgeHost) -> AsyncIterator[asyncio.Task[None]]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def edge_server(name: str, leaf: str | None, directory: Path | None = None, port: int = 0) -> EmbeddedServer:
+    """Return the broker of a host, not started; `leaf` is the hub's address for leaf nodes, None without a hub."""
+    return EmbeddedServer(directory, port=port, hub=leaf, name=name, inside=[NEAR])
+
+
+@asynccontextmanager
+async def edge_node(
+    hub: Broker, about: EdgeHostDocument, server: EmbeddedServer, *, path: Sequence[str] = (), term: float = TERM
+) -> AsyncIterator[tuple[EdgeHost, asyncio.Task[None]]]:
+    """Run a host with its own broker, which has been started; yields the host and its task."""
+    near = await connect(server.url)
+    host = EdgeHost(hub, replace(about, url=server.url), near=near, path=path, term=term)
+    try:
+        async with running_host(host) as task:
+            yield host, task
+    finally:
+        await near.close()

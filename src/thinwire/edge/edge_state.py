@@ -17,11 +17,6 @@ from thinwire.edge.edge_documents import (
     EdgeHostDocument,
     EdgeReport,
     EdgeTopic,
-    host_in,
-    model_in,
-    model_key,
-    topic_in,
-    topic_key,
 )
 from thinwire.errors import RegistryError
 from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
@@ -68,30 +63,26 @@ class EdgeState(BucketFollower):
         return self.topics.keys() & self.assignment.hosts.keys()
 
     def _edge_handler(self) -> BucketHandler:
-        found: set[str] = set()
+        topics: dict[str, EdgeTopic] = {}
+        hosts: dict[str, EdgeHostDocument] = {}
+        models: dict[str, bytes] = {}
 
         def take(entry: BucketEntry) -> None:
-            found.add(entry.key)
-            self._take(entry)
+            kind, _, name = entry.key.partition(".")
+            if kind == "topic":
+                _update(topics, name, _decode(entry, EdgeTopic.decode))
+            elif kind == "host":
+                _update(hosts, name, _decode(entry, EdgeHostDocument.decode))
+            elif kind == "model":
+                _update(models, name, entry.value)
+            elif entry.key == ASSIGNMENT:
+                self.assignment = _decode(entry, Assignment.decode) or Assignment()
+                self.revision = entry.revision if entry.value is not None else NOTHING
 
-        def complete() -> None:  # remove documents that were deleted while the connection was interrupted
-            for topic in [t for t in self.topics if topic_key(t) not in found]:
-                del self.topics[topic]
-            for topic in [t for t in self.models if model_key(t) not in found]:
-                del self.models[topic]
+        def complete() -> None:
+            self.topics, self.hosts, self.models = topics, hosts, models
 
         return BucketHandler(take, complete)
-
-    def _take(self, entry: BucketEntry) -> None:
-        if (topic := topic_in(entry.key)) is not None:
-            _update(self.topics, topic, _decode(entry, EdgeTopic.decode))
-        elif (host := host_in(entry.key)) is not None:
-            _update(self.hosts, host, _decode(entry, EdgeHostDocument.decode))
-        elif (model_topic := model_in(entry.key)) is not None:
-            _update(self.models, model_topic, entry.value)
-        elif entry.key == ASSIGNMENT:
-            self.assignment = _decode(entry, Assignment.decode) or Assignment()
-            self.revision = entry.revision if entry.value is not None else NOTHING
 
     def _report_handler(self) -> BucketHandler:
         now = asyncio.get_running_loop().time

@@ -1,9 +1,9 @@
 """Measures latency and rate of edge topics, and reports what subscribers observe.
 
 >>> times = LatencyMeter(window=10.0)
->>> times.observe(due=0.0, arrival=0.1, start=0.5, end=0.6, cpu=0.09)
->>> round(times.latency.quantile(0.9), 2), round(times.waited.quantile(0.9), 2), times.p90(now=1.0)
-(0.6, 0.4, 0.6)
+>>> times.observe(due=0.0, start=0.5, end=0.6, cpu=0.09)
+>>> round(times.latency.quantile(0.9), 2), times.p90(now=1.0)
+(0.6, 0.6)
 >>> times.p90(now=11.0) is None
 True
 >>> times.p90(now=11.0, waiting=3.0)  # a message that was due at 3.0 is not done
@@ -30,28 +30,24 @@ class LatencyMeter:
 
     window: seconds of the recent measurements
     latency: from the due time of a message until it is done
-    travelled, waited, wall: its parts: until arrival, until processing starts, until it ends
-    cpu: processor time
-    work, work_cpu: averages of wall and cpu
+    wall, cpu: seconds of processing and of processor time; work, work_cpu: their means
     """
 
     def __init__(self, window: float = 5.0) -> None:
         self.window = window
-        self.latency, self.travelled, self.waited = Histogram(), Histogram(), Histogram()
-        self.wall, self.cpu = Histogram(), Histogram()
+        self.latency, self.wall, self.cpu = Histogram(), Histogram(), Histogram()
         self.work, self.work_cpu = RunningMean(), RunningMean()
         self._recent: deque[tuple[float, float, float]] = deque(maxlen=MAX_RECENT)
 
-    def observe(self, due: float, arrival: float, start: float, end: float, cpu: float) -> None:
+    def observe(self, due: float, start: float, end: float, cpu: float) -> None:
         """Add a message. Clocks of two machines may differ, so negative differences count as zero."""
-        self.latency.add(max(0.0, end - due))
-        self.travelled.add(max(0.0, arrival - due))
-        self.waited.add(max(0.0, start - arrival))
-        self.wall.add(max(0.0, end - start))
-        self.cpu.add(max(0.0, cpu))
-        self.work.add(max(0.0, end - start))
-        self.work_cpu.add(max(0.0, cpu))
-        self._recent.append((end, max(0.0, end - due), max(0.0, cpu)))
+        latency, wall, cpu = max(0.0, end - due), max(0.0, end - start), max(0.0, cpu)
+        self.latency.add(latency)
+        self.wall.add(wall)
+        self.cpu.add(cpu)
+        self.work.add(wall)
+        self.work_cpu.add(cpu)
+        self._recent.append((end, latency, cpu))
 
     def p90(self, now: float, waiting: float | None = None) -> float | None:
         """Return the recent 90th percentile of the latency; None without messages.
@@ -142,7 +138,7 @@ class EdgeReporter:
     def observe(self, topic: str, result: EdgeMessage, now: float) -> None:
         """Add a result of a topic that arrived at `now`, in seconds since the epoch."""
         meter = self._meters.setdefault(topic, LatencyMeter(self.window))
-        meter.observe(result.due, now, now, now, 0.0)
+        meter.observe(result.due, now, now, 0.0)
 
     async def report(self, now: float) -> None:
         """Store a report. Call it about every second."""

@@ -135,13 +135,13 @@ class MoveDecider:
     ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Yield the topics of both hosts after each possible move and swap."""
         free = [topic for topic in own if topic not in view.pinned]
-        for given in free:
-            left = tuple(topic for topic in own if topic != given)
+        for moved in free:
+            rest = tuple(topic for topic in own if topic != moved)
             if len(others) < self.k:
-                yield left, (*others, given)
-            for taken in others:
-                if taken not in view.pinned:
-                    yield (*left, taken), (*(topic for topic in others if topic != taken), given)
+                yield rest, (*others, moved)
+            for swapped in others:
+                if swapped not in view.pinned:
+                    yield (*rest, swapped), (*(topic for topic in others if topic != swapped), moved)
 
     def _pack(self, view: EdgeView, rest: Placement, topics: tuple[str, ...]) -> bool:
         """Place topics on the other hosts within `MAX_UTILISATION`; False if that is impossible."""
@@ -239,7 +239,7 @@ def _measured_load(document: EdgeTopic, measured: Seen | None, host: Host | None
 
 
 def _is_plausible(expected: float, measured: float, span: float) -> bool:
-    """Is the measured rate a random deviation from the expected one?
+    """Return whether the measured rate is a random deviation from the expected one.
 
     >>> _is_plausible(2.5, 5.0, span=5.0), _is_plausible(2.5, 7.5, span=5.0), _is_plausible(25, 40, span=5.0)
     (True, False, False)
@@ -249,4 +249,4 @@ def _is_plausible(expected: float, measured: float, span: float) -> bool:
 
 def _worst_p90(reports: Mapping[str, EdgeReport], topic: str) -> float | None:
     p90 = [report.topics[topic].p90 for report in reports.values() if topic in report.topics]
-    return max((one for one in p90 if one is not None), default=None)
+    return max((latency for latency in p90 if latency is not None), default=None)

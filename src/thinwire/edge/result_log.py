@@ -94,7 +94,7 @@ class ResultWriter:
         return await self._read_back(newest.offset)
 
     def has_processed(self, identity: str) -> bool:
-        """Was a message with this id processed, among the last `MAX_IDS`?"""
+        """Return whether a message with this id is among the last `MAX_IDS` processed ones."""
         return identity in self._ids
 
     def remember(self, identity: str) -> None:

@@ -93,32 +93,32 @@ class TopicProcessor:
         while not self._stopping.is_set():
             stored = await reader.next(timeout=POLL_INTERVAL)
             if stored is not None:
-                await self._process(stored, time.time())
+                await self._process(stored)
                 reader.done(stored.offset)
             if stored is None or time.monotonic() - saved >= SAVE_INTERVAL:
                 await self._wait_until_stored()
                 await self._get_position().store()
                 saved = time.monotonic()
 
-    async def _process(self, stored: Stored, arrival: float) -> None:
+    async def _process(self, stored: Stored) -> None:
         """Process one message while the result of the previous one is being stored."""
-        message, outcome = _read(stored, arrival)
+        message, outcome = _read(stored, time.time())
         if outcome is None and self._results.has_processed(message.id):
             self.repeated += 1
             await self._wait_until_stored()
             self._get_position().offset = stored.offset
             return
         if outcome is None:
-            outcome = await self._run_function(message, arrival)
+            outcome = await self._run_function(message)
         self._results.remember(message.id)
         await self._wait_until_stored()
         self._storing = asyncio.create_task(self._store(stored.offset, message, outcome))
 
-    async def _run_function(self, message: EdgeMessage, arrival: float) -> WorkerOutcome:
+    async def _run_function(self, message: EdgeMessage) -> WorkerOutcome:
         self._current_due = message.due
         outcome = await self._worker.process(message.body, self.document.seconds)
         self._current_due = None
-        self.times.observe(message.due, arrival, outcome.start, outcome.end, outcome.cpu)
+        self.times.observe(message.due, outcome.start, outcome.end, outcome.cpu)
         return outcome
 
     async def _store(self, offset: int, message: EdgeMessage, outcome: WorkerOutcome) -> None:

@@ -1,31 +1,80 @@
 """A service of which several instances share topics. A lease per topic elects the instance that works on it.
 
-Topics are distributed by rendezvous hashing (`thinwire.services.topic_share`). All results are stored at the broker,
-fenced by expected offset and epoch, so an instance may be killed at any time: another one takes the lease over after
-one term and resumes from the stored results.
+Topics are distributed by rendezvous hashing. Every instance computes the same assignment from the same names. When an
+instance joins or leaves, only the topics that it gains or had move. The assignment is a preference and the lease
+decides, so instances that see different members for a moment cause no harm.
+
+All results are stored at the broker, fenced by expected offset and epoch, so an instance may be killed at any time:
+another one takes the lease over after one term and resumes from the stored results.
+
+>>> choose_member("rooms", {"t1", "t2", "t3"}) == choose_member("rooms", ["t3", "t2", "t1"])
+True
+>>> moved = [t for t in map(str, range(99)) if choose_member(t, ["t1", "t2"]) != choose_member(t, ["t1", "t2", "t3"])]
+>>> {choose_member(topic, ["t1", "t2", "t3"]) for topic in moved}
+{'t3'}
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Generic, Protocol, TypeVar
 
 from thinwire.brokers.protocol import Broker, Bucket
 from thinwire.errors import Superseded, ThinwireError, TransportClosed, TransportError, UnknownLog, UnknownTopic
 from thinwire.services.service_shell import ServiceShell, loop_time
-from thinwire.services.topic_share import TopicShare
 from thinwire.topics.bucket_follower import BucketFollower
 from thinwire.topics.leases import RENEWALS, Lease, LeaseDocument, Leases, member_key, take
 
+TAKEOVER_TERMS = 2.0
+"""lease terms that a free topic is reserved for its preferred member before any other takes it"""
 BACKOFF = 5.0
 """seconds before a topic whose work failed is taken again"""
 RELEASE_TIMEOUT = 1.0
 """seconds for releasing leases when the service stops"""
 CHECK_INTERVAL = 0.25
+
+
+def choose_member(topic: str, members: Iterable[str]) -> str:
+    """Return the preferred member for a topic; "" if there is none."""
+    return max(members, key=lambda name: (_weight(topic, name), name), default="")
+
+
+def _weight(topic: str, name: str) -> bytes:
+    return blake2b(f"{topic}\n{name}".encode(), digest_size=8).digest()
+
+
+class TopicShare:
+    """The topics that one member should hold.
+
+    handover_delay: seconds that a topic is held at least before it is handed over
+    """
+
+    def __init__(self, name: str, leases: Leases, handover_delay: float = 10.0) -> None:
+        self.name = name
+        self.leases = leases
+        self.handover_delay = handover_delay
+
+    def is_preferred(self, topic: str, now: float) -> bool:
+        """Return whether this member is the preferred one for the topic."""
+        return choose_member(topic, self.leases.members(now) | {self.name}) == self.name
+
+    def may_take(self, topic: str, now: float) -> bool:
+        """Return whether this member may take the lease of the topic now."""
+        if not self.leases.is_free(topic, now):
+            return False
+        return (
+            self.is_preferred(topic, now)
+            or self.leases.unchanged_seconds(topic, now) >= TAKEOVER_TERMS * self.leases.term
+        )
+
+    def should_hand_over(self, topic: str, held_for: float, now: float) -> bool:
+        """Return whether this member should release a topic that it holds, in favour of the preferred one."""
+        return held_for >= self.handover_delay and not self.is_preferred(topic, now)
 
 
 class LeasedWork(Protocol):
@@ -236,12 +285,12 @@ class LeasedService(ServiceShell, Generic[W]):
     async def _stop(self) -> None:
         """Cancel all work and release the leases, so that others need not wait for their expiry."""
         held, self._held = list(self._held.values()), {}
-        for one in held:
-            self._cancel(one)
+        for topic in held:
+            self._cancel(topic)
         await asyncio.gather(*self._ending, return_exceptions=True)
         with suppress(TransportError, TimeoutError):
             async with asyncio.timeout(RELEASE_TIMEOUT):
-                for one in held:
+                for topic in held:
                     with suppress(Superseded):
-                        await one.lease.release()
+                        await topic.lease.release()
                 await (await self._bucket()).delete(member_key(self.kind, self.name))

@@ -67,10 +67,10 @@ async def upload_dictionary(
         sampler.done(action)
         await metadata.write_decisions(sampler.decisions)
         await broker.send(dictionary_subject(topic), action.in_use.encode())
-    announced = next((one for one in sampler.in_use.dictionaries if one.name == dictionary.hash), None)
+    announced = next((found for found in sampler.in_use.dictionaries if found.name == dictionary.hash), None)
     if announced is None:
         raise ConfigError("the topic already has the maximum number of dictionaries", topic=topic, limit=MAX_REFERENCES)
-    size = next((one.travels for one in reversed(sampler.decisions) if one.hash == announced.hash), 0)
+    size = next((decision.travels for decision in reversed(sampler.decisions) if decision.hash == announced.hash), 0)
     return UploadResult(topic, announced.hash, announced.expires, announced.parent, size)
 
 

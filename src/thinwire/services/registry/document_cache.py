@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import Any
 
 from thinwire.brokers.protocol import NOTHING, BucketEntry
 from thinwire.errors import RegistryError
@@ -19,16 +19,31 @@ from thinwire.topics.topic_documents import (
 from thinwire.topics.topic_settings import ConfigDocument
 
 
-@dataclass
 class TopicRecord:
     """All documents of one topic."""
 
-    name: str
-    document: TopicDocument | None = None
-    config: ConfigDocument | None = None
-    schemas: dict[str, Schema] = field(default_factory=dict)
-    subscriptions: dict[str, SubscriptionDocument] = field(default_factory=dict)
-    publishers: dict[str, PublisherDocument] = field(default_factory=dict)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.schemas: dict[str, Schema] = {}
+        self.subscriptions: dict[str, SubscriptionDocument] = {}
+        self.publishers: dict[str, PublisherDocument] = {}
+        self._topic: dict[str, TopicDocument] = {}
+        self._config: dict[str, ConfigDocument] = {}
+        self._by_kind: dict[DocumentKind, dict[str, Any]] = {
+            DocumentKind.TOPIC: self._topic,
+            DocumentKind.CONFIG: self._config,
+            DocumentKind.SCHEMA: self.schemas,
+            DocumentKind.SUBSCRIPTION: self.subscriptions,
+            DocumentKind.PUBLISHER: self.publishers,
+        }
+
+    @property
+    def document(self) -> TopicDocument | None:
+        return self._topic.get("")
+
+    @property
+    def config(self) -> ConfigDocument | None:
+        return self._config.get("")
 
     @property
     def schema(self) -> Schema | None:
@@ -37,48 +52,19 @@ class TopicRecord:
 
     @property
     def is_empty(self) -> bool:
-        return not any((self.document, self.config, self.schemas, self.subscriptions, self.publishers))
+        return not any(self._by_kind.values())
 
     def find(self, key: RegistryKey) -> RegistryDocument | Schema | None:
-        """The document under a key of this topic."""
-        match key.kind:
-            case DocumentKind.TOPIC:
-                return self.document
-            case DocumentKind.CONFIG:
-                return self.config
-            case DocumentKind.SCHEMA:
-                return self.schemas.get(key.name)
-            case DocumentKind.SUBSCRIPTION:
-                return self.subscriptions.get(key.name)
-            case DocumentKind.PUBLISHER:
-                return self.publishers.get(key.name)
+        """Return the document under a key of this topic."""
+        document: RegistryDocument | Schema | None = self._by_kind[key.kind].get(key.name)
+        return document
 
-    def remove(self, key: RegistryKey) -> None:
-        match key.kind:
-            case DocumentKind.TOPIC:
-                self.document = None
-            case DocumentKind.CONFIG:
-                self.config = None
-            case DocumentKind.SCHEMA:
-                self.schemas.pop(key.name, None)
-            case DocumentKind.SUBSCRIPTION:
-                self.subscriptions.pop(key.name, None)
-            case DocumentKind.PUBLISHER:
-                self.publishers.pop(key.name, None)
-
-    def put(self, name: str, document: RegistryDocument | Schema) -> None:
-        """Store a document; `name` is the last part of its key."""
-        match document:
-            case TopicDocument():
-                self.document = document
-            case ConfigDocument():
-                self.config = document
-            case Schema():
-                self.schemas[name] = document
-            case SubscriptionDocument():
-                self.subscriptions[name] = document
-            case PublisherDocument():
-                self.publishers[name] = document
+    def put(self, key: RegistryKey, document: RegistryDocument | Schema | None) -> None:
+        """Store a document under a key of this topic; None removes it."""
+        if document is None:
+            self._by_kind[key.kind].pop(key.name, None)
+        else:
+            self._by_kind[key.kind][key.name] = document
 
 
 class DocumentCache:
@@ -102,15 +88,15 @@ class DocumentCache:
         return key in self._present
 
     def revision(self, key: str) -> int:
-        """The revision that a conditional write to a key must state."""
+        """Return the revision that a conditional write to a key must state."""
         return self._revisions[key] if key in self._present else NOTHING
 
     def last_revision(self, key: str) -> int:
-        """The revision of the last change to a key, including its deletion."""
+        """Return the revision of the last change to a key, including its deletion."""
         return self._revisions.get(key, NOTHING)
 
     def find(self, key: str) -> RegistryDocument | Schema | None:
-        """The document under a key; None if there is no valid one."""
+        """Return the document under a key; None if there is no valid one."""
         try:
             parsed = parse_registry_key(key)
         except RegistryError:
@@ -132,11 +118,7 @@ class DocumentCache:
                 self.problems[entry.key] = str(problem)
             return None
         record = self.topics.setdefault(key.topic, TopicRecord(key.topic))
-        document = self._decode(entry)
-        if document is not None:
-            record.put(key.name, document)
-        else:
-            record.remove(key)
+        record.put(key, self._decode(entry))
         if record.is_empty:
             del self.topics[key.topic]
         return key.topic

@@ -10,6 +10,10 @@ subscriptions and publishers use that of thinwire. Every document has an IRI:
 Each document is a named graph of its own, so that a change replaces the triples of one document. Queries see the union
 of all graphs. They cannot change the documents.
 
+The store cannot interrupt a query. A query therefore runs in a thread of its own; after the timeout the caller gets an
+error, and the thread ends with the query or with the process. The thread has a large stack: the parser of the store is
+recursive, and a deeply nested query would otherwise end the process.
+
 The store is pyoxigraph, which also reads schemas. `lab/benchmarks/stores.py` compares it with rdflib.
 
 >>> from thinwire.topics.topic_documents import TopicDocument
@@ -21,21 +25,66 @@ The store is pyoxigraph, which also reads schemas. `lab/benchmarks/stores.py` co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
+import math
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse
+from pyoxigraph import (
+    BlankNode,
+    Literal,
+    NamedNode,
+    Quad,
+    QueryBoolean,
+    QuerySolutions,
+    RdfFormat,
+    Store,
+    Triple,
+    parse,
+    serialize,
+)
 
 from thinwire.brokers.protocol import Bucket
+from thinwire.errors import RegistryError
 from thinwire.schema import Schema, to_turtle
-from thinwire.schema.rdf_graph import RDF, TW
+from thinwire.schema.rdf_graph import PREFIXES, RDF, TW, XSD
 from thinwire.services.registry.document_cache import DocumentCache
-from thinwire.services.registry.sparql import TIMEOUT, query_store, run_query
 from thinwire.topics.names import schema_key
 from thinwire.topics.topic_documents import PublisherDocument, RegistryDocument, SubscriptionDocument, TopicDocument
 from thinwire.topics.topic_settings import ConfigDocument
 
+QUERY_PREFIXES = {**PREFIXES, "rdf": RDF, "xsd": XSD}
+"""prefixes that a query need not declare"""
+MAX_QUERY = 65_536
+"""characters of a query"""
+MAX_ROWS = 10_000
+"""rows or triples of a result"""
+TIMEOUT = 15.0
+"""seconds of a query"""
+_STACK = 512 << 20
+"""bytes of virtual memory: enough for the deepest nesting in MAX_QUERY characters"""
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "boolean": lambda text: text in ("true", "1"),
+    "integer": int,
+    "decimal": float,
+    "double": float,
+}
+_TOKENS = re.compile(
+    r"""
+    <[^<>"{}|^`\\\x00-\x20]*>                                                  # an IRI
+    | \"\"\"(?:\\.|[^\\])*?\"\"\" | '''(?:\\.|[^\\])*?'''                      # long texts
+    | "(?:\\.|[^"\\\n\r])*" | '(?:\\.|[^'\\\n\r])*'                            # texts
+    | \\.                                                                      # an escape in a prefixed name
+    | \#[^\n\r]*                                                               # a comment
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_SERVICE = re.compile(r"(?<![\w:?$-])service(?![\w:-])", re.IGNORECASE)
 _TYPE = NamedNode(f"{RDF}type")
 _STREAM_TERMS = {
     "format": "format",
@@ -49,18 +98,18 @@ Node = NamedNode | BlankNode
 
 
 def schema_iri(fingerprint: bytes | str) -> NamedNode:
-    """IRI of a version of a schema."""
+    """Return the IRI of a version of a schema."""
     return NamedNode(f"urn:thinwire:schema:{fingerprint if isinstance(fingerprint, str) else fingerprint.hex()}")
 
 
 def iri(key: str) -> NamedNode:
-    """IRI of the document under a key."""
+    """Return the IRI of the document under a key."""
     kind, _, rest = key.partition(".")
     return schema_iri(rest.rpartition(".")[2]) if kind == "schema" else NamedNode(f"urn:thinwire:{kind}:{rest}")
 
 
 def triples_of(document: RegistryDocument | Schema) -> list[Triple]:
-    """The triples of a document."""
+    """Return the triples of a document."""
     if isinstance(document, Schema):
         return list(_schema_triples(document))
     subject = iri(document.key)
@@ -69,7 +118,7 @@ def triples_of(document: RegistryDocument | Schema) -> list[Triple]:
 
 
 def _schema_triples(schema: Schema) -> Iterator[Triple]:
-    """The triples of its Turtle form, under the IRI of its fingerprint, which identifies the version."""
+    """Yield the triples of its Turtle form, under the IRI of its fingerprint, which identifies the version."""
     old = f"urn:thinwire:{quote(schema.name, safe='')}:{schema.version}"
     new = schema_iri(schema.fingerprint).value
     for quad in parse(to_turtle(schema), format=RdfFormat.TURTLE):
@@ -120,14 +169,14 @@ def _publisher_triples(subject: Node, publisher: PublisherDocument) -> Iterator[
 
 
 def _make_triples(subject: Node, **values: Any) -> Iterator[Triple]:
-    """Values under terms of the thinwire vocabulary; None is left out."""
+    """Yield values under terms of the thinwire vocabulary; None is left out."""
     for term, value in values.items():
         if value is not None:
             yield Triple(subject, _make_term(term), Literal(value))
 
 
 def _entry_triples(subject: Node, term: str, values: Mapping[str, Any]) -> Iterator[Triple]:
-    """One node with a name and its values per entry."""
+    """Yield one node with a name and its values per entry."""
     for name, value in values.items():
         node = BlankNode()
         yield Triple(subject, _make_term(term), node)
@@ -171,11 +220,11 @@ class RdfProjection:
         self._replace(iri(key), [])
 
     def answer(self, query: str) -> dict[str, Any]:
-        """The result of a query as JSON values, without a time limit; see `query_store`."""
+        """Return the result of a query as JSON values, without a time limit; see `query_store`."""
         return query_store(self._store, query)
 
     async def query(self, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
-        """The result of a query as JSON values; `RegistryError` after the timeout."""
+        """Return the result of a query as JSON values; `RegistryError` after the timeout."""
         return await run_query(self._store, query, timeout=timeout)
 
     def _replace(self, graph: NamedNode, quads: list[Quad]) -> None:
@@ -192,3 +241,101 @@ async def query_registry(bucket: Bucket, query: str, *, timeout: float = TIMEOUT
         if document is not None:
             graph.put(document)
     return await graph.query(query, timeout=timeout)
+
+
+async def run_query(store: Store, query: str, *, timeout: float = TIMEOUT) -> dict[str, Any]:
+    """Return the result of `query_store`; `RegistryError` after the timeout."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[dict[str, Any]] = loop.create_future()
+
+    def finish(found: dict[str, Any] | None, problem: Exception | None) -> None:
+        if result.done():
+            return
+        if found is not None:
+            result.set_result(found)
+        else:
+            result.set_exception(problem or RegistryError("the query has no result"))
+
+    def work() -> None:
+        found, problem = None, None
+        try:
+            found = query_store(store, query)
+        except Exception as error:
+            problem = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(finish, found, problem)
+
+    _start_thread(work)
+    try:
+        async with asyncio.timeout(timeout):
+            return await result
+    except TimeoutError:
+        raise RegistryError("the query takes too long: make it narrower, or add LIMIT", seconds=timeout) from None
+
+
+def _start_thread(work: Callable[[], None]) -> None:
+    before = threading.stack_size(_STACK)
+    try:
+        threading.Thread(target=work, name="sparql", daemon=True).start()
+    finally:
+        threading.stack_size(before)
+
+
+def query_store(store: Store, query: str) -> dict[str, Any]:
+    """Run a query without a time limit.
+
+    The result is `columns` and `rows`, an `answer` (ASK), or `turtle` (CONSTRUCT, DESCRIBE). `complete` is false if the
+    result was cut at MAX_ROWS.
+    """
+    check_query(query)
+    try:
+        found = store.query(query, prefixes=QUERY_PREFIXES, use_default_graph_as_union=True)
+        if isinstance(found, QueryBoolean):
+            return {"answer": bool(found)}
+        if isinstance(found, QuerySolutions):
+            columns = [variable.value for variable in found.variables]
+            rows, complete = _take_rows([_plain(term) for term in solution] for solution in found)
+            return {"columns": columns, "rows": rows, "complete": complete}
+        triples, complete = _take_rows(found)
+        text = serialize(triples, format=RdfFormat.TURTLE, prefixes=QUERY_PREFIXES)
+        assert text is not None
+        return {"turtle": text.decode(), "complete": complete}
+    except SyntaxError as problem:
+        detail = f"not a SPARQL query (SELECT, ASK, CONSTRUCT or DESCRIBE): {problem.msg}"
+        raise RegistryError(detail) from None
+    except (OSError, RuntimeError) as problem:
+        raise RegistryError(f"the query cannot be answered: {problem}") from None
+
+
+def check_query(query: str) -> None:
+    """Refuse a query that is too long or that would send a request to another machine."""
+    if len(query) > MAX_QUERY:
+        raise RegistryError("the query is too long", size=len(query), limit=MAX_QUERY)
+    if re.search(r"\\[uU]", query):
+        raise RegistryError("write characters as they are, not as \\u escapes")
+    if _SERVICE.search(_TOKENS.sub(" ", query)):
+        raise RegistryError("SERVICE is not allowed: queries see the registry only")
+
+
+def _take_rows(found: Iterable[Any]) -> tuple[list[Any], bool]:
+    rows: Iterator[Any] = iter(found)
+    taken = list(islice(rows, MAX_ROWS))
+    return taken, next(rows, None) is None
+
+
+def _plain(term: Any) -> Any:
+    if isinstance(term, Literal):
+        return _literal_value(term)
+    if term is None or isinstance(term, NamedNode):
+        return None if term is None else term.value
+    return str(term) if isinstance(term, BlankNode) else repr(term)
+
+
+def _literal_value(literal: Literal) -> Any:
+    """Return the JSON value of a literal; its text if JSON has no such value or the text is invalid for its type."""
+    read = _READERS.get(literal.datatype.value.removeprefix(XSD), str)
+    try:
+        value = read(literal.value)
+    except ValueError:
+        return literal.value
+    return value if not isinstance(value, float) or math.isfinite(value) else literal.value

@@ -71,7 +71,7 @@ class SubscriptionProbes:
             self._probes[key] = _Probe(now + self.interval)
 
     def take_due(self, now: float) -> list[str]:
-        """Keys of the subscriptions to probe now; each is due again after the interval."""
+        """Return the keys of the subscriptions to probe now; each is due again after the interval."""
         due = [key for key, probe in sorted(self._probes.items()) if probe.due <= now]
         for key in due:
             self._probes[key].due = now + self.interval
@@ -83,7 +83,7 @@ class SubscriptionProbes:
             probe.missed = 0 if answered else probe.missed + 1
 
     def list_missing(self) -> list[str]:
-        """Keys of the subscriptions to remove."""
+        """Return the keys of the subscriptions to remove."""
         return [key for key, probe in sorted(self._probes.items()) if probe.missed >= self.misses]
 
 
@@ -165,7 +165,7 @@ class Registry:
             state.version = max(record.config.version, state.version)
 
     def decide(self, now: float) -> list[Write]:
-        """The writes that are due. They are returned again until they are applied.
+        """Return the writes that are due. They are returned again until they are applied.
 
         Call it after all present documents have been applied: a missing document counts as removed.
         """
@@ -184,7 +184,7 @@ class Registry:
         return writes
 
     def probes(self, now: float) -> list[SubscriptionDocument]:
-        """The subscriptions to probe now."""
+        """Return the subscriptions to probe now."""
         found = (self._find_subscription(key) for key in self._probes.take_due(now))
         return [document for document in found if document is not None]
 
@@ -262,7 +262,7 @@ class Registry:
         return recent and state.inherited == self.documents.revision(config_key(name))
 
     def _next_version(self, record: TopicRecord, state: _TopicState) -> int:
-        """A version above all earlier ones. The revision of the key is one: each write changed it."""
+        """Return a version above all earlier ones. The revision of the key is one: each write changed it."""
         lost = 0 if record.config is not None else self.documents.last_revision(config_key(record.name))
         return max(state.version, lost) + 1
 
@@ -274,7 +274,7 @@ class Registry:
 
 
 async def load_registry(bucket: Bucket, now: float = 0.0) -> Registry:
-    """A registry with all documents of the bucket, to list and describe them."""
+    """Return a registry with all documents of the bucket, to list and describe them."""
     registry = Registry()
     for entry in await bucket.entries():
         registry.apply(entry, now)

@@ -12,7 +12,7 @@ from thinwire.topics.names import check_topic
 
 
 def count_documents(registry: Registry) -> dict[str, int]:
-    """Number of topics, subscriptions, publishers and problems."""
+    """Return the number of topics, subscriptions, publishers and problems."""
     topics = list(registry.documents)
     return {
         "topics": len(topics),
@@ -23,13 +23,13 @@ def count_documents(registry: Registry) -> dict[str, int]:
 
 
 def list_topics(registry: Registry) -> dict[str, Any]:
-    """One summary per topic, sorted by name, and the problems by key."""
+    """Return one summary per topic, sorted by name, and the problems by key."""
     topics = [_summarise(topic) for topic in registry.documents]
     return {"topics": topics, "problems": dict(sorted(registry.problems().items()))}
 
 
 def describe_document(registry: Registry, key: str) -> dict[str, Any]:
-    """The document under a key; `RegistryError` if there is none or it is invalid."""
+    """Return the document under a key; `RegistryError` if there is none or it is invalid."""
     document = registry.documents.find(key)
     if document is None:
         reason = registry.documents.problems.get(key, "there is no document under this key")
@@ -38,7 +38,7 @@ def describe_document(registry: Registry, key: str) -> dict[str, Any]:
 
 
 def describe_topic(registry: Registry, name: str) -> dict[str, Any]:
-    """All documents of a topic."""
+    """Return all documents of a topic."""
     topic = _find_topic(registry, name)
     return {
         "topic": topic.name,
@@ -52,7 +52,7 @@ def describe_topic(registry: Registry, name: str) -> dict[str, Any]:
 
 
 def describe_schema(registry: Registry, name: str, version: int | None = None) -> dict[str, Any]:
-    """A version of a topic's schema, the current one by default, as Turtle."""
+    """Return a version of a topic's schema, the current one by default, as Turtle."""
     topic = _find_topic(registry, name)
     return {"topic": topic.name, "turtle": to_turtle(_find_version(topic, version))}
 

@@ -76,7 +76,7 @@ class WatchDocument(Document):
 
     @classmethod
     def of(cls, expression: str, fingerprint: str, options: WatchOptions) -> WatchDocument:
-        """The document of a watch; its name is a hash of the condition and the options."""
+        """Return the document of a watch; its name is a hash of the condition and the options."""
         delay = None if math.isinf(options.max_delay) else float(options.max_delay)
         how = delay, options.late_policy, options.start
         name = blake2b(repr((fingerprint, *how)).encode(), digest_size=8).hexdigest()
@@ -106,17 +106,17 @@ class WatcherDocument(Document):
 
 
 def watch_key(watch: str = "*") -> str:
-    """Key of a watch; a pattern for all watches by default."""
+    """Return the key of a watch; a pattern for all watches by default."""
     return _WATCH + watch
 
 
 def watcher_key(watch: str = "*", identity: str = "*") -> str:
-    """Key of a watcher; a pattern for all watchers by default."""
+    """Return the key of a watcher; a pattern for all watchers by default."""
     return f"{_WATCHER}{watch}.{identity}"
 
 
 def failed_key(watch: str) -> str:
-    """Key of the reason why a watch cannot be evaluated."""
+    """Return the key of the reason why a watch cannot be evaluated."""
     return _FAILED + watch
 
 
@@ -135,7 +135,7 @@ class WatchNotice(NamedTuple):
     facts: Mapping[str, Any]
 
     def written(self) -> list[Any]:
-        """The notice as JSON values."""
+        """Return the notice as JSON values."""
         return [self.kind, self.topic, self.publisher, dict(self.facts)]
 
     @classmethod
@@ -150,7 +150,7 @@ class WatchNotice(NamedTuple):
 
 
 def missed(topic: str, loss: EventsMissed) -> WatchNotice:
-    """The notice of lost events."""
+    """Return the notice of lost events."""
     source = None if loss.source is None else list(loss.source)
     facts = {"source": source, "first": loss.first, "last": loss.last, "reason": loss.reason}
     return WatchNotice("missed", topic, loss.publisher, facts)

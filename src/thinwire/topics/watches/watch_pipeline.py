@@ -10,21 +10,18 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
 from thinwire.clock import Clock
-from thinwire.filters.composite import Evaluator, WatchInput, WatchMessage, WatchState
+from thinwire.filters.composite import Evaluator, FeedPosition, WatchInput, WatchMessage, WatchState
+from thinwire.topics.log_selection import PublisherOffsets
+from thinwire.topics.names import log_of
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire.topics.topic_metadata import TopicMetadata
-from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice, WatchOptions
+from thinwire.topics.watches.watch_documents import MAX_NOTICES, WatchNotice, WatchOptions, WatchStart
+from thinwire.topics.watches.watch_log import WatchProgress, WatchStep
 from thinwire.topics.watches.watch_quantities import Resolved, TopicQuantities, TopicReadings
-from thinwire.topics.watches.watch_records import (
-    TopicStart,
-    WatchProgress,
-    WatchStep,
-    find_resume_start,
-    find_start,
-)
 from thinwire.topics.watches.watched_topic import PublisherLiveness, WatchedTopic
 
 REGISTRY_TIMEOUT = 2.0
@@ -36,6 +33,49 @@ BATCH = 256
 POLL_INTERVAL = 0.5
 
 _log = logging.getLogger("thinwire.watching")
+
+
+class TopicStart(NamedTuple):
+    """Where to read the log of one topic.
+
+    first: offset of the first message to read
+    processed: offset up to which the messages of each publisher are processed
+    truncated: retention has removed messages that were not processed
+    """
+
+    first: int
+    processed: Mapping[str, int]
+    truncated: bool = False
+
+
+async def find_start(broker: Broker, topic: str, start: WatchStart) -> TopicStart:
+    """Return where a new watch starts to read a topic."""
+    span = await broker.span(log_of(topic))
+    if not isinstance(start, str):
+        return TopicStart(await broker.offset_at(log_of(topic), start), {})
+    return TopicStart(span.first if start == "earliest" else span.last + 1, {})
+
+
+async def find_resume_start(broker: Broker, topic: str, progress: WatchProgress) -> TopicStart:
+    """Return where an existing watch resumes: at the first message that is not processed."""
+    span = await broker.span(log_of(topic))
+    newest = (await PublisherOffsets.find(broker, topic)).newest
+    done = {name: find_processed_offset(progress, WatchInput(topic, name)) for name in newest}
+    first = min((done[name] + 1 for name, last in newest.items() if last > done[name]), default=span.last + 1)
+    return TopicStart(max(first, span.first), done, first < span.first)
+
+
+def find_processed_offset(progress: WatchProgress, feed: WatchInput) -> int:
+    """Return the offset up to which a publisher's messages are processed.
+
+    >>> positions = {WatchInput("rooms", "p1"): FeedPosition(12), WatchInput("rooms", "p2"): FeedPosition()}
+    >>> state = WatchState("4f", positions=positions)
+    >>> progress = WatchProgress(state, begins={"rooms": 10}, read={"rooms": 20})
+    >>> [find_processed_offset(progress, WatchInput("rooms", name)) for name in ("p1", "p2", "p3")]
+    [12, 20, 20]
+    """
+    offset = progress.state.positions.get(feed, FeedPosition()).offset
+    return progress.read[feed.topic] if offset is None else max(offset, progress.begins[feed.topic])
 
 
 class WatchDemands:
@@ -103,8 +143,10 @@ class WatchPipeline:
         self._covered: dict[str, int] = {}
         self._broker = broker
         self._clock = clock
-        quantities = {name: TopicQuantities(name, one.schema, self.condition) for name, one in resolved.topics.items()}
-        names = {name: one.names for name, one in quantities.items()}
+        quantities = {
+            name: TopicQuantities(name, topic.schema, self.condition) for name, topic in resolved.topics.items()
+        }
+        names = {name: topic.names for name, topic in quantities.items()}
         self.demands = WatchDemands(resolved.topics, names, identity, durable=durable)
         self._topics = {
             name: WatchedTopic(broker, clock, metadata, quantities[name]) for name, metadata in resolved.topics.items()

@@ -68,9 +68,9 @@ class TopicQuantities:
         for quantity in condition.quantities:
             if quantity.topic == topic:
                 name = quantity.property
-                one = _WatchedProperty(quantity, tuple(name.split(".")), ticks_of(schema[name]))
-                self._watched.setdefault(quantity.source, []).append(one)
-        self.names = sorted({one.quantity.property for watched in self._watched.values() for one in watched})
+                watched = _WatchedProperty(quantity, tuple(name.split(".")), ticks_of(schema[name]))
+                self._watched.setdefault(quantity.source, []).append(watched)
+        self.names = sorted({quantity.property for quantity in condition.quantities if quantity.topic == topic})
         self._time = _time_of(schema.time)
         self._inexact: set[tuple[str, str]] = set()
 
@@ -166,14 +166,14 @@ class Resolved(NamedTuple):
     topics: Mapping[str, TopicMetadata]
 
 
-async def resolve_live(broker: Broker, expression: str, given: Iterable[Schema] = ()) -> Resolved:
+async def resolve_live(broker: Broker, expression: str, schemas: Iterable[Schema] = ()) -> Resolved:
     """Resolve an expression against the registered topics and the given schemas.
 
     Raises ExpressionError, with the position, for an expression that is invalid or does not fit the topics.
     """
     parsed = parse(expression)
     bucket = await broker.bucket(REGISTRY)
-    own = {schema.name: schema for schema in given}
+    own = {schema.name: schema for schema in schemas}
     known = own | await _schemas(bucket, [name for name in _candidates(parsed) if name not in own])
     try:
         condition = resolve(parsed, known)

@@ -19,7 +19,7 @@ from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.protocol import Broker
 from thinwire.edge import EdgeHostDocument, EdgePublisher, EdgeTopic, apply, read_edge
-from thinwire.edge.leaf_broker import edge_node, edge_server
+from thinwire.edge.edge_host import edge_node, edge_server
 from thinwire_lab.live.edge.load_harness import FUNCTIONS
 from thinwire_lab.workload.samples import taxi
 
