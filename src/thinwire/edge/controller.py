@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -25,7 +24,6 @@ from thinwire.services.leased_service import HeldTopic, LeasedService, TopicShar
 from thinwire.services.service_shell import loop_time
 from thinwire.topics.bucket_follower import leased
 from thinwire.topics.leases import Lease, LeaseDocument, Leases
-from thinwire.topics.names import check_name_token
 
 LEADER = "edge"
 """name of the controllers' lease"""
@@ -101,7 +99,6 @@ class Controller(LeasedService[Leadership]):
         pause: float = 6.0,
         save: bool = False,
     ) -> None:
-        name = check_name_token(name or f"c{secrets.token_hex(4)}", "name")
         self.tick, self.pause, self.save, self.k = tick, pause, save, k
         self.moved: list[tuple[str, str]] = []
         self.lacks_host = False
@@ -109,7 +106,7 @@ class Controller(LeasedService[Leadership]):
         more = {EDGE_LEADER: lambda: leased(leaders)}
         self._state = EdgeState(broker, self._hosts, with_reports=True, more=more)
         super().__init__(broker, name, leaders, EDGE_LEADER, self._state, 0.0, _log)
-        self._topic_share = LeaderShare(name, leaders)
+        self._topic_share = LeaderShare(self.name, leaders)
         self._feedback = LatencyFeedback(model)
         self._monitor = EdgeMonitor(self._state)
         self._calm_since = self._paused_until = 0.0

@@ -42,7 +42,6 @@ from thinwire.edge.topic_worker import ProcessWorker, TopicWorker
 from thinwire.errors import TransportError
 from thinwire.services.leased_service import HeldTopic, LeasedService, TopicShare, choose_member
 from thinwire.topics.leases import Lease, Leases
-from thinwire.topics.names import check_name_token
 
 TAKEOVER_TERMS = 3.0
 """lease terms that a topic waits for its host, or for a controller, before another host takes it"""
@@ -109,7 +108,7 @@ class EdgeHost(LeasedService[TopicProcessor]):
     ) -> None:
         leases = Leases(term, "host")
         self._state = EdgeState(broker, leases)
-        super().__init__(broker, check_name_token(about.name, "name"), leases, EDGE_LEASES, self._state, 0.0, _log)
+        super().__init__(broker, about.name, leases, EDGE_LEASES, self._state, 0.0, _log)
         self._topic_share = AssignedShare(about.name, leases, self._state)
         self.about, self.near, self.path, self.report = about, near, tuple(path), report
         self._create_worker = worker or self._create_process_worker

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket, Retention
-from thinwire.edge.edge_documents import EdgeTopic, edge_log, edge_subject, writer_of
+from thinwire.edge.edge_documents import EDGE_POSITIONS, EdgeTopic, edge_log, edge_subject, writer_of
 from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.edge.topic_worker import WorkerOutcome
 from thinwire.errors import Conflict, CorruptFrame, Superseded, TransportError
@@ -139,19 +139,26 @@ class PositionDocument(Document):
 class EdgePosition:
     """The position of one topic. Writes are fenced by bucket revision and epoch, so a former holder cannot reset it."""
 
-    def __init__(self, bucket: Bucket, topic: str, epoch: int) -> None:
+    _bucket: Bucket
+
+    def __init__(self, broker: Broker, topic: str, epoch: int) -> None:
         self.topic = topic
         self.epoch = epoch
         self.offset = 0
-        self._bucket = bucket
+        self._broker = broker
         self._revision = NOTHING
         self._stored = -1
+
+    @property
+    def is_open(self) -> bool:
+        return self._stored >= 0
 
     async def open(self, processed: int) -> None:
         """Load the position and write it under this epoch; from then on former holders are refused.
 
         processed: input offset of the last stored result
         """
+        self._bucket = await self._broker.bucket(EDGE_POSITIONS)
         entry = await self._bucket.get(self.topic)
         found = PositionDocument()
         if entry is not None and entry.value is not None:

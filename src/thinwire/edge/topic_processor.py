@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from thinwire.brokers.protocol import Broker, LogReader, Stored
-from thinwire.edge.edge_documents import EDGE_POSITIONS, EdgeTopic, Seen, edge_log, edge_subject
+from thinwire.edge.edge_documents import EdgeTopic, Seen, edge_log, edge_subject
 from thinwire.edge.edge_messages import EdgeMessage
 from thinwire.edge.latency_report import LatencyMeter, RateMeter
 from thinwire.edge.result_log import EdgeLetters, EdgePosition, ResultWriter
@@ -35,10 +35,10 @@ class TopicProcessor:
         self.document = document
         self.times, self.rate = LatencyMeter(), RateMeter()
         self.done = self.failed = self.repeated = self.backlog = 0
-        self._source, self._home, self._lease = source, home, lease
+        self._source, self._lease = source, lease
         self._worker, self._letters = worker, letters
         self._results = ResultWriter(home, document.topic, document.output)
-        self._position: EdgePosition | None = None
+        self._position = EdgePosition(home, document.topic, lease.epoch)
         self._storing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._current_due: float | None = None
@@ -61,7 +61,7 @@ class TopicProcessor:
         """Sample the end of the input log for rate and backlog."""
         last = (await self._source.span(self.log)).last
         self.rate.observe(last, now)
-        self.backlog = max(0, last - self._position.offset) if self._position is not None else 0
+        self.backlog = max(0, last - self._position.offset) if self._position.is_open else 0
 
     async def run(self) -> None:
         """Process until stopped. Raises `Superseded` if another host has written."""
@@ -70,7 +70,7 @@ class TopicProcessor:
             await self._worker.start()
             await self._process_all(reader)
             await self._wait_until_stored()
-            await self._get_position().store()
+            await self._position.store()
         finally:
             if self._storing is not None:
                 self._storing.cancel()
@@ -82,8 +82,6 @@ class TopicProcessor:
     async def _open(self) -> LogReader:
         pattern = edge_subject(self.document.topic, near=self.document.near)
         await self._source.open_log(self.log, [pattern])
-        bucket = await self._home.bucket(EDGE_POSITIONS)
-        self._position = EdgePosition(bucket, self.document.topic, self._lease.epoch)
         await self._position.open(await self._results.open())
         first = self._position.offset + 1
         return await self._source.read(self.log, first=first, limit=self.document.queue)
@@ -97,7 +95,7 @@ class TopicProcessor:
                 reader.done(stored.offset)
             if stored is None or time.monotonic() - saved >= SAVE_INTERVAL:
                 await self._wait_until_stored()
-                await self._get_position().store()
+                await self._position.store()
                 saved = time.monotonic()
 
     async def _process(self, stored: Stored) -> None:
@@ -106,7 +104,7 @@ class TopicProcessor:
         if outcome is None and self._results.has_processed(message.id):
             self.repeated += 1
             await self._wait_until_stored()
-            self._get_position().offset = stored.offset
+            self._position.offset = stored.offset
             return
         if outcome is None:
             outcome = await self._run_function(message)
@@ -137,16 +135,12 @@ class TopicProcessor:
             await self._letters.store(self.document, offset, identity, message.body, outcome)
         self.failed += outcome.has_failed
         self.done += not outcome.has_failed
-        self._get_position().offset = offset
+        self._position.offset = offset
 
     async def _wait_until_stored(self) -> None:
         task, self._storing = self._storing, None
         if task is not None:
             await task
-
-    def _get_position(self) -> EdgePosition:
-        assert self._position is not None
-        return self._position
 
 
 def _read(stored: Stored, now: float) -> tuple[EdgeMessage, WorkerOutcome | None]:

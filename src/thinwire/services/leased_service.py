@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from thinwire.errors import Superseded, ThinwireError, TransportClosed, Transpor
 from thinwire.services.service_shell import ServiceShell, loop_time
 from thinwire.topics.bucket_follower import BucketFollower
 from thinwire.topics.leases import RENEWALS, Lease, LeaseDocument, Leases, member_key, take
+from thinwire.topics.names import check_name_token
 
 TAKEOVER_TERMS = 2.0
 """lease terms that a free topic is reserved for its preferred member before any other takes it"""
@@ -104,7 +106,7 @@ class HeldTopic(Generic[W]):
 class LeasedService(ServiceShell, Generic[W]):
     """One instance of a service that shares topics with others.
 
-    name: unique among the instances
+    name: unique among the instances; a random one by default
     leases: the leases and members seen so far
     lease_bucket: name of the bucket that stores them
     handover_delay: seconds that a topic is held at least before it is handed over
@@ -121,7 +123,7 @@ class LeasedService(ServiceShell, Generic[W]):
         log: logging.Logger,
     ) -> None:
         super().__init__(broker, leases.kind, follower, log)
-        self.name = name
+        name = self.name = check_name_token(name or f"{leases.kind}-{secrets.token_hex(4)}", "name")
         self.leases = leases
         self._lease_bucket_name = lease_bucket
         self._topic_share = TopicShare(name, leases, handover_delay)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from thinwire.brokers.nats.connection import NatsConnection
 from thinwire.brokers.nats.jetstream_api import RETRY_PAUSE, JetStreamRefusal, NoReply, NoResponders, expectation
 from thinwire.brokers.nats.streams import JetStreamStore, check_log
 from thinwire.brokers.protocol import ANY
 from thinwire.brokers.subjects import check_pattern, check_subject
-from thinwire.errors import BrokerUnavailable, ThinwireError, UnknownLog
+from thinwire.errors import BrokerUnavailable, UnknownLog
 
 _MAX_REMEMBERED = 4096
 _NO_ACKNOWLEDGEMENT = "it answers but does not acknowledge (check its log for a full disk); "
@@ -71,11 +72,13 @@ class JetStreamAppender:
         self._connection.check_size(payload, headers)
         deadline = self._connection.deadline()
 
-        async def on_no_responders() -> ThinwireError:
-            return await self._store.explain_no_responders(log, deadline)
+        async def attempt(timeout: float) -> dict[str, Any]:
+            return await self._connection.request_json(subject, payload, headers=headers, timeout=timeout)
 
         try:
-            result = await self._connection.repeat(subject, payload, deadline, on_no_responders, headers)
+            result = await self._connection.repeat(
+                attempt, deadline, lambda: self._store.explain_no_responders(log, deadline)
+            )
         except JetStreamRefusal as refusal:
             raise refusal.translate(subject=subject) from None
         return int(result["seq"])

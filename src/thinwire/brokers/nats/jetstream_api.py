@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from thinwire.brokers.nats.options import NatsOptions
 from thinwire.brokers.nats.protocol_core import encode_headers, parse_status
 from thinwire.brokers.nats.server_pool import connection_error
 from thinwire.errors import BrokerRefused, Conflict, PayloadTooLarge, ThinwireError, UnknownLog
+
+T = TypeVar("T")
 
 EXPECT = "Nats-Expected-Last-Subject-Sequence"
 EXPECT_WITHIN = "Nats-Expected-Last-Subject-Sequence-Subject"
@@ -148,55 +150,61 @@ class JetStreamCaller(ABC):
         Raise `JetStreamRefusal` for an error that is not temporary.
         """
 
-        async def on_no_responders() -> ThinwireError:
+        payload = json.dumps(body, separators=(",", ":")).encode() if body else b""
+
+        async def attempt(timeout: float) -> dict[str, Any]:
+            return await self.request_json(f"$JS.API.{verb}", payload, timeout=timeout)
+
+        async def explain() -> ThinwireError:
             text = f"JetStream does not answer. {NO_JETSTREAM}; or {STORAGE_FULL}"
             return BrokerRefused(text, servers=self.url)
 
-        payload = json.dumps(body, separators=(",", ":")).encode() if body else b""
-        return await self.repeat(f"$JS.API.{verb}", payload, deadline, on_no_responders)
+        return await self.repeat(attempt, deadline, explain)
+
+    async def request_json(
+        self, subject: str, payload: bytes, *, headers: bytes = b"", timeout: float = REQUEST_TIMEOUT
+    ) -> dict[str, Any]:
+        """Return the decoded reply of JetStream. Raise `JetStreamRefusal` for an error."""
+        reply = await self.request(subject, payload, headers=headers, timeout=timeout)
+        result: dict[str, Any] = json.loads(reply.payload)
+        if "error" in result:
+            raise JetStreamRefusal(result["error"])
+        return result
 
     async def repeat(
         self,
-        subject: str,
-        payload: bytes,
+        attempt: Callable[[float], Awaitable[T]],
         deadline: float,
-        on_no_responders: Callable[[], Awaitable[ThinwireError]],
-        headers: bytes = b"",
-    ) -> dict[str, Any]:
-        """Repeat a request until there is a reply without a temporary error, and return the decoded reply.
+        explain: Callable[[], Awaitable[ThinwireError]],
+    ) -> T:
+        """Repeat a request until there is a reply without a temporary error.
 
-        on_no_responders: returns the error to raise if there is still no responder at the deadline
+        attempt: sends the request; receives the timeout of the attempt
+        explain: returns the error to raise if there is still no responder at the deadline
         """
         reason: ThinwireError | None = None
         while True:
             await self.wait_connected(deadline, reason)
             try:
-                timeout = self.attempt_timeout(deadline)
-                reply = await self.request(subject, payload, headers=headers, timeout=timeout)
+                return await attempt(self.attempt_timeout(deadline))
             except NoReply:
                 reason = None
                 continue
             except NoResponders:
-                reason = await on_no_responders()
-                await self.pause()
-                continue
-            result: dict[str, Any] = json.loads(reply.payload)
-            if "error" not in result:
-                return result
-            refusal = JetStreamRefusal(result["error"])
-            if not refusal.is_temporary:
-                raise refusal
-            reason = refusal.translate(servers=self.url)
+                reason = await explain()
+            except JetStreamRefusal as refusal:
+                if not refusal.is_temporary:
+                    raise
+                reason = refusal.translate(servers=self.url)
             await self.pause()
 
     async def check_jetstream(self, timeout: float) -> None:
         """Raise `BrokerRefused` if the server has no JetStream."""
         try:
-            reply = await self.request("$JS.API.INFO", b"", timeout=timeout)
+            await self.request_json("$JS.API.INFO", b"", timeout=timeout)
         except NoResponders:
             raise BrokerRefused(NO_JETSTREAM, servers=self.url) from None
         except NoReply:
             raise connection_error(TimeoutError(), self.url) from None
-        error = json.loads(reply.payload).get("error")
-        if error:
-            raise JetStreamRefusal(error).translate(servers=self.url)
+        except JetStreamRefusal as refusal:
+            raise refusal.translate(servers=self.url) from None

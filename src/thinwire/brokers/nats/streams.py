@@ -14,8 +14,6 @@ from thinwire.brokers.nats.jetstream_api import (
     NOT_FOUND,
     JetStreamCaller,
     JetStreamRefusal,
-    NoReply,
-    NoResponders,
     Reply,
 )
 from thinwire.brokers.nats.protocol_core import parse_headers, parse_status
@@ -194,24 +192,14 @@ class JetStreamStore:
         check_log(log)
         connection = self._connection
         limit = connection.deadline() if deadline is None else deadline
-        payload = json.dumps(body, separators=(",", ":")).encode()
-        subject = f"$JS.API.DIRECT.GET.{log}"
-        reason: ThinwireError | None = None
-        while True:
-            await connection.wait_connected(limit, reason)
-            timeout = connection.attempt_timeout(limit)
-            try:
-                if "multi_last" in body:
-                    replies = await connection.request_many(subject, payload, timeout=timeout)
-                else:
-                    replies = [await connection.request(subject, payload, timeout=timeout)]
-            except NoReply:
-                continue
-            except NoResponders:
-                reason = await self.explain_no_responders(log, limit)
-                await connection.pause()
-                continue
-            return _messages(replies, log)
+        subject, payload = f"$JS.API.DIRECT.GET.{log}", json.dumps(body, separators=(",", ":")).encode()
+
+        async def attempt(timeout: float) -> list[Reply]:
+            if "multi_last" in body:
+                return await connection.request_many(subject, payload, timeout=timeout)
+            return [await connection.request(subject, payload, timeout=timeout)]
+
+        return _messages(await connection.repeat(attempt, limit, lambda: self.explain_no_responders(log, limit)), log)
 
 
 def _messages(replies: list[Reply], log: str) -> list[Reply]:

@@ -7,7 +7,6 @@ dictionaries until they expire, and no dictionary after that.
 from __future__ import annotations
 
 import logging
-import secrets
 from functools import partial
 
 from thinwire.brokers.protocol import Broker, BucketEntry
@@ -18,7 +17,7 @@ from thinwire.services.leased_service import HeldTopic, LeasedService
 from thinwire.services.registry.document_cache import DocumentCache
 from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
 from thinwire.topics.leases import Lease, Leases
-from thinwire.topics.names import REGISTRY, SAMPLERS, check_name_token
+from thinwire.topics.names import REGISTRY, SAMPLERS
 
 _log = logging.getLogger("thinwire.dictionaries")
 
@@ -82,7 +81,6 @@ class DictionaryService(LeasedService[TopicSampling]):
         handover: float = 10.0,
         settings: SamplerSettings | None = None,
     ) -> None:
-        name = check_name_token(name or f"d{secrets.token_hex(4)}", "name")
         leases = Leases(lease, kind="sampler")
         self._state = DictionaryServiceState(broker, leases)
         super().__init__(broker, name, leases, SAMPLERS, self._state, handover, _log)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -19,7 +18,7 @@ from thinwire.services.leased_service import HeldTopic, LeasedService
 from thinwire.services.watcher.watch_runner import WatchSettings, WatchWork
 from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
 from thinwire.topics.leases import Lease, Leases
-from thinwire.topics.names import WATCH_LEASES, WATCHES, check_name_token, evaluator_subject
+from thinwire.topics.names import WATCH_LEASES, WATCHES, evaluator_subject
 from thinwire.topics.watches.watch_documents import MAX_WATCHES, WatcherDocument, watch_key, watcher_key
 
 _WATCH, _WATCHER = watch_key(""), watcher_key("", "").removesuffix(".")
@@ -87,7 +86,6 @@ class WatchService(LeasedService[WatchWork]):
         handover: float = 10.0,
         settings: WatchSettings | None = None,
     ) -> None:
-        name = check_name_token(name or f"w{secrets.token_hex(4)}", "name")
         leases = Leases(lease, kind="watcher")
         self._state = WatchServiceState(broker, leases)
         super().__init__(broker, name, leases, WATCH_LEASES, self._state, handover, _log)

@@ -16,29 +16,19 @@ from thinwire.wire import FrameKind, split
 from thinwire.wire.frame import is_known
 
 TIME = pa.timestamp("us", tz="UTC")
-MESSAGES = pa.schema(
-    [
-        pa.field("_topic", pa.string(), nullable=False),
-        pa.field("_publisher", pa.string(), nullable=False),
-        pa.field("_offset", pa.int64(), nullable=False),
-        pa.field("_time", TIME, nullable=False),
-        pa.field("_kind", pa.string(), nullable=False),
-        pa.field("payload", pa.binary(), nullable=False),
-    ]
-)
-"""one row per message; `_kind` is "key" for the start of a key frame round, else "data" """
-FRAMES = pa.schema(
-    [
-        pa.field("_topic", pa.string(), nullable=False),
-        pa.field("_publisher", pa.string(), nullable=False),
-        pa.field("_offset", pa.int64(), nullable=False),
-        pa.field("_frame", pa.int32(), nullable=False),
-        pa.field("_time", TIME, nullable=False),
-        pa.field("_kind", pa.string(), nullable=False),
-        pa.field("payload", pa.binary(), nullable=False),
-    ]
-)
+_TYPES = {
+    "_topic": pa.string(),
+    "_publisher": pa.string(),
+    "_offset": pa.int64(),
+    "_frame": pa.int32(),
+    "_time": TIME,
+    "_kind": pa.string(),
+    "payload": pa.binary(),
+}
+FRAMES = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _TYPES.items()])
 """one row per frame; `_frame` is its index in the message, `_kind` the name of its kind in lower case"""
+MESSAGES = pa.schema([field for field in FRAMES if field.name != "_frame"])
+"""one row per message; `_kind` is "key" for the start of a key frame round, else "data" """
 _KINDS = tuple(FrameKind(kind).name.lower() if is_known(kind) else "unknown" for kind in range(16))
 
 

@@ -57,17 +57,12 @@ class BlockingSocket:
 
     def receive(self, timeout: float) -> bool:
         """Read more bytes into the buffer. Return False if none arrive within `timeout` seconds."""
-        self._make_room()
         try:
-            self._socket.settimeout(max(timeout, 0.001))
-            count = self._socket.recv_into(memoryview(self.data)[self.end :])
+            self._fill(max(timeout, 0.001))
         except TimeoutError:
             return False
         except OSError:
             raise ConnectionLost from None
-        if not count:
-            raise ConnectionLost
-        self.end += count
         return True
 
     def parse(self, handler: CommandHandler, *, limit: int = 0) -> bool:
@@ -121,15 +116,15 @@ class BlockingSocket:
         while (stop := self.data.find(b"\r\n", self.begin, self.end)) < 0:
             if self.end - self.begin > MAX_LINE:
                 raise ProtocolError
-            self._receive_handshake()
+            self._fill(self._remaining())
         line = bytes(self.data[self.begin : stop])
         self.begin = stop + 2
         return line
 
-    def _receive_handshake(self) -> None:
-        """Like `receive`, but raise the reason of a failure."""
+    def _fill(self, timeout: float) -> None:
+        """Read bytes into the buffer."""
         self._make_room()
-        self._socket.settimeout(self._remaining())
+        self._socket.settimeout(timeout)
         count = self._socket.recv_into(memoryview(self.data)[self.end :])
         if not count:
             raise ConnectionResetError("connection closed by the server")
