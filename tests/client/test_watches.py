@@ -15,7 +15,7 @@ from client_setup import run
 
 import thinwire as tw
 from thinwire.client.local_services import run_watches
-from thinwire.client.watch_registration import WatchRegistration
+from thinwire.client.watch_reader import WatchRegistration
 from thinwire.errors import ServiceUnavailable
 from thinwire.topics.names import WATCHES
 from thinwire.topics.watches.watch_documents import MAX_WATCHES, WatchDocument, WatchOptions, watch_key

@@ -17,7 +17,7 @@ from thinwire.client.publisher import MAX_PENDING, Publisher
 from thinwire.client.subscription import OnNotice, Subscription
 from thinwire.client.subscription_request import Start, make_request
 from thinwire.client.watch import CURSOR, Watch
-from thinwire.client.watch_registration import forget_watcher, make_options
+from thinwire.client.watch_reader import forget_watcher, make_options
 from thinwire.clock import Clock, WallClock
 from thinwire.codec import Demand, StreamConfig
 from thinwire.codec.tolerance_vector import Tolerance

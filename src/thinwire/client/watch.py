@@ -15,8 +15,7 @@ from thinwire.client.notices import Notice
 from thinwire.client.subscription import MAX_NOTICES, POLL_INTERVAL, OnNotice
 from thinwire.client.subscription_monitor import OutageMonitor
 from thinwire.client.watch_hit import Hit
-from thinwire.client.watch_reader import WatchReader
-from thinwire.client.watch_registration import WatchRegistration
+from thinwire.client.watch_reader import WatchReader, WatchRegistration
 from thinwire.clock import Clock
 from thinwire.codec.kernel_warmup import warm_up
 from thinwire.errors import ServiceUnavailable, TransportClosed
