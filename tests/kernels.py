@@ -6,7 +6,7 @@ import numpy as np
 from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.codec.table_decoder import TableDecoder
-from thinwire.demo.demo_scenario import rehearse
+from thinwire.demo.demo_scenario import compile_kernels
 from thinwire.filters import IntervalIndex
 from thinwire.services.translator.hold_group import warm_up_hold_group
 from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
@@ -15,7 +15,7 @@ assert conftest.ROOT
 
 
 def compile_all() -> None:
-    rehearse()
+    compile_kernels()
     schema = sensor_schema()
     publisher = StreamEncoder(schema, name="p1")
     messages = publisher.start(0.0) + publish_batch(publisher, sensor_batch(600, sources=3), 0.0).frames

@@ -1,4 +1,4 @@
-"""`thinwire demo`: every part is a process; it checks everything, ends when told, and leaves nothing behind."""
+"""`thinwire demo`: checks, results, interruption, failures, and what remains afterwards."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from thinwire.analysis.ledger_files import read
 from thinwire.cli import demo_view
 from thinwire.cli.demo_view import facts
 from thinwire.cli.main import main
-from thinwire.demo import GUESTS, ChannelView, DemoView, Guest, Phase, SubscriberView, TableView, Translating
+from thinwire.demo import SUBSCRIPTIONS, ChannelView, DemoSubscription, DemoView, SubscriberView, TableView
 from thinwire.ledger import Row
 from thinwire.spark.session import JAVA, java_version
 
@@ -28,7 +28,7 @@ needs_broker = pytest.mark.skipif(find_spec("nats") is None, reason="extra nats"
 
 
 class Run:
-    """A demonstration in a process of its own, as from a terminal; `mark` is in the environment of all its parts."""
+    """A demonstration in a process of its own. `mark` is in the environment of all its processes."""
 
     def __init__(self, folder, *options, spark=False):
         self.ledger = folder / "ledger.jsonl"
@@ -48,8 +48,8 @@ class Run:
             start_new_session=True,
         )
 
-    def parts(self):
-        """The processes of it that run now."""
+    def processes(self):
+        """Return its running processes."""
         psutil = pytest.importorskip("psutil")
         found = []
         for process in psutil.process_iter():
@@ -67,7 +67,7 @@ class Run:
         raise AssertionError(self.process.stderr.read())
 
     def assert_nothing_left(self):
-        assert self.parts() == []
+        assert self.processes() == []
         assert list(self.temporary.iterdir()) == []
 
 
@@ -82,12 +82,12 @@ def running(folder, *options, spark=False):
         run.process.communicate()
 
 
-NAMES = [guest.name for guest in GUESTS]
+NAMES = [subscription.name for subscription in SUBSCRIPTIONS]
 
 
 @needs_broker
-def test_every_event_is_checked_and_the_document_tells_all(tmp_path):
-    with running(tmp_path, "--seconds", "6", "--rate", "100", "--json") as run:
+def test_every_event_is_checked_and_the_document_has_all_figures(tmp_path):
+    with running(tmp_path, "--seconds", "8", "--rate", "100", "--json") as run:
         out, err = run.process.communicate()
         assert run.process.returncode == 0, err
         run.assert_nothing_left()
@@ -102,19 +102,20 @@ def test_every_event_is_checked_and_the_document_tells_all(tmp_path):
     assert document["spark"] is None
 
 
-def _check_subscribers(seats, events):
-    assert [seat["class"] for seat in seats] == NAMES
-    assert seats[0]["events"] == events > seats[2]["events"] > seats[3]["events"] > seats[4]["events"]
-    for seat in seats:
-        assert seat["checked"] >= seat["events"] > 0
-        assert seat["checked"] == seat["events"] or seat["emit"] == "changes"
-        assert (seat["broken"], seat["lost"]) == (0, 0)
-        assert 0 < seat["frame_bytes"] < seat["link_bytes"]
-        assert 0 < seat["latency_sent"]["p50"] <= seat["latency_sent"]["p99"]
-        assert seat["worst_error"] <= 1
-    assert seats[0]["link_bytes"] < seats[0]["json_link_bytes"]
-    assert seats[4]["worst_error"] == 0
-    assert [seat["reads"] for seat in seats] == ["channel"] * 4 + ["log"]
+def _check_subscribers(subscribers, events):
+    assert [one["class"] for one in subscribers] == NAMES
+    counts = [one["events"] for one in subscribers]
+    assert counts[0] == events > counts[2] > counts[3] > counts[4]
+    for one in subscribers:
+        assert one["checked"] >= one["events"] > 0
+        assert one["checked"] == one["events"] or one["emit"] == "changes"
+        assert (one["broken"], one["lost"]) == (0, 0)
+        assert 0 < one["frame_bytes"] < one["link_bytes"]
+        assert 0 < one["latency_sent"]["p50"] <= one["latency_sent"]["p99"]
+        assert one["worst_error"] <= 1
+    assert subscribers[0]["link_bytes"] < subscribers[0]["json_link_bytes"]
+    assert subscribers[4]["worst_error"] == 0
+    assert [one["reads"] for one in subscribers] == ["channel"] * 4 + ["log"]
 
 
 def _check_translator(translator):
@@ -145,48 +146,48 @@ def _check_ledger(ledger, document):
 
 @needs_broker
 def test_an_interrupt_ends_with_the_summary_so_far(tmp_path):
-    """Also while Spark is still starting: nobody waits for it."""
+    """Also while Spark is still starting."""
     with running(tmp_path, "--seconds", "120", spark=HAS_SPARK) as run:
-        run.wait_for("the log is within 1")
+        run.wait_for("log: tolerance 1,")
         os.killpg(run.process.pid, signal.SIGINT)
         rest, err = run.process.communicate()
         assert run.process.returncode == 0, err
         run.assert_nothing_left()
-    assert "15 s on" in rest
+    assert "at 15 s" in rest
     assert "thinwire ledger show" in rest
     roles = [row.role for row in read(run.ledger)]
     assert [role for role in roles if role != "table"] == ["publisher", "translator"] + ["subscriber"] * 5 + ["broker"]
-    assert ("there is no table to compare" in rest) is HAS_SPARK
+    assert ("no table to compare" in rest) is HAS_SPARK
 
 
 @needs_broker
 @pytest.mark.slow
 def test_a_process_that_dies_is_named_and_the_others_end(tmp_path):
     with running(tmp_path, "--seconds", "120") as run:
-        run.wait_for("the log is within 1")
-        victim = next(process for process in run.parts() if "publishing" in process.cmdline())
+        run.wait_for("log: tolerance 1,")
+        victim = next(process for process in run.processes() if "demo publisher" in process.cmdline())
         victim.kill()
         rest, _ = run.process.communicate()
         assert run.process.returncode == 1
         run.assert_nothing_left()
-    assert "the publisher of plant" in rest
-    assert "it is gone" in rest
+    assert "publisher" in rest
+    assert "failed: the process has ended" in rest
 
 
 @needs_broker
 @pytest.mark.slow
-def test_all_at_once_is_one_phase_as_exact_as_the_strictest_asks(tmp_path, monkeypatch):
-    """And without Java the show goes on without the table."""
+def test_all_at_once_is_one_phase_with_the_strictest_tolerance(tmp_path, monkeypatch):
+    """Without Java the demo runs without the table."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with running(tmp_path, "--seconds", "3", "--all-at-once", "--json", spark=True) as run:
         out, err = run.process.communicate()
         assert run.process.returncode == 0, err
     document = json.loads(out)
     assert [phase["in_force"] for phase in document["phases"]] == ["0"]
-    everything = [seat for seat in document["subscribers"] if seat["emit"] == "all"]
-    assert [seat["events"] for seat in everything] == [document["events"]] * 4
-    assert [seat["early"] for seat in document["subscribers"]] == [0] * 5
-    assert [seat["reads"] for seat in document["subscribers"]] == ["channel"] * 4 + ["log"]
+    everything = [one for one in document["subscribers"] if one["emit"] == "all"]
+    assert [one["events"] for one in everything] == [document["events"]] * 4
+    assert [one["early"] for one in document["subscribers"]] == [0] * 5
+    assert [one["reads"] for one in document["subscribers"]] == ["channel"] * 4 + ["log"]
     assert document["spark"] is None
     [line] = (line for line in err.splitlines() if "without the table" in line)
     assert "Java 17 or newer is needed" in line or "thinwire[EXTRA]" in line
@@ -195,7 +196,7 @@ def test_all_at_once_is_one_phase_as_exact_as_the_strictest_asks(tmp_path, monke
 @needs_broker
 @needs_spark
 @pytest.mark.slow
-def test_the_table_has_what_a_subscriber_of_the_log_is_handed(tmp_path):
+def test_the_table_has_the_events_of_a_subscriber_of_the_log(tmp_path):
     with running(tmp_path, "--seconds", "6", "--rate", "100", "--json", spark=True) as run:
         out, err = run.process.communicate()
         assert run.process.returncode == 0, err
@@ -211,19 +212,23 @@ def test_the_table_has_what_a_subscriber_of_the_log_is_handed(tmp_path):
     assert (row.link, row.class_, row.events, row.link_bytes) == ("log", "1", table["rows"], table["link_bytes"])
 
 
-def test_a_rate_that_nothing_could_check_is_refused(capsys):
+def test_a_rate_that_is_too_high_to_check_is_refused(capsys):
     assert main(["demo", "--rate", "100000"]) == 2
     assert "--rate" in capsys.readouterr().err
 
 
 def view(**facts):
     row = Row("r", "t", "channel", "0.5", events=10, raw_bytes=8_780, data_bytes=70, suppressed_events=2)
-    seat = SubscriberView(Guest("0.5", 0.5), 0.0, row, joined=True, checked=10, **facts)
+    joined = SubscriberView(DemoSubscription("0.5", 0.5), 0.0, row, joined=True, checked=10, **facts)
+    waiting = SubscriberView(DemoSubscription("0", 0.0), 15.0, Row("r"))
     made = Row("r", "t", "channel", "0.5", "translator", events=10, frames=8, data_bytes=50)
     channels = (ChannelView(made, 1, "channel", 100, 20_000), ChannelView(Row("r", class_="0"), 1, "log", 100, 30_000))
     took = Row("r", "t", "log", role="translator", events=12, cpu_seconds={"translator": 0.0024})
-    phases = (Phase("0 to 0.5", row),)
-    return DemoView(4.0, (seat, SubscriberView(Guest("0", 0.0), 15.0, Row("r"))), Translating(took, channels), phases)
+    return DemoView(4.0, (joined, waiting), took, channels, (replace(row, class_="0 to 0.5"),))
+
+
+def summary(view):
+    return demo_view.summary(view, with_spark=True)
 
 
 def drawn(view):
@@ -233,22 +238,21 @@ def drawn(view):
     return capture.get()
 
 
-def test_the_tables_say_what_was_kept_and_who_is_still_to_come():
+def test_the_tables_show_joined_and_waiting_subscribers():
     text = drawn(view())
     assert "99.2" in text
-    assert "15 s on" in text
+    assert "at 15 s" in text
     assert "…" not in text
-    said = "every promise was kept and no event was lost: 10 times an event was checked."
-    assert demo_view.verdict(view()) == [said]
+    assert "10 events checked: all within their bound, none lost" in summary(view())
 
 
-def test_the_translators_table_compares_each_channel_with_the_log():
+def test_each_channel_is_compared_with_the_log():
     text = drawn(view())
     channel, log = (line.split() for line in text.splitlines() if line.rstrip().endswith(("0.02", "0.03")))
     assert channel == ["0.5", "1", "10", "8", "5.00", "0.05", "0.10", "50", "0.02"]
     assert log == ["0", "1", "-", "-", "-", "-", "0.10", "-", "0.03"]
-    assert "200 us of CPU each" in text
-    assert "the log is within 0 to 0.5 now" in text
+    assert "200 us of CPU per event" in text
+    assert "log: tolerance 0 to 0.5, " in text
 
 
 def test_tables_of_a_long_run_fit_eighty_columns():
@@ -256,13 +260,13 @@ def test_tables_of_a_long_run_fit_eighty_columns():
     for seconds in (0.234, 4.321):
         many.latency_sent.add(seconds)
         many.latency_virtual.add(seconds)
-    seat = SubscriberView(
-        GUESTS[2], 0.0, many, joined=True, link_bytes=123_456_789, json_link_bytes=987_654_321, broken=1
+    subscriber = SubscriberView(
+        SUBSCRIPTIONS[2], 0.0, many, joined=True, link_bytes=123_456_789, json_link_bytes=987_654_321, broken=1
     )
     made = Row("r", "t", "channel", "0.5 tanks", "translator", events=598_765, frames=598_765, data_bytes=8_765_432)
     channel = ChannelView(made, 1, "channel", 12_345_678, 123_456_789)
     took = Row("r", "t", "log", role="translator", events=598_765, cpu_seconds={"translator": 123.0})
-    text = drawn(DemoView(600.0, (seat,), Translating(took, (channel,)), (Phase("0.5 to 1", many),)))
+    text = drawn(DemoView(600.0, (subscriber,), took, (channel,), (many,)))
     assert "…" not in text
     assert "598,765" in text
     assert max(map(len, text.splitlines())) <= 80
@@ -270,48 +274,48 @@ def test_tables_of_a_long_run_fit_eighty_columns():
 
 def test_the_document_has_every_class():
     document = facts(view())
-    assert [seat["class"] for seat in document["subscribers"]] == ["0.5", "0"]
+    assert [one["class"] for one in document["subscribers"]] == ["0.5", "0"]
     assert document["translator"]["classes"][0]["less"] == 0.5
     assert document["phases"][0]["in_force"] == "0 to 0.5"
 
 
-def test_a_broken_promise_and_a_lost_event_cannot_be_overlooked():
+def test_a_violation_and_a_lost_event_are_shown():
     assert "BROKEN" in drawn(view(broken=1, breach="t is off"))
     assert "LOST" in drawn(view(lost=3))
-    said = "within 0.5: 1 events beyond their promise, 3 lost; t is off"
-    assert demo_view.verdict(view(broken=1, lost=3, breach="t is off")) == [said]
+    text = "subscriber 0.5: 1 events violate their bound, 3 were lost; t is off"
+    assert text in summary(view(broken=1, lost=3, breach="t is off"))
 
 
-def test_what_joining_took_is_told():
-    told, _ = demo_view.verdict(view(early=7, read_back=2_400))
-    assert "7 events came before publishers knew of it" in told
-    assert "read back 2.4 kB" in told
+def test_the_cost_of_joining_is_shown():
+    [text] = (text for text in summary(view(early=7, read_back=2_400)) if "when it joined" in text)
+    assert "7 events had a larger bound" in text
+    assert "read 2.4 kB" in text
 
 
-def landing(**facts):
+def parquet_table(**facts):
     row = Row("r", "t", "log", "1", "table", events=10, link_bytes=81_000, stored_bytes=123_456_789)
     return TableView(row, 71_234, 18.3, **facts)
 
 
 def with_table(**facts):
-    return replace(view(), landing=landing(**facts))
+    return replace(view(), table=parquet_table(**facts))
 
 
-def test_a_table_that_is_what_a_subscriber_is_handed():
-    same = with_table(seconds=2.1, published=10, heard=10)
+def test_a_table_that_is_equal():
+    same = with_table(seconds=2.1, published=10, delivered=10)
     assert same.kept
     cells = ["1", "10", "10", "0", "0.07", "123", "18.3", "2.1"]
     assert cells in [line.split() for line in drawn(same).splitlines()]
     assert max(map(len, drawn(same).splitlines())) <= 80
-    said = "Spark: the 10 rows of the table are, bit for bit, the 10 events that a subscriber of the log is handed."
-    assert said in demo_view.verdict(same)
+    text = "Spark: the 10 rows of the table equal the 10 events that a subscriber of the log received, bit for bit"
+    assert text in summary(same)
     assert facts(same)["spark"]["equal"] is True
 
 
-def test_a_table_that_grows_is_not_judged():
+def test_a_growing_table_is_not_compared():
     growing = with_table()
     assert growing.kept
-    assert growing.landing.equal is None
+    assert growing.table.equal is None
     assert ["1", "10", "-", "-", "0.07", "123", "18.3", "-"] in [line.split() for line in drawn(growing).splitlines()]
     assert "Spark: 10 rows" in demo_view.line(growing)
 
@@ -319,18 +323,18 @@ def test_a_table_that_grows_is_not_judged():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"published": 10, "heard": 10, "differing": 1},
-        {"published": 11, "heard": 10},
-        {"published": 10, "heard": 9, "differing": 1},
+        {"published": 10, "delivered": 10, "differing": 1},
+        {"published": 11, "delivered": 10},
+        {"published": 10, "delivered": 9, "differing": 1},
     ],
 )
-def test_a_table_that_differs_fails_the_run_and_is_told(wrong):
-    told = with_table(seconds=2.1, **wrong)
-    assert not told.kept
-    assert any("THE TABLE DIFFERS" in line for line in demo_view.verdict(told))
+def test_a_table_that_differs_fails_the_run(wrong):
+    different = with_table(seconds=2.1, **wrong)
+    assert not different.kept
+    assert any("THE TABLE DIFFERS" in line for line in summary(different))
 
 
-def test_a_table_that_could_not_be_landed_is_told():
-    told = with_table(problem="`thinwire ingest` ended 3 times by itself.")
-    assert not told.kept
-    assert "Spark: `thinwire ingest` ended 3 times by itself." in demo_view.verdict(told)
+def test_a_table_that_could_not_be_written_fails_the_run():
+    different = with_table(problem="`thinwire ingest` ended 3 times.")
+    assert not different.kept
+    assert "Spark: `thinwire ingest` ended 3 times." in summary(different)

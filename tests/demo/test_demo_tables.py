@@ -1,4 +1,4 @@
-"""The table of the demonstration: which files count, and what makes it differ from a subscriber's events."""
+"""The table of the demonstration: which files belong to it, and how it is compared with delivered events."""
 
 import asyncio
 import json
@@ -9,23 +9,25 @@ import pyarrow.parquet as pq
 import pytest
 
 import thinwire as tw
+from thinwire.brokers.proxy import Proxy
 from thinwire.demo import building
-from thinwire.demo.demo_scenario import GUESTS, TOPIC, PlantEvents
+from thinwire.demo.demo_scenario import TOPIC, PlantEvents
 from thinwire.demo.spark_table import (
     COLUMNS,
     SINK_LOG,
     STARTS,
-    Ingest,
-    LandedTable,
-    as_rows,
-    differing,
-    read_subscriber_events,
+    SparkTable,
+    as_table,
+    count_differences,
+    landed_files,
+    read_events,
+    read_table,
 )
 
 PUBLISHED = 40
 
 
-async def _heard(default_tolerance):
+async def _deliver(default_tolerance):
     async with tw.connect(f"memory://audit-{default_tolerance}") as bus:
         await bus.register(building.schema(), retain=True)
         async with bus.subscribe(TOPIC, default_tolerance=default_tolerance), bus.publisher(TOPIC, name="p") as out:
@@ -35,12 +37,12 @@ async def _heard(default_tolerance):
                     await out.publish(plant.event(ordinal))
             await out.flush()
             last = {plant.name: PUBLISHED for plant in plants} | {PlantEvents(2).name: 0}
-            return await read_subscriber_events(bus, last, 30.0)
+            return as_table(await read_events(bus, last, 30.0))
 
 
 @pytest.fixture(scope="module")
-def heard():
-    return asyncio.run(_heard(1.0))
+def delivered():
+    return asyncio.run(_deliver(1.0))
 
 
 def changed(rows, name, values):
@@ -48,58 +50,53 @@ def changed(rows, name, values):
     return rows.set_column(COLUMNS.get_field_index(name), field, pa.array(values, field.type))
 
 
-def test_a_subscriber_from_the_beginning_is_handed_everything(heard):
-    assert heard.schema == COLUMNS
-    assert heard.num_rows == 2 * PUBLISHED
-    assert heard["_virtual"].to_pylist().count(True) > 0
-    assert max(bound["hot_tank_1"] for bound in heard["_bound"].to_pylist()) > 0
+def test_a_subscriber_from_the_start_gets_every_event(delivered):
+    assert delivered.schema == COLUMNS
+    assert delivered.num_rows == 2 * PUBLISHED
+    assert delivered["_virtual"].to_pylist().count(True) > 0
+    assert max(bound["hot_tank_1"] for bound in delivered["_bound"].to_pylist()) > 0
 
 
-def test_the_order_of_rows_is_nothing_that_differs(heard):
-    assert differing(heard.sort_by([("_ordinal", "descending")]), heard) == 0
+def test_the_order_of_rows_does_not_matter(delivered):
+    assert count_differences(delivered.sort_by([("_ordinal", "descending")]), delivered) == 0
 
 
-def test_rows_left_out_and_rows_that_come_twice_differ(heard):
-    assert differing(heard.slice(3), heard) == 3
-    assert differing(pa.concat_tables([heard, heard.slice(0, 2)]), heard) == 2
-    assert differing(COLUMNS.empty_table(), heard) == heard.num_rows
+def test_missing_and_repeated_rows_are_differences(delivered):
+    assert count_differences(delivered.slice(3), delivered) == 3
+    assert count_differences(pa.concat_tables([delivered, delivered.slice(0, 2)]), delivered) == 2
+    assert count_differences(COLUMNS.empty_table(), delivered) == delivered.num_rows
 
 
-def test_a_row_differs_by_its_last_bit_a_bound_or_a_null(heard):
-    tank, bounds = heard["hot_tank_1"].to_pylist(), heard["_bound"].to_pylist()
+def test_a_row_differs_by_its_last_bit_a_bound_or_a_null(delivered):
+    tank, bounds = delivered["hot_tank_1"].to_pylist(), delivered["_bound"].to_pylist()
     bit = [tank[0] * (1 + 2**-52), *tank[1:]]
-    assert differing(changed(heard, "hot_tank_1", bit), heard) == 1
-    assert differing(changed(heard, "hot_tank_1", [*tank[:-2], None, None]), heard) == 2
+    assert count_differences(changed(delivered, "hot_tank_1", bit), delivered) == 1
+    assert count_differences(changed(delivered, "hot_tank_1", [*tank[:-2], None, None]), delivered) == 2
     wider = [bounds[0] | {"hot_tank_1": 7.0}, *bounds[1:]]
-    assert differing(changed(heard, "_bound", wider), heard) == 1
-    both = changed(changed(heard, "hot_tank_1", bit), "_bound", wider)
-    assert differing(both, heard) == 1
+    assert count_differences(changed(delivered, "_bound", wider), delivered) == 1
+    both = changed(changed(delivered, "hot_tank_1", bit), "_bound", wider)
+    assert count_differences(both, delivered) == 1
 
 
-def test_no_events_are_no_rows():
-    assert as_rows([]).equals(COLUMNS.empty_table())
+def test_without_events_there_are_no_rows():
+    assert as_table([]).equals(COLUMNS.empty_table())
 
 
-def test_only_files_that_the_log_has_are_of_the_table(tmp_path, heard):
-    table = LandedTable(tmp_path / "a table")
-    table.look()
-    assert (table.rows, table.stored_bytes, table.read(COLUMNS).num_rows) == (0, 0, 0)
-    folder = table.place / f"topic={TOPIC}" / "date=2018-07-02"
-    log = table.place / SINK_LOG
+def test_only_files_in_the_sink_log_belong_to_the_table(tmp_path, delivered):
+    table = tmp_path / "a table"
+    assert (landed_files(table), read_table(table).num_rows) == ([], 0)
+    folder, log = table / f"topic={TOPIC}" / "date=2018-07-02", table / SINK_LOG
     folder.mkdir(parents=True)
     log.mkdir()
     parts = [folder / f"part-{number}.parquet" for number in range(3)]
     for number, part in enumerate(parts):
-        pq.write_table(heard.slice(20 * number, 20), part)
+        pq.write_table(delivered.slice(20 * number, 20), part)
     (log / "0").write_text(_log(parts[0]))
-    table.look()
-    assert table.rows == 20
+    assert read_table(table).num_rows == 20
     (log / "1.compact").write_text(_log(*parts[:2]))
     (log / ".2.tmp").write_text(_log(*parts))
-    table.look()
-    assert (table.files, table.rows) == (set(parts[:2]), 40)
-    assert table.stored_bytes == sum(part.stat().st_size for part in parts[:2])
-    assert differing(table.read(COLUMNS), heard.slice(0, 40)) == 0
+    assert landed_files(table) == parts[:2]
+    assert count_differences(read_table(table), delivered.slice(0, 40)) == 0
 
 
 def _log(*files):
@@ -107,18 +104,20 @@ def _log(*files):
 
 
 @pytest.mark.slow
-def test_a_job_that_cannot_run_is_given_up_and_its_last_words_told(tmp_path, monkeypatch):
-    """Spark or not: nobody listens at this address."""
+def test_a_job_that_cannot_run_is_given_up_with_the_end_of_its_output(tmp_path, monkeypatch):
+    """With or without Spark: no broker listens at the address."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    said, left = asyncio.run(_given_up())
-    assert f"ended {STARTS} times by itself" in said
-    assert "thinwire:" in said
-    assert not os.path.exists(left)
+    problem, folder = asyncio.run(_give_up())
+    assert f"ended {STARTS} times" in problem
+    assert "thinwire:" in problem
+    assert not os.path.exists(folder)
 
 
-async def _given_up():
-    async with Ingest("nats://127.0.0.1:1", GUESTS[0]) as ingest:
-        await ingest.land(1, 100.0, asyncio.Event())
-        assert await ingest.look() == 0
-        return ingest.problem, ingest.table.place.parent
+async def _give_up():
+    proxy = Proxy("127.0.0.1", 1, port=1)  # not started
+    async with tw.connect("memory://given-up") as bus, SparkTable("test", proxy, bus) as table:
+        while not table.problem:
+            assert (await table.view()).rows == 0
+            await asyncio.sleep(0.1)
+        return table.problem, table.table.parent

@@ -1,34 +1,33 @@
-"""The whole system on one machine, for people to watch: every part a process of its own, every event checked."""
+"""The demonstration behind `thinwire demo`: a complete system on one machine, in which every part is a process."""
 
 from typing import TYPE_CHECKING
 
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.demo.demo_run import MAX_RATE, Show
-    from thinwire.demo.demo_scenario import GUESTS, PLANTS, Guest, rehearse
-    from thinwire.demo.view_model import ChannelView, DemoView, Phase, SubscriberView, TableView, Translating
+    from thinwire.demo.demo_run import MAX_RATE, ChannelView, Demo, DemoView, SubscriberView, open_demo
+    from thinwire.demo.demo_scenario import PLANTS, SUBSCRIPTIONS, DemoSubscription, compile_kernels
+    from thinwire.demo.spark_table import TableView
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
-            "demo_run": "MAX_RATE Show",
-            "demo_scenario": "GUESTS Guest PLANTS rehearse",
-            "view_model": "ChannelView DemoView Phase SubscriberView TableView Translating",
+            "demo_run": "MAX_RATE ChannelView Demo DemoView SubscriberView open_demo",
+            "demo_scenario": "PLANTS SUBSCRIPTIONS DemoSubscription compile_kernels",
+            "spark_table": "TableView",
         },
     )
 
 __all__ = [
-    "GUESTS",
     "MAX_RATE",
     "PLANTS",
+    "SUBSCRIPTIONS",
     "ChannelView",
+    "Demo",
+    "DemoSubscription",
     "DemoView",
-    "Guest",
-    "Phase",
-    "Show",
     "SubscriberView",
     "TableView",
-    "Translating",
-    "rehearse",
+    "compile_kernels",
+    "open_demo",
 ]

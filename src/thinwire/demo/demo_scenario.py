@@ -1,21 +1,20 @@
-"""Who comes to the demonstration: five subscribers that each ask for something else, so each is a class of its own.
+"""Scenario of the demonstration: the events of three plants, when they are published, and five subscriptions.
 
-They join in this order, the loosest first. Whoever asks for more makes the log finer, and those before, who read the
-log, go over to channels of their own.
-
->>> [guest.name for guest in GUESTS]
-['1', '1 changes', '0.5 tanks', '0.5', '0']
->>> [asked_of(GUESTS[: 1 + joined]) for joined in range(len(GUESTS))]
-['1', '1', '0.5 to 1', '0.5', '0']
-
-What the plants say, and when: publishers and subscribers work it out from the same seed, each for itself.
+Publishers and subscribers generate the events from the same seed, each for itself.
 
 >>> plant = PlantEvents(1)
 >>> plant.name, plant.event(3)["timestamp"]
 ('karlsruhe-solar-cooling-02', '2018-07-02T05:00:02.052Z')
->>> pace = SendSchedule(start=1_000_000, period=15_000)
->>> pace.instant(0, ordinal=3), pace.due(0, now=1_031_000)
+>>> schedule = SendSchedule(start=1_000_000, period=15_000)
+>>> schedule.instant(0, ordinal=3), schedule.due(0, now=1_031_000)
 (1030000, 3)
+
+The subscriptions are made in this order. Each time a stricter one is made, the tolerance of the publishers decreases:
+
+>>> [subscription.name for subscription in SUBSCRIPTIONS]
+['1', '1 changes', '0.5 tanks', '0.5', '0']
+>>> [publisher_tolerance(SUBSCRIPTIONS[:count]) for count in range(1, 6)]
+['1', '1', '0.5 to 1', '0.5', '0']
 """
 
 from __future__ import annotations
@@ -36,39 +35,47 @@ from thinwire.topics.topic_documents import SubscriptionDocument
 
 PLANTS = 3
 SEED = 1
-TOPIC = building.schema().name
+SCHEMA = building.schema()
+TOPIC = SCHEMA.name
+NUMBERS = tuple(p.name for p in SCHEMA.wire if p.kind is Kind.NUMBER)
+_ALWAYS_DELIVERED = frozenset(p.name for p in SCHEMA if p.role in (Role.DIMENSION, Role.HEADER))
 
 _BLOCK = 500
-"""events made at once; making them must not hold up the next one for long"""
+"""events generated at a time; a larger block would delay the next event"""
 
 
 class PlantEvents:
-    """The events of one plant, by their number. They are made one after another: asking goes forwards only."""
+    """The events of one plant by ordinal. Ordinals start at 1 and are read in ascending order."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         plant = building.BuildingPlant(SEED, number)
         self.name = plant.name
         self.publisher = f"plant-{number + 1}"
-        self._events = _made(plant)
+        self._events = _generate(plant)
         self._ordinal = 1
         self._event = next(self._events)
 
     def event(self, ordinal: int) -> dict[str, Any]:
-        """The event of this number; the first is 1."""
+        """Return the event with this ordinal, which is at least that of the previous call."""
         if ordinal < self._ordinal:
-            raise ConfigError("this event has gone by", ordinal=ordinal, present=self._ordinal)
+            raise ConfigError("events are read in ascending order", ordinal=ordinal, present=self._ordinal)
         while self._ordinal < ordinal:
             self._event = next(self._events)
             self._ordinal += 1
         return self._event
 
 
+def _generate(plant: building.BuildingPlant) -> Iterator[dict[str, Any]]:
+    while True:
+        yield from plant.block(_BLOCK).to_pylist()
+
+
 @dataclass(frozen=True)
 class SendSchedule:
-    """When events are meant to be sent, in microseconds since the epoch. The plants take turns.
+    """When events are due, in microseconds since the epoch. The plants take turns.
 
-    start: of the first event; period: from one event of a plant to its next
+    start: instant of the first event; period: microseconds between two events of a plant
     """
 
     start: int
@@ -76,59 +83,37 @@ class SendSchedule:
 
     @classmethod
     def of(cls, rate: float, start: int) -> SendSchedule:
-        """So many events a second, of all plants together."""
+        """Return the schedule for a rate of all plants together, in events per second."""
         return cls(start, max(1, round(PLANTS * 1e6 / rate)))
 
-    def to_document(self) -> dict[str, int]:
-        return {"start": self.start, "period": self.period}
-
     def instant(self, plant: int, ordinal: int) -> int:
-        """When this event is to be sent."""
+        """Return when an event is due."""
         return self.start + plant * self.period // PLANTS + (ordinal - 1) * self.period
 
     def due(self, plant: int, now: int) -> int:
-        """The number of the last event that is due by now; 0 before the first."""
+        """Return the ordinal of the last event of a plant that is due, 0 before the first."""
         return max(0, (now - self.instant(plant, 1)) // self.period + 1)
 
 
-def _made(plant: building.BuildingPlant) -> Iterator[dict[str, Any]]:
-    while True:
-        yield from plant.block(_BLOCK).to_pylist()
-
-
-def rehearse() -> None:
-    """Run everything that is compiled once: the first time on a machine this takes up to a minute, later a moment."""
-    warm_up()
-    PlantEvents(0).event(1)
-
-
-SCHEMA = building.schema()
-ALWAYS = frozenset(p.name for p in SCHEMA if p.role in (Role.DIMENSION, Role.HEADER))
-"""what every event has, whatever is asked for"""
-NUMBERS = tuple(p.name for p in SCHEMA.wire if p.kind is Kind.NUMBER)
-
-
 @dataclass(frozen=True)
-class Guest:
-    """A subscriber, by what it asks for.
+class DemoSubscription:
+    """A subscription of the demonstration.
 
-    name: its tolerance, and what else is special about it; tolerance: of every number it looks at
-    time: seconds by which timestamps may be off
-    emit: "all" events or only "changes"; properties: the ones it looks at, None for all
+    name: its row in the tables; tolerance: of every number; time_tolerance: of the timestamp, in seconds
+    emit, properties: as in `Bus.subscribe`
     """
 
     name: str
     tolerance: float
-    time: float = 0.0
+    time_tolerance: float = 0.0
     emit: Literal["all", "changes"] = "all"
     properties: tuple[str, ...] | None = None
 
     @property
-    def asks(self) -> dict[str, Any]:
-        """As it is said to `Bus.subscribe`."""
-        tolerance = {"timestamp": self.time} if self.time else {}
+    def request(self) -> dict[str, Any]:
+        """The arguments of `Bus.subscribe`."""
         return {
-            "tolerance": tolerance,
+            "tolerance": {"timestamp": self.time_tolerance} if self.time_tolerance else {},
             "default_tolerance": self.tolerance,
             "emit": self.emit,
             "properties": self.properties,
@@ -136,49 +121,56 @@ class Guest:
 
     @property
     def document(self) -> SubscriptionDocument:
-        """As the registry has it."""
-        return SubscriptionDocument(TOPIC, "guest", **self.asks)
+        """The subscription as stored in the registry."""
+        return SubscriptionDocument(TOPIC, "demo", **self.request)
 
     @property
     def class_id(self) -> str:
-        """What its class is called at the broker."""
+        """The id of its demand class."""
         return DemandClass.of(self.document).id
 
-    def wants(self, name: str) -> bool:
-        return self.properties is None or name in self.properties or name in ALWAYS
+    def selects(self, name: str) -> bool:
+        """Return whether delivered events contain a property."""
+        return self.properties is None or name in self.properties or name in _ALWAYS_DELIVERED
 
-    def share_of(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """What is for it in an event."""
-        return {name: value for name, value in event.items() if self.wants(name)}
+    def project(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the selected properties of an event."""
+        return {name: value for name, value in event.items() if self.selects(name)}
 
 
 TANKS = ("hot_tank_1", "hot_tank_2", "hot_tank_3", "hot_tank_4")
-TIME = 0.05
-"""seconds by which timestamps may be off, for all but the strictest: their milliseconds are jitter, a second apart"""
+TIME_TOLERANCE = 0.05
+"""tolerance of timestamps in seconds; their milliseconds are random and cannot be predicted"""
 
-GUESTS = (
-    Guest("1", 1.0, TIME),
-    Guest("1 changes", 1.0, TIME, emit="changes"),
-    Guest("0.5 tanks", 0.5, TIME, properties=("timestamp", *TANKS)),
-    Guest("0.5", 0.5, TIME),
-    Guest("0", 0.0),
+SUBSCRIPTIONS = (
+    DemoSubscription("1", 1.0, TIME_TOLERANCE),
+    DemoSubscription("1 changes", 1.0, TIME_TOLERANCE, emit="changes"),
+    DemoSubscription("0.5 tanks", 0.5, TIME_TOLERANCE, properties=("timestamp", *TANKS)),
+    DemoSubscription("0.5", 0.5, TIME_TOLERANCE),
+    DemoSubscription("0", 0.0),
 )
 
 
-def asked_of(guests: Iterable[Guest]) -> str:
-    """What publishers are asked for while these listen."""
-    return _describe_tolerances(budget(SCHEMA, [guest.document for guest in guests]).amounts)
+def publisher_tolerance(subscriptions: Iterable[DemoSubscription]) -> str:
+    """Return the tolerance of publishers with these subscriptions, as text."""
+    return _describe(budget(SCHEMA, [subscription.document for subscription in subscriptions]).amounts)
 
 
 def describe_demand(demand: Demand) -> str:
-    """What publishers have been asked for, in the same words.
+    """Return the tolerance in a demand for publishers, as text.
 
     >>> describe_demand(Demand({"hot_tank_1": 0.5}, default_tolerance=1))
     '0.5 to 1'
     """
-    return _describe_tolerances(budget_of_demand(SCHEMA, demand, wanted=True).amounts)
+    return _describe(budget_of_demand(SCHEMA, demand, wanted=True).amounts)
 
 
-def _describe_tolerances(amounts: Mapping[str, Fraction]) -> str:
-    finest, loosest = (float(pick(amounts[name] for name in NUMBERS)) for pick in (min, max))
-    return f"{finest:g}" if finest == loosest else f"{finest:g} to {loosest:g}"
+def _describe(tolerances: Mapping[str, Fraction]) -> str:
+    strictest, loosest = (float(limit(tolerances[name] for name in NUMBERS)) for limit in (min, max))
+    return f"{strictest:g}" if strictest == loosest else f"{strictest:g} to {loosest:g}"
+
+
+def compile_kernels() -> None:
+    """Compile all kernels of the demonstration, up to a minute on the first run on a machine."""
+    warm_up()
+    PlantEvents(0).event(1)

@@ -1,9 +1,8 @@
-"""Processes of the demonstration: `python -m thinwire.demo.process_group ROLE SETTINGS`.
+"""Worker processes that execute commands: the side of the parent, and the program that a worker runs.
 
-They are the workers of the live benches with other roles, each in a session of its own: Ctrl-C is for the one who
-watches, who then ends the others in order.
-
-The parent's side of a chain of processes: start them, command them, and leave none behind.
+A worker is started with `python -m thinwire.demo.process_group ROLE SETTINGS`. It writes `{"ready": true}` to its
+standard output, then reads one command per line from its standard input and answers each with one line. It exits when
+its standard input ends, so that no worker outlives its parent.
 """
 
 from __future__ import annotations
@@ -12,45 +11,59 @@ import asyncio
 import json
 import logging
 import os
-import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import time_ns
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
-from thinwire.demo import process_worker as demo_worker
-from thinwire.demo.process_worker import LINE
 from thinwire.errors import ThinwireError
 
 START = 60.0
-"""seconds in which a process must be ready: a busy machine compiles kernels first"""
-LEAVE = 10.0
+"""seconds until a worker must be ready; on a busy machine it compiles kernels first"""
+STOP = 10.0
+"""seconds until a worker that does not exit is killed"""
+MAX_LINE = 1 << 24
+"""maximum characters of a command or an answer"""
 _TAIL = 2_000
 
-_log = logging.getLogger("thinwire.evaluation")
+Answer = dict[str, Any]
+
+ROLES = {
+    "demo registry": "thinwire.demo.demo_roles:DemoRegistryRole",
+    "demo translator": "thinwire.demo.demo_roles:DemoTranslatorRole",
+    "demo publisher": "thinwire.demo.demo_roles:DemoPublisherRole",
+    "demo subscriber": "thinwire.demo.demo_roles:DemoSubscriberRole",
+}
+"""role -> `module:class`. Other distributions add roles through the entry point group `thinwire.roles`."""
+
+_log = logging.getLogger("thinwire.demo")
 
 
 class WorkerFailed(ThinwireError):
-    summary = "a process of the chain failed"
-    advice = "Its last words are in the log."
+    summary = "a worker process failed"
+    advice = "The end of its output is in the log."
 
 
 class WorkerProcess:
-    """One process; see `thinwire.demo.process_worker`.
+    """One worker process.
 
-    name: what it is called in samples and complaints
+    name: used in errors and log lines; role, settings: what it runs
+    new_session: Ctrl-C in the terminal does not reach the process
     """
 
-    def __init__(self, name: str, role: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, role: str, settings: Mapping[str, Any], *, new_session: bool = False) -> None:
         self.name = name
         self.role = role
         self.settings = dict(settings)
+        self.new_session = new_session
         self._process: asyncio.subprocess.Process | None = None
-        self._words: IO[bytes] | None = None
+        self._errors: IO[bytes] | None = None
 
     @property
     def running(self) -> bool:
@@ -58,36 +71,41 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        return self._present().pid
+        return self._running_process().pid
 
     async def start(self) -> None:
-        """Start it and wait until it is ready."""
+        """Start the process and wait until it is ready."""
         await self.launch()
         await self.answer(START)
 
     async def launch(self) -> None:
-        """Start it; its first answer says that it is ready."""
-        if self._words is None:
-            self._words = TemporaryFile()  # noqa: SIM115 - closed when it leaves; it lives through restarts
-        command = [sys.executable, "-m", "thinwire.demo.process_worker", self.role, json.dumps(self.settings)]
+        """Start the process. Its first answer reports that it is ready."""
+        if self._errors is None:
+            self._errors = TemporaryFile()  # noqa: SIM115 - kept over restarts, closed by `leave`
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(
-            *command, stdin=pipe, stdout=pipe, stderr=self._words, limit=LINE, env=environment()
+            *(sys.executable, "-m", "thinwire.demo.process_group", self.role, json.dumps(self.settings)),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=self._errors,
+            limit=MAX_LINE,
+            env=environment(),
+            start_new_session=self.new_session,
         )
 
     async def send_command(self, **command: Any) -> None:
-        """Give a command."""
-        stdin = self._present().stdin
+        """Send a command without waiting for its answer."""
+        stdin = self._running_process().stdin
         assert stdin is not None
         try:
             stdin.write(json.dumps(command).encode() + b"\n")
             await stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
-            raise self._failure("it is gone") from None
+            raise self._failure("the process has ended") from None
 
-    async def answer(self, timeout: float) -> dict[str, Any]:
-        """What it says next."""
-        stdout = self._present().stdout
+    async def answer(self, timeout: float) -> Answer:
+        """Return the next answer."""
+        stdout = self._running_process().stdout
         assert stdout is not None
         try:
             async with asyncio.timeout(timeout):
@@ -95,61 +113,52 @@ class WorkerProcess:
         except TimeoutError:
             raise self._failure("no answer", waited=timeout) from None
         if not line:
-            raise self._failure("it is gone")
-        answer: dict[str, Any] = json.loads(line)
+            raise self._failure("the process has ended")
+        answer: Answer = json.loads(line)
         return answer
 
-    async def ask(self, timeout: float, **command: Any) -> dict[str, Any]:
-        """Give a command and wait for its answer."""
+    async def ask(self, timeout: float, /, **command: Any) -> Answer:
+        """Send a command and return its answer."""
         await self.send_command(**command)
         return await self.answer(timeout)
 
     async def kill(self) -> None:
-        """kill -9; it can be started again."""
+        """Kill the process with SIGKILL. It can be started again."""
         process, self._process = self._process, None
         if process is None:
             return
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.send_signal(signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            process.kill()
         await process.wait()
         if process.stdin is not None:
             process.stdin.close()
-        # read to the end, or the transport stays open
         if process.stdout is not None:
-            await process.stdout.read()
+            await process.stdout.read()  # the transport stays open until everything was read
 
     async def leave(self) -> None:
-        """Let it close what it has open; kill it if that takes too long."""
+        """Let the process close its connections and exit; kill it after a timeout."""
         with suppress(ThinwireError):
-            await self.ask(LEAVE, do="leave")
+            await self.ask(STOP, do="leave")
         await self.kill()
-        if self._words is not None:
-            self._words.close()
-            self._words = None
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None
 
-    def _present(self) -> asyncio.subprocess.Process:
+    def _running_process(self) -> asyncio.subprocess.Process:
         if self._process is None:
-            raise WorkerFailed("it does not run", name=self.name)
+            raise WorkerFailed("the process does not run", name=self.name)
         return self._process
 
-    def _failure(self, what: str, **facts: Any) -> WorkerFailed:
-        said = self._last_output()
-        if said:
-            _log.error("%s said:\n%s", self.name, said)
-            what += f", its last line was: {said.splitlines()[-1]}"
-        return WorkerFailed(what, name=self.name, **facts)
-
-    def _last_output(self) -> str:
-        if self._words is None:
-            return ""
-        size = self._words.seek(0, os.SEEK_END)
-        self._words.seek(max(0, size - _TAIL))
-        return self._words.read().decode(errors="replace").strip()
+    def _failure(self, reason: str, **facts: Any) -> WorkerFailed:
+        output = read_tail(self._errors) if self._errors is not None else ""
+        if output:
+            _log.error("output of %s:\n%s", self.name, output)
+            reason += f"; its last line was: {output.splitlines()[-1]}"
+        return WorkerFailed(reason, name=self.name, **facts)
 
 
 class Crew:
-    """Processes that start together and leave together."""
+    """Worker processes that start together and stop together."""
 
     def __init__(self, workers: list[WorkerProcess]) -> None:
         self.workers = workers
@@ -158,7 +167,7 @@ class Crew:
         try:
             for worker in self.workers:
                 await worker.launch()
-            await asyncio.gather(*(worker.answer(START) for worker in self.workers))
+            await gather_answers(worker.answer(START) for worker in self.workers)
         except BaseException:
             await self.__aexit__(None, None, None)
             raise
@@ -170,16 +179,27 @@ class Crew:
         await asyncio.gather(*(worker.leave() for worker in self.workers))
 
     def of(self, role: str) -> list[WorkerProcess]:
+        """Return the workers with a role."""
         return [worker for worker in self.workers if worker.role == role]
 
-    async def ask(self, role: str, timeout: float, **command: Any) -> list[dict[str, Any]]:
-        """The same command to all of a role, and their answers."""
-        return list(await asyncio.gather(*(worker.ask(timeout, **command) for worker in self.of(role))))
+    async def ask(self, role: str, timeout: float, /, **command: Any) -> list[Answer]:
+        """Send a command to all workers with a role and return their answers."""
+        return await gather_answers(worker.ask(timeout, **command) for worker in self.of(role))
+
+
+async def gather_answers(requests: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
+    """Return the answers of several workers.
+
+    All are read before a failure is raised. An unread one would be taken for that of the next command.
+    """
+    tasks = [asyncio.ensure_future(request) for request in requests]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]
 
 
 @asynccontextmanager
 async def two_cores() -> AsyncIterator[None]:
-    """Let this process and all it starts meanwhile run on two cores, where the system can say so."""
+    """Run this process and its new children on two cores, if the system supports CPU affinity."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -192,7 +212,7 @@ async def two_cores() -> AsyncIterator[None]:
 
 
 def environment() -> dict[str, str]:
-    """Of a child: ours, with this very package in front, so that a checkout measures itself."""
+    """Return the environment of a child, in which this copy of the package comes first."""
     import thinwire
 
     root = str(Path(thinwire.__file__).parents[1])
@@ -200,37 +220,76 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
+def read_tail(file: IO[bytes]) -> str:
+    """Return the end of the text in a file."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _TAIL))
+    return file.read().decode(errors="replace").strip()
+
+
 def micros() -> int:
-    """Microseconds since the epoch, the same in all processes of a machine."""
+    """Return the microseconds since the epoch, which are the same in all processes of a machine."""
     return time_ns() // 1000
 
 
-ROLES = {
-    "publishing": "thinwire.demo.demo_publisher:PublishingRole",
-    "subscribing": "thinwire.demo.demo_subscriber:SubscribingRole",
-    "translating": "thinwire.demo.demo_translator:TranslatingRole",
-}
+class ProcessRole(Protocol):
+    """What a worker does. The settings are passed to its constructor by name."""
+
+    async def open(self) -> None:
+        """Get ready for commands."""
+
+    async def obey(self, command: dict[str, Any]) -> Answer:
+        """Execute a command and return the answer."""
+
+    async def close(self) -> None: ...
 
 
-class Child(WorkerProcess):
-    """One process of the demonstration."""
+def main(role_name: str, settings: str) -> None:
+    """Run a worker process."""
+    if role_name not in ROLES:
+        for entry in entry_points(group="thinwire.roles"):
+            ROLES.update(entry.load())
+    module, _, name = ROLES[role_name].partition(":")
+    role: ProcessRole = getattr(import_module(module), name)(**json.loads(settings))
+    asyncio.run(_run(role))
 
-    async def launch(self) -> None:
-        """Start it; its first answer says that it is ready."""
-        if self._words is None:
-            self._words = TemporaryFile()  # noqa: SIM115 - closed when it leaves
-        pipe = asyncio.subprocess.PIPE
-        self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", __name__, self.role, json.dumps(self.settings)),
-            stdin=pipe,
-            stdout=pipe,
-            stderr=self._words,
-            limit=demo_worker.LINE,
-            env=environment(),
-            start_new_session=True,
-        )
+
+async def _run(role: ProcessRole) -> None:
+    await role.open()
+    _write_line({"ready": True})
+    async for command in _read_commands():
+        if command["do"] == "leave":
+            break
+        _write_line(await role.obey(command))
+    await role.close()
+    _write_line({"left": True})
+
+
+async def _read_commands() -> AsyncIterator[dict[str, Any]]:
+    lines: asyncio.Queue[bytes] = asyncio.Queue()
+    reader = asyncio.StreamReader(limit=MAX_LINE)
+    task = asyncio.create_task(_read_lines(reader, lines))
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    try:
+        while True:
+            yield json.loads(await lines.get())
+    finally:
+        task.cancel()
+        transport.close()
+
+
+async def _read_lines(reader: asyncio.StreamReader, lines: asyncio.Queue[bytes]) -> None:
+    """Read ahead, so that the end of the parent is detected while a command is executed."""
+    while line := await reader.readline():
+        lines.put_nowait(line)
+    os._exit(1)
+
+
+def _write_line(document: dict[str, Any]) -> None:
+    print(json.dumps(document), flush=True)
 
 
 if __name__ == "__main__":
-    demo_worker.ROLES.update(ROLES)
-    demo_worker.main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1], sys.argv[2])

@@ -20,8 +20,8 @@ from typing import Any
 from thinwire.analysis import json_baseline as references
 from thinwire.codec import Demand, StreamConfig
 from thinwire.demo import building
+from thinwire.demo.building import schema
 from thinwire.demo.building.building_stream import events as building_events
-from thinwire.demo.building.sensor_tags import schema
 from thinwire.errors import ConfigError
 from thinwire.schema import Role
 from thinwire_lab.bench.benchmark import Bar, Row, Setting, Unit

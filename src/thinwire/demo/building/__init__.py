@@ -1,8 +1,4 @@
-"""The building: a stream of a solar-thermal cooling plant, one sample a second.
-
-Generated from a seed by a small physical model (`building_plant`), read by sensors with steps, noise and inertia
-(`building_sensors`) into events of one schema (`building_tags`), and compared with the original building's published
-sizes (`building_calibration`).
+"""The building sample: events of solar-thermal cooling plants, one per second and plant, generated from a seed.
 
 >>> first, second = events(2, seed=1)
 >>> first["timestamp"], first["plant"], first["hot_tank_1"]
@@ -16,22 +12,10 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.demo.building.building_stream import BLOCK, MAX_SOURCES, BuildingPlant, batches, events
-    from thinwire.demo.building.sensor_tags import schema
+    from thinwire.demo.building.building_stream import BLOCK, MAX_SOURCES, BuildingPlant, batches, events, schema
 else:
     __getattr__, __dir__ = contents(
-        __name__,
-        {
-            "building_stream": "BLOCK BuildingPlant MAX_SOURCES batches events",
-            "sensor_tags": "schema",
-        },
+        __name__, {"building_stream": "BLOCK BuildingPlant MAX_SOURCES batches events schema"}
     )
 
-__all__ = [
-    "BLOCK",
-    "MAX_SOURCES",
-    "BuildingPlant",
-    "batches",
-    "events",
-    "schema",
-]
+__all__ = ["BLOCK", "MAX_SOURCES", "BuildingPlant", "batches", "events", "schema"]

@@ -1,20 +1,21 @@
-"""The building's plants at work: blocks of events, several plants side by side.
+"""Sensors, schema and event stream of the building's plants.
 
-Batches and single events tell the same truth, memory holds one block of each plant, and a seed gives the same stream
-on every machine: the random words are the raw output of PCG64, whose sequence NumPy promises not to change.
+A reading is the value of the plant model plus a slowly varying error. A sensor reports a whole number of steps. Its
+report changes when the reading differs from it by more than half a step and a margin. Without the margin, a value
+between two steps would flicker. Energy meters report only when they are polled.
 
-From what is so to what is reported: noise, steps, inertia of the display, and polling.
+A seed gives the same stream on every machine: the random numbers are the raw output of PCG64, whose sequence NumPy
+guarantees. Batches and single events have the same values. Memory holds one block of each plant.
 
-A reading is the true value plus a slowly wandering error. What is reported is a whole count of the sensor's step, and
-stays as it is until the reading has left it by more than half a step and a margin; without the margin a value on the
-edge between two steps would flicker. Meters on a bus report only when they are polled.
-
-Several sources in one stream: they take turns, and memory holds one block of each.
+The stream is frozen. Names, steps and texts determine the sizes as JSON, gzip, Avro and Thrift; they were calibrated to
+the published sizes of the original building before any codec of this project was measured. Any change would make all
+published figures incomparable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,40 +23,150 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from thinwire.demo.building.plant_model import CHANCES, DAY, Build, Luck, Status, Vector, first_state, run
-from thinwire.demo.building.sensor_tags import ALARMS, CHILLER_MODES, PLANT_MODES, SENSORS, schema
+from thinwire.demo.building.plant_model import CHANCES, DAY, Chance, Factor, Status, Vector, first_state, run
 from thinwire.errors import ConfigError
+from thinwire.schema import Kind, Property, Role, Schema
 
-Counts = NDArray[np.int64]
+Ticks = NDArray[np.int64]
 
+BLOCK = 10_000
+"""rows of a batch"""
+MAX_SOURCES = 1_000
 MARGIN = 0.3
-"""fraction of a step by which a reading must pass the middle between two steps"""
+"""part of a step by which a reading must pass the middle between two steps"""
+_START = 1_530_507_600
+"""2018-07-02T05:00:00Z, a summer morning, so that a short sample contains the sunrise"""
+_WORDS = CHANCES // 4
 
+
+@dataclass(frozen=True)
+class Sensor:
+    """A sensor of one signal.
+
+    numerator, denominator: the step; the denominator is a power of ten
+    noise: amplitude of the error; poll: seconds between two readings
+    """
+
+    name: str
+    unit: str
+    numerator: int
+    denominator: int
+    minimum: float
+    maximum: float
+    noise: float = 0.0
+    poll: int = 1
+
+    @property
+    def property(self) -> Property:
+        """The property of the schema."""
+        step = f"{self.numerator}/{self.denominator}"
+        return Property(self.name, Kind.NUMBER, step=step, minimum=self.minimum, maximum=self.maximum, unit=self.unit)
+
+
+def _temperature(name: str, minimum: float = 0, maximum: float = 120, noise: float = 0.2) -> Sensor:
+    return Sensor(name, "qudt:DEG_C", 1, 10, minimum, maximum, noise)
+
+
+def _percent(name: str) -> Sensor:
+    return Sensor(name, "qudt:PERCENT", 1, 1, 0, 100)
+
+
+SENSORS = (
+    Sensor("solar_irradiance", "qudt:W-PER-M2", 5, 1, 0, 1400, noise=20.0),
+    _temperature("outdoor_temp", -20, 50),
+    _temperature("solar_temp_1", -20, 180, 0.4),
+    _temperature("solar_temp_2", -20, 180, 0.4),
+    _temperature("solar_temp_3", -20, 180, 0.4),
+    Sensor("solar_flow", "qudt:L-PER-MIN", 1, 10, 0, 80, noise=1.6),
+    _percent("solar_speed"),
+    _temperature("hot_tank_1"),
+    _temperature("hot_tank_2"),
+    _temperature("hot_tank_3"),
+    _temperature("hot_tank_4"),
+    _temperature("cold_tank_1"),
+    _temperature("cold_tank_2"),
+    _temperature("chiller_temp_1", noise=0.4),
+    _temperature("chiller_temp_2", noise=0.4),
+    _temperature("chiller_temp_3", noise=0.4),
+    _temperature("chiller_temp_4", noise=0.4),
+    _temperature("chiller_temp_5", noise=0.4),
+    Sensor("chiller_flow", "qudt:L-PER-MIN", 1, 10, 0, 80, noise=1.6),
+    Sensor("chiller_power_in", "qudt:KiloW", 1, 10, 0, 120, noise=1.2),
+    Sensor("chiller_power_out", "qudt:KiloW", 1, 10, 0, 60, noise=1.2),
+    _percent("chiller_valve"),
+    _percent("chiller_speed"),
+    _temperature("room_temp_1", 0, 50),
+    _temperature("room_temp_2", 0, 50),
+    _temperature("room_temp_3", 0, 50),
+    _percent("room_valve_1"),
+    _percent("room_valve_2"),
+    Sensor("room_co2", "qudt:PPM", 5, 1, 0, 5000, noise=10.0),
+    Sensor("solar_energy", "qudt:KiloW-HR", 1, 10, 0, 9_999_999, poll=30),
+    Sensor("plant_energy", "qudt:KiloW-HR", 1, 10, 0, 9_999_999, poll=30),
+    Sensor("plant_power", "qudt:KiloW", 1, 100, 0, 20, noise=0.08),
+)
+"""in the order of `Signal`"""
 STEPS = np.array([s.numerator / s.denominator for s in SENSORS])
 NOISE = np.array([s.noise for s in SENSORS])
 POLLS = np.array([s.poll for s in SENSORS])
 LOWEST = np.array([int(s.minimum * s.denominator) // s.numerator for s in SENSORS])
 
+PLANT_MODES = ("STANDBY", "SOLAR_CHARGING", "SOLAR_COOLING", "TANK_COOLING", "TANK_HEATING")
+CHILLER_MODES = ("STANDBY", "COOLING_LEFT", "HEAT_RECOVERY", "COOLING_RIGHT")
+ALARMS = (
+    "no alarm",
+    "solar flow low",
+    "solar pressure low",
+    "fan speed limited",
+    "chiller flow low",
+    "room_co2 high",
+    "room_temp_2 high",
+    "hot_tank_1 high",
+)
+
+
+def schema() -> Schema:
+    """Return the schema of the events.
+
+    >>> building = schema()
+    >>> building["hot_tank_1"].step, building["chiller_mode"].members[0], len(building.wire)
+    (Fraction(1, 10), 'STANDBY', 38)
+    """
+    return Schema(
+        "building.plant",
+        [
+            Property("timestamp", Kind.TIMESTAMP, Role.HEADER, form="iso:T3Z"),
+            Property("plant", Kind.STRING, Role.DIMENSION),
+            Property("controller", Kind.STRING, Role.DIMENSION),
+            *(sensor.property for sensor in SENSORS),
+            Property("solar_pump", Kind.BOOLEAN),
+            Property("tank_heater", Kind.BOOLEAN),
+            Property("plant_mode", Kind.ENUM, members=PLANT_MODES),
+            Property("chiller_mode", Kind.ENUM, members=CHILLER_MODES),
+            Property("alarm", Kind.STRING),
+        ],
+    )
+
 
 class PlantSensors:
-    """All sensors of one plant, with what they last reported.
+    """All sensors of one plant with their last reports.
 
     >>> sensors = PlantSensors()
-    >>> still = np.full((3, len(SENSORS)), 21.04)
-    >>> int(sensors.read(still, np.full(still.shape, 0.5), second=0)[2, 1])
+    >>> signals = np.full((3, len(SENSORS)), 21.04)
+    >>> int(sensors.read(signals, np.full(signals.shape, 0.5), second=0)[2, 1])
     210
     """
 
     def __init__(self) -> None:
-        self._wander = np.zeros(len(SENSORS))
-        self._shown: Counts | None = None
+        self._errors = np.zeros(len(SENSORS))
+        self._reported: Ticks | None = None
 
-    def read(self, signals: Vector, chances: Vector, second: int) -> Counts:
-        """What is reported for each row of true values, in counts of each sensor's step."""
-        if self._shown is None:
-            self._shown = np.floor(signals[0, : len(SENSORS)] / STEPS + 0.5).astype(np.int64)
+    def read(self, signals: Vector, chances: Vector, second: int) -> Ticks:
+        """Return the reports for each row of signals, in steps."""
+        if self._reported is None:
+            self._reported = np.floor(signals[0, : len(SENSORS)] / STEPS + 0.5).astype(np.int64)
         ticks = np.empty((len(signals), len(SENSORS)), np.int64)
-        _report(signals, chances, second, STEPS, NOISE, POLLS, LOWEST, self._wander, self._shown, ticks)
+        _report(signals, chances, second, STEPS, NOISE, POLLS, LOWEST, self._errors, self._reported, ticks)
         return ticks
 
 
@@ -66,78 +177,28 @@ def _report(
     second: int,
     steps: Vector,
     noise: Vector,
-    polls: Counts,
-    lowest: Counts,
-    wander: Vector,
-    shown: Counts,
-    ticks: Counts,
+    polls: Ticks,
+    lowest: Ticks,
+    errors: Vector,
+    reported: Ticks,
+    ticks: Ticks,
 ) -> None:
     for row in range(len(ticks)):
         for j in range(len(steps)):
-            wander[j] += 0.1 * (2.0 * chances[row, j] - 1.0 - wander[j])
-            # a sensor of something that stands still reads zero, and its noise with it
-            error = noise[j] * wander[j] if signals[row, j] != 0.0 else 0.0
+            errors[j] += 0.1 * (2.0 * chances[row, j] - 1.0 - errors[j])
+            # a signal of zero, such as the flow of a pump that is off, has no noise
+            error = noise[j] * errors[j] if signals[row, j] != 0.0 else 0.0
             if (second + row + j) % polls[j] == 0:
-                counts = (signals[row, j] + error) / steps[j]
-                if abs(counts - shown[j]) > 0.5 + MARGIN:
-                    shown[j] = max(lowest[j], int(np.floor(counts + 0.5)))
-            ticks[row, j] = shown[j]
-
-
-BLOCK = 10_000
-"""rows of a batch"""
-MAX_SOURCES = 1_000
-
-
-class Maker(Protocol):
-    """Makes the events of one source."""
-
-    def block(self, rows: int = BLOCK) -> pa.RecordBatch:
-        """The next `rows` events."""
-
-
-def in_turn(makers: Sequence[Maker], events: int) -> Iterator[pa.RecordBatch]:
-    """So many events of all of them, one of each in turn, in batches."""
-    rounds = max(1, BLOCK // len(makers))
-    while events > 0:
-        rows = rounds * len(makers)
-        batch = _interleave([maker.block(rounds) for maker in makers])
-        yield batch if rows <= events else batch.slice(0, events)
-        events -= rows
-
-
-def check(name: str, value: int, lowest: int, highest: int | None) -> None:
-    """Refuse a number outside its limits."""
-    if value < lowest or (highest is not None and value > highest):
-        raise ConfigError("outside its limits", field=name, value=value, lowest=lowest, highest=highest)
-
-
-def check_request(events: int, seed: int, sources: int, first: int) -> None:
-    """Refuse a stream that nobody can make."""
-    check("events", events, 0, None)
-    check("sources", sources, 1, MAX_SOURCES)
-    check("seed", seed, 0, None)
-    check("first", first, 0, None)
-
-
-def _interleave(blocks: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """First row of each, then second row of each, and so on."""
-    if len(blocks) == 1:
-        return blocks[0]
-    order = np.arange(sum(b.num_rows for b in blocks)).reshape(len(blocks), -1).T.ravel()
-    return pa.Table.from_batches(blocks).take(order).combine_chunks().to_batches()[0]
-
-
-_START = 1_530_507_600
-"""2018-07-02T05:00:00Z: a summer morning, so that a short sample already sees the sun rise"""
-_WORDS = CHANCES // 4
+                reading = (signals[row, j] + error) / steps[j]
+                if abs(reading - reported[j]) > 0.5 + MARGIN:
+                    reported[j] = max(lowest[j], int(np.floor(reading + 0.5)))
+            ticks[row, j] = reported[j]
 
 
 class BuildingPlant:
-    """One plant and its controller: what `source` selects.
+    """One plant with its controller, which is one source.
 
-    Plants differ in size, in their share of clouds, in what the sensors hear, and in the millisecond at which their
-    controller samples.
+    Plants differ in size, clouds, sensor errors, and the millisecond at which their controller samples.
     """
 
     def __init__(self, seed: int, source: int = 0) -> None:
@@ -146,50 +207,88 @@ class BuildingPlant:
         self.name = f"karlsruhe-solar-cooling-{source + 1:02d}"
         self.controller = f"{self.name}-controller"
         self._words = np.random.PCG64(np.random.SeedSequence([seed, source]))
-        self._build = 0.9 + 0.2 * self._chances(1)[0, : len(Build)]
+        self._factors = 0.9 + 0.2 * self._chances(1)[0, : len(Factor)]
         self._state = first_state()
         self._sensors = PlantSensors()
         self._second = 0
 
     def block(self, rows: int = BLOCK) -> pa.RecordBatch:
-        """The next `rows` events."""
+        """Return the next `rows` events."""
         chances = self._chances(rows)
-        truth = np.empty((rows, max(Status) + 1))
+        values = np.empty((rows, max(Status) + 1))
         clock = _START % DAY + self._second
-        run(self._state, self._build, clock, chances, truth)
-        ticks = self._sensors.read(truth, chances, clock)
+        run(self._state, self._factors, clock, chances, values)
+        ticks = self._sensors.read(values, chances, clock)
         columns = [
-            self._timestamps(chances[:, Luck.JITTER]),
+            self._timestamps(chances[:, Chance.JITTER]),
             pa.repeat(self.name, rows),
             pa.repeat(self.controller, rows),
             *(pa.array(ticks[:, j] * s.numerator / s.denominator) for j, s in enumerate(SENSORS)),
-            pa.array(truth[:, Status.SOLAR_PUMP] > 0),
-            pa.array(truth[:, Status.TANK_HEATER] > 0),
-            _texts(PLANT_MODES, truth[:, Status.PLANT_MODE]),
-            _texts(CHILLER_MODES, truth[:, Status.CHILLER_MODE]),
-            _texts(ALARMS, truth[:, Status.ALARM]),
+            pa.array(values[:, Status.SOLAR_PUMP] > 0),
+            pa.array(values[:, Status.TANK_HEATER] > 0),
+            _texts(PLANT_MODES, values[:, Status.PLANT_MODE]),
+            _texts(CHILLER_MODES, values[:, Status.CHILLER_MODE]),
+            _texts(ALARMS, values[:, Status.ALARM]),
         ]
         self._second += rows
         return pa.RecordBatch.from_arrays(columns, names=[p.name for p in schema()])
 
     def _chances(self, rows: int) -> NDArray[np.float64]:
-        """For each row its random numbers in [0, 1), four from a word; a row's numbers do not depend on the block."""
+        """Return random numbers in [0, 1), four per word. Those of a row do not depend on the size of the block."""
         words = self._words.random_raw(rows * _WORDS).astype("<u8")
         return words.view("<u2").reshape(rows, CHANCES) / 65_536.0
 
     def _timestamps(self, chance: NDArray[np.float64]) -> pa.Array:
-        """One a second, late by up to 24 ms, mostly by few."""
-        late = np.floor(25.0 * chance * chance * chance).astype(np.int64)
+        """Return one timestamp per second, with a delay of up to 24 ms that is usually small."""
+        delay = np.floor(25.0 * chance * chance * chance).astype(np.int64)
         phase = self.source * 37 % 900
-        instants = (_START + self._second + np.arange(len(chance))) * 1_000 + phase + late
+        instants = (_START + self._second + np.arange(len(chance))) * 1_000 + phase + delay
         return pa.array(np.datetime_as_string(instants.astype("datetime64[ms]"), timezone="UTC"))
 
 
-def batches(events: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[pa.RecordBatch]:
-    """`events` events of `sources` plants, in the order in which they happen, as Arrow batches of at most 10,000 rows.
+def _texts(members: tuple[str, ...], numbers: NDArray[np.float64]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(numbers.astype(np.int8), list(members)).dictionary_decode()
 
-    Of several plants each reports once a second, in turn. `first` is the index of the first plant: publishers that
-    have a plant each ask for `batches(n, seed, first=k)`.
+
+class Maker(Protocol):
+    """Generates the events of one source."""
+
+    def block(self, rows: int = BLOCK) -> pa.RecordBatch:
+        """Return the next `rows` events."""
+
+
+def in_turn(makers: Sequence[Maker], events: int) -> Iterator[pa.RecordBatch]:
+    """Yield events of all sources in batches, one event of each source in turn."""
+    rounds = max(1, BLOCK // len(makers))
+    while events > 0:
+        rows = rounds * len(makers)
+        batch = _interleave([maker.block(rounds) for maker in makers])
+        yield batch if rows <= events else batch.slice(0, events)
+        events -= rows
+
+
+def _interleave(blocks: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the first row of each block, then the second row of each, and so on."""
+    if len(blocks) == 1:
+        return blocks[0]
+    order = np.arange(sum(b.num_rows for b in blocks)).reshape(len(blocks), -1).T.ravel()
+    return pa.Table.from_batches(blocks).take(order).combine_chunks().to_batches()[0]
+
+
+def check_request(events: int, seed: int, sources: int, first: int) -> None:
+    """Refuse a request with numbers outside their limits."""
+    limits = {"events": (events, 0), "sources": (sources, 1), "seed": (seed, 0), "first": (first, 0)}
+    for name, (value, lowest) in limits.items():
+        highest = MAX_SOURCES if name == "sources" else None
+        if value < lowest or (highest is not None and value > highest):
+            raise ConfigError("outside its limits", field=name, value=value, lowest=lowest, highest=highest)
+
+
+def batches(events: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[pa.RecordBatch]:
+    """Yield `events` events of `sources` plants, ordered by time, as Arrow batches of at most 10,000 rows.
+
+    Each plant reports once a second; several plants take turns. `first` is the index of the first plant: the k-th of
+    several publishers uses `batches(n, seed, first=k)`.
 
     >>> [batch.num_rows for batch in batches(25_000, seed=1)]
     [10000, 10000, 5000]
@@ -199,10 +298,6 @@ def batches(events: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> 
 
 
 def events(n: int, seed: int = 1, sources: int = 1, *, first: int = 0) -> Iterator[dict[str, Any]]:
-    """The same events as dicts."""
+    """Yield the same events as dicts."""
     for batch in batches(n, seed, sources, first=first):
         yield from batch.to_pylist()
-
-
-def _texts(members: tuple[str, ...], numbers: NDArray[np.float64]) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(numbers.astype(np.int8), list(members)).dictionary_decode()

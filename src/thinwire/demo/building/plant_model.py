@@ -1,16 +1,12 @@
-"""A small physical model of a solar-thermal cooling plant, one step a second.
+"""A physical model of a solar-thermal cooling plant, with steps of one second.
 
-Collectors on the roof charge a layered hot tank; an adsorption chiller driven by that heat cools a cold tank; the cold
-tank cools the rooms. Thermostats with hysteresis switch pump, heater and chiller; the chiller's two beds take turns,
-with a pause between them in which heat is recovered. Frozen together with `building_tags`.
+Collectors on the roof charge a layered hot tank. An adsorption chiller driven by that heat cools a cold tank, which
+cools the rooms. Thermostats with hysteresis switch pump, heater and chiller. The two beds of the chiller alternate,
+with a heat recovery between them.
 
-Only +, -, *, / and comparisons are used, never a function of libm, so that a seed gives the same stream everywhere.
-Temperatures are degrees Celsius, flows litres a minute, powers kilowatts. One file, because the compiled code is kept
-on disk and only a change of this file renews it.
-
-What the plant model remembers from one second to the next, and what it is given: places in flat arrays.
-
-Flat, because compiled kernels read them; named, because the kernels are to be read by people.
+The model is frozen, see `building_stream`. It uses only +, -, *, / and comparisons and no function of libm, so that a
+seed gives the same stream on every machine. Temperatures are in degrees Celsius, flows in litres per minute, powers in
+kilowatts. All kernels are in one file, because Numba compiles them again only if this file changes.
 """
 
 from __future__ import annotations
@@ -21,54 +17,32 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from thinwire.demo.building.sensor_tags import Signal
-
 Vector = NDArray[np.float64]
 
 DAY = 86_400
 
-
-class Status(IntEnum):
-    """What is reported as it is, without a sensor; follows `Signal` in the state."""
-
-    SOLAR_PUMP = 32
-    TANK_HEATER = 33
-    PLANT_MODE = 34
-    CHILLER_MODE = 35
-    ALARM = 36
-
-
-class Hidden(IntEnum):
-    """What the plant keeps to itself; follows `Status` in the state."""
-
-    CLOUD = 37
-    CLOUD_TARGET = 38
-    HAZE = 39
-    CHILLER_CLOCK = 40
-    NEXT_BED = 41
-    ALARM_CLOCK = 42
-    OCCUPIED = 43
-
-
-class Luck(IntEnum):
-    """The chances of a second, in [0, 1); they follow those of the sensors."""
-
-    CLOUD = 32
-    CLOUD_DEPTH = 33
-    ALARM = 34
-    ALARM_KIND = 35
-    PEOPLE = 36
-    JITTER = 37
-
-
-class Build(IntEnum):
-    """In what plants differ, as factors around 1."""
-
-    COLLECTORS = 0
-    TANKS = 1
-    ROOMS = 2
-    WEATHER = 3
-
+# The state is a flat array: signals, statuses, hidden values. The enumerations are its indexes.
+Signal = IntEnum(
+    "Signal",
+    """
+    IRRADIANCE OUTDOOR
+    SOUTH_FIELD EAST_FIELD SOLAR_RETURN SOLAR_FLOW SOLAR_SPEED
+    HOT_1 HOT_2 HOT_3 HOT_4 COLD_1 COLD_2
+    DRIVE_IN DRIVE_OUT RECOOL_IN RECOOL_OUT CHILLED CHILLED_FLOW DRIVE_POWER COLD_POWER CHILLER_VALVE FAN_SPEED
+    OFFICE LECTURE_HALL ATRIUM OFFICE_VALVE HALL_VALVE CO2
+    HEAT_ENERGY ELECTRIC_ENERGY ELECTRIC_POWER
+    """,
+    start=0,
+)
+"""quantities measured by sensors, in the order of the event"""
+Status = IntEnum("Status", "SOLAR_PUMP TANK_HEATER PLANT_MODE CHILLER_MODE ALARM", start=32)
+"""values reported without a sensor"""
+Hidden = IntEnum("Hidden", "CLOUD CLOUD_TARGET HAZE CHILLER_CLOCK NEXT_BED ALARM_CLOCK OCCUPIED", start=37)
+"""values that are not reported"""
+Chance = IntEnum("Chance", "CLOUD CLOUD_DEPTH ALARM ALARM_KIND PEOPLE JITTER", start=32)
+"""indexes of the random numbers of a second, which follow those of the sensors"""
+Factor = IntEnum("Factor", "COLLECTORS TANKS ROOMS WEATHER", start=0)
+"""factors around 1 in which plants differ"""
 
 REPORTED = len(Signal) + len(Status)
 STATE = REPORTED + len(Hidden)
@@ -79,7 +53,7 @@ OFF, COOLING_LEFT, HEAT_RECOVERY, COOLING_RIGHT = range(4)
 
 
 def first_state() -> Vector:
-    """The plant early on a summer morning."""
+    """Return the state early on a summer morning."""
     state = np.zeros(STATE)
     state[Signal.OUTDOOR : Signal.SOLAR_RETURN + 1] = 16.0, 18.0, 18.0, 24.0
     state[Signal.HOT_1 : Signal.COLD_2 + 1] = 64.0, 61.0, 57.0, 53.0, 15.0, 12.0
@@ -95,15 +69,15 @@ def first_state() -> Vector:
 
 
 @njit(cache=True)
-def run(state: Vector, build: Vector, second: int, chances: Vector, out: Vector) -> None:
-    """Let the plant run for `len(out)` seconds from `second` of its first day on; `state` is carried on in place."""
+def run(state: Vector, factors: Vector, second: int, chances: Vector, out: Vector) -> None:
+    """Simulate `len(out)` seconds from `second` of the first day; `state` is updated."""
     for row in range(len(out)):
         now = second + row
-        _weather(state, build, now % DAY, chances[row])
-        _collectors(state, build, now)
-        _tanks(state, build)
+        _weather(state, factors, now % DAY, chances[row])
+        _collectors(state, factors, now)
+        _tanks(state, factors)
         _chiller(state, now)
-        _rooms(state, build, now % DAY, now, chances[row])
+        _rooms(state, factors, now % DAY, now, chances[row])
         _meters(state)
         _alarms(state, chances[row])
         out[row] = state[:REPORTED]
@@ -116,33 +90,33 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 @njit()
 def _bow(second: float, noon: float) -> float:
-    """The height of the sun over a day of 15 hours: a parabola, 0 at night."""
+    """Return the height of the sun over a day of 15 hours: a parabola, 0 at night."""
     x = (second - noon) / 27_000.0
     return max(0.0, 1.0 - x * x)
 
 
 @njit()
-def _weather(s: Vector, build: Vector, second: int, luck: Vector) -> None:
+def _weather(s: Vector, factors: Vector, second: int, chances: Vector) -> None:
     if second == 0:
-        s[Hidden.HAZE] = 0.5 + 0.5 * luck[Luck.CLOUD_DEPTH]
-    if luck[Luck.CLOUD] < 0.0015:
-        clear = luck[Luck.CLOUD_DEPTH] < s[Hidden.HAZE] * build[Build.WEATHER] - 0.3
-        s[Hidden.CLOUD_TARGET] = 1.0 if clear else 0.3 + 0.7 * luck[Luck.CLOUD_DEPTH]
+        s[Hidden.HAZE] = 0.5 + 0.5 * chances[Chance.CLOUD_DEPTH]
+    if chances[Chance.CLOUD] < 0.0015:
+        clear = chances[Chance.CLOUD_DEPTH] < s[Hidden.HAZE] * factors[Factor.WEATHER] - 0.3
+        s[Hidden.CLOUD_TARGET] = 1.0 if clear else 0.3 + 0.7 * chances[Chance.CLOUD_DEPTH]
     s[Hidden.CLOUD] += 0.03 * (s[Hidden.CLOUD_TARGET] - s[Hidden.CLOUD])
     s[Signal.IRRADIANCE] = 940.0 * _bow(second, 43_200.0) * s[Hidden.HAZE] * s[Hidden.CLOUD]
-    settled = 13.0 + 10.0 * s[Hidden.HAZE] * _bow(second, 50_400.0) + 0.006 * s[Signal.IRRADIANCE]
-    s[Signal.OUTDOOR] += (settled - s[Signal.OUTDOOR]) / 3_600.0
+    target = 13.0 + 10.0 * s[Hidden.HAZE] * _bow(second, 50_400.0) + 0.006 * s[Signal.IRRADIANCE]
+    s[Signal.OUTDOOR] += (target - s[Signal.OUTDOOR]) / 3_600.0
 
 
 @njit()
-def _collectors(s: Vector, build: Vector, now: int) -> None:
-    """Two fields, facing south and east, in one circuit; the pump's speed follows the usable difference."""
+def _collectors(s: Vector, factors: Vector, now: int) -> None:
+    """Two fields, facing south and east, in one circuit. The pump speed follows the usable temperature difference."""
     sun = s[Signal.IRRADIANCE]
     east = sun * (1.25 if now % DAY < 43_200 else 0.75)
-    taken = s[Signal.SOLAR_FLOW] / 60.0 * 3.7 / (720.0 * build[Build.COLLECTORS])
+    drawn = s[Signal.SOLAR_FLOW] / 60.0 * 3.7 / (720.0 * factors[Factor.COLLECTORS])
     for field, light in ((Signal.SOUTH_FIELD, sun), (Signal.EAST_FIELD, east)):
         gain = (0.72 * light - 3.8 * (s[field] - s[Signal.OUTDOOR])) / 8_000.0
-        s[field] += gain - taken * (s[field] - s[Signal.SOLAR_RETURN])
+        s[field] += gain - drawn * (s[field] - s[Signal.SOLAR_RETURN])
     usable = 0.5 * (s[Signal.SOUTH_FIELD] + s[Signal.EAST_FIELD]) - s[Signal.HOT_4]
     if s[Status.SOLAR_PUMP] > 0.0:
         s[Status.SOLAR_PUMP] = 1.0 if usable > 3.0 else 0.0
@@ -157,9 +131,9 @@ def _drive_pump(s: Vector, usable: float, now: int) -> None:
         s[Signal.SOLAR_SPEED] = 0.0
         s[Signal.SOLAR_RETURN] += (22.0 - s[Signal.SOLAR_RETURN]) / 9_000.0
     else:
-        wanted = _clamp(30.0 + 5.0 * (usable - 4.0), 30.0, 100.0)
-        if s[Signal.SOLAR_SPEED] == 0.0 or (now % 30 == 0 and abs(wanted - s[Signal.SOLAR_SPEED]) > 4.0):
-            s[Signal.SOLAR_SPEED] = wanted // 5.0 * 5.0
+        speed = _clamp(30.0 + 5.0 * (usable - 4.0), 30.0, 100.0)
+        if s[Signal.SOLAR_SPEED] == 0.0 or (now % 30 == 0 and abs(speed - s[Signal.SOLAR_SPEED]) > 4.0):
+            s[Signal.SOLAR_SPEED] = speed // 5.0 * 5.0
         s[Signal.SOLAR_RETURN] += (s[Signal.HOT_4] + 2.0 - s[Signal.SOLAR_RETURN]) / 40.0
     s[Signal.SOLAR_FLOW] += (0.52 * s[Signal.SOLAR_SPEED] - s[Signal.SOLAR_FLOW]) / 4.0
     if s[Signal.SOLAR_FLOW] < 0.05:
@@ -167,9 +141,9 @@ def _drive_pump(s: Vector, usable: float, now: int) -> None:
 
 
 @njit()
-def _tanks(s: Vector, build: Vector) -> None:
-    """Plug flow through the layers, down when charged, up when drawn from; a heater at the top for cloudy days."""
-    layer = 2_000.0 * build[Build.TANKS]
+def _tanks(s: Vector, factors: Vector) -> None:
+    """Plug flow through the layers, down while charging, up while discharging, and a heater at the top."""
+    layer = 2_000.0 * factors[Factor.TANKS]
     down = s[Signal.SOLAR_FLOW] / 60.0 / layer
     feed = 0.5 * (s[Signal.SOUTH_FIELD] + s[Signal.EAST_FIELD]) - 2.0
     s[Signal.HOT_4] += down * (s[Signal.HOT_3] - s[Signal.HOT_4])
@@ -184,8 +158,8 @@ def _tanks(s: Vector, build: Vector) -> None:
     s[Signal.HOT_2] += up * (s[Signal.HOT_3] - s[Signal.HOT_2])
     s[Signal.HOT_3] += up * (s[Signal.HOT_4] - s[Signal.HOT_3])
     s[Signal.HOT_4] += up * (s[Signal.DRIVE_OUT] - s[Signal.HOT_4])
-    for place in range(Signal.HOT_1, Signal.HOT_4 + 1):
-        s[place] -= (s[place] - 24.0) * 1.2e-6
+    for i in range(Signal.HOT_1, Signal.HOT_4 + 1):
+        s[i] -= (s[i] - 24.0) * 1.2e-6
     _heater(s, layer)
 
 
@@ -198,7 +172,7 @@ def _heater(s: Vector, layer: float) -> None:
 
 @njit()
 def _chiller(s: Vector, now: int) -> None:
-    """Starts when the hot tank can drive it and the cold tank asks; the beds swap every seven minutes."""
+    """The chiller starts if the hot tank is hot and the cold tank is warm. The beds alternate every seven minutes."""
     mode = s[Status.CHILLER_MODE]
     if mode == OFF:
         if s[Signal.HOT_1] > 68.0 and s[Signal.COLD_2] > 13.0:
@@ -223,20 +197,20 @@ def _enter(s: Vector, mode: float, seconds: float) -> None:
 
 @njit()
 def _circuits(s: Vector, now: int) -> None:
-    """Drive, recooling and chilled water: a fresh bed swallows much heat, then less and less."""
+    """Drive, recooling and chilled water. A fresh bed absorbs much heat, then less and less."""
     running = s[Status.CHILLER_MODE] != OFF
-    resting = s[Status.CHILLER_MODE] == HEAT_RECOVERY
+    recovering = s[Status.CHILLER_MODE] == HEAT_RECOVERY
     wet = s[Signal.OUTDOOR] + 2.0
     if not running:
-        for place in range(Signal.DRIVE_IN, Signal.RECOOL_OUT + 1):
-            s[place] += (26.0 - s[place]) / 14_000.0
+        for i in range(Signal.DRIVE_IN, Signal.RECOOL_OUT + 1):
+            s[i] += (26.0 - s[i]) / 14_000.0
         s[Signal.CHILLED] += (s[Signal.COLD_1] + 1.0 - s[Signal.CHILLED]) / 7_000.0
     else:
         s[Signal.DRIVE_IN] += (s[Signal.HOT_1] - 0.5 - s[Signal.DRIVE_IN]) / 30.0
-        s[Signal.DRIVE_OUT] += (s[Signal.DRIVE_IN] - (20.0 if resting else 8.0) - s[Signal.DRIVE_OUT]) / 110.0
+        s[Signal.DRIVE_OUT] += (s[Signal.DRIVE_IN] - (20.0 if recovering else 8.0) - s[Signal.DRIVE_OUT]) / 110.0
         s[Signal.RECOOL_IN] += (wet + 6.0 - 0.04 * s[Signal.FAN_SPEED] - s[Signal.RECOOL_IN]) / 150.0
-        s[Signal.RECOOL_OUT] += (s[Signal.RECOOL_IN] + (9.0 if resting else 4.5) - s[Signal.RECOOL_OUT]) / 110.0
-        s[Signal.CHILLED] += (s[Signal.COLD_2] - (0.5 if resting else 4.5) - s[Signal.CHILLED]) / 90.0
+        s[Signal.RECOOL_OUT] += (s[Signal.RECOOL_IN] + (9.0 if recovering else 4.5) - s[Signal.RECOOL_OUT]) / 110.0
+        s[Signal.CHILLED] += (s[Signal.COLD_2] - (0.5 if recovering else 4.5) - s[Signal.CHILLED]) / 90.0
     _set_speeds(s, running, now)
     flow = s[Signal.CHILLED_FLOW] / 60.0 * 4.186
     s[Signal.COLD_POWER] = max(0.0, flow * (s[Signal.COLD_2] - s[Signal.CHILLED]))
@@ -256,11 +230,11 @@ def _set_speeds(s: Vector, running: bool, now: int) -> None:
 
 
 @njit()
-def _rooms(s: Vector, build: Vector, second: int, now: int, luck: Vector) -> None:
-    """Sun and people heat the rooms, chilled ceilings cool two of them; the atrium follows the weather."""
+def _rooms(s: Vector, factors: Vector, second: int, now: int, chances: Vector) -> None:
+    """Sun and people heat the rooms, chilled ceilings cool two of them, the atrium follows the weather."""
     if now % 5_400 == 0:
         teaching = 28_000 < second < 64_000
-        s[Hidden.OCCUPIED] = 1.0 if teaching and luck[Luck.PEOPLE] < 0.7 else 0.0
+        s[Hidden.OCCUPIED] = 1.0 if teaching and chances[Chance.PEOPLE] < 0.7 else 0.0
     load = 0.0
     office = (Signal.OFFICE, Signal.OFFICE_VALVE, 0.3)
     hall = (Signal.LECTURE_HALL, Signal.HALL_VALVE, 1.0)
@@ -269,11 +243,11 @@ def _rooms(s: Vector, build: Vector, second: int, now: int, luck: Vector) -> Non
         cooling = s[valve] / 100.0 * 1.1 * (s[room] - s[Signal.COLD_1])
         heat = 0.009 * s[Signal.IRRADIANCE] + 4.0 * people * s[Hidden.OCCUPIED] + 0.5
         heat += 0.25 * (s[Signal.OUTDOOR] - s[room])
-        s[room] += (heat - cooling) / (30_000.0 * build[Build.ROOMS])
+        s[room] += (heat - cooling) / (30_000.0 * factors[Factor.ROOMS])
         load += cooling
     s[Signal.ATRIUM] += (24.0 + 0.2 * (s[Signal.OUTDOOR] - 20.0) - s[Signal.ATRIUM]) / 20_000.0
     s[Signal.CO2] += 0.35 * s[Hidden.OCCUPIED] - (s[Signal.CO2] - 420.0) * 5e-4
-    layer = 4.186 * 1_000.0 * build[Build.TANKS]
+    layer = 4.186 * 1_000.0 * factors[Factor.TANKS]
     mixed = (s[Signal.CHILLED_FLOW] / 60_000.0 + 3e-4) * (s[Signal.COLD_1] - s[Signal.COLD_2])
     s[Signal.COLD_1] += load / layer - mixed
     s[Signal.COLD_2] += mixed - s[Signal.COLD_POWER] / layer
@@ -281,9 +255,9 @@ def _rooms(s: Vector, build: Vector, second: int, now: int, luck: Vector) -> Non
 
 @njit()
 def _ceiling(s: Vector, room: int, valve: int, now: int) -> None:
-    wanted = _clamp((s[room] - 23.0) * 60.0, 0.0, 100.0) // 5.0 * 5.0
-    if now % 60 == 0 and abs(wanted - s[valve]) > 5.0:
-        s[valve] = wanted
+    opening = _clamp((s[room] - 23.0) * 60.0, 0.0, 100.0) // 5.0 * 5.0
+    if now % 60 == 0 and abs(opening - s[valve]) > 5.0:
+        s[valve] = opening
 
 
 @njit()
@@ -300,13 +274,13 @@ def _meters(s: Vector) -> None:
 
 
 @njit()
-def _alarms(s: Vector, luck: Vector) -> None:
-    """Now and then something complains for a while; and the mode of the plant sums up what runs."""
+def _alarms(s: Vector, chances: Vector) -> None:
+    """Alarms of half an hour at random times, and the mode of the plant."""
     s[Hidden.ALARM_CLOCK] -= 1.0
     if s[Hidden.ALARM_CLOCK] <= 0.0:
         s[Status.ALARM] = 0.0
-    if luck[Luck.ALARM] < 0.0001:
-        s[Status.ALARM] = 1.0 + 7.0 * luck[Luck.ALARM_KIND] // 1.0
+    if chances[Chance.ALARM] < 0.0001:
+        s[Status.ALARM] = 1.0 + 7.0 * chances[Chance.ALARM_KIND] // 1.0
         s[Hidden.ALARM_CLOCK] = 1_800.0
     pump = s[Status.SOLAR_PUMP] > 0.0
     if s[Status.CHILLER_MODE] != OFF:
