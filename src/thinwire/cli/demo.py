@@ -67,7 +67,7 @@ def demo(
     output.console.print(demo_view.tables(view, seconds))
     for text in demo_view.summary(view, with_spark=with_spark):
         output.note(text)
-    output.note(f"all figures: thinwire ledger show {ledger}")
+    output.note(f"columns: docs/demo.md; all figures: thinwire ledger show {ledger}")
     output.document({"run": run, "ledger": ledger, "rate": rate, **demo_view.facts(view)})
     if not view.kept:
         raise typer.Exit(FAILED)

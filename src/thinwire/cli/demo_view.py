@@ -46,17 +46,6 @@ TABLE = (
     "first rows\nafter, s",
     "all rows\nafter, s",
 )
-EXPLANATION = (
-    "reads: the log, whose tolerance is the smallest requested one, or a channel that the translator makes of it",
-    "raw JSON: the delivered events as JSON, with the requested properties; changes: only events that show a change",
-    "frames: all frames read, with key frames, heartbeats, and those from before the subscriber joined",
-    "link: all bytes in both directions, on its socket and, since it joined, on those of the publishers",
-    "link, JSON: one JSON message per event to one subscriber, computed from the protocol",
-    "max. error / tolerance: largest over all values of all events, compared with the published ones",
-    "sent, virtual: latency from the time at which an event was due; a virtual event is delivered with the next frame",
-    "translator: since the channel was opened; link: on the sockets of its subscribers",
-)
-SPARK_EXPLANATION = "Spark: events delivered to a subscriber that reads the log from its start; read: from the broker"
 
 
 def amount(count: int, unit: float) -> str:
@@ -180,9 +169,8 @@ def line(view: DemoView) -> str:
 
 
 def summary(view: DemoView, *, with_spark: bool) -> list[str]:
-    """Return the explanation of the columns, and the result in words."""
-    lines = [*EXPLANATION, *([SPARK_EXPLANATION] if view.table is not None else []), ""]
-    lines += [_joining(subscriber) for subscriber in view.subscribers if subscriber.early or subscriber.read_back]
+    """Return the result in words."""
+    lines = []
     if view.table is not None:
         lines.append(_comparison(view.table))
     elif with_spark:
@@ -193,16 +181,11 @@ def summary(view: DemoView, *, with_spark: bool) -> list[str]:
         lines.append(f"subscriber {subscriber.subscription.name}: {problems}; {subscriber.breach}")
     if not violated:
         checked = sum(subscriber.checked for subscriber in view.subscribers)
+        early = sum(subscriber.early for subscriber in view.subscribers)
         lines.append(f"{checked:,} events checked: all within their bound, none lost")
+        lines.append(f"{early:,} of them had a larger bound, from before the publishers applied a new tolerance")
     stored = (f"{amount(row.stored_bytes, 1e3)} kB in {row.messages:,} messages ({row.link})" for row in view.stored)
     return [*lines, f"stored by the broker: {', '.join(stored)}"]
-
-
-def _joining(view: SubscriberView) -> str:
-    text = f"subscriber {view.subscription.name}: read {amount(view.read_back, 1e3)} kB of frames when it joined"
-    if not view.early:
-        return text
-    return f"{text}; {view.early:,} events had a larger bound, from before the publishers applied its tolerance"
 
 
 def _comparison(table: TableView) -> str:

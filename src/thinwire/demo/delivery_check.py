@@ -1,16 +1,4 @@
-"""Comparison of delivered events with the events that the plants generated.
-
->>> check = DeliveryCheck(DemoSubscription("0.5", 0.5), RowTally("example"))
->>> check.start(from_first_event=True)
->>> original = PlantEvents(0).event(1)
->>> values = original | {"hot_tank_1": original["hot_tank_1"] + 0.4}
->>> bound = {p.name: 0.5 if p.kind == "number" else 0.0 for p in SCHEMA.wire}
->>> source = (original["plant"], original["controller"])
->>> check.receive(Event(values, bound=bound, source=source, ordinal=1)) == original
-True
->>> check.checked, check.broken, check.lost
-(1, 0, 0)
-"""
+"""Comparison of delivered events with the events that the plants generated."""
 
 from __future__ import annotations
 

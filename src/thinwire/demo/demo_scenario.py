@@ -1,18 +1,8 @@
 """Scenario of the demonstration: the events of three plants, when they are published, and five subscriptions.
 
-Publishers and subscribers generate the events from the same seed, each for itself.
+Publishers and subscribers generate the events from the same seed, each for itself. The subscriptions are made in their
+order. Each time a stricter one is made, the tolerance of the publishers decreases:
 
->>> plant = PlantEvents(1)
->>> plant.name, plant.event(3)["timestamp"]
-('karlsruhe-solar-cooling-02', '2018-07-02T05:00:02.052Z')
->>> schedule = SendSchedule(start=1_000_000, period=15_000)
->>> schedule.instant(0, ordinal=3), schedule.due(0, now=1_031_000)
-(1030000, 3)
-
-The subscriptions are made in this order. Each time a stricter one is made, the tolerance of the publishers decreases:
-
->>> [subscription.name for subscription in SUBSCRIPTIONS]
-['1', '1 changes', '0.5 tanks', '0.5', '0']
 >>> [publisher_tolerance(SUBSCRIPTIONS[:count]) for count in range(1, 6)]
 ['1', '1', '0.5 to 1', '0.5', '0']
 """

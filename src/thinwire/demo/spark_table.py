@@ -49,7 +49,7 @@ TRIGGER = "2s"
 STARTS = 3
 STOP_TIMEOUT = 60.0
 """seconds for Spark to stop, which includes the running batch"""
-LANDING_TIMEOUT = 300.0
+LANDING_TIMEOUT = 600.0
 """seconds until all events must be in the table; on a busy machine Spark may still be starting"""
 READ_TIMEOUT = 60.0
 POLL_INTERVAL = 0.1
