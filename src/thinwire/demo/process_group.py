@@ -66,10 +66,6 @@ class WorkerProcess:
         self._errors: IO[bytes] | None = None
 
     @property
-    def running(self) -> bool:
-        return self._process is not None
-
-    @property
     def pid(self) -> int:
         return self._running_process().pid
 

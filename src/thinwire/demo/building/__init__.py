@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 from thinwire.lazy import contents
 
 if TYPE_CHECKING:
-    from thinwire.demo.building.building_stream import BLOCK, MAX_SOURCES, BuildingPlant, batches, events, schema
+    from thinwire.demo.building.building_stream import BLOCK, BuildingPlant, batches, events, schema
 else:
-    __getattr__, __dir__ = contents(
-        __name__, {"building_stream": "BLOCK BuildingPlant MAX_SOURCES batches events schema"}
-    )
+    __getattr__, __dir__ = contents(__name__, {"building_stream": "BLOCK BuildingPlant batches events schema"})
 
-__all__ = ["BLOCK", "MAX_SOURCES", "BuildingPlant", "batches", "events", "schema"]
+__all__ = ["BLOCK", "BuildingPlant", "batches", "events", "schema"]
