@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from thinwire.demo.process_group import Crew, WorkerFailed, WorkerProcess, environment
+from thinwire.demo.process_group import ProcessGroup, WorkerFailed, WorkerProcess, environment
 from thinwire.schema import Property, Schema
 from thinwire_lab.live.process_measurement import ProcessSampler, cores_used
 from thinwire_lab.live.stacks import route_to
@@ -21,7 +21,7 @@ IDLE = {"kind": "json", "route": ROUTE, "feed": "feed", "number": 0, "connection
 
 def test_a_crew_obeys_and_leaves():
     async def run():
-        async with Crew([WorkerProcess(f"subscriber {k}", "subscriber", IDLE) for k in range(2)]) as crew:
+        async with ProcessGroup([WorkerProcess(f"subscriber {k}", "subscriber", IDLE) for k in range(2)]) as crew:
             pids = [worker.pid for worker in crew.workers]
             async with ProcessSampler({worker.name: worker.pid for worker in crew.workers}) as sampler:
                 answers = await crew.ask("subscriber", 30.0, do="begin", timed_from=0)

@@ -32,7 +32,7 @@ from thinwire.demo.demo_scenario import (
     describe_demand,
     publisher_tolerance,
 )
-from thinwire.demo.process_group import Answer, Crew, WorkerFailed, WorkerProcess, gather_answers, micros
+from thinwire.demo.process_group import Answer, ProcessGroup, WorkerFailed, WorkerProcess, gather_answers, micros
 from thinwire.demo.spark_table import SparkTable, TableView
 from thinwire.errors import BrokerUnavailable
 from thinwire.ledger import COUNTERS, Row, from_document, merge
@@ -170,7 +170,7 @@ class DemoSystem:
             for index, subscription in enumerate(SUBSCRIPTIONS)
         }
         registry = WorkerProcess("registry", "demo registry", {"url": self._server.url}, new_session=True)
-        await enter(Crew([registry, self.translator, *self.publishers, *self.subscribers.values()]))
+        await enter(ProcessGroup([registry, self.translator, *self.publishers, *self.subscribers.values()]))
         bus: Bus = await enter(tw.connect(self._server.url))
         await bus.register(SCHEMA, max_silence=MAX_SILENCE)
         self._broker: Broker = bus.broker

@@ -153,13 +153,13 @@ class WorkerProcess:
         return WorkerFailed(reason, name=self.name, **facts)
 
 
-class Crew:
+class ProcessGroup:
     """Worker processes that start together and stop together."""
 
     def __init__(self, workers: list[WorkerProcess]) -> None:
         self.workers = workers
 
-    async def __aenter__(self) -> Crew:
+    async def __aenter__(self) -> ProcessGroup:
         try:
             for worker in self.workers:
                 await worker.launch()

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import thinwire as tw
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.client import Publisher
-from thinwire.demo.process_group import START, Crew, WorkerProcess
+from thinwire.demo.process_group import START, ProcessGroup, WorkerProcess
 from thinwire.schema import Event
 from thinwire_lab.live.delivery_audit import TOLERANCE, TOPIC, Line, Verdict, judge, numbered, numbered_schema
 
@@ -263,7 +263,7 @@ async def havoc(
 
 async def _crew(
     opened: AsyncExitStack, url: str, folder: Path, wishes: Sequence[Wish], dictionaries: bool = False
-) -> Crew:
+) -> ProcessGroup:
     """The processes, in the order in which they need each other."""
     translators = range(TRANSLATORS if len(set(wishes)) > 1 else 0)
     services = [
@@ -287,16 +287,21 @@ async def _crew(
         )
         for k in range(PUBLISHERS)
     ]
-    await opened.enter_async_context(Crew(services))
+    await opened.enter_async_context(ProcessGroup(services))
     async with tw.connect(url) as bus:
         await bus.register(numbered_schema(), **({"dictionaries": True, "format": "json"} if dictionaries else {}))
-    await opened.enter_async_context(Crew(subscribers))
-    await opened.enter_async_context(Crew(publishers))
-    return Crew([*services, *subscribers, *publishers])
+    await opened.enter_async_context(ProcessGroup(subscribers))
+    await opened.enter_async_context(ProcessGroup(publishers))
+    return ProcessGroup([*services, *subscribers, *publishers])
 
 
 async def _strike(
-    victim: Victim, kills: int, chance: Random, server: EmbeddedServer, crew: Crew, progress: Callable[[float], None]
+    victim: Victim,
+    kills: int,
+    chance: Random,
+    server: EmbeddedServer,
+    crew: ProcessGroup,
+    progress: Callable[[float], None],
 ) -> None:
     roles = {"publisher": "numbering", "subscriber": "recording"}
     started: dict[str, WorkerProcess] = {}
@@ -322,13 +327,13 @@ async def _strike(
     await asyncio.sleep(1.0)
 
 
-async def _packing_kill_test(crew: Crew) -> str:
+async def _packing_kill_test(crew: ProcessGroup) -> str:
     """Wait until every publisher packs with a dictionary; the hash of one of them, "" where somebody has none."""
     answers = await crew.ask("numbering", PATIENCE + START, do="pack", patience=PATIENCE)
     return min(str(answer["dictionary"]) for answer in answers)
 
 
-async def _finish(crew: Crew) -> dict[str, int]:
+async def _finish(crew: ProcessGroup) -> dict[str, int]:
     """Let publishers come to an end and subscribers catch up; how far each source came."""
     answers = await crew.ask("numbering", PATIENCE, do="finish")
     last = {sensor: number for answer in answers for sensor, number in answer["last"].items()}
@@ -336,7 +341,7 @@ async def _finish(crew: Crew) -> dict[str, int]:
     return last
 
 
-async def _reach(crew: Crew, last: dict[str, int]) -> None:
+async def _reach(crew: ProcessGroup, last: dict[str, int]) -> None:
     """Wait until subscribers have come as far as this; the judge sees where they have not."""
     await crew.ask("recording", PATIENCE + START, do="reach", last=last, patience=PATIENCE)
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Literal
 
-from thinwire.demo.process_group import Crew, WorkerProcess, micros
+from thinwire.demo.process_group import ProcessGroup, WorkerProcess, micros
 from thinwire.schema import Schema
 from thinwire_lab.live.load_roles import share_expectations
 from thinwire_lab.live.process_measurement import (
@@ -202,11 +202,11 @@ class Chain:
                 format=shape.format,
                 dictionaries=bool(shape.dictionaries),
             )
-            self._services = await self._open.enter_async_context(Crew(self._serving()))
+            self._services = await self._open.enter_async_context(ProcessGroup(self._serving()))
             await self._stack.prepare(self.route)
             # subscribers first: what is published before anybody listens is nobody's loss
-            self._readers = await self._open.enter_async_context(Crew(self._subscribers()))
-            self._writers = await self._open.enter_async_context(Crew(self._publishers()))
+            self._readers = await self._open.enter_async_context(ProcessGroup(self._subscribers()))
+            self._writers = await self._open.enter_async_context(ProcessGroup(self._publishers()))
             if shape.classes:
                 await channels_open(self._server.url, self.schema.name, len(set(shape.classes)))
         except BaseException:

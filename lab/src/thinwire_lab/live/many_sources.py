@@ -22,7 +22,7 @@ import numpy as np
 import thinwire as tw
 from thinwire.brokers.protocol import Broker
 from thinwire.client import Publisher, Subscription
-from thinwire.demo.process_group import Crew, WorkerProcess
+from thinwire.demo.process_group import ProcessGroup, WorkerProcess
 from thinwire.schema import Property, Schema
 from thinwire.topics.registry_client import open_registry, put_subscription
 from thinwire.topics.topic_documents import SubscriptionDocument
@@ -206,16 +206,16 @@ async def run_many_sources(subscriptions: int, sources: int, progress: Callable[
         broker = await connect(server.url)
         opened.push_async_callback(broker.close)
         settings = {"url": server.url}
-        await opened.enter_async_context(Crew([WorkerProcess("registry", "registry", settings)]))
+        await opened.enter_async_context(ProcessGroup([WorkerProcess("registry", "registry", settings)]))
         async with tw.connect(server.url) as bus:
             await bus.register(sweep_schema(), mode="hold")
         await _ask_for_all(broker, subscriptions - len(TOLERANCES))
         translator = WorkerProcess("translator", "telling translator", settings)
-        await opened.enter_async_context(Crew([translator]))
+        await opened.enter_async_context(ProcessGroup([translator]))
         size = {**settings, "sources": sources, "publishers": PUBLISHERS}
-        readers = await opened.enter_async_context(Crew([WorkerProcess("subscribers", "swept", size)]))
+        readers = await opened.enter_async_context(ProcessGroup([WorkerProcess("subscribers", "swept", size)]))
         writers = [WorkerProcess(f"publisher {k}", "sweeping", {**size, "number": k}) for k in range(PUBLISHERS)]
-        publishers = await opened.enter_async_context(Crew(writers))
+        publishers = await opened.enter_async_context(ProcessGroup(writers))
         await wait_for_channels(broker, TOPIC, len(TOLERANCES))
         progress(0.2)
         async with ProcessSampler({"translator": translator.pid}) as sampler:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import thinwire as tw
 from thinwire.brokers.protocol import Broker
 from thinwire.client import Publisher, Subscription
-from thinwire.demo.process_group import Crew, WorkerProcess
+from thinwire.demo.process_group import ProcessGroup, WorkerProcess
 from thinwire.filters import greedy
 from thinwire.schema import Property, Schema
 from thinwire.topics.registry_client import open_registry, put_subscriptions
@@ -202,10 +202,10 @@ async def walked(subscriptions: int, audited: int, events: int, rate: int, progr
             WorkerProcess("registry", "registry", where),
             WorkerProcess("translator", "telling translator", where),
         )
-        await opened.enter_async_context(Crew([registry, translator]))
+        await opened.enter_async_context(ProcessGroup([registry, translator]))
         async with tw.connect(server.url) as bus:  # the log is kept exactly, whoever asks for how little
             await bus.register(walk_schema(), retain=True, default_tolerance=0, mode="hold")
-        writers = await opened.enter_async_context(Crew([WorkerProcess("publisher", "walking", where)]))
+        writers = await opened.enter_async_context(ProcessGroup([WorkerProcess("publisher", "walking", where)]))
         classes = min(WIDEST, subscriptions)
         began = monotonic()
         async with ProcessSampler({"registry": registry.pid, "translator": translator.pid}) as early:
@@ -216,7 +216,7 @@ async def walked(subscriptions: int, audited: int, events: int, rate: int, progr
         served = monotonic()
         progress(0.4)
         settings = {**where, "tolerances": [ticks for ticks in tolerances(audited) if ticks <= classes]}
-        readers = await opened.enter_async_context(Crew([WorkerProcess("audited", "walked", settings)]))
+        readers = await opened.enter_async_context(ProcessGroup([WorkerProcess("audited", "walked", settings)]))
         await readers.ask("walked", PATIENCE, do="connect")
         await _wait_for_feeds(readers)
         progress(0.5)
@@ -260,7 +260,7 @@ async def _wait_until_served(broker: Broker, translator: WorkerProcess, classes:
         await asyncio.sleep(_POLL_TOLERANCE_GROUPS)
 
 
-async def _wait_for_feeds(readers: Crew) -> None:
+async def _wait_for_feeds(readers: ProcessGroup) -> None:
     """Who reads the log would have its events another way, which is not what is measured."""
     deadline = monotonic() + PATIENCE
     while True:

@@ -22,7 +22,7 @@ from typing import Any
 
 import thinwire as tw
 from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import START, Crew, WorkerProcess, micros
+from thinwire.demo.process_group import START, ProcessGroup, WorkerProcess, micros
 from thinwire.services.translator.translator_recovery import find_channel_ends, find_first_unsent
 from thinwire.topics.channel_documents import channel_documents
 from thinwire.topics.checkpoint_store import CheckpointStore
@@ -175,21 +175,23 @@ class ClassStage:
 
     async def _start_all(self, url: str) -> None:
         """The processes, in the order in which they need each other."""
-        await self._open.enter_async_context(Crew([WorkerProcess("registry", "registry", {"url": url})]))
+        await self._open.enter_async_context(ProcessGroup([WorkerProcess("registry", "registry", {"url": url})]))
         async with tw.connect(url) as bus:
             await bus.register(feed_schema(), mode="hold")
         translators = [
             WorkerProcess(f"translator {k}", "telling translator", {"url": url, "name": f"t{k}", **self.translators})
             for k in range(2)
         ]
-        self._translators = await self._open.enter_async_context(Crew(translators))
+        self._translators = await self._open.enter_async_context(ProcessGroup(translators))
         asked = {"url": url, "asked": SUBSCRIBERS, "publishers": STEADY_PUBLISHERS}
-        self._witnesses = await self._open.enter_async_context(Crew([WorkerProcess("subscribers", "witness", asked)]))
+        self._witnesses = await self._open.enter_async_context(
+            ProcessGroup([WorkerProcess("subscribers", "witness", asked)])
+        )
         common = {"url": url, "publishers": STEADY_PUBLISHERS, "linger": LINGER, "max_batch": SMALL_MESSAGE}
         publishers = [
             WorkerProcess(f"publisher {k}", "steady", {**common, "number": k}) for k in range(STEADY_PUBLISHERS)
         ]
-        self._publishers = await self._open.enter_async_context(Crew(publishers))
+        self._publishers = await self._open.enter_async_context(ProcessGroup(publishers))
         await wait_for_channels(self.broker, TOPIC, len(SUBSCRIBERS))
 
 

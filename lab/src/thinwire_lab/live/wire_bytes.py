@@ -15,7 +15,7 @@ from typing import Any
 from thinwire.brokers.embedded import LOOPBACK, EmbeddedServer
 from thinwire.brokers.proxy import Proxy
 from thinwire.demo import building
-from thinwire.demo.process_group import Crew, WorkerProcess, micros
+from thinwire.demo.process_group import ProcessGroup, WorkerProcess, micros
 from thinwire_lab.live.building_feed import BuildingFeed
 from thinwire_lab.live.load_roles import NOTES, publish, take_all
 from thinwire_lab.live.process_measurement import Taken
@@ -94,7 +94,7 @@ async def _connect(opened: AsyncExitStack, wire: Wire) -> tuple[Proxy, list[Stac
     ours = stack(wire.kind)
     server = await opened.enter_async_context(EmbeddedServer())
     if wire.kind == "thinwire":
-        await opened.enter_async_context(Crew([WorkerProcess("registry", "registry", {"url": server.url})]))
+        await opened.enter_async_context(ProcessGroup([WorkerProcess("registry", "registry", {"url": server.url})]))
     direct = route_to(server.url, building.schema(), linger=wire.linger, tolerance=TOLERANCE)
     await ours.prepare(direct)
     proxy = await opened.enter_async_context(Proxy(LOOPBACK, server.port))

@@ -18,7 +18,7 @@ import numpy as np
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import Crew, WorkerProcess
+from thinwire.demo.process_group import ProcessGroup, WorkerProcess
 from thinwire.edge import Controller, EdgeHostDocument, EdgeTopic, apply
 from thinwire.edge.assignment import find_running_hosts, propose_hosts
 from thinwire.edge.placement_files import read_model
@@ -171,7 +171,7 @@ def _judged(
 
 
 @asynccontextmanager
-async def _stage() -> AsyncIterator[tuple[Broker, Crew, Controller]]:
+async def _stage() -> AsyncIterator[tuple[Broker, ProcessGroup, Controller]]:
     """A hub, hosts as processes, and a controller in this one."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(EmbeddedServer())
@@ -179,7 +179,7 @@ async def _stage() -> AsyncIterator[tuple[Broker, Crew, Controller]]:
         stack.push_async_callback(hub.close)
         hosts = [asdict(EdgeHostDocument(f"h{n + 1}", CORES, contention=0.03)) for n in range(HOSTS)]
         settings = [{"url": server.url, "about": about, "emulated": True} for about in hosts]
-        crew = Crew([WorkerProcess(f"host {n}", "edge host", one) for n, one in enumerate(settings, 1)])
+        crew = ProcessGroup([WorkerProcess(f"host {n}", "edge host", one) for n, one in enumerate(settings, 1)])
         await stack.enter_async_context(crew)
         controller = Controller(hub, read_model(None), k=TOGETHER)
         task = asyncio.create_task(controller.run())
@@ -196,7 +196,7 @@ async def _placed(hub: Broker) -> dict[str, str]:
     return where
 
 
-async def _kill(crew: Crew, where: dict[str, str], when: float) -> str:
+async def _kill(crew: ProcessGroup, where: dict[str, str], when: float) -> str:
     """Kill the host of the first topic; its name."""
     await asyncio.sleep(max(0.0, when - time.time()))
     victim = where[_names()[0]]

@@ -25,7 +25,7 @@ import numpy as np
 from thinwire.brokers.embedded import EmbeddedServer
 from thinwire.brokers.nats.broker import connect
 from thinwire.brokers.protocol import Broker
-from thinwire.demo.process_group import Crew, WorkerProcess
+from thinwire.demo.process_group import ProcessGroup, WorkerProcess
 from thinwire.edge import EdgeHostDocument, EdgeTopic, apply
 from thinwire.errors import ConfigError
 from thinwire.ledger.histogram import Histogram
@@ -112,7 +112,7 @@ async def run_once(configuration: Configuration, measuring: Measuring, seed: int
         pinned = processors[1 : 1 + host.cores] if apart else []
         settings = {"url": server.url, "about": asdict(about), "emulated": not measuring.burning, "pinned": pinned}
         worker = WorkerProcess("host", "edge host", {**settings, "path": [FUNCTIONS]})
-        await stack.enter_async_context(Crew([worker]))
+        await stack.enter_async_context(ProcessGroup([worker]))
         await apply(hub, [_topic(t) for t in configuration.topics], {t.name: host.name for t in configuration.topics})
         collector, lateness, start = await _loaded(hub, configuration, measuring, seed)
         worked = await worker.ask(PATIENCE, do="tell")
