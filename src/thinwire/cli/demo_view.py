@@ -147,7 +147,7 @@ def _captions(view: DemoView) -> list[str]:
         lines.append(f"log: tolerance {row.class_}, {each}, {percent(row.saved)} % saved")
     if view.translator_cpu is not None:
         cpu = f"{1e6 * view.translator_cpu:.0f} us of CPU per event"
-        lines.append(f"translator: {view.translator.events:,} events read, {cpu} for all channels together")
+        lines.append(f"translator: {view.translator.events:,} events read, {cpu} for all channels")
     if view.table is not None and view.table.first is None:
         lines.append("Spark is starting; events published meanwhile are written later")
     return lines
@@ -170,7 +170,7 @@ def line(view: DemoView) -> str:
 
 def summary(view: DemoView, *, with_spark: bool) -> list[str]:
     """Return the result in words."""
-    lines = []
+    lines = [""]
     if view.table is not None:
         lines.append(_comparison(view.table))
     elif with_spark:
