@@ -7,9 +7,9 @@ from thinwire.codec import StreamDecoder, StreamEncoder
 from thinwire.codec.batch_encoder import publish_batch
 from thinwire.codec.table_decoder import TableDecoder
 from thinwire.demo.demo_scenario import compile_kernels
-from thinwire.filters import IntervalIndex
 from thinwire.services.translator.hold_group import warm_up_hold_group
 from thinwire.testing.sensor_stream import sensor_batch, sensor_schema
+from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 
 assert conftest.ROOT
 

@@ -1,4 +1,4 @@
-"""Pub/sub that sends less.
+"""Publish/subscribe over message brokers that sends less.
 
 >>> import thinwire as tw
 >>> rooms = tw.Schema("rooms", [tw.Property("room", "string", "dimension"), tw.Property("t", "number", step="0.1")])

@@ -1,6 +1,4 @@
-"""Time is an argument.
-
-The pure rooms never ask what time it is: they are told `now`, in seconds. Whoever drives them holds a `Clock`.
+"""Clocks. Pure packages take the time as an argument `now`, in seconds; their callers read it from a `Clock`.
 
 >>> clock = VirtualClock(start=100.0)
 >>> clock.advance(2.5)
@@ -15,20 +13,20 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What tells the time, in seconds since the epoch."""
+    """Source of the current time, in seconds since the epoch."""
 
     def now(self) -> float: ...
 
 
 class WallClock:
-    """The machine's clock."""
+    """The clock of the machine."""
 
     def now(self) -> float:
         return time.time()
 
 
 class VirtualClock:
-    """A clock that moves when told to."""
+    """A clock that only `advance` moves."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = start
@@ -38,5 +36,5 @@ class VirtualClock:
 
     def advance(self, seconds: float) -> None:
         if seconds < 0:
-            raise ValueError(f"time does not run backwards: {seconds}")
+            raise ValueError(f"a clock does not run backwards: {seconds}")
         self._now += seconds

@@ -1,7 +1,7 @@
-"""Tables of contents whose pages are opened when somebody asks for them.
+"""Packages that import their modules on first use of a name.
 
-A package that loads everything it names makes every process pay for it: a worker of Spark, `--help`, a test. Compiled
-kernels alone cost half a second.
+Importing every module of a package would slow down each process, such as a Spark worker or `--help`: compiled kernels
+alone take half a second.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from importlib import import_module
 from typing import Any
 
 
-def contents(package: str, pages: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package: a name is looked up at its first use, and kept.
+def contents(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package that imports names on first use.
 
-    A module whose name is also a name that it gives is no page: once loaded, it would stand in the name's place.
+    A module must not have the name of one of its exports: once imported, the module would replace the export.
 
-    pages: module of the package -> the names that it gives, with blanks between them
+    modules: module of the package -> its exported names, separated by spaces
 
     >>> look_up, listed = contents("thinwire.wire", {"frame": "FrameKind WIRE_VERSION"})
     >>> look_up("FrameKind").__module__, "WIRE_VERSION" in listed()
     ('thinwire.wire.frame', True)
     """
-    places = {name: page for page, names in pages.items() for name in names.split()}
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
 
     def look_up(name: str) -> Any:
-        if name not in places:
+        if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{package}.{places[name]}"), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value = getattr(import_module(f"{package}.{module_of[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     def listed() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *places})
+        return sorted({*vars(sys.modules[package]), *module_of})
 
     return look_up, listed

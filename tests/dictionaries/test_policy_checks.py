@@ -9,19 +9,10 @@ from typing import Any
 import pytest
 
 from thinwire.dictionaries.codecs import codec_of
-from thinwire.dictionaries.policies import (
-    Adaptive,
-    CostBased,
-    DictionaryPolicy,
-    FixedRate,
-    Keep,
-    Predict,
-    Proposal,
-    Replace,
-    SingleDict,
-)
+from thinwire.dictionaries.policies import CostBased, DictionaryPolicy, Keep, Proposal, Replace
 from thinwire.dictionaries.policies.policy import LIMIT
 from thinwire.dictionaries.topology import Topology
+from thinwire_lab.reproduce.dictionaries.policies import Adaptive, FixedRate, Predict, SingleDict
 
 POLICIES: dict[str, Callable[[], DictionaryPolicy]] = {
     "adaptive": lambda: Adaptive(gain=1),

@@ -177,7 +177,7 @@ def test_the_timestamp_of_the_event_stays() -> None:
 
 def test_the_order_of_dimensions_names_the_source() -> None:
     room = Property("room", "string", "dimension")
-    with pytest.raises(SchemaError, match="names the source"):
+    with pytest.raises(SchemaError, match="identifies the source"):
         compatible(Schema("rooms", [SENSOR, room]), Schema("rooms", [room, SENSOR], 2))
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from test_translation_guarantee import logs, subscriptions
 from translation_setup import Log, Reader
 
-from thinwire.filters import greedy
 from thinwire.schema import Property, Schema
 from thinwire.services.translator.channel import Channel
 from thinwire.topics.demand_class import DemandClass
 from thinwire.wire.control_frames import MAX_SKIP
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 
 PRICES = Schema(
     "prices",

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.filters import greedy
 from thinwire_lab.overlay_sim.chord import Ring, multicast
 from thinwire_lab.overlay_sim.dissemination import (
     SCHEMES,
@@ -21,6 +20,7 @@ from thinwire_lab.overlay_sim.dissemination import (
     sites,
 )
 from thinwire_lab.overlay_sim.dissemination.site_traffic import delivering, grouped, joined, repeated, spread
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 
 EXACT = sorted(set(SCHEMES) - {"MFD"})
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinwire.filters import greedy, within
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy, within
 from thinwire_lab.overlay_sim.filters.published_filters import costs, global_optimum
 
 STREAMS = st.lists(st.integers(-12, 12), max_size=25).map(lambda drawn: np.array(drawn, dtype=np.int64))

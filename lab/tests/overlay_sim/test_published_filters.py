@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from shared_readings import READINGS, delivered
 
 from thinwire.errors import ConfigError, DemandError
-from thinwire.filters import IntervalIndex, greedy, within
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy, within
 from thinwire_lab.overlay_sim.filters.published_filters import Clamped, Cooperative, Decomposed, SingleLevel
 from thinwire_lab.overlay_sim.filters.threshold_decomposition import (
     base_for,
@@ -17,6 +17,7 @@ from thinwire_lab.overlay_sim.filters.threshold_decomposition import (
     first_level,
     splits,
 )
+from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 
 UNIT = st.lists(st.sampled_from([-1, 1]), max_size=200)
 BOUNDED = st.lists(st.integers(-2, 2), max_size=200)

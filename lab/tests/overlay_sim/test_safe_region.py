@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.filters import greedy
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 from thinwire_lab.overlay_sim.safe_region import Node, Tree
 
 thresholds = st.sets(st.integers(0, 40), min_size=1, max_size=20)

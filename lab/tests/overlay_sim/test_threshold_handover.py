@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import ConfigError
-from thinwire.filters import greedy
 from thinwire_lab.overlay_sim.chord import Keeper, Numbering
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 
 THRESHOLDS = [0, 2, 5, 9]
 walks = st.lists(st.integers(-12, 12), min_size=1, max_size=30)

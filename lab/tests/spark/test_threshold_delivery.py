@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from thinwire.cli.output import Output
 from thinwire.errors import ConfigError, DemandError, NotFinite
-from thinwire.filters import greedy
 from thinwire_lab.cli import deliver as command
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 from thinwire_lab.spark.threshold_delivery import counted, deliver, kept, table_at, totals
 
 SYMBOLS = ("aaa", "bbb", None)

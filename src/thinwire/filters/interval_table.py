@@ -1,8 +1,5 @@
 """Table of intervals: which of them does a value lie outside of? A lookup costs O(matches).
 
-`IntervalIndex` moves intervals itself and identifies them by threshold. Here the caller replaces an interval, several
-may be equal, and each is identified by its row.
-
 >>> table = IntervalTable(np.array([-2, -5]), np.array([2, 5]))
 >>> table.outside(3).tolist()
 [0]
@@ -13,11 +10,14 @@ may be equal, and each is identified by its row.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeAlias
 
-from thinwire.filters.kernels.intervals import HIGHEST, LOWEST, build, outside, put_interval
-from thinwire.filters.threshold_index import levels
-from thinwire.filters.thresholds import Ticks
+import numpy as np
+import numpy.typing as npt
+
+from thinwire.filters.kernels.intervals import BLOCK, HIGHEST, LOWEST, build, outside, put_interval
+
+Ticks: TypeAlias = npt.NDArray[np.int64]
 
 UNBOUNDED = (LOWEST, HIGHEST)
 """an interval that contains every value"""
@@ -75,3 +75,18 @@ class IntervalTable:
     def put(self, row: int, low: int, high: int) -> None:
         """Replace the interval at a row."""
         put_interval(self._low, self._high, self._starts, row, low, high)
+
+
+def levels(count: int) -> Ticks:
+    """Return the start of each level, intervals first, root last, and the end.
+
+    >>> levels(100).tolist()
+    [0, 128, 160, 161]
+    """
+    starts, size = [0], max(1, count)
+    while True:
+        blocks = -(-size // BLOCK)
+        starts.append(starts[-1] + blocks * BLOCK)
+        size = blocks
+        if blocks == 1:
+            return np.array([*starts, starts[-1] + 1], dtype=np.int64)

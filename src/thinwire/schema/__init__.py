@@ -1,4 +1,4 @@
-"""Events, their properties and their schemas: written by hand, as RDF, as a class, or found from samples."""
+"""Events and schemas. A schema is written in Python, in Turtle or as a class, or inferred from samples."""
 
 from typing import TYPE_CHECKING
 

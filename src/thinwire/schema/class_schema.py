@@ -1,4 +1,4 @@
-"""Schemas read from annotated classes: dataclasses, TypedDicts, plain classes.
+"""Schemas from annotated classes: dataclasses, TypedDicts and plain classes.
 
 >>> from dataclasses import dataclass
 >>> from datetime import datetime
@@ -12,7 +12,7 @@
 >>> [(p.name, p.kind.value, p.role.value) for p in schema]
 [('time', 'timestamp', 'header'), ('sensor', 'string', 'dimension'), ('temperature', 'number', 'measurement')]
 
-Hints: what an annotation says about a property beyond its Python type, inside `typing.Annotated`.
+Hints inside `typing.Annotated` state what the Python type does not.
 
 >>> Number(step="0.1", maximum=50).fields()
 {'step': '0.1', 'maximum': 50}
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import enum
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, dataclass, fields, is_dataclass
 from datetime import datetime
@@ -34,7 +33,6 @@ from typing import (
     ClassVar,
     Final,
     Literal,
-    NoReturn,
     NotRequired,
     Required,
     Union,
@@ -48,18 +46,20 @@ from thinwire.errors import SchemaError
 from thinwire.schema.property import Kind, Property, Role
 from thinwire.schema.schema import Schema
 
+Step = Fraction | float | int | str | None
+
 
 class Hint:
-    """One thing that is known about a property; `fields` are those of `Property`."""
+    """A statement about a property; `fields` are fields of `Property`."""
 
     def fields(self) -> dict[str, Any]:
-        given = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: value for name, value in given.items() if value is not None}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Header(Hint):
-    """About the event itself, such as its timestamp."""
+    """Describes the event itself, such as its timestamp."""
 
     def fields(self) -> dict[str, Any]:
         return {"role": Role.HEADER}
@@ -83,29 +83,34 @@ class Confidential(Hint):
 
 @dataclass(frozen=True)
 class Meaning(Hint):
-    """What a value of any shape stands for."""
+    """Unit, quantity and period of a value of any kind."""
 
     unit: str | None = None
     domain: str | None = None
     period: int | None = None
 
 
-class Shape(Hint, ABC):
-    """A hint that decides the kind; `types` are the Python types it may stand on."""
+class KindHint(Hint):
+    """A hint that decides the kind of a property.
 
-    types: ClassVar[tuple[type, ...]] = ()
+    types: Python types that it can annotate
+    kind: kind of the property
+    """
 
-    @abstractmethod
-    def kind(self, base: type) -> Kind:
-        """The kind of a property of this Python type."""
+    types: ClassVar[tuple[type, ...]]
+    kind: ClassVar[Kind]
+
+    def kind_for(self, base: type) -> Kind:
+        """Return the kind of a property of this Python type."""
+        return self.kind
 
 
 @dataclass(frozen=True)
-class Number(Shape):
+class Number(KindHint):
     """A number; with a step it is counted in ticks and can be predicted."""
 
     types = (int, float)
-    step: Fraction | float | int | str | None = None
+    step: Step = None
     minimum: float | None = None
     maximum: float | None = None
     unit: str | None = None
@@ -113,29 +118,28 @@ class Number(Shape):
     idle_band: float | None = None
     period: int | None = None
 
-    def kind(self, base: type) -> Kind:
+    def kind_for(self, base: type) -> Kind:
         if self.step is not None:
             return Kind.NUMBER
         return Kind.INTEGER if base is int else Kind.FLOAT
 
 
 @dataclass(frozen=True)
-class Timestamp(Shape):
-    """An instant, written in one of the forms of `thinwire.schema.timestamps`."""
+class Timestamp(KindHint):
+    """An instant in one of the forms of `thinwire.schema.timestamps`."""
 
     types = (datetime, str, int, float)
+    kind = Kind.TIMESTAMP
     form: str | None = None
-    step: Fraction | float | int | str | None = None
-
-    def kind(self, base: type) -> Kind:
-        return Kind.TIMESTAMP
+    step: Step = None
 
 
-@dataclass(frozen=True)
-class Members(Shape):
-    """A text out of a known set; more may appear at run time unless `closed`."""
+@dataclass(frozen=True, init=False)
+class Members(KindHint):
+    """A text out of known ones; others may occur at run time unless `closed`."""
 
     types = (str,)
+    kind = Kind.ENUM
     members: tuple[str, ...]
     closed: bool
 
@@ -143,47 +147,38 @@ class Members(Shape):
         object.__setattr__(self, "members", members)
         object.__setattr__(self, "closed", closed)
 
-    def kind(self, base: type) -> Kind:
-        return Kind.ENUM
-
 
 @dataclass(frozen=True)
-class Geo(Shape):
+class Geo(KindHint):
     """A position: latitude and longitude in degrees."""
 
     types = (list, tuple, Sequence)
-    step: Fraction | float | int | str | None = None
+    kind = Kind.GEO
+    step: Step = None
     domain: str | None = None
-
-    def kind(self, base: type) -> Kind:
-        return Kind.GEO
 
 
 @dataclass(frozen=True)
-class Array(Shape):
-    """Numbers at fixed places."""
+class Array(KindHint):
+    """A fixed number of numbers."""
 
     types = (list, tuple, Sequence)
+    kind = Kind.ARRAY
     length: int
-    step: Fraction | float | int | str
+    step: Step
     minimum: float | None = None
     maximum: float | None = None
     unit: str | None = None
     domain: str | None = None
     idle_band: float | None = None
 
-    def kind(self, base: type) -> Kind:
-        return Kind.ARRAY
-
 
 @dataclass(frozen=True)
-class Opaque(Shape):
-    """Any JSON value, taken whole."""
+class Opaque(KindHint):
+    """Any JSON value, not split into properties."""
 
     types = (object,)
-
-    def kind(self, base: type) -> Kind:
-        return Kind.OPAQUE
+    kind = Kind.OPAQUE
 
 
 _KINDS = {
@@ -197,27 +192,30 @@ _KINDS = {
 _WRAPPERS = (Required, NotRequired, Final)
 _ADVICE = (
     "use bool, int, float, str, bytes, datetime, an Enum, a Literal of texts or a nested class, "
-    "or take the value whole with Annotated[..., Opaque()]"
+    "or keep the value in one property with Annotated[..., Opaque()]"
 )
 
 
 def from_class(cls: type, *, name: str | None = None, version: int = 1) -> Schema:
-    """The schema of a class: one property per annotated field, a nested class becomes a path.
+    """Return the schema of a class: one property per annotated field; nested classes become paths.
 
-    The schema bears the name of the class where none is given. `X | None` is `X`: any measurement may be absent.
+    The default name is that of the class. `X | None` is read as `X`, because any measurement may be absent.
     """
     return Schema(cls.__name__ if name is None else name, list(_properties(cls, "", ())), version)
 
 
-def _properties(cls: type, path: str, around: tuple[type, ...]) -> Iterator[Property]:
-    if cls in around:
-        raise SchemaError("a class cannot hold itself: mark the field Opaque()", property=path[:-1], cls=cls.__name__)
+def _properties(cls: type, path: str, parents: tuple[type, ...]) -> Iterator[Property]:
+    if cls in parents:
+        raise SchemaError(
+            "a class cannot contain itself: mark the field Opaque()", property=path[:-1], cls=cls.__name__
+        )
     for field, annotation in _annotations(cls).items():
         base, hints = _unwrap(annotation)
-        shaped = any(isinstance(hint, Shape) for hint in hints)
-        if _is_record(base) and not shaped:
-            _refuse_hints(hints, path + field)
-            yield from _properties(base, f"{path}{field}.", (*around, cls))
+        if _is_record(base) and not any(isinstance(hint, KindHint) for hint in hints):
+            if hints:
+                detail = "hints belong on the fields of a nested class, not on the class"
+                raise SchemaError(detail, property=path + field, hints=[type(hint).__name__ for hint in hints])
+            yield from _properties(base, f"{path}{field}.", (*parents, cls))
         else:
             yield _property(path + field, base, hints)
 
@@ -227,18 +225,18 @@ def _annotations(cls: type) -> dict[str, Any]:
         annotations = get_type_hints(cls, include_extras=True)
     except NameError as problem:
         raise SchemaError(f"an annotation cannot be resolved: {problem}", cls=cls.__name__) from None
-    kept = {name: note for name, note in annotations.items() if not _is_of_the_class(note)}
+    kept = {name: annotation for name, annotation in annotations.items() if not _is_class_variable(annotation)}
     if not kept:
         raise SchemaError("the class has no annotated fields", cls=cls.__name__)
     return kept
 
 
-def _is_of_the_class(annotation: Any) -> bool:
+def _is_class_variable(annotation: Any) -> bool:
     return annotation is ClassVar or get_origin(annotation) is ClassVar or isinstance(annotation, InitVar)
 
 
 def _unwrap(annotation: Any) -> tuple[Any, list[Hint]]:
-    """The type inside all the wrappers, and the hints found on the way."""
+    """Return the type inside all wrappers, and the hints of the wrappers."""
     hints: list[Hint] = []
     while True:
         origin, inner = get_origin(annotation), get_args(annotation)
@@ -247,16 +245,16 @@ def _unwrap(annotation: Any) -> tuple[Any, list[Hint]]:
             annotation = inner[0]
         elif origin in _WRAPPERS:
             annotation = inner[0]
-        elif origin in (Union, UnionType) and _common(inner) is not None:
-            annotation = _common(inner)
+        elif origin in (Union, UnionType) and _common_type(inner) is not None:
+            annotation = _common_type(inner)
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__
         else:
             return annotation, [hint for hint in hints if isinstance(hint, Hint)]
 
 
-def _common(choices: tuple[Any, ...]) -> Any:
-    """`X | None` is X, and `int | float` is float; other unions have no one type."""
+def _common_type(choices: tuple[Any, ...]) -> Any:
+    """Return X for `X | None` and float for `int | float`; None for other unions."""
     types = [choice for choice in choices if choice is not NoneType]
     if len(types) == 1:
         return types[0]
@@ -270,57 +268,47 @@ def _is_record(base: Any) -> bool:
 
 
 def _property(path: str, base: Any, hints: list[Hint]) -> Property:
-    shapes = [hint for hint in hints if isinstance(hint, Shape)]
-    if len(shapes) > 1:
-        raise SchemaError("two hints decide the kind", property=path, hints=[type(s).__name__ for s in shapes])
-    details = _shape(path, base, shapes[0] if shapes else None)
+    kind_hints = [hint for hint in hints if isinstance(hint, KindHint)]
+    if len(kind_hints) > 1:
+        raise SchemaError("two hints decide the kind", property=path, hints=[type(h).__name__ for h in kind_hints])
+    details = _hinted(path, base, kind_hints[0]) if kind_hints else _unhinted(path, base)
     for hint in hints:
         details |= hint.fields()
     return Property(path, **details)
 
 
-def _shape(path: str, base: Any, shape: Shape | None) -> dict[str, Any]:
-    """Kind and kind-specific fields, from the hint where there is one, else from the type."""
+def _hinted(path: str, base: Any, hint: KindHint) -> dict[str, Any]:
+    """Return the kind and its fields from a hint."""
     plain = get_origin(base) or base
-    form = {"form": "datetime"} if plain is datetime else {}
-    if shape is not None:
-        if plain not in shape.types and object not in shape.types:
-            types = [t.__name__ for t in shape.types]
-            raise SchemaError(f"{type(shape).__name__} stands on {', '.join(types)}", property=path, given=_name(base))
-        _check_text_form(path, plain, shape)
-        return {"kind": shape.kind(plain), **(form if isinstance(shape, Timestamp) else {})}
+    if plain not in hint.types and object not in hint.types:
+        types = ", ".join(t.__name__ for t in hint.types)
+        raise SchemaError(f"{type(hint).__name__} annotates {types}", property=path, given=_name(base))
+    if not isinstance(hint, Timestamp):
+        return {"kind": hint.kind_for(plain)}
+    if plain is str and not (hint.form or "").startswith("iso"):
+        raise SchemaError("a timestamp that is text needs its form, such as iso:T3Z", property=path, form=hint.form)
+    return {"kind": Kind.TIMESTAMP, **({"form": "datetime"} if plain is datetime else {})}
+
+
+def _unhinted(path: str, base: Any) -> dict[str, Any]:
+    """Return the kind and its fields from the Python type."""
+    plain = get_origin(base) or base
     if plain in _KINDS:
-        return {"kind": _KINDS[plain], **form}
+        return {"kind": _KINDS[plain], **({"form": "datetime"} if plain is datetime else {})}
     members = _members(base)
     if members is None:
-        _no_kind(path, base)
+        raise SchemaError(f"the annotation has no kind: {_ADVICE}", property=path, annotation=_name(base))
     return {"kind": Kind.ENUM, "members": members, "closed": True}
 
 
-def _check_text_form(path: str, plain: Any, shape: Shape) -> None:
-    if isinstance(shape, Timestamp) and plain is str and not (shape.form or "").startswith("iso"):
-        raise SchemaError("a timestamp that is text needs its form, such as iso:T3Z", property=path, form=shape.form)
-
-
 def _members(base: Any) -> tuple[str, ...] | None:
-    """The texts of a Literal, or of an Enum: its values where they are texts, else its names."""
+    """Return the texts of a Literal or of an Enum: its values if they are texts, otherwise its names."""
     if inspect.isclass(base) and issubclass(base, enum.Enum):
         values = [member.value for member in base]
-        texts = values if all(isinstance(value, str) for value in values) else [member.name for member in base]
-        return tuple(texts)
+        return tuple(values if all(isinstance(value, str) for value in values) else [member.name for member in base])
     if get_origin(base) is Literal and all(isinstance(text, str) for text in get_args(base)):
         return get_args(base)
     return None
-
-
-def _refuse_hints(hints: list[Hint], path: str) -> None:
-    if hints:
-        given = [type(hint).__name__ for hint in hints]
-        raise SchemaError("hints belong on the fields of a nested class, not on the class", property=path, hints=given)
-
-
-def _no_kind(path: str, base: Any) -> NoReturn:
-    raise SchemaError(f"the annotation has no kind: {_ADVICE}", property=path, annotation=_name(base))
 
 
 def _name(base: Any) -> str:

@@ -1,8 +1,6 @@
-"""A virtual event: what a subscriber sees.
+"""Events as subscribers receive them, and conversion between nested objects and flat events.
 
-Nested objects and the paths that name their values.
-
-A publisher's event may hold objects within objects; inside the system an event is flat, one value per path.
+The events of publishers may contain nested objects. Inside the system an event is flat: one value per path.
 
 >>> from thinwire.schema import Property, Schema
 >>> schema = Schema("plant.engine", [Property("time", "timestamp", "header"), Property("engine.oil.level", "integer")])
@@ -21,21 +19,20 @@ from thinwire.errors import UnknownProperty, WrongType
 from thinwire.schema.schema import Schema
 
 About = tuple[Mapping[str, float | None], tuple[Any, ...], str, int, bool, bool, tuple[str, ...]]
-"""bound, source, publisher, incarnation, virtual, provisional, flags: most events of a source share it"""
+"""bound, source, publisher, incarnation, virtual, provisional, flags; most events of a source share one tuple"""
 
 Identity = tuple[str, int, tuple[Any, ...], int]
-"""publisher, incarnation, source, ordinal: what makes an event the same one when it comes again"""
+"""publisher, incarnation, source, ordinal; equal if an event is received again"""
 
 
 class Event(dict[str, Any]):
-    """An event as reconstructed: a dict of values that also knows how far it can be trusted.
+    """A reconstructed event: a dict of values with error bounds and identity.
 
-    bound: per property, how far the value can be from the truth; None where nothing is claimed
-    virtual: True where no value of it was sent, every one was predicted
-    provisional: True beyond the watermark, where the event may not have happened
-    source: the dimension values; ordinal: the number of the event within its source
-    publisher, incarnation: who published it, and in which of its lives
-    identity: the four together; an event that comes again has the same
+    bound: largest distance of each value from the published one; None if unknown
+    virtual: every value was predicted, none was sent
+    provisional: the event is after the watermark and may not have happened
+    source: dimension values; ordinal: number of the event within its source
+    publisher, incarnation: origin of the event
     flags: properties outside their declared range
 
     >>> event = Event({"sensor": "T1", "temperature": 20.5}, bound={"temperature": 0.5}, source=("T1",), ordinal=3)
@@ -68,7 +65,7 @@ class Event(dict[str, Any]):
 
     @classmethod
     def of(cls, values: dict[str, Any], about: About, ordinal: int) -> Event:
-        """The same, for those who make a million: what most events of a source share is in one tuple."""
+        """Create an event faster, from the tuple that most events of a source share."""
         event = cls.__new__(cls, values)
         event.update(values)
         event._about = about
@@ -81,7 +78,7 @@ class Event(dict[str, Any]):
         bound: Mapping[str, float | None] | None = None,
         flags: tuple[str, ...] | None = None,
     ) -> Event:
-        """The same event with other values, and other bounds and flags where given."""
+        """Return the event with other values, and other bounds and flags if given."""
         about = self._about if bound is None else (bound, *self._about[1:])
         return Event.of(values, about if flags is None else (*about[:-1], flags), self.ordinal)
 
@@ -120,9 +117,10 @@ class Event(dict[str, Any]):
 
 
 def flatten(event: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """The values of an event by path. Only the schema's own paths are followed, so an opaque object stays whole.
+    """Return the values of an event by path.
 
-    An object that is null or empty leaves all properties inside it absent.
+    Only paths of the schema are followed, so an opaque object is not split. An object that is null or empty makes all
+    properties inside it absent.
     """
     if type(event) is not dict and not isinstance(event, Mapping):
         raise WrongType("an event is a mapping from names to values", given=type(event).__name__, schema=schema.name)
@@ -133,8 +131,8 @@ def flatten(event: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     return flat
 
 
-def _descend(place: Mapping[str, Any], tree: dict[str, Any], path: str, flat: dict[str, Any], schema: Schema) -> None:
-    for name, value in place.items():
+def _descend(node: Mapping[str, Any], tree: dict[str, Any], path: str, flat: dict[str, Any], schema: Schema) -> None:
+    for name, value in node.items():
         branch = tree.get(name)
         if type(branch) is str:
             flat[branch] = value
@@ -148,20 +146,15 @@ def _descend(place: Mapping[str, Any], tree: dict[str, Any], path: str, flat: di
 
 
 def nest(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """The event with its objects back: the inverse of `flatten`."""
+    """Return the event with nested objects: the inverse of `flatten`."""
     event: dict[str, Any] = {}
-    places: dict[str, dict[str, Any]] = {"": event}
+    objects: dict[str, dict[str, Any]] = {"": event}
     for path, value in flat.items():
-        around, _, leaf = path.rpartition(".")
-        place = places.get(around)
-        if place is None:
-            place = places[around] = _place(event, around)
-        place[leaf] = value
-    return event
-
-
-def _place(event: dict[str, Any], path: str) -> dict[str, Any]:
-    """The object at a path, made where it is missing."""
-    for name in path.split("."):
-        event = event.setdefault(name, {})
+        parent, _, leaf = path.rpartition(".")
+        if parent not in objects:
+            node = event
+            for name in parent.split("."):
+                node = node.setdefault(name, {})
+            objects[parent] = node
+        objects[parent][leaf] = value
     return event

@@ -1,13 +1,12 @@
-"""Sample events turned on their side: one column of values per path.
+"""Detection of property kinds from sample events.
 
-What the name of a property tells about it, in the words that publishers use.
+Events become one column of values per path. The kind of a column follows from its values; names such as `station_id`
+and `observed_at` show which columns identify an asset or contain an instant.
 
->>> split_name("stationId"), names_asset("stationId"), names_asset("event_id"), names_asset("humid")
+>>> split_name("stationId"), is_asset_name("stationId"), is_asset_name("event_id"), is_asset_name("humid")
 (['station', 'id'], True, False, False)
->>> names_instant("observed_at"), names_instant("temperature")
+>>> rank_time_name("observed_at"), rank_time_name("temperature")
 (1, 0)
-
-What kind of values a column holds, and why.
 """
 
 from __future__ import annotations
@@ -27,16 +26,40 @@ from thinwire.schema.timestamps import form_of
 
 MAX_DEPTH = 8
 MAX_KEYS = 256
-"""an object with more keys than this is a table of its own, not a part of the event"""
+"""an object with more keys is one opaque property"""
+MAX_DECIMALS = 9
+MAX_ENUM = 64
+MIN_REPEATS = 5
+"""mean number of occurrences of an enum member, at least"""
+MAX_MEMBER = 64
+EXACT = 2**53
+"""doubles represent whole numbers up to here exactly"""
 
-_LEAVES = (bool, int, float, str, bytes, datetime, list, tuple)
+_VALUE_TYPES = (bool, int, float, str, bytes, datetime, list, tuple)
+_RANGED = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.ARRAY})
+_EPOCH_SECONDS = range(946_684_800, 4_102_444_800)
+"""the years 2000 to 2100"""
+_EPOCH_UNITS = {1: "seconds", 10**3: "milliseconds", 10**6: "microseconds", 10**9: "nanoseconds"}
+
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_TIME_WORDS = frozenset({"time", "timestamp", "ts", "datetime", "date", "epoch", "instant", "t"})
+_POSITION_WORDS = frozenset({"position", "location"})
+_ASSET_WORDS = frozenset(
+    {"asset", "device", "host", "hostname", "machine", "meter", "mote", "node", "plant", "room", "sensor"}
+    | {"station", "symbol", "ticker", "turbine", "vehicle"}
+)
+_OCCURRENCE_WORDS = frozenset(
+    {"batch", "category", "correlation", "error", "event", "message", "msg", "order", "request", "seq", "sequence"}
+    | {"session", "span", "status", "trace", "transaction", "trip", "type"}
+)
+"""an id of one of these identifies an occurrence, not an asset"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """The values seen at one path, nulls and readings that are no number left out.
+    """Values of one path in the order of the events, without nulls, NaN and infinity.
 
-    values: in the order of the events; missing: how many events have none
+    missing: number of events without a value
     """
 
     path: str
@@ -53,8 +76,17 @@ class Column:
         return {type(value) for value in self.values}
 
 
-def columns_of(events: Iterable[Mapping[str, Any]], limit: int) -> tuple[int, list[Column]]:
-    """How many events were read, at most `limit`, and the columns they make."""
+@dataclass(frozen=True)
+class DetectedKind:
+    """A kind, its fields, and the reason for it."""
+
+    kind: Kind
+    reason: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_columns(events: Iterable[Mapping[str, Any]], limit: int) -> tuple[int, list[Column]]:
+    """Read at most `limit` events; return their number and their columns."""
     if limit < 1:
         raise ConfigError("limit must be at least 1", limit=limit)
     sample = list(islice(events, limit))
@@ -63,210 +95,168 @@ def columns_of(events: Iterable[Mapping[str, Any]], limit: int) -> tuple[int, li
     for index, event in enumerate(sample):
         if not isinstance(event, Mapping):
             raise WrongType("a sample event is a mapping from names to values", index=index, given=type(event).__name__)
-        _check_keys(event, index)
+        wrong = next((key for key in event if not _is_path_part(key)), None)
+        if wrong is not None:
+            detail = "a name is a text without dots: dots separate the parts of a path"
+            raise SchemaError(detail, index=index, name=wrong)
     return len(sample), list(_split("", sample, len(sample), 0))
 
 
-def _check_keys(event: Mapping[Any, Any], index: int) -> None:
-    wrong = next((key for key in event if not _is_part(key)), None)
-    if wrong is not None:
-        raise SchemaError("a name is a text without dots: dots separate the parts of a path", index=index, name=wrong)
-
-
-def _is_part(key: object) -> bool:
+def _is_path_part(key: object) -> bool:
     return isinstance(key, str) and bool(key) and "." not in key
 
 
 def _split(path: str, objects: list[Mapping[str, Any]], count: int, depth: int) -> Iterator[Column]:
-    """The columns of some objects; keys in the order in which they first appear."""
-    for key in dict.fromkeys(key for place in objects for key in place):
-        values = [place[key] for place in objects if place.get(key) is not None]
-        if _is_object(values, depth):
+    """Yield the columns of objects; keys in the order of their first occurrence."""
+    for key in dict.fromkeys(key for item in objects for key in item):
+        values = [item[key] for item in objects if item.get(key) is not None]
+        if _is_nested(values, depth):
             yield from _split(f"{path}{key}.", values, count, depth + 1)
         else:
             yield _column(path + key, values, count)
 
 
-def _is_object(values: list[Any], depth: int) -> bool:
-    """Do these objects have a shape: few keys, all of them parts of a path?"""
+def _is_nested(values: list[Any], depth: int) -> bool:
+    """Return whether values are objects with few keys, all of them valid parts of a path."""
     if depth + 1 >= MAX_DEPTH or not values or not all(isinstance(value, Mapping) for value in values):
         return False
     keys = {key for value in values for key in value}
-    return 0 < len(keys) <= MAX_KEYS and all(map(_is_part, keys))
+    return 0 < len(keys) <= MAX_KEYS and all(map(_is_path_part, keys))
 
 
 def _column(path: str, values: list[Any], count: int) -> Column:
-    odd = next((value for value in values if not isinstance(value, (*_LEAVES, Mapping))), None)
-    if odd is not None:
-        raise SchemaError("a sample value is no JSON value: convert it first", property=path, given=type(odd).__name__)
+    wrong = next((value for value in values if not isinstance(value, (*_VALUE_TYPES, Mapping))), None)
+    if wrong is not None:
+        given = type(wrong).__name__
+        raise SchemaError("a sample value is no JSON value: convert it first", property=path, given=given)
     finite = [value for value in values if not isinstance(value, float) or math.isfinite(value)]
     return Column(path, finite, count - len(finite))
 
 
-_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_INSTANTS = frozenset({"time", "timestamp", "ts", "datetime", "date", "epoch", "instant", "t"})
-_POSITIONS = frozenset({"position", "location"})
-_ASSETS = frozenset(
-    {"asset", "device", "host", "hostname", "machine", "meter", "mote", "node", "plant", "room", "sensor"}
-    | {"station", "symbol", "ticker", "turbine", "vehicle"}
-)
-_HAPPENINGS = frozenset(
-    {"batch", "category", "correlation", "error", "event", "message", "msg", "order", "request", "seq", "sequence"}
-    | {"session", "span", "status", "trace", "transaction", "trip", "type"}
-)
-
-
 def split_name(name: str) -> list[str]:
-    """The words of a name in snake_case, camelCase or with dashes."""
+    """Return the words of a name in snake_case, camelCase or with dashes."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
-def names_instant(name: str) -> int:
-    """2 where the whole name is a word for an instant, 1 where it ends in one, else 0."""
-    found = split_name(name) or [""]
-    if len(found) == 1:
-        return 2 if found[0] in _INSTANTS else 0
-    return 2 if "".join(found) in _INSTANTS else int(found[-1] in _INSTANTS or found[-1] == "at")
+def rank_time_name(name: str) -> int:
+    """Return 2 if the name is a word for an instant, 1 if it ends in one, otherwise 0."""
+    words = split_name(name) or [""]
+    if "".join(words) in _TIME_WORDS:
+        return 2
+    return int(len(words) > 1 and (words[-1] in _TIME_WORDS or words[-1] == "at"))
 
 
-def names_asset(name: str) -> bool:
-    """Does the name say which asset it is, and not which of the things that happen to one?"""
+def is_asset_name(name: str) -> bool:
+    """Return whether a name identifies an asset rather than an occurrence."""
     *before, last = split_name(name) or [""]
     if last == "id":
-        return not before or before[-1] not in _HAPPENINGS
-    return last in _ASSETS or last.removesuffix("id") in _ASSETS
+        return not before or before[-1] not in _OCCURRENCE_WORDS
+    return last in _ASSET_WORDS or last.removesuffix("id") in _ASSET_WORDS
 
 
-def names_position(name: str) -> bool:
-    return (split_name(name) or [""])[-1] in _POSITIONS
-
-
-MAX_DECIMALS = 9
-MAX_ENUM = 64
-MIN_REPEATS = 5
-"""an enum member appears this often, on average"""
-MAX_MEMBER = 64
-EXACT = 2**53
-"""counts of a step up to here keep their double exactly"""
-
-_EPOCH_SECONDS = range(946_684_800, 4_102_444_800)
-_EPOCH_UNITS = {1: "seconds", 10**3: "milliseconds", 10**6: "microseconds", 10**9: "nanoseconds"}
-_RANGED = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.ARRAY})
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A kind, the fields that go with it, and the reason."""
-
-    kind: Kind
-    reason: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-def judge(column: Column, *, stamp: bool = False) -> Verdict:
-    """The kind of a column; `stamp` where it is known to be the timestamp."""
+def detect_kind(column: Column, *, is_time: bool = False) -> DetectedKind:
+    """Return the kind of a column; raise `SchemaError` if `is_time` and its values are not timestamps."""
     types = column.types
     if not types:
-        return Verdict(Kind.OPAQUE, "no value in the sample")
-    verdict = _judge_stamp(column, types, stamp)
-    if verdict is None and stamp:
+        return DetectedKind(Kind.OPAQUE, "no value in the sample")
+    detected = _detect_timestamp(column, types, is_time)
+    if detected is None and is_time:
         given = sorted(kind.__name__ for kind in types)
-        raise SchemaError("not a timestamp in one of our forms", property=column.path, given=given)
-    return verdict or _judge_plain(column, types)
+        raise SchemaError("not a timestamp in a known form", property=column.path, given=given)
+    return detected or _detect_plain(column, types)
 
 
-def _judge_plain(column: Column, types: set[type]) -> Verdict:
+def _detect_plain(column: Column, types: set[type]) -> DetectedKind:
     if types == {bool}:
-        return Verdict(Kind.BOOLEAN, "true and false")
+        return DetectedKind(Kind.BOOLEAN, "true and false")
     if types <= {int, float}:
-        return _judge_numbers(column.values)
+        return _detect_number(column.values)
     if types == {str}:
-        return _judge_texts(column.values)
+        return _detect_text(column.values)
     if types <= {list, tuple}:
-        return _judge_lists(column)
+        return _detect_list(column)
     seen = ", ".join(sorted(kind.__name__ for kind in types))
-    return Verdict(Kind.OPAQUE, f"values without one fixed shape ({seen})")
+    return DetectedKind(Kind.OPAQUE, f"values without one fixed shape ({seen})")
 
 
-def _judge_stamp(column: Column, types: set[type], known: bool) -> Verdict | None:
+def _detect_timestamp(column: Column, types: set[type], is_time: bool) -> DetectedKind | None:
     if types == {str}:
-        form = _form(column.values)
-        return None if form is None else Verdict(Kind.TIMESTAMP, f"text in the form {form}", {"form": form})
+        form = form_of(column.values[0])
+        if form is None or any(form_of(text) != form for text in column.values):
+            return None
+        return _timestamp(f"text in the form {form}", form=form)
     if types == {datetime}:
         if any(value.tzinfo is None for value in column.values):
-            raise SchemaError("a datetime without time zone names no instant: attach one", property=column.path)
-        return Verdict(Kind.TIMESTAMP, "datetimes", {"form": "datetime"})
-    if types <= {int, float} and (known or names_instant(column.name)):
-        unit = _epoch_unit(column.values)
-        step = decimal_step(column.values)
-        if step is not None and (unit is not None or known):
-            return Verdict(Kind.TIMESTAMP, f"{unit or 'a count'} since 1970", {"form": "epoch", "step": step})
+            raise SchemaError("a datetime without time zone is ambiguous: add one", property=column.path)
+        return _timestamp("datetimes", form="datetime")
+    if types <= {int, float} and (is_time or rank_time_name(column.name)):
+        unit, step = _epoch_unit(column.values), decimal_step(column.values)
+        if step is not None and (unit is not None or is_time):
+            return _timestamp(f"{unit or 'a count'} since 1970", form="epoch", step=step)
     return None
 
 
-def _form(texts: list[str]) -> str | None:
-    """The one form of all texts."""
-    form = form_of(texts[0])
-    return form if form is not None and all(form_of(text) == form for text in texts) else None
+def _timestamp(reason: str, **fields: Any) -> DetectedKind:
+    return DetectedKind(Kind.TIMESTAMP, reason, fields)
 
 
 def _epoch_unit(values: list[Any]) -> str | None:
-    """The unit in which all values fall between the years 2000 and 2100."""
+    """Return the unit in which all values are between the years 2000 and 2100."""
     low, high = min(values), max(values)
     fits = (u for u in _EPOCH_UNITS if _EPOCH_SECONDS.start <= low / u and high / u < _EPOCH_SECONDS.stop)
     return next((_EPOCH_UNITS[unit] for unit in fits), None)
 
 
-def _judge_numbers(values: list[Any]) -> Verdict:
-    whole = [value for value in values if type(value) is int]
-    if max(map(abs, whole), default=0) >= 2**63:
-        return Verdict(Kind.OPAQUE, "whole numbers beyond 64 bits")
-    if len(whole) == len(values):
-        return Verdict(Kind.INTEGER, "whole numbers")
+def _detect_number(values: list[Any]) -> DetectedKind:
+    integers = [value for value in values if type(value) is int]
+    largest = max(map(abs, integers), default=0)
+    if largest >= 2**63:
+        return DetectedKind(Kind.OPAQUE, "whole numbers beyond 64 bits")
+    if len(integers) == len(values):
+        return DetectedKind(Kind.INTEGER, "whole numbers")
     step = decimal_step(values)
-    if step is None:
-        if max(map(abs, whole), default=0) > EXACT:
-            return Verdict(Kind.OPAQUE, "decimals, and whole numbers that no double can hold")
-        worst = max(values, key=lambda value: (min(places(value), MAX_DECIMALS + 1), abs(value)))
-        return Verdict(Kind.FLOAT, f"no decimal step of at most {MAX_DECIMALS} places fits {worst!r}")
-    digits = decimals(values)
-    return Verdict(Kind.NUMBER, f"at most {digits} decimal{'' if digits == 1 else 's'}", {"step": step})
+    if step is not None:
+        digits = decimals(values)
+        return DetectedKind(Kind.NUMBER, f"at most {digits} decimal{'' if digits == 1 else 's'}", {"step": step})
+    if largest > EXACT:
+        return DetectedKind(Kind.OPAQUE, "decimals, and whole numbers that no double can hold")
+    worst = max(values, key=lambda value: (min(places(value), MAX_DECIMALS + 1), abs(value)))
+    return DetectedKind(Kind.FLOAT, f"no decimal step of at most {MAX_DECIMALS} places fits {worst!r}")
 
 
-def _judge_texts(values: list[str]) -> Verdict:
+def _detect_text(values: list[str]) -> DetectedKind:
     members = list(dict.fromkeys(values))
     few = len(members) <= MAX_ENUM and len(members) * MIN_REPEATS <= len(values)
     if few and max(map(len, members)) <= MAX_MEMBER:
-        return Verdict(Kind.ENUM, f"{len(members)} texts in {len(values)} values", {"members": members})
-    return Verdict(Kind.STRING, "text")
+        return DetectedKind(Kind.ENUM, f"{len(members)} texts in {len(values)} values", {"members": members})
+    return DetectedKind(Kind.STRING, "text")
 
 
-def _judge_lists(column: Column) -> Verdict:
+def _detect_list(column: Column) -> DetectedKind:
     lengths = {len(value) for value in column.values}
-    numbers = all(type(item) in (int, float) and math.isfinite(item) for value in column.values for item in value)
+    items = [item for value in column.values for item in value]
+    numbers = all(type(item) in (int, float) and math.isfinite(item) for item in items)
     if len(lengths) != 1 or not numbers or not 0 < max(lengths) <= MAX_ARRAY:
-        return Verdict(Kind.OPAQUE, "lists without one fixed length of numbers")
-    step = decimal_step(item for value in column.values for item in value)
-    if _are_positions(column):
-        return Verdict(Kind.GEO, "pairs in the range of latitude and longitude", {"step": step})
+        return DetectedKind(Kind.OPAQUE, "lists without one fixed length of numbers")
+    step = decimal_step(items)
+    if _POSITION_WORDS.intersection(split_name(column.name)[-1:]) and all(map(_is_position, column.values)):
+        return DetectedKind(Kind.GEO, "pairs in the range of latitude and longitude", {"step": step})
     if step is None:
-        return Verdict(Kind.OPAQUE, f"lists of numbers without a decimal step of at most {MAX_DECIMALS} places")
-    return Verdict(Kind.ARRAY, f"lists of {max(lengths)} numbers", {"step": step, "length": max(lengths)})
+        return DetectedKind(Kind.OPAQUE, f"lists of numbers without a decimal step of at most {MAX_DECIMALS} places")
+    return DetectedKind(Kind.ARRAY, f"lists of {max(lengths)} numbers", {"step": step, "length": max(lengths)})
 
 
-def _are_positions(column: Column) -> bool:
-    def is_position(pair: Any) -> bool:
-        return len(pair) == 2 and type(pair[0]) is type(pair[1]) is float and abs(pair[0]) <= 90 and abs(pair[1]) <= 180
-
-    return names_position(column.name) and all(map(is_position, column.values))
+def _is_position(pair: Any) -> bool:
+    return len(pair) == 2 and type(pair[0]) is type(pair[1]) is float and abs(pair[0]) <= 90 and abs(pair[1]) <= 180
 
 
 def decimals(values: Iterable[Any]) -> int:
-    """The most decimals that a value shows in its shortest form: 79.3366 has four."""
+    """Return the largest number of decimals of the values in their shortest form: 79.3366 has four."""
     return max(map(places, values), default=0)
 
 
 def places(value: float) -> int:
+    """Return the number of decimals of a value in its shortest form."""
     if type(value) is int:
         return 0
     digits, _, exponent = repr(value).partition("e")
@@ -275,7 +265,7 @@ def places(value: float) -> int:
 
 
 def decimal_step(values: Iterable[Any]) -> Fraction | None:
-    """The decimal grid on which all values lie exactly, if it is no finer than nine places and counts stay exact."""
+    """Return the decimal grid that contains all values exactly; None above nine places or 2^53 steps."""
     listed = list(values)
     digits = decimals(listed)
     if digits > MAX_DECIMALS or max(map(abs, listed)) * 10**digits >= EXACT:
@@ -283,20 +273,20 @@ def decimal_step(values: Iterable[Any]) -> Fraction | None:
     return Fraction(1, 10**digits)
 
 
-def widened(column: Column, kind: Kind) -> dict[str, Any]:
-    """The range seen, widened outwards to multiples of the power of ten below its width: 3.2 to 48.7 gives 0 to 50."""
+def widen_range(column: Column, kind: Kind) -> dict[str, Any]:
+    """Return the range widened to multiples of the power of ten below its width: 3.2 to 48.7 gives 0 to 50."""
     if kind not in _RANGED:
         return {}
     values = column.values if kind is not Kind.ARRAY else [item for value in column.values for item in value]
     try:
-        low, high = _outwards(Fraction(min(values)), Fraction(max(values)))
+        low, high = _round_outwards(Fraction(min(values)), Fraction(max(values)))
         found = {"minimum": _plain(low), "maximum": _plain(high)}
-    except OverflowError:  # a round number beyond the largest double
+    except OverflowError:  # a round number above the largest double
         return {}
-    return found if found["minimum"] < found["maximum"] else {}  # no doubles lie between them
+    return found if found["minimum"] < found["maximum"] else {}  # no double is between them
 
 
-def _outwards(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+def _round_outwards(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
     width = high - low or abs(high) or Fraction(1)
     unit = Fraction(10) ** math.floor(math.log10(width))
     below, above = math.floor(low / unit) * unit, math.ceil(high / unit) * unit

@@ -1,7 +1,4 @@
-"""The two questions asked of every property: what part does it play, and what shape has its value?
-
-One property of an event: what the registry knows about it and what reduction may rely on.
-"""
+"""Properties of events: role, kind, step, range and other declared facts."""
 
 from __future__ import annotations
 
@@ -18,42 +15,38 @@ from thinwire.schema.timestamps import check_form
 
 
 class Role(StrEnum):
-    """What part a property plays in its event."""
+    """The role of a property in its event."""
 
     HEADER = "header"
-    """about the event itself, such as its timestamp"""
+    """describes the event itself, such as its timestamp"""
     DIMENSION = "dimension"
-    """identifies the asset: all dimension values together are the source"""
+    """identifies the asset; all dimension values together are the source"""
     MEASUREMENT = "measurement"
-    """what was observed"""
+    """an observed value"""
 
 
 class Kind(StrEnum):
-    """The shape of a value; the type rule of a property follows from it."""
+    """The kind of a value; it determines how the value is encoded."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
     NUMBER = "number"
-    """fixed point: an integer count of a declared step"""
+    """fixed point: a multiple of a declared step"""
     FLOAT = "float"
-    """any double, no step declared: held or sent, never predicted"""
+    """any double, without a step: held or sent, never predicted"""
     ENUM = "enum"
     STRING = "string"
     TIMESTAMP = "timestamp"
     GEO = "geo"
     """a position: `[latitude, longitude]` in degrees"""
     ARRAY = "array"
-    """numbers at fixed places, such as a lidar scan"""
+    """a fixed number of numbers, such as a lidar scan"""
     OPAQUE = "opaque"
-    """bytes, or any JSON value without a fixed shape"""
+    """bytes, or any JSON value"""
 
-
-TICK_KINDS = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.NUMBER, Kind.TIMESTAMP})
-"""kinds whose values are one integer each, and can therefore be predicted"""
 
 TOLERANT_KINDS = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.TIMESTAMP, Kind.GEO, Kind.ARRAY})
-"""kinds for which a tolerance has a meaning"""
-
+"""kinds that can have a tolerance"""
 
 MAX_NAME = 256
 MAX_MEMBERS = 65_535
@@ -61,7 +54,7 @@ MAX_ARRAY = 32_768
 MAX_PERIOD = 4_096
 
 _NEEDS_STEP = frozenset({Kind.NUMBER, Kind.ARRAY})
-_FACTUAL = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.ENUM, Kind.STRING})
+_STATIC_KINDS = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.NUMBER, Kind.FLOAT, Kind.ENUM, Kind.STRING})
 _STEP = re.compile(r"[+-]?(?:[0-9.]{1,40}(?:[eE][+-]?[0-9]{1,2})?|[0-9]{1,40}/[0-9]{1,40})")
 
 
@@ -69,17 +62,17 @@ _STEP = re.compile(r"[+-]?(?:[0-9.]{1,40}(?:[eE][+-]?[0-9]{1,2})?|[0-9]{1,40}/[0
 class Property:
     """A named value of an event.
 
-    name: path of the value, dots for nested objects (`"engine.temperature"`)
-    step: the grid of a number or of the elements of an array; values are counts of it
-    minimum, maximum: the declared range; a value outside travels always, and is flagged
-    unit, domain: what it measures, as IRIs or short names (`"qudt:DEG_C"`, `"qudt:Power"`)
-    members: known members of an enum; more may appear at run time unless `closed`
-    form: how a timestamp is written, see `thinwire.schema.timestamps`
-    length: elements of an array
-    idle_band: readings this near to zero count as zero (a machine that is off)
-    period: events after which the values repeat, for the seasonal predictor
+    name: path of the value, with dots for nested objects (`"engine.temperature"`)
+    step: grid of a number or of the elements of an array; values are multiples of it
+    minimum, maximum: declared range; values outside it are always sent, and flagged
+    unit, domain: physical unit and quantity, as IRIs or short names (`"qudt:DEG_C"`, `"qudt:Power"`)
+    members: known members of an enum; others may occur at run time unless `closed`
+    form: notation of a timestamp, see `thinwire.schema.timestamps`
+    length: number of elements of an array
+    idle_band: readings at most this far from zero count as zero (a machine that is off)
+    period: number of events after which values repeat, for the seasonal predictor
     confidential: never leaves the publisher
-    static: a fact about the source, told once through the registry; events carry a reference to it
+    static: a fact about the source, stored once in the registry; events contain a reference to it
 
     >>> Property("temperature", Kind.NUMBER, step="0.1", minimum=0, maximum=50).step
     Fraction(1, 10)
@@ -122,30 +115,14 @@ class Property:
         confidential: bool = False,
         static: bool = False,
     ) -> None:
-        given = {
-            "name": name,
-            "kind": _member(Kind, kind, name),
-            "role": _member(Role, role, name),
-            "step": _exact(step, name),
-            "minimum": minimum,
-            "maximum": maximum,
-            "unit": unit,
-            "domain": domain,
-            "members": tuple(members),
-            "closed": closed,
-            "form": form,
-            "length": length,
-            "idle_band": idle_band,
-            "period": period,
-            "confidential": confidential,
-            "static": static,
-        }
-        for field, value in given.items():
-            object.__setattr__(self, field, value)
+        converted = {"kind": _member(Kind, kind, name), "role": _member(Role, role, name), "step": _exact(step, name)}
+        arguments = {**locals(), **converted, "members": tuple(members)}
+        for field in fields(Property):
+            object.__setattr__(self, field.name, arguments[field.name])
         _check(self)
 
     def to_document(self) -> dict[str, Any]:
-        """As plain JSON values; fields at their default are left out."""
+        """Return the property in JSON types, without fields that have their default."""
         document: dict[str, Any] = {"name": self.name, "kind": self.kind.value}
         for field in fields(self)[2:]:
             value = getattr(self, field.name)
@@ -173,11 +150,11 @@ def _member(kinds: type[Kind] | type[Role], value: str, name: str) -> Kind | Rol
 
 
 def _exact(step: Fraction | float | int | str | None, name: str) -> Fraction | None:
-    """The step as the decimal that was written: 0.1 is one tenth, not the double next to it."""
+    """Return the step as written in decimal: 0.1 is one tenth, not the nearest double."""
     if step is None:
         return None
     try:
-        # checked as text first: the exact value of "1e-999999999" would fill the memory
+        # Checked as text first: the exact value of "1e-999999999" would exhaust the memory.
         return Fraction(str(step)) if _STEP.fullmatch(str(step)) else _no_step(step, name)
     except (ValueError, ZeroDivisionError):
         return _no_step(step, name)
@@ -194,7 +171,7 @@ def _plain(value: Any) -> Any:
 
 
 def _check_types(p: Property) -> None:
-    """Documents come from elsewhere: refuse what the annotations only ask for."""
+    """Check the types of the fields, because a document from outside may contain any JSON."""
     for field, expected, fits in _EXPECTED:
         value = getattr(p, field)
         if value is not None and not fits(value):
@@ -202,8 +179,8 @@ def _check_types(p: Property) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Text that can be written as UTF-8: half a surrogate pair cannot."""
-    return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)
+    """Return whether a value is a text that UTF-8 can encode; a lone surrogate cannot be encoded."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _is_count(value: object) -> bool:
@@ -230,7 +207,7 @@ def _check(p: Property) -> None:
     if not p.name or len(p.name) > MAX_NAME or any(not part for part in p.name.split(".")):
         raise SchemaError("a name is 1 to 256 characters, path parts not empty", property=p.name, limit=MAX_NAME)
     if p.kind in _NEEDS_STEP and p.step is None:
-        raise SchemaError(f"a {p.kind.value} needs a step; without one declare it a float", property=p.name)
+        raise SchemaError(f"a {p.kind.value} needs a step; a number without a step is a float", property=p.name)
     if p.step is not None and p.step <= 0:
         raise SchemaError("the step must be above zero", property=p.name, step=str(p.step))
     if p.minimum is not None and p.maximum is not None and p.minimum > p.maximum:
@@ -254,21 +231,18 @@ def _check(p: Property) -> None:
 
 
 def _check_idle_band(p: Property, band: float) -> None:
-    """What counts in steps can be near to zero by a number of them."""
     if band < 0:
         raise SchemaError("the idle band must not be negative", property=p.name, idle_band=band)
     if p.kind not in (Kind.NUMBER, Kind.INTEGER):
-        raise SchemaError(
-            "an idle band is for numbers that have a step", property=p.name, kind=p.kind.value, idle_band=band
-        )
+        detail = "only numbers that have a step can have an idle band"
+        raise SchemaError(detail, property=p.name, kind=p.kind.value, idle_band=band)
 
 
 def _check_static(p: Property) -> None:
-    """What identifies an event changes with it, and what must not be told cannot be told once."""
     if p.role is Role.DIMENSION:
         raise SchemaError("a dimension identifies the source and cannot be static", property=p.name)
-    if p.kind not in _FACTUAL:
-        kinds = sorted(kind.value for kind in _FACTUAL)
+    if p.kind not in _STATIC_KINDS:
+        kinds = sorted(kind.value for kind in _STATIC_KINDS)
         raise SchemaError(f"a {p.kind.value} cannot be static", property=p.name, choose_from=kinds)
     if p.confidential:
-        raise SchemaError("a confidential property is never told, so it cannot be static", property=p.name)
+        raise SchemaError("a confidential property is never sent, so it cannot be static", property=p.name)

@@ -1,8 +1,7 @@
-"""An RDF document as nodes whose values are asked for by name and checked when they are read.
+"""RDF documents as nodes with checked access to values, and the vocabulary of schemas.
 
-The words in which a schema is written as RDF: schema.org types, QUDT units, WGS84 positions and our own terms.
-
-Fields hold short names, documents hold IRIs. What has no IRI stays a literal, so every text comes back as it was.
+The vocabulary has schema.org types, QUDT units, WGS84 positions and terms of thinwire. Properties have short names
+where documents have IRIs. A text without an IRI is a literal, so that every text survives a round trip.
 
 >>> UNITS.term("qudt:DEG_C"), UNITS.term("µg/m³")
 (<NamedNode value=http://qudt.org/vocab/unit/DEG_C>, <Literal value=µg/m³ ...>)
@@ -51,10 +50,10 @@ _INSECURE_SO = "http://schema.org/"
 
 
 class Names:
-    """Short names of one field and the IRIs they stand for.
+    """Short names of one field and their IRIs.
 
-    spaces: the namespace behind each prefix; the prefix "" is that of bare names
-    also: further namespaces that are read as a prefix, but never written
+    spaces: namespace of each prefix; names without a prefix have the prefix ""
+    also: other namespaces that are read as a prefix, but never written
     """
 
     def __init__(self, spaces: Mapping[str, str], also: Mapping[str, str]) -> None:
@@ -63,7 +62,7 @@ class Names:
         self._prefixes = {**also, **{space: prefix for prefix, space in spaces.items()}}
 
     def term(self, text: str) -> NamedNode | Literal:
-        """The IRI of a short name or of an IRI; a literal where the text is neither."""
+        """Return the IRI of a short name or IRI; a literal for other texts."""
         prefix, _, local = text.rpartition(":")
         if prefix in self.spaces and _LOCAL.fullmatch(local) and self._name(prefix, local) == text:
             return NamedNode(self.spaces[prefix] + local)
@@ -74,7 +73,7 @@ class Names:
         return node if self.text(node) == text else Literal(text)
 
     def text(self, term: NamedNode | Literal) -> str:
-        """The short name of an IRI in one of our namespaces; any other term as it is written."""
+        """Return the short name of an IRI in a known namespace; the text of any other term."""
         if isinstance(term, NamedNode):
             space, local = split(term.value)
             if space in self._prefixes and _LOCAL.fullmatch(local):
@@ -87,20 +86,20 @@ class Names:
 
 
 def split(iri: str) -> tuple[str, str]:
-    """An IRI as namespace and local name."""
+    """Return the namespace and the local name of an IRI."""
     cut = max(iri.rfind("#"), iri.rfind("/")) + 1
     return iri[:cut], iri[cut:]
 
 
 def readable(iri: str) -> str:
-    """An IRI as Turtle and our messages write it: with a prefix where we have one."""
+    """Return an IRI as in Turtle, with a prefix if one is declared."""
     space, local = split(iri)
     prefix = next((prefix for prefix, known in PREFIXES.items() if known == space), None)
     return f"{prefix}:{local}" if prefix and _LOCAL.fullmatch(local) else f"<{iri}>"
 
 
 def secure(iri: str) -> str:
-    """schema.org is written with http as often as with https: one and the same vocabulary."""
+    """Return the https form of a schema.org IRI; documents use both for the same vocabulary."""
     return SO + iri.removeprefix(_INSECURE_SO) if iri.startswith(_INSECURE_SO) else iri
 
 
@@ -130,7 +129,7 @@ Graph = dict[str, dict[str, list[Term]]]
 
 @dataclass(frozen=True)
 class Node:
-    """One subject of a document; `name`s are words of our own vocabulary."""
+    """One subject of a document. The argument `name` of its methods is a term of the thinwire vocabulary."""
 
     graph: Graph
     subject: str
@@ -140,7 +139,7 @@ class Node:
         return readable(self.subject) if not self.subject.startswith("_:") else self.subject
 
     def names(self) -> Iterator[str]:
-        """The words of our vocabulary that this node uses."""
+        """Return the thinwire terms that this node uses."""
         return (iri.removeprefix(TW) for iri in self.graph.get(self.subject, {}) if iri.startswith(TW))
 
     def is_a(self, iri: str) -> bool:
@@ -148,7 +147,7 @@ class Node:
         return any(isinstance(term, NamedNode) and secure(term.value) == iri for term in types)
 
     def all(self, name: str) -> list[Term]:
-        """Every value of a predicate; the words schema.org shares with us count as ours."""
+        """Return every value of a predicate, including those of the schema.org term of the same name."""
         own = self.graph.get(self.subject, {})
         return [*own.get(TW + name, ()), *own.get(SO + name, ())]
 
@@ -178,14 +177,14 @@ class Node:
         return term
 
     def text(self, name: str, expected: str = "a text") -> str | None:
-        """The characters of a literal, whatever its type."""
+        """Return the text of a literal of any type."""
         term = self.one(name)
         if term is not None and not isinstance(term, Literal):
             self.fail(name, expected, term)
         return None if term is None else term.value
 
     def real(self, name: str) -> int | float | None:
-        """A number in the type it was written in: `0` is an int and `0.0` a float."""
+        """Return a number with the type of its literal: `0` is an int and `0.0` a float."""
         term = self.one(name)
         if term is None:
             return None
@@ -209,17 +208,17 @@ class Node:
         return text in ("true", "1")
 
     def texts(self, name: str, limit: int) -> list[str]:
-        """The texts of a list written in parentheses."""
-        place, texts = self.one(name), list[str]()
-        while place is not None and str(place) != f"<{RDF}nil>":
-            cell = self.graph.get(_key(place), {})
+        """Return the texts of a list in parentheses."""
+        item, texts = self.one(name), list[str]()
+        while item is not None and str(item) != f"<{RDF}nil>":
+            cell = self.graph.get(_key(item), {})
             head, rest = cell.get(f"{RDF}first", []), cell.get(f"{RDF}rest", [])
             if len(head) != 1 or len(rest) != 1 or not isinstance(head[0], Literal):
-                self.fail(name, 'a list of texts such as ( "on" "off" )', place)
+                self.fail(name, 'a list of texts such as ( "on" "off" )', item)
             if len(texts) == limit:
                 self.fail(name, f"at most {limit} texts", len(texts) + 1)
             texts.append(head[0].value)
-            place = rest[0]
+            item = rest[0]
         return texts
 
     def fail(self, name: str, expected: str, given: object) -> NoReturn:
@@ -233,12 +232,12 @@ class Node:
 
     def _follow(self, name: str, term: Term) -> Node:
         if isinstance(term, Literal) or _key(term) not in self.graph:
-            self.fail(name, "a node that this document describes", term)
+            self.fail(name, "a node of this document", term)
         return Node(self.graph, _key(term))
 
 
 def read_graph(text: str) -> Graph:
-    """The triples of a Turtle text by subject and predicate, in the order of the text."""
+    """Return the triples of a Turtle text by subject and predicate, in the order of the text."""
     data = _encoded(text)
     graph: Graph = {}
     try:
@@ -250,7 +249,7 @@ def read_graph(text: str) -> Graph:
 
 
 def nodes_of(graph: Graph, kinds: Iterable[str]) -> list[Node]:
-    """The nodes of any of these types."""
+    """Return the nodes of any of these types."""
     wanted = tuple(kinds)
     return [node for node in (Node(graph, key) for key in graph) if any(map(node.is_a, wanted))]
 
@@ -261,7 +260,7 @@ def _encoded(text: str) -> bytes:
     except UnicodeEncodeError as problem:
         raise SchemaError("the Turtle text is not valid Unicode", position=problem.start) from None
     if len(text) > MAX_TEXT or len(data) > MAX_TEXT:
-        raise SchemaError("the Turtle text is too large; keep one schema in a text", size=len(text), limit=MAX_TEXT)
+        raise SchemaError("the Turtle text is too large; write one schema per text", size=len(text), limit=MAX_TEXT)
     return data
 
 

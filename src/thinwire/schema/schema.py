@@ -1,8 +1,6 @@
-"""A schema: the properties of a topic's events, in a fixed order, under one fingerprint.
+"""Schemas: the ordered properties of a topic's events, under one fingerprint.
 
-Topics without a schema: their events are bytes, and nothing is known of what they mean.
-
-To everybody in between such a topic has a schema all the same: one property that holds the bytes.
+The events of a topic without a schema are bytes. Internally it has the opaque schema, with one property for the bytes.
 
 >>> opaque("machine.raw").wire[0].name, is_opaque(opaque("machine.raw"))
 ('payload', True)
@@ -22,11 +20,13 @@ from thinwire.errors import SchemaError, UnknownProperty
 from thinwire.schema.property import MAX_NAME, Kind, Property, Role
 
 MAX_PROPERTIES = 1_024
+IDENTIFYING_KINDS = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.ENUM, Kind.STRING})
+"""kinds of dimensions"""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The shape of a topic's events.
+    """The properties of a topic's events.
 
     >>> rooms = Schema("building.rooms", [
     ...     Property("time", "timestamp", "header", form="iso:T0"),
@@ -70,36 +70,36 @@ class Schema:
 
     @cached_property
     def wire(self) -> tuple[Property, ...]:
-        """The properties that may travel in a frame: all but dimensions and confidential ones, in order."""
+        """The properties that frames can contain: all but dimensions and confidential ones, in order."""
         return tuple(p for p in self.properties if p.role is not Role.DIMENSION and not p.confidential)
 
     @cached_property
     def time(self) -> Property | None:
-        """The first timestamp of the header, if the events have one."""
+        """The first timestamp among the header properties, if any."""
         stamps = (p for p in self.wire if p.kind is Kind.TIMESTAMP and p.role is Role.HEADER)
         return next(stamps, None)
 
     @cached_property
     def nested(self) -> bool:
-        """Does any property lie inside a nested object?"""
+        """Whether a property is inside a nested object."""
         return any("." in p.name for p in self.properties)
 
     @cached_property
     def tree(self) -> dict[str, Any]:
-        """The property names as nested objects: a dict where there is an object, the path itself at a property."""
+        """The property names as nested dicts; the value of a leaf is its path."""
         root: dict[str, Any] = {}
         for p in self.properties:
             *objects, leaf = p.name.split(".")
-            reduce(lambda place, part: place.setdefault(part, {}), objects, root)[leaf] = p.name
+            reduce(lambda node, part: node.setdefault(part, {}), objects, root)[leaf] = p.name
         return root
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """Eight bytes that name this schema on the wire."""
+        """Eight bytes that identify the schema on the wire."""
         return sha256(self.to_json().encode()).digest()[:8]
 
     def select(self, names: Iterable[str]) -> Schema:
-        """The same schema with these properties alone, in its own order; itself where none is left out.
+        """Return the schema with only these properties, in its own order; the same object if none is omitted.
 
         >>> rooms = Schema("rooms", [Property("id", "string", "dimension"), Property("oil.level", "float"),
         ...                          Property("oil.heat", "float")])
@@ -112,7 +112,7 @@ class Schema:
         return Schema(self.name, [p for p in self.properties if p.name in chosen], self.version)
 
     def to_document(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return the schema in JSON types."""
         return {
             "name": self.name,
             "version": self.version,
@@ -120,7 +120,7 @@ class Schema:
         }
 
     def to_json(self) -> str:
-        """Canonical JSON: equal schemas give equal text."""
+        """Return canonical JSON: equal schemas have equal texts."""
         return json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"))
 
     @classmethod
@@ -135,7 +135,7 @@ class Schema:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= MAX_NAME:
             raise SchemaError("a schema needs a name of 1 to 256 characters", name=self.name, limit=MAX_NAME)
         if not isinstance(self.version, int) or isinstance(self.version, bool) or self.version < 1:
-            raise SchemaError("a version is a whole number from 1", schema=self.name, version=self.version)
+            raise SchemaError("a version is a whole number, 1 or larger", schema=self.name, version=self.version)
         if not 0 < len(self.properties) <= MAX_PROPERTIES:
             raise SchemaError(
                 "number of properties outside its limit", count=len(self.properties), limit=MAX_PROPERTIES
@@ -144,27 +144,24 @@ class Schema:
         double = next((name for name, count in Counter(names).items() if count > 1), None)
         if double is not None:
             raise SchemaError("a property is declared twice", property=double)
-        objects = {name[:dot] for name in names for dot, sign in enumerate(name) if sign == "."}
+        objects = {name[:dot] for name in names for dot, character in enumerate(name) if character == "."}
         inner = next((name for name in names if name in objects), None)
         if inner is not None:
-            raise SchemaError("a property cannot also be the object around others", property=inner)
+            raise SchemaError("a property cannot also be an object that contains others", property=inner)
         for p in self.properties:
-            if p.role is Role.DIMENSION and p.kind not in _IDENTIFYING:
+            if p.role is Role.DIMENSION and p.kind not in IDENTIFYING_KINDS:
                 raise SchemaError(f"a {p.kind.value} cannot identify a source", property=p.name)
 
 
-_IDENTIFYING = frozenset({Kind.BOOLEAN, Kind.INTEGER, Kind.ENUM, Kind.STRING})
-
-
 PAYLOAD = "payload"
-"""the property that holds the bytes"""
+"""name of the only property of an opaque schema"""
 
 
 def opaque(topic: str) -> Schema:
-    """The schema of a topic whose events are bytes."""
+    """Return the schema of a topic whose events are bytes."""
     return Schema(topic, [Property(PAYLOAD, Kind.OPAQUE)])
 
 
 def is_opaque(schema: Schema) -> bool:
-    """Are the events of this schema nothing but bytes?"""
+    """Return whether the events of a schema are only bytes."""
     return [(p.name, p.kind) for p in schema.wire] == [(PAYLOAD, Kind.OPAQUE)] and len(schema.properties) == 1

@@ -1,7 +1,7 @@
-"""How instants are written, and how they become counts of a tick.
+"""Forms of timestamps and their conversion to ticks.
 
-A timestamp property has a *form*: `epoch` (a number, counted in the property's step; the default), `datetime` (a Python
-datetime with time zone, microseconds) or a text form `iso`, made of the separator, the digits after the second and the
+A timestamp property has a *form*: `epoch` (a number in units of the property's step; the default), `datetime` (a Python
+datetime with time zone, in microseconds) or a text form `iso` with the separator, the digits after the second and the
 suffix: `iso:T3Z` is `2018-01-23T11:20:17.250Z`, `iso: 0` is `2020-03-09 10:14:33`.
 
 >>> form = form_of("2018-01-23T11:20:17.250Z")
@@ -25,18 +25,18 @@ _TEXT = re.compile(r"\d{4}-\d\d-\d\d([T ])\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|\+00:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400
 _BEYOND = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
-"""what is shown for an instant before or after the calendar: a prediction, or a peer, may go that far"""
+"""shown for instants outside the calendar, which predictions and invalid frames can contain"""
 
 
 def check_form(form: str | None, name: str) -> None:
-    """Refuse a form that is none of ours."""
+    """Raise `SchemaError` for an unknown form."""
     if form in (None, "epoch", "datetime") or _FORM.fullmatch(form or ""):
         return
     raise SchemaError("unknown form of timestamp", property=name, form=form, choices=["epoch", "datetime", "iso:T3Z"])
 
 
 def form_of(text: str) -> str | None:
-    """The form in which this text is written, if it is one of ours and reads back the same."""
+    """Return the form of a text; None if no form reproduces it exactly."""
     match = _TEXT.fullmatch(text)
     if match is None:
         return None
@@ -45,18 +45,18 @@ def form_of(text: str) -> str | None:
 
 
 def to_ticks(value: object, form: str) -> int | None:
-    """The count of ticks since 1970, or None where the value is not written in this form."""
+    """Return the ticks since 1970; None if the value does not have this form."""
     return reader(form)(value)
 
 
 def from_ticks(ticks: int, form: str) -> object:
-    """The instant in this form."""
+    """Return the instant in this form."""
     return writer(form)(ticks)
 
 
 @lru_cache(maxsize=64)
 def reader(form: str) -> Callable[[object], int | None]:
-    """The function from value to ticks for this form."""
+    """Return the function from values of a form to ticks."""
     if form == "datetime":
         return _ticks_of_datetime
     write = writer(form)
@@ -78,7 +78,7 @@ def reader(form: str) -> Callable[[object], int | None]:
 
 @lru_cache(maxsize=64)
 def writer(form: str) -> Callable[[int], object]:
-    """The function from ticks to value for this form."""
+    """Return the function from ticks to values of a form."""
     if form == "datetime":
         return _datetime_of_ticks
     separator, digits, suffix = _parts(form)
@@ -94,7 +94,7 @@ def writer(form: str) -> Callable[[int], object]:
 
 
 def ticks_per_second(form: str | None) -> int | None:
-    """How many ticks make a second, where the form tells."""
+    """Return the number of ticks per second; None if the form does not define it."""
     if form == "datetime":
         return 1_000_000
     return 10 ** _parts(form)[1] if form and form.startswith("iso") else None

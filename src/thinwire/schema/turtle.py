@@ -1,4 +1,4 @@
-"""Schemas written as RDF in Turtle: text in, text out.
+"""Conversion between schemas and RDF documents in Turtle.
 
 >>> schema = from_turtle('''
 ... @prefix : <https://thinwire.dev/ns#> .
@@ -33,15 +33,15 @@ from thinwire.schema.schema import Schema
 
 _KINDS = {iri: kind for kind, iri in RUNTIME_TYPES.items()}
 _ROLES = {TW + role.value: role for role in Role}
-_SCHEMA_WORDS = frozenset({"name", "version", "property"})
-_RANGE_WORDS = frozenset({"step", "minValue", "maxValue"})
-_MODEL_WORDS = {"runtimeName", "runtimeType", "hasUnit", "domainProperty", "valueSpecification"}
-_OUR_WORDS = {"order", "role", "members", "closed", "form", "length", "idleBand", "period", "confidential", "static"}
-_PROPERTY_WORDS = frozenset(_MODEL_WORDS | _OUR_WORDS)
+_SCHEMA_TERMS = frozenset({"name", "version", "property"})
+_RANGE_TERMS = frozenset({"step", "minValue", "maxValue"})
+_MODEL_TERMS = {"runtimeName", "runtimeType", "hasUnit", "domainProperty", "valueSpecification"}
+_OWN_TERMS = {"order", "role", "members", "closed", "form", "length", "idleBand", "period", "confidential", "static"}
+_PROPERTY_TERMS = frozenset(_MODEL_TERMS | _OWN_TERMS)
 
 
 def to_turtle(schema: Schema) -> str:
-    """The schema as a Turtle document; the order of the properties is part of it."""
+    """Return the schema as a Turtle document; it includes the order of the properties."""
     subject = f"urn:thinwire:{quote(schema.name, safe='')}:{schema.version}"
     nodes = [f"<{subject}#{quote(p.name, safe='')}>" for p in schema]
     heading = [
@@ -56,19 +56,19 @@ def to_turtle(schema: Schema) -> str:
 
 
 def from_turtle(text: str) -> Schema:
-    """The schema that a Turtle document describes: exactly one `tw:EventSchema`."""
+    """Return the schema of a Turtle document, which must contain exactly one `tw:EventSchema`."""
     found = nodes_of(read_graph(text), [f"{TW}EventSchema"])
     if len(found) != 1:
-        raise SchemaError("a document describes one tw:EventSchema", found=[node.label for node in found])
+        raise SchemaError("a document must describe one tw:EventSchema", found=[node.label for node in found])
     node = found[0]
-    _refuse_unknown(node, _SCHEMA_WORDS)
+    _refuse_unknown(node, _SCHEMA_TERMS)
     version = node.integer("version")
     name = _required(node, "name", node.text("name"), "the name of the schema")
     return Schema(name, _properties(node), 1 if version is None else version)
 
 
 def _properties(schema: Node) -> list[Property]:
-    """The properties by their `tw:order`; those without one follow, as the document lists them."""
+    """Return the properties by `tw:order`, then those without one in the order of the document."""
     nodes = schema.nodes("property")
     orders = [node.integer("order") for node in nodes]
     ranked = sorted(zip(orders, nodes, strict=True), key=lambda pair: (pair[0] is None, pair[0] or 0))
@@ -76,7 +76,7 @@ def _properties(schema: Node) -> list[Property]:
 
 
 def _property(node: Node) -> Property:
-    _refuse_unknown(node, _PROPERTY_WORDS)
+    _refuse_unknown(node, _PROPERTY_TERMS)
     name = _required(node, "runtimeName", node.text("runtimeName"), "the name of the property in events")
     kind = _required(node, "runtimeType", node.iri("runtimeType"), "the type of its values")
     if kind not in _KINDS:
@@ -95,7 +95,7 @@ def _range(node: Node) -> dict[str, Any]:
     spec = node.node("valueSpecification")
     if spec is None:
         return {}
-    _refuse_unknown(spec, _RANGE_WORDS)
+    _refuse_unknown(spec, _RANGE_TERMS)
     return {
         "step": spec.text("step", "a number"),
         "minimum": spec.real("minValue"),
@@ -126,7 +126,7 @@ def _required(node: Node, name: str, value: str | None, expected: str) -> str:
 
 
 def _refuse_unknown(node: Node, known: frozenset[str]) -> None:
-    """A misspelt word of ours must not be ignored; words of other vocabularies are none of our business."""
+    """Raise an error for an unknown thinwire term, because it is probably misspelt; ignore other vocabularies."""
     unknown = next((name for name in node.names() if name not in known), None)
     if unknown is not None:
         node.fail(unknown, f"one of {', '.join(f'tw:{name}' for name in sorted(known))}", f"tw:{unknown}")
@@ -164,7 +164,7 @@ def _limits(p: Property) -> Iterator[str]:
 
 
 def _decimal(step: Fraction) -> str:
-    """The step as a decimal where it has one, else as the text "1/3"."""
+    """Return the step as a decimal, or as a text such as "1/3" if it has none."""
     digits = next((n for n in range(41) if 10**n % step.denominator == 0), None)
     if digits is None:
         return _literal(str(step))

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from thinwire.codec.kernels.jit import compiled, part
-from thinwire.filters import IntervalIndex
-from thinwire.filters.thresholds import Ticks
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
+from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
+from thinwire_lab.overlay_sim.filters.thresholds import Ticks
 from thinwire_lab.streams.threshold_streams import attack, jumping
 
 

@@ -56,8 +56,8 @@ def deliver(
     thinwire deliver trades.parquet --property price --thresholds 0.01..10 --step 0.01 --source symbol --time ts
     thinwire deliver lake/rooms --property temperature --thresholds 0.5,1,2 --step 0.1 --rows delivered
     """
-    from thinwire.filters.thresholds import ranged
     from thinwire.spark.session import session
+    from thinwire_lab.overlay_sim.filters.thresholds import ranged
 
     output = Output(json)
     ranged(thresholds, step)  # errors before Spark starts

@@ -26,13 +26,13 @@ import thinwire as tw
 from thinwire.brokers.protocol import Broker
 from thinwire.client import Publisher, Subscription
 from thinwire.demo.process_group import ProcessGroup, WorkerProcess
-from thinwire.filters import greedy
 from thinwire.schema import Property, Schema
 from thinwire.topics.registry_client import open_registry, put_subscriptions
 from thinwire.topics.topic_documents import SubscriptionDocument
 from thinwire_lab.live.load_chain import IN_MEMORY
 from thinwire_lab.live.process_measurement import ProcessSampler
 from thinwire_lab.live.service_roles import NotServed
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 
 TOPIC = "bench.walk"
 SOURCE = "S1"

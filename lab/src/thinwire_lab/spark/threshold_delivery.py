@@ -22,11 +22,11 @@ from pyspark.sql.types import DoubleType, LongType, NumericType, StructField, St
 
 from thinwire.analysis import kind_of
 from thinwire.errors import ConfigError
-from thinwire.filters import IntervalIndex
-from thinwire.filters.greedy_filter import ThresholdCounts
-from thinwire.filters.thresholds import Ticks, checked_thresholds, nearest_ticks, ranged, ticks_of
 from thinwire.spark.jobs.replay import ORDER, SOURCE
 from thinwire.spark.jobs.time_columns import named
+from thinwire_lab.overlay_sim.filters.greedy_filter import ThresholdCounts
+from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
+from thinwire_lab.overlay_sim.filters.thresholds import Ticks, checked_thresholds, nearest_ticks, ranged, ticks_of
 
 
 def table_at(spark: SparkSession, path: str) -> DataFrame:

@@ -45,7 +45,6 @@ from typing import Protocol
 
 from thinwire.dictionaries.codecs import Codec, Deflate
 from thinwire.dictionaries.dictionary import Dictionary
-from thinwire.dictionaries.training import train
 
 Reasons = Mapping[str, float | int | str]
 """the numbers behind a decision, by name"""
@@ -110,15 +109,6 @@ class SequentialPolicy:
             self.offer(message)
 
 
-def zstd_3(messages: Sequence[bytes], size: int) -> Dictionary | None:
-    """The trainer that policies use unless they are given another: the fastest codec, at its usual level."""
-    return train(messages, max(size, SMALLEST))
-
-
-SMALLEST = 256
-"""bytes; the trainer makes no smaller dictionary, so where less is asked for this is what comes"""
-
-
 SLOT = 1
 """bytes of every message that name its dictionary"""
 DEFLATE = Deflate()
@@ -134,12 +124,6 @@ def packed(messages: Sequence[bytes], codec: Codec) -> int:
     8
     """
     return sum(len(codec.pack(message)) for message in messages) + SLOT * len(messages)
-
-
-def reduction(messages: Sequence[bytes], codec: Codec) -> float:
-    """BR: bytes saved in per cent, slots included; 0 where there is nothing to save."""
-    before = sum(map(len, messages))
-    return 100 * (1 - packed(messages, codec) / before) if before else 0.0
 
 
 def latest(messages: Sequence[bytes]) -> Sequence[bytes]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from thinwire.filters import IntervalIndex
 from thinwire_lab.overlay_sim.chord.ring import Numbers, hops
 from thinwire_lab.overlay_sim.dissemination.site_traffic import (
     NONE,
@@ -37,6 +36,7 @@ from thinwire_lab.overlay_sim.dissemination.site_traffic import (
     repeated,
 )
 from thinwire_lab.overlay_sim.filters.published_filters import Cooperative, Decomposed
+from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 
 
 def fired(site: SourceSite, values: Numbers) -> tuple[Numbers, Numbers]:

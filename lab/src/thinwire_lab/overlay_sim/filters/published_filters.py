@@ -42,8 +42,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from thinwire.errors import ConfigError
-from thinwire.filters.threshold_index import IntervalIndex
-from thinwire.filters.thresholds import (
+from thinwire_lab.overlay_sim.filters.filter_kernels import choose, pass_chains, pass_tree, serves_until
+from thinwire_lab.overlay_sim.filters.threshold_decomposition import Chain, base_for, chosen_chains, digits, first_level
+from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
+from thinwire_lab.overlay_sim.filters.thresholds import (
     SUM_LIMIT,
     Ticks,
     checked_threshold,
@@ -51,8 +53,6 @@ from thinwire.filters.thresholds import (
     checked_tick,
     checked_ticks,
 )
-from thinwire_lab.overlay_sim.filters.filter_kernels import choose, pass_chains, pass_tree, serves_until
-from thinwire_lab.overlay_sim.filters.threshold_decomposition import Chain, base_for, chosen_chains, digits, first_level
 
 
 def global_optimum(values: Ticks, threshold: int) -> Ticks:
@@ -187,7 +187,7 @@ def _cost(scheme: str, passage: Passage) -> Cost:
 
 
 def _indexed(thresholds: Ticks, start: int, values: Ticks) -> Cost:
-    from thinwire.filters.threshold_index import IntervalIndex
+    from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
 
     index = IntervalIndex(thresholds, start)
     fired = sum(places.size for places, _ in index.offer_batches(values))

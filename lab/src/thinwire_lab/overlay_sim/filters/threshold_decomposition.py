@@ -16,7 +16,7 @@ from math import isqrt
 import numpy as np
 
 from thinwire.errors import ConfigError
-from thinwire.filters.thresholds import Ticks, checked_threshold
+from thinwire_lab.overlay_sim.filters.thresholds import Ticks, checked_threshold
 
 Chain = tuple[int, ...]
 """radii of the filters of one threshold, the first that looks first"""

@@ -32,7 +32,6 @@ import numpy as np
 
 from thinwire.analysis.analysis_cells import Cell, Run
 from thinwire.errors import ConfigError
-from thinwire.filters import greedy
 from thinwire_lab.overlay_sim.chord import Ring, hops, key_of, routes
 from thinwire_lab.overlay_sim.dissemination import PINNED, SCHEMES, churn, simulate
 from thinwire_lab.overlay_sim.filters.conjunction_costs import SCHEMES as CONJUNCTION_COSTS_SCHEMES
@@ -43,6 +42,7 @@ from thinwire_lab.overlay_sim.filters.conjunction_costs import (
     conjunction_costs,
     draw,
 )
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
 from thinwire_lab.overlay_sim.filters.published_filters import global_optimum
 from thinwire_lab.streams.threshold_streams import SIGMA, Streams, Ticks, attack, bars, scaled
 

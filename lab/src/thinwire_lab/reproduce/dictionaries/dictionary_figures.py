@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from thinwire.analysis.analysis_cells import Run
-from thinwire.dictionaries.policies import fixed_rate, single
 from thinwire_lab.reproduce.dictionaries import thesis_numbers as published
 from thinwire_lab.reproduce.dictionaries import thesis_sheet as plots
 from thinwire_lab.reproduce.dictionaries.byte_account import BATCHES
 from thinwire_lab.reproduce.dictionaries.dictionary_measures import history_cell, similar_cell, size_cell, usage_cell
+from thinwire_lab.reproduce.dictionaries.policies import fixed_rate, single
 from thinwire_lab.reproduce.dictionaries.policy_cells import run_cell
 from thinwire_lab.reproduce.dictionaries.thesis_sheet import (
     SAVED,

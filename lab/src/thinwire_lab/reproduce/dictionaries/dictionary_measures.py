@@ -43,10 +43,12 @@ from numpy.typing import NDArray
 from thinwire.dictionaries import dictionary_transfer as travelling
 from thinwire.dictionaries.codecs import Deflate, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
-from thinwire.dictionaries.policies import Predict, Replace
-from thinwire.dictionaries.policies.policy import packed, reduction
+from thinwire.dictionaries.policies import Replace
+from thinwire.dictionaries.policies.policy import packed
 from thinwire.dictionaries.topology import Topology
 from thinwire.dictionaries.training import train
+from thinwire_lab.reproduce.dictionaries.policies import Predict
+from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction
 from thinwire_lab.reproduce.dictionaries.policy_cells import messages_of
 
 WINDOW = 4

@@ -30,24 +30,12 @@ from typing import Any
 from thinwire.dictionaries import dictionary_transfer as travelling
 from thinwire.dictionaries.codecs import Codec, Deflate, codec_of
 from thinwire.dictionaries.dictionary import Dictionary
-from thinwire.dictionaries.policies import (
-    Adaptive,
-    CostBased,
-    DictionaryPolicy,
-    FixedRate,
-    Keep,
-    Predict,
-    Prolong,
-    Proposal,
-    Replace,
-    SingleDict,
-    fixed_rate,
-    single,
-)
+from thinwire.dictionaries.policies import CostBased, DictionaryPolicy, Keep, Prolong, Proposal, Replace
 from thinwire.dictionaries.topology import Topology
 from thinwire.errors import ConfigError, GuaranteeViolated
 from thinwire.wire import varint
 from thinwire_lab.reproduce.dictionaries.byte_account import TOPOLOGIES, Account
+from thinwire_lab.reproduce.dictionaries.policies import Adaptive, FixedRate, Predict, SingleDict, fixed_rate, single
 
 DECISIONS = 1000
 """decisions that are kept, the first"""

@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from thinwire.analysis.analysis_cells import Cell, Run
-from thinwire.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS
+from thinwire_lab.reproduce.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS
 from thinwire_lab.reproduce.dictionaries.policy_cells import available, run_cell, weight
 from thinwire_lab.reproduce.dictionaries.policy_run import PUBLISHED, permutations
 from thinwire_lab.reproduce.dictionaries.thesis_numbers import STANDS_FOR

@@ -56,7 +56,6 @@ import numpy as np
 from thinwire.dictionaries import dictionary_transfer as travelling
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
-from thinwire.dictionaries.policies.adaptive import SIZE_MULTIPLIERS, multiplier
 from thinwire.dictionaries.policies.policy import (
     KEEP,
     History,
@@ -67,11 +66,11 @@ from thinwire.dictionaries.policies.policy import (
     SequentialPolicy,
     Trainer,
     latest,
-    reduction,
-    zstd_3,
 )
 from thinwire.dictionaries.topology import ONE_TO_ONE, Topology
 from thinwire.errors import MissingExtra
+from thinwire_lab.reproduce.dictionaries.policies.adaptive import SIZE_MULTIPLIERS, multiplier
+from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction, zstd_3
 
 Features = tuple[float, float]
 """mean standard deviation of the scores of substrings, and their mean"""

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import DemandError, NotFinite
-from thinwire.filters import greedy
-from thinwire.filters.greedy_filter import ThresholdCounts
-from thinwire.filters.thresholds import nearest_ticks, ranged, ticks_of
+from thinwire_lab.overlay_sim.filters.greedy_filter import ThresholdCounts, greedy
+from thinwire_lab.overlay_sim.filters.thresholds import nearest_ticks, ranged, ticks_of
 
 
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=80), st.sets(st.integers(0, 20)), st.data())

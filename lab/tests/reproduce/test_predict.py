@@ -8,11 +8,13 @@ import pytest
 
 from thinwire.dictionaries import dictionary_transfer as travelling
 from thinwire.dictionaries.codecs import codec_of
-from thinwire.dictionaries.policies import Keep, Predict, Prolong, Replace
-from thinwire.dictionaries.policies.adaptive import fitted, multiplier
-from thinwire.dictionaries.policies.policy import latest, reduction
-from thinwire.dictionaries.policies.predict import Lives, Repository, substrings
+from thinwire.dictionaries.policies import Keep, Prolong, Replace
+from thinwire.dictionaries.policies.policy import latest
 from thinwire.dictionaries.topology import Topology
+from thinwire_lab.reproduce.dictionaries.policies import Predict
+from thinwire_lab.reproduce.dictionaries.policies.adaptive import fitted, multiplier
+from thinwire_lab.reproduce.dictionaries.policies.predict import Lives, Repository, substrings
+from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction
 
 
 def said(count: int, words: list[bytes], seed: int = 1) -> list[bytes]:

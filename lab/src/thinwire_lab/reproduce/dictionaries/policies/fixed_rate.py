@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy, Trainer, zstd_3
+from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy, Trainer
+from thinwire_lab.reproduce.dictionaries.policies.training_sample import zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21)
 HISTORIES = (50, 100, 200, 300, 500, 800, 1300, 2100, 3400, 5500)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinwire.errors import DemandError, WrongType
-from thinwire.filters import IntervalIndex, greedy
-from thinwire.filters.thresholds import MAX_THRESHOLDS, TICK_LIMIT, checked_count
+from thinwire_lab.overlay_sim.filters.greedy_filter import greedy
+from thinwire_lab.overlay_sim.filters.threshold_index import IntervalIndex
+from thinwire_lab.overlay_sim.filters.thresholds import MAX_THRESHOLDS, TICK_LIMIT, checked_count
 
 EDGES = [-TICK_LIMIT, -(1 << 61), -1, 0, 1, 1 << 61, TICK_LIMIT]
 

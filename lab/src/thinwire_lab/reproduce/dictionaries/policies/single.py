@@ -7,7 +7,8 @@ what is gained without any upkeep.
 
 from __future__ import annotations
 
-from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy, Trainer, zstd_3
+from thinwire.dictionaries.policies.policy import KEEP, History, Proposal, Replace, SequentialPolicy, Trainer
+from thinwire_lab.reproduce.dictionaries.policies.training_sample import zstd_3
 
 MULTIPLIERS = (0.3, 0.5, 1, 2, 3, 5, 8, 13, 21, 35, 56, 91)
 FIRST = 10_000

@@ -35,7 +35,6 @@ import numpy as np
 from thinwire.clock import Clock
 from thinwire.dictionaries.codecs import codec_of
 from thinwire.dictionaries.dictionary import Dictionary
-from thinwire.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS, steps
 from thinwire.dictionaries.policies.policy import (
     KEEP,
     History,
@@ -45,9 +44,9 @@ from thinwire.dictionaries.policies.policy import (
     SequentialPolicy,
     Trainer,
     latest,
-    reduction,
-    zstd_3,
 )
+from thinwire_lab.reproduce.dictionaries.policies.fixed_rate import HISTORIES, MULTIPLIERS, steps
+from thinwire_lab.reproduce.dictionaries.policies.training_sample import reduction, zstd_3
 
 FIRST = 100
 FIRST_TIMES = 2000

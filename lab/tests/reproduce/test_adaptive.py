@@ -9,7 +9,8 @@ import pytest
 
 from thinwire.clock import VirtualClock
 from thinwire.dictionaries.dictionary import Dictionary, Facts
-from thinwire.dictionaries.policies import Adaptive, Keep, Prolong, Proposal, Replace
+from thinwire.dictionaries.policies import Keep, Prolong, Proposal, Replace
+from thinwire_lab.reproduce.dictionaries.policies import Adaptive
 
 MESSAGE = b'{"room": "11.1", "temperature": 21.5, "state": "ok"}'
 

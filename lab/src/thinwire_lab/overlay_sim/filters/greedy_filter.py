@@ -1,7 +1,7 @@
 """Greedy conformance filter: deliver a value when it is further than the threshold from the one delivered last.
 
 Decisions are made online, without knowledge of later values. The subscriber is never further than the threshold from
-the source. Every exact index of this package delivers the same values.
+the source. `IntervalIndex` delivers the same values.
 """
 
 from __future__ import annotations
@@ -10,8 +10,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from thinwire.filters.kernels.greedy_scan import count_rows
-from thinwire.filters.thresholds import Ticks, checked_threshold, checked_thresholds, checked_tick, checked_ticks
+from thinwire_lab.overlay_sim.filters.greedy_kernels import count_rows, deliver, longest_gap
+from thinwire_lab.overlay_sim.filters.thresholds import (
+    Ticks,
+    checked_threshold,
+    checked_thresholds,
+    checked_tick,
+    checked_ticks,
+)
 
 
 def greedy(values: Ticks, threshold: int, start: int | None = None) -> Ticks:
@@ -24,8 +30,6 @@ def greedy(values: Ticks, threshold: int, start: int | None = None) -> Ticks:
     >>> greedy(np.array([0, 3, 6]), 5, start=0).tolist()
     [2]
     """
-    from thinwire.filters.kernels.greedy_scan import deliver
-
     ticks = checked_ticks(values)
     places = np.empty(ticks.size, dtype=np.int64)
     centre = checked_tick(0 if start is None else start)
@@ -40,8 +44,6 @@ def within(values: Ticks, places: Ticks, threshold: int) -> bool:
     >>> within(walk, np.array([0, 2]), 5), within(walk, np.array([0]), 5)
     (True, False)
     """
-    from thinwire.filters.kernels.greedy_scan import longest_gap
-
     ticks, delivered = checked_ticks(values), checked_ticks(places)
     if ticks.size == 0:
         return True

@@ -12,19 +12,10 @@ from typing import Self
 import numpy as np
 
 from thinwire.errors import DemandError
-from thinwire.filters.kernels.intervals import (
-    BLOCK,
-    CELLS,
-    COMPARED,
-    HIGHEST,
-    LOWEST,
-    NEXT,
-    STREAK,
-    SUMMED,
-    build,
-    offer_rows,
-)
-from thinwire.filters.thresholds import (
+from thinwire.filters.interval_table import levels
+from thinwire.filters.kernels.intervals import HIGHEST, LOWEST, build
+from thinwire_lab.overlay_sim.filters.interval_kernels import CELLS, COMPARED, NEXT, STREAK, SUMMED, offer_rows
+from thinwire_lab.overlay_sim.filters.thresholds import (
     Ticks,
     checked_count,
     checked_threshold,
@@ -136,21 +127,6 @@ class SortedThresholds:
         self._found = np.zeros(total, dtype=np.int64)
         self._counts = np.zeros(self.starts.size, dtype=np.int64)
         build(self.low, self.high, self.starts)
-
-
-def levels(count: int) -> Ticks:
-    """Return the start of each level, thresholds first, root last, and the end.
-
-    >>> levels(100).tolist()
-    [0, 128, 160, 161]
-    """
-    starts, size = [0], max(1, count)
-    while True:
-        blocks = -(-size // BLOCK)
-        starts.append(starts[-1] + blocks * BLOCK)
-        size = blocks
-        if blocks == 1:
-            return np.array([*starts, starts[-1] + 1], dtype=np.int64)
 
 
 def _unknown(threshold: int) -> DemandError:

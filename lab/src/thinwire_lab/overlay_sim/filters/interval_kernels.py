@@ -1,0 +1,165 @@
+"""Kernels of the threshold index: offer values to all thresholds of a source.
+
+`offer_rows` has two methods. The tree search visits only blocks whose summary excludes the value and updates their
+summaries. The scan visits every interval without updating summaries, which is cheaper if many blocks are hit. After
+some consecutive values for which the other method is cheaper, the method changes; changing to the tree recomputes all
+summaries, which costs about two scans.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thinwire.codec.kernels.jit import compiled, part
+from thinwire.filters.kernels.intervals import BLOCK, descend, left, lowest_bit, sum_up, sum_up_levels
+
+SUMMED, STREAK, NEXT, COMPARED, CELLS = range(5)
+"""cells of a state: whether summaries are current, consecutive values for which the other method is cheaper, index of
+the next value, blocks compared"""
+
+HEAVY_SHARE = 4
+"""a value is heavy if it hits at least one block in this many"""
+HEAVY_STREAK, LIGHT_STREAK = 4, 8
+"""consecutive heavy values that end the tree search, and light values that end the scan"""
+
+_ALL = (1 << BLOCK) - 1
+
+
+@part
+def fire_all(
+    thresholds: Any, low: Any, high: Any, block: int, x: int, at: int, places: Any, fired: Any, count: int
+) -> int:
+    """`fire` for a block of which no interval contains x."""
+    for j in range(BLOCK):
+        c = thresholds[block + j]
+        low[block + j] = x - c
+        high[block + j] = x + c
+        fired[count + j] = c
+        places[count + j] = at
+    return count + BLOCK
+
+
+@part
+def fire(
+    thresholds: Any, low: Any, high: Any, block: int, mask: int, x: int, at: int, places: Any, fired: Any, count: int
+) -> int:
+    """Centre the intervals of the mask on x and write their thresholds; return the number of written pairs."""
+    while mask:
+        i = block + lowest_bit(mask)
+        mask &= mask - 1
+        c = thresholds[i]
+        low[i] = x - c
+        high[i] = x + c
+        fired[count] = c
+        places[count] = at
+        count += 1
+    return count
+
+
+@part
+def ascend(low: Any, high: Any, starts: Any, found: Any, counts: Any) -> None:
+    """Recompute the summaries of the blocks found by `descend`."""
+    for level in range(1, len(starts) - 1):
+        here, below = starts[level], starts[level - 1]
+        for k in range(counts[level]):
+            node = found[here + k]
+            sum_up(low, high, below + BLOCK * node, here + node)
+
+
+@part
+def quiet_until(values: Any, at: int, low: int, high: int) -> int:
+    """Return the index of the next value outside of [low, high]."""
+    while at < len(values) and low <= values[at] <= high:
+        at += 1
+    return at
+
+
+@part
+def scan_rows(
+    values: Any, thresholds: Any, low: Any, high: Any, starts: Any, state: Any, places: Any, fired: Any, count: int
+) -> int:
+    """Process values by the scan until the tree search is cheaper.
+
+    One loop without a call per value: a call costs more than comparing a few dozen thresholds.
+    """
+    leaves = starts[1]
+    heavy = max(1, leaves // BLOCK // HEAVY_SHARE)
+    at, streak = state[NEXT], state[STREAK]
+    while at < len(values) and count + leaves <= len(fired) and streak < LIGHT_STREAK:
+        x, hits = values[at], 0
+        for block in range(0, leaves, BLOCK):
+            mask = left(low, high, block, x)
+            hits += mask != 0
+            if mask == _ALL:
+                count = fire_all(thresholds, low, high, block, x, at, places, fired, count)
+            elif mask:
+                count = fire(thresholds, low, high, block, mask, x, at, places, fired, count)
+        streak = streak + 1 if hits < heavy else 0
+        at += 1
+    state[COMPARED] += (at - state[NEXT]) * (leaves // BLOCK)
+    state[NEXT], state[STREAK] = at, streak
+    return count
+
+
+@part
+def visit_rows(
+    values: Any,
+    thresholds: Any,
+    low: Any,
+    high: Any,
+    starts: Any,
+    found: Any,
+    counts: Any,
+    state: Any,
+    places: Any,
+    fired: Any,
+    count: int,
+) -> int:
+    """Process values by the tree search until the scan is cheaper."""
+    root, leaves = starts[-2], starts[1]
+    heavy = max(1, leaves // BLOCK // HEAVY_SHARE)
+    at, streak = quiet_until(values, state[NEXT], low[root], high[root]), state[STREAK]
+    while at < len(values) and count + leaves <= len(fired) and streak < HEAVY_STREAK:
+        x = values[at]
+        descend(low, high, starts, found, counts, x)
+        for k in range(counts[1]):
+            block = BLOCK * found[leaves + k]
+            mask = left(low, high, block, x)
+            if mask == _ALL:
+                count = fire_all(thresholds, low, high, block, x, at, places, fired, count)
+            else:
+                count = fire(thresholds, low, high, block, mask, x, at, places, fired, count)
+        ascend(low, high, starts, found, counts)
+        state[COMPARED] += counts.sum()
+        streak = streak + 1 if counts[1] >= heavy else 0
+        at = quiet_until(values, at + 1, low[root], high[root])
+    state[NEXT], state[STREAK] = at, streak
+    return count
+
+
+@compiled
+def offer_rows(
+    values: Any,
+    thresholds: Any,
+    low: Any,
+    high: Any,
+    starts: Any,
+    found: Any,
+    counts: Any,
+    state: Any,
+    places: Any,
+    fired: Any,
+) -> int:
+    """Process values from state[NEXT] while a value that fires all thresholds fits; return the number of pairs."""
+    count = 0
+    while state[NEXT] < len(values) and count + starts[1] <= len(fired):
+        if state[SUMMED]:
+            count = visit_rows(values, thresholds, low, high, starts, found, counts, state, places, fired, count)
+            if state[STREAK] == HEAVY_STREAK:
+                state[SUMMED] = state[STREAK] = 0
+        else:
+            count = scan_rows(values, thresholds, low, high, starts, state, places, fired, count)
+            if state[STREAK] == LIGHT_STREAK:
+                sum_up_levels(low, high, starts)
+                state[SUMMED], state[STREAK] = 1, 0
+    return count
