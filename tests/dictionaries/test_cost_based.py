@@ -20,7 +20,7 @@ from thinwire.dictionaries.policies.candidate_trial import (
     NEAR,
     CandidateTrial,
     TrialOutcome,
-    climbed,
+    climb,
 )
 from thinwire.dictionaries.policies.lifetime_estimate import ENOUGH, Decay, DictionaryKind, Epochs
 from thinwire.dictionaries.policies.policy import DEFLATE, StreamProgress
@@ -129,7 +129,7 @@ def test_a_dictionary_worse_than_deflate_is_dropped() -> None:
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=8), st.integers(256, 100_000))
 def test_a_climb_never_ends_below_where_it_began(worth: list[float | None], start: int) -> None:
     sizes = list(LADDER[: len(worth)])
-    best = climbed(sizes, start, dict(zip(sizes, worth, strict=True)).get)
+    best = climb(sizes, start, dict(zip(sizes, worth, strict=True)).get)
     begun = max((size for size in sizes if size <= start), default=sizes[0])
     first = worth[sizes.index(begun)]
     if best is None:
@@ -145,7 +145,7 @@ def test_a_dictionary_grows_as_far_as_it_pays_in_few_trainings() -> None:
         asked.append(size)
         return -abs(size - 24_576) + 30_000
 
-    assert climbed(LADDER, 1536, worth, GROWING + NEAR) == 24_576
+    assert climb(LADDER, 1536, worth, GROWING + NEAR) == 24_576
     assert len(asked) <= 6
 
 
@@ -156,7 +156,7 @@ def test_where_no_larger_dictionary_pays_two_trainings_say_so() -> None:
         asked.append(size)
         return -float(size)
 
-    assert climbed(LADDER, 1536, worth, GROWING) == 1536
+    assert climb(LADDER, 1536, worth, GROWING) == 1536
     assert asked == [6144, 1536]
 
 
@@ -191,7 +191,7 @@ def test_of_several_tries_the_one_that_packs_best_is_taken(monkeypatch: pytest.M
     messages = said(800, words(1))
     useful = b"".join(messages[:10])
     contents = cycle([b"?" * 512, useful, b"!" * 512, b"#" * 512])
-    monkeypatch.setattr(trials, "build", lambda messages, way: Dictionary(next(contents), "zstd", 3, 200))
+    monkeypatch.setattr(trials, "build", lambda messages, method: Dictionary(next(contents), "zstd", 3, 200))
     trial = CandidateTrial(messages, DEFLATE, ONE_TO_ONE, 1000, None, forms=[("zstd", 3)])
     trial.worth(1024)
     assert trial.outcomes[1024].dictionary.content == useful
@@ -221,7 +221,7 @@ def test_after_a_dictionary_that_faded_fast_the_next_is_like_the_one_that_cost_l
     epochs = Epochs()
     for kind, packed, cost in ((plain, 66, 250_000.0), (large, 55, 2_900_000.0)):
         for _ in range(ENOUGH):
-            epochs.judge(118, packed)
+            epochs.observe(118, packed)
         epochs.end(kind, age=100_000, cost=cost, copies=2)
     policy = CostBased(Topology(1000))
     policy._epochs = epochs
@@ -229,7 +229,7 @@ def test_after_a_dictionary_that_faded_fast_the_next_is_like_the_one_that_cost_l
     assert policy._forms(decayed=True) == [plain.form]
     assert len(policy._forms(decayed=False)) == len(FORMS)
     trial = CandidateTrial(said(800, words(1)), DEFLATE, ONE_TO_ONE, 1000, None)
-    assert policy._like(plain.size, LADDER, trial) == plain.size
+    assert policy._similar_size(plain.size, LADDER, trial) == plain.size
 
 
 def test_a_budget_leaves_slow_forms_out() -> None:
@@ -263,11 +263,11 @@ def test_a_steady_dictionary_is_judged_calmly_and_a_losing_one_is_not() -> None:
     assert not decay.calm
     calm = 0
     for _ in range(2000):
-        decay.judge(200, chance.randrange(40, 60))
+        decay.observe(200, chance.randrange(40, 60))
         calm += decay.calm
     assert calm > 1000
     for _ in range(60):
-        decay.judge(200, chance.randrange(50, 70))
+        decay.observe(200, chance.randrange(50, 70))
     assert not decay.calm
 
 
@@ -276,6 +276,6 @@ def test_chance_is_hardly_ever_taken_for_decay() -> None:
     for seed in range(30):
         chance, decay = Random(seed), Decay()
         for _ in range(1000):
-            decay.judge(200, chance.randrange(40, 60))
+            decay.observe(200, chance.randrange(40, 60))
             alarms += decay.lost > 0
     assert alarms < 0.03 * 30 * 1000

@@ -9,7 +9,7 @@ from thinwire.placement.explanation import explain
 from thinwire.placement.feasibility import HostFeasibility
 from thinwire.placement.heuristics import fewest
 from thinwire.placement.hosts import bucketed
-from thinwire.placement.planner import parts_of
+from thinwire_lab.placement.topic_parts import parts_of
 
 HOST = [Host()]
 

@@ -12,11 +12,12 @@ from thinwire.errors import ConfigError
 from thinwire.placement import Host
 from thinwire.placement.column_generation import best_bound, dive, relax
 from thinwire.placement.feasibility import HostFeasibility, lighter, steps
-from thinwire.placement.heuristics import fewest, first_fit, largest_sets, pairs
+from thinwire.placement.heuristics import fewest, first_fit, pairs
 from thinwire.placement.load_balance import balanced, spread
 from thinwire.placement.matching import maximum_matching
 from thinwire.placement.pattern_pricing import price
 from thinwire.placement.simplex import Master
+from thinwire_lab.placement.published_heuristics import largest_sets
 
 SOLVERS = {
     "first fit": first_fit,

@@ -11,7 +11,7 @@ from trained_models import small_model
 
 from thinwire.errors import ConfigError
 from thinwire.placement import Host, MonotoneModel, TopicLoad
-from thinwire.placement.latency_feedback import LatencyFeedback
+from thinwire.placement.latency_model import LatencyFeedback
 from thinwire.placement.neural_network import layer_shapes
 from thinwire_lab.placement.calibration import calibrated
 from thinwire_lab.placement.latency_model_training import fit_margin

@@ -1,12 +1,15 @@
-"""Training: from messages of the past to the bytes worth sharing.
+"""Training of dictionaries from recent messages.
 
-What is measured is always later than what was learned from: the first 70 % of the messages train, the last 30 % judge,
-and what is kept is then built from all of them in the way that was found best.
+The first 70 % of the messages train a candidate and the last 30 % evaluate it. The result is then built from all
+messages with the best method. Dictionaries that differ only in the length of their segments, or in some of their
+messages, pack up to a tenth better or worse, by chance. Therefore `choose` builds several from all messages and returns
+the one that packs the later messages smallest. All of them have seen these messages, so none has an advantage.
 
-Two dictionaries that differ in nothing but the length of their segments, or in some of the messages they were built
-from, pack a tenth better or worse, as chance will have it. So where bytes count (`choose`) several are built from all
-messages, and the one is kept that packs the later of them smallest. All of them have seen these, and equally little of
-them fits into any: the order in which they come out is that on the next messages, which no other judge knows as well.
+The content comes from the trainer of zstd (fastcover), which copies whole segments of the sample, those with the most
+frequent substrings first. The length of the segments matters most: short ones cut messages into pieces. The trainer's
+own search for the length takes six times as long as one attempt and is within a few per cent of the best of three. The
+same content serves zlib, without the tables that zstd puts in front. For zlib the latest messages are as good on
+streams that repeat little beyond their neighbours.
 
 >>> rooms = [b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5}' % (n % 9, n % 7, n % 31) for n in range(400)]
 >>> trained = train(rooms, size=1024)
@@ -14,16 +17,6 @@ them fits into any: the order in which they come out is that on the next message
 ('zstd', 400, True)
 >>> train(rooms[:3], size=1024) is None
 True
-
-Building the content of a dictionary: which bytes of the sample are worth sharing.
-
-zstd's trainer (fastcover) fills a dictionary with whole segments of the sample, those with the most frequent substrings
-first. How long a segment is decides most: short ones cut messages into pieces, long ones keep what stands together
-together. Its own search for the length costs about six times as much as trying one at the usual levels, much more at
-the slow ones, and what it finds is within a few per cent of the best of three, to either side.
-
-The same content serves zlib, without the tables that zstd puts in front; and for zlib the latest messages as they are
-do as well on streams that hardly repeat beyond their neighbours.
 """
 
 from __future__ import annotations
@@ -42,94 +35,36 @@ from thinwire.schema import Schema
 USUAL_SEGMENT = 512
 LONG_SEGMENT = 2048
 SEGMENTS = (256, USUAL_SEGMENT, LONG_SEGMENT)
-"""lengths of a segment that are tried"""
+"""lengths of segments to try"""
 MORE_SEGMENTS = (256, USUAL_SEGMENT, 1024, LONG_SEGMENT, 4096)
-"""lengths that are tried where nothing but bytes counts"""
+"""lengths to try if CPU time does not matter"""
 LATEST, SEARCHED = 0, -1
-"""instead of a length: the latest messages as they are, and the length that zstd's own search finds"""
+"""instead of a length: the latest messages unchanged, and the length that zstd's own search finds"""
 SMALLEST = 256
-"""bytes of a dictionary, and of a sample, below which zstd makes none that is worth the name"""
-_COUNTED = 8
-"""bytes of a substring that is counted"""
-_TABLE = 16
-"""as a power of two, places to count them in; zstd's usual 20 takes longer to clear than a short sample to read"""
+"""bytes of a dictionary, and of a sample; zstd makes no useful dictionary below"""
+_SUBSTRING = 8
+"""bytes of the substrings that the trainer counts"""
+_TABLE_BITS = 16
+"""logarithm of the trainer's count table; with the default of 20, clearing it takes longer than reading a short
+sample"""
 PLAIN = ("zlib", "brief")
-"""codecs that share bytes as they are, without tables"""
+"""codecs that use the content without tables"""
 _LEAST_LEVEL = 3
-"""of zstd, at which the tables are made: below it they cost no less"""
+"""zstd level for the tables; lower levels cost no less"""
 _REPEATED_OFFSETS = b"\x01\0\0\0\x04\0\0\0\x08\0\0\0"
 """the last twelve bytes of the tables in front of the content"""
 
-
-@dataclass(frozen=True)
-class TrainingMethod:
-    """One way to build a dictionary.
-
-    segment: bytes of a segment, `LATEST` or `SEARCHED`
-    haste: of zstd's trainer; at 2 it makes its tables from half of the sample, for two thirds of the time
-    """
-
-    codec: str
-    level: int
-    size: int
-    segment: int
-    haste: int = 1
-
-
-def build(messages: Sequence[bytes], way: TrainingMethod) -> Dictionary | None:
-    """The dictionary of these messages; None where they are too few, too short or too equal for it."""
-    if sum(map(len, messages)) < SMALLEST:
-        return None
-    content = _latest(messages, way.size) if way.segment == LATEST else _covered(messages, way)
-    if not content:
-        return None
-    return Dictionary(content, way.codec, way.level, min(max(map(len, messages)), MAX_MESSAGE))
-
-
-def recast(dictionary: Dictionary, codec: str, level: int) -> Dictionary:
-    """The content of a dictionary for zstd, for another codec; tables are left out where nobody reads them."""
-    content = _without_tables(dictionary.content)[-REACH:] if codec in PLAIN else dictionary.content
-    return replace(dictionary, content=content, codec=codec, level=level)
-
-
-def _latest(messages: Sequence[bytes], size: int) -> bytes:
-    size = min(size, REACH)
-    kept, at = 0, len(messages)
-    while at and kept < size:
-        at -= 1
-        kept += len(messages[at])
-    return b"".join(messages[at:])[-size:]
-
-
-def _covered(messages: Sequence[bytes], way: TrainingMethod) -> bytes:
-    level = max(way.level, _LEAST_LEVEL) if way.codec not in PLAIN else _LEAST_LEVEL
-    settled = {"k": min(way.segment, way.size), "d": _COUNTED, "f": _TABLE, "accel": way.haste}
-    try:
-        trained = zstandard.train_dictionary(
-            way.size, list(messages), level=level, **(settled if way.segment != SEARCHED else {})
-        ).as_bytes()
-    except zstandard.ZstdError:
-        return b""
-    return trained if way.codec not in PLAIN else _without_tables(trained)[-REACH:]
-
-
-def _without_tables(trained: bytes) -> bytes:
-    """The segments alone, the most valuable last, as zlib likes them."""
-    at = trained.find(_REPEATED_OFFSETS, 0, 1024)
-    return trained[at + len(_REPEATED_OFFSETS) :] if at >= 0 else trained
-
-
 LEARNING = 0.7
-"""share of the messages, from the earliest on, that train while the rest judges"""
+"""share of the messages, earliest first, that train; the rest evaluates"""
 JUDGES = 800
-"""messages of the judging part that are looked at, spread evenly over it"""
+"""messages used for an evaluation, spread evenly"""
 FEWEST = 8
-"""messages; fewer say nothing about the next"""
+"""messages for training, at least"""
 ENOUGH = 10
-"""bytes of sample for every byte of a dictionary: with fewer it learns the sample by heart"""
+"""bytes of sample per byte of a dictionary; with less, the dictionary overfits"""
 WEIGHTS = {SEARCHED: 0.99, LATEST: 1.05}
-"""how many times over the bytes count that a way leaves. What zstd's own search finds stays where another length is not
-clearly better; the latest messages serve those that follow at once, which judge, better than those that come later"""
+"""factor on the remaining bytes of a method: the length from zstd's search is kept unless another is clearly better;
+the latest messages serve the messages right after them, which evaluate, better than later ones"""
 SIZES = (4096, 16384, 65536)
 
 COSTS: dict[tuple[str, int], float] = {
@@ -142,44 +77,77 @@ COSTS: dict[tuple[str, int], float] = {
     ("brief", 6): 1.0,
     ("brief", 9): 2.0,
 }
-"""codec and level -> CPU time to pack a message as a multiple of deflate's. Measured once and written down, so that the
-same messages give the same choice on every machine"""
+"""codec and level -> CPU time to pack a message as a multiple of deflate's. Constants, so that the same messages give
+the same choice on every machine"""
+
+
+@dataclass(frozen=True)
+class TrainingMethod:
+    """Parameters of a dictionary.
+
+    segment: bytes of a segment, `LATEST` or `SEARCHED`
+    acceleration: of zstd's trainer; at 2 it makes its tables from half of the sample, in two thirds of the time
+    """
+
+    codec: str
+    level: int
+    size: int
+    segment: int
+    acceleration: int = 1
 
 
 def train(messages: Sequence[bytes], size: int, *, codec: str = "zstd", level: int = 3) -> Dictionary | None:
-    """A dictionary of at most `size` bytes; None where there are too few messages, or they are too small."""
-    return _best(messages, [TrainingMethod(codec, level, size, segment) for segment in SEGMENTS])
+    """Return a dictionary of at most `size` bytes; None if the messages are too few or too small."""
+    found = _best_trial(messages, [TrainingMethod(codec, level, size, segment) for segment in SEGMENTS])
+    if found is None:
+        return None
+    method, trial, saved = found
+    return _with_facts(build(messages, method) or trial, messages, saved)
 
 
 def choose(messages: Sequence[bytes], *, sizes: Sequence[int] = SIZES, budget: float = 0.25) -> Dictionary | None:
-    """The dictionary that packs the later messages smallest; None where none can be made.
+    """Return the dictionary that packs the later messages smallest; None if none can be made.
 
-    sizes: to try; those that the sample is not `ENOUGH` times as large as are left out
-    budget: CPU time to pack a message, as a multiple of deflate's: at 0.25 the fast levels of zstd are tried, from 1 on
-        thorough ones and zlib, from 10 on everything
+    sizes: sizes to try, as far as the sample is `ENOUGH` times as large
+    budget: CPU time to pack a message as a multiple of deflate's; 0.25 allows fast levels of zstd, 1 dense levels and
+        zlib, 10 all
     """
     fitting = sorted(size for size in sizes if SMALLEST <= size <= sum(map(len, messages)) // ENOUGH)
-    if not fitting:
-        return None
-    found = _judged(messages, list(_ways(fitting, budget)))
+    found = _best_trial(messages, list(_methods(fitting, budget)))
     if found is None:
         return None
-    way, trial, saved = found
-    kept = build(messages, way) if way.segment == LATEST else _kept(messages, way)
-    return replace(kept or trial, facts=Facts(len(messages), sum(map(len, messages)), saved))
+    method, trial, saved = found
+    built = build(messages, method) if method.segment == LATEST else _best_of_all(messages, method)
+    return _with_facts(built or trial, messages, saved)
+
+
+def build(messages: Sequence[bytes], method: TrainingMethod) -> Dictionary | None:
+    """Return the dictionary of these messages; None if they are too few, too short or too similar."""
+    if sum(map(len, messages)) < SMALLEST:
+        return None
+    content = _latest(messages, method.size) if method.segment == LATEST else _train_segments(messages, method)
+    if not content:
+        return None
+    return Dictionary(content, method.codec, method.level, min(max(map(len, messages)), MAX_MESSAGE))
+
+
+def recast(dictionary: Dictionary, codec: str, level: int) -> Dictionary:
+    """Return the content of a zstd dictionary for another codec; without tables if that codec does not read them."""
+    content = _without_tables(dictionary.content)[-REACH:] if codec in PLAIN else dictionary.content
+    return replace(dictionary, content=content, codec=codec, level=level)
 
 
 def ratio(dictionary: Dictionary, messages: Sequence[bytes]) -> float:
-    """Bytes saved on these messages in per cent, with the byte for the slot; at most `JUDGES` of them are looked at."""
-    judged = messages[:: -(-len(messages) // JUDGES)] if messages else []
+    """Return the per cent of bytes saved, including the slot byte; evaluates at most `JUDGES` messages."""
+    evaluated = messages[:: -(-len(messages) // JUDGES)] if messages else []
     codec = codec_of(dictionary)
-    before = sum(map(len, judged))
-    after = sum(len(codec.pack(message)) + 1 for message in judged)
+    before = sum(map(len, evaluated))
+    after = sum(len(codec.pack(message)) + 1 for message in evaluated)
     return 100 * (1 - after / before) if before else 0.0
 
 
 def left(segment: int, saved: float) -> float:
-    """What to compare ways by: the share of bytes that is left, in per cent, with the weight of its segments.
+    """Return the per cent of bytes left with the weight of the segments; methods are compared by it.
 
     >>> left(512, 80.0), left(LATEST, 80.0)
     (20.0, 21.0)
@@ -188,44 +156,66 @@ def left(segment: int, saved: float) -> float:
 
 
 def without_confidential(events: Iterable[Mapping[str, Any]], schema: Schema) -> Iterator[dict[str, Any]]:
-    """The events without what never leaves its publisher: what is written from these may be trained on."""
-    hidden = {one.name for one in schema if one.confidential}
+    """Yield the events without confidential properties, so that a dictionary does not contain their values."""
+    hidden = {p.name for p in schema if p.confidential}
     return ({name: value for name, value in event.items() if name not in hidden} for event in events)
 
 
-def _ways(sizes: Sequence[int], budget: float) -> Iterator[TrainingMethod]:
-    """Every codec, level and size within the budget; which segments is settled later, for the best alone."""
+def _latest(messages: Sequence[bytes], size: int) -> bytes:
+    size = min(size, REACH)
+    total, start = 0, len(messages)
+    while start and total < size:
+        start -= 1
+        total += len(messages[start])
+    return b"".join(messages[start:])[-size:]
+
+
+def _train_segments(messages: Sequence[bytes], method: TrainingMethod) -> bytes:
+    level = max(method.level, _LEAST_LEVEL) if method.codec not in PLAIN else _LEAST_LEVEL
+    segment = min(method.segment, method.size)
+    options = {"k": segment, "d": _SUBSTRING, "f": _TABLE_BITS, "accel": method.acceleration}
+    if method.segment == SEARCHED:
+        options = {}
+    try:
+        trained = zstandard.train_dictionary(method.size, list(messages), level=level, **options).as_bytes()
+    except zstandard.ZstdError:
+        return b""
+    return trained if method.codec not in PLAIN else _without_tables(trained)[-REACH:]
+
+
+def _without_tables(trained: bytes) -> bytes:
+    """Return the segments alone; the most valuable are last, as zlib requires."""
+    at = trained.find(_REPEATED_OFFSETS, 0, 1024)
+    return trained[at + len(_REPEATED_OFFSETS) :] if at >= 0 else trained
+
+
+def _methods(sizes: Sequence[int], budget: float) -> Iterator[TrainingMethod]:
+    """Yield every codec, level and size within the budget with few segments; the best one is refined later."""
     for (codec, level), cost in COSTS.items():
         if cost <= budget:
             segments = (USUAL_SEGMENT, LONG_SEGMENT, LATEST) if codec in PLAIN else (USUAL_SEGMENT, LONG_SEGMENT)
             yield from (TrainingMethod(codec, level, size, segment) for size in sizes for segment in segments)
 
 
-def _kept(messages: Sequence[bytes], way: TrainingMethod) -> Dictionary | None:
-    """Of dictionaries of all messages, with segments of several lengths, the one that packs the later ones smallest."""
-    later = messages[int(LEARNING * len(messages)) :]
-    built = ((segment, build(messages, replace(way, segment=segment))) for segment in (SEARCHED, *MORE_SEGMENTS))
-    judged = [(left(segment, ratio(made, later)), made) for segment, made in built if made is not None]
-    return min(judged, key=lambda one: one[0], default=(0.0, None))[1]
-
-
-def _best(messages: Sequence[bytes], ways: Sequence[TrainingMethod]) -> Dictionary | None:
-    """The best way, then built from all messages; where that cannot be done, what was judged."""
-    found = _judged(messages, ways)
-    if found is None:
-        return None
-    way, trial, saved = found
-    facts = Facts(len(messages), sum(map(len, messages)), saved)
-    return replace(build(messages, way) or trial, facts=facts)
-
-
-def _judged(
-    messages: Sequence[bytes], ways: Sequence[TrainingMethod]
+def _best_trial(
+    messages: Sequence[bytes], methods: Sequence[TrainingMethod]
 ) -> tuple[TrainingMethod, Dictionary, float] | None:
-    """The way whose dictionary of the earlier messages saves most on the later ones, with both."""
+    """Return the method whose dictionary of the earlier messages saves most on the later ones, and both."""
     learning = int(LEARNING * len(messages))
     if learning < FEWEST:
         return None
-    trials = ((way, build(messages[:learning], way)) for way in ways)
-    judged = [(way, trial, ratio(trial, messages[learning:])) for way, trial in trials if trial is not None]
-    return min(judged, key=lambda one: left(one[0].segment, one[2]), default=None)
+    trials = ((method, build(messages[:learning], method)) for method in methods)
+    rated = [(method, trial, ratio(trial, messages[learning:])) for method, trial in trials if trial is not None]
+    return min(rated, key=lambda row: left(row[0].segment, row[2]), default=None)
+
+
+def _best_of_all(messages: Sequence[bytes], method: TrainingMethod) -> Dictionary | None:
+    """Return the dictionary of all messages whose segment length packs the later messages smallest."""
+    later = messages[int(LEARNING * len(messages)) :]
+    built = ((segment, build(messages, replace(method, segment=segment))) for segment in (SEARCHED, *MORE_SEGMENTS))
+    rated = [(left(segment, ratio(found, later)), found) for segment, found in built if found is not None]
+    return min(rated, key=lambda row: row[0], default=(0.0, None))[1]
+
+
+def _with_facts(dictionary: Dictionary, messages: Sequence[bytes], saved: float) -> Dictionary:
+    return replace(dictionary, facts=Facts(len(messages), sum(map(len, messages)), saved))

@@ -19,7 +19,7 @@ from thinwire.edge.edge_state import EdgeState
 from thinwire.edge.move_decision import EdgeMonitor, EdgeView, MoveDecider
 from thinwire.errors import Conflict, Superseded, TransportError
 from thinwire.placement import MonotoneModel
-from thinwire.placement.latency_feedback import LatencyFeedback
+from thinwire.placement.latency_model import LatencyFeedback
 from thinwire.services.leased_service import HeldTopic, LeasedService, TopicShare
 from thinwire.services.service_shell import loop_time
 from thinwire.topics.bucket_follower import leased

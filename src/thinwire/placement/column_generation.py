@@ -30,16 +30,16 @@ ABOVE = 1e-6
 
 def nearby(feasibility: HostFeasibility, master: Master, k: int) -> tuple[list[Vector], int]:
     """Return patterns of more value than a host, best first, as counts by type; and the number of sets evaluated."""
-    prices, demands, asked = master.prices, master.demands, 0
+    prices, demands, evaluated = master.prices, master.demands, 0
     good: list[tuple[float, Vector]] = []
     for sets in _by_size(_changed(prices, demands, pattern, k) for pattern, _ in master.used):
         worths = prices[sets].sum(axis=1)
         best = np.argsort(-worths, kind="stable")[:MAX_EVALUATED]
         kept = best[feasibility.check_sets(sets[best])][:MAX_NEARBY]
-        asked += len(best)
+        evaluated += len(best)
         good += [(float(worths[n]), _counted(sets[n], len(prices))) for n in kept.tolist()]
     good.sort(key=lambda pair: -pair[0])
-    return [counts for _, counts in good[:MAX_NEARBY]], asked
+    return [counts for _, counts in good[:MAX_NEARBY]], evaluated
 
 
 def _changed(prices: Vector, demands: Vector, pattern: Vector, k: int) -> Iterator[Places]:
@@ -116,11 +116,9 @@ def relax(feasibility: HostFeasibility, k: int, *, budget: int = BUDGET) -> Rela
     if k == 2 and len(feasibility.types) <= MAX_MATCHED:
         master.solve()
         return Relaxation(master, len(pairs(feasibility, range(len(feasibility.types)))), True)
-    every = (
-        every_pattern(feasibility, k, budget=min(budget, MAX_ENUMERATED))
-        if len(feasibility.rates) <= FEW_TYPES[0]
-        else None
-    )
+    every = None
+    if len(feasibility.rates) <= FEW_TYPES[0]:
+        every = every_pattern(feasibility, k, budget=min(budget, MAX_ENUMERATED))
     if every is not None:
         bound, complete = _solve_with(master, every), True
     else:
@@ -146,7 +144,7 @@ def _solve_by_pricing(feasibility: HostFeasibility, master: Master, k: int, budg
     while left > 0 and not complete:
         left -= _add_nearby(feasibility, master, k)
         found = price(feasibility, master.prices, k, budget=left, slack=_slack(master.value), enough=ENOUGH)
-        left -= max(found.asked, 1)
+        left -= max(found.evaluated, 1)
         bound = max(bound, master.value / max(found.worth, 1.0))
         _solve_with(master, found.patterns)
         complete = math.ceil(bound - SMALL) >= math.ceil(master.value - SMALL)
@@ -158,8 +156,8 @@ def _add_nearby(feasibility: HostFeasibility, master: Master, k: int, rounds: in
     total = 0
     for _ in range(rounds):
         master.solve()
-        patterns, asked = nearby(feasibility, master, k)
-        total += asked
+        patterns, evaluated = nearby(feasibility, master, k)
+        total += evaluated
         if _offer_all(master, iter(patterns)) < FEW:
             break
     master.solve()
@@ -206,11 +204,11 @@ def _rounded(feasibility: HostFeasibility, relaxed: Relaxation, k: int, turn: in
     left, below = feasibility.type_counts.copy(), lighter(feasibility)
     patterns, used = relaxed.master.patterns, relaxed.master.used
     while left.sum() > 0:
-        whole = [(pattern, math.floor(share + SMALL)) for pattern, share in used]
-        if turn or not any(times for _, times in whole):
-            whole = [(sorted(used, key=lambda pair: -pair[1])[min(turn, len(used) - 1)][0], 1)]
+        fixed = [(pattern, math.floor(share + SMALL)) for pattern, share in used]
+        if turn or not any(times for _, times in fixed):
+            fixed = [(sorted(used, key=lambda pair: -pair[1])[min(turn, len(used) - 1)][0], 1)]
         turn, before = 0, left
-        for pattern in (pattern for pattern, times in whole for _ in range(times)):
+        for pattern in (pattern for pattern, times in fixed for _ in range(times)):
             taken = _fill_pattern(feasibility, pattern, left, below)
             if taken.sum() > 0:
                 left = left - taken

@@ -1,21 +1,21 @@
-"""Many different rates, few types: rates are rounded up, which is safe because latency only rises with them.
+"""Topics with a processing function, and hosts that run them.
 
->>> topics = [TopicLoad(f"t{n}", 10 + n / 1000, 0.01) for n in range(1000)]
->>> len({topic.rate for topic in bucketed(topics, types=50)}) <= 50
-True
->>> all(rough.rate >= topic.rate for rough, topic in zip(bucketed(topics, types=50), topics))
-True
-
-What is placed and where it can go: topics with a processing function, and hosts that run them.
-
-A topic costs its host `interval` seconds of one core for every message, `rate` times a second. It promises its
-subscribers that nine messages in ten arrive within `promise` seconds.
+A message of a topic takes `interval` seconds of one core, `rate` times a second. The latency limit `promise` is the
+time within which nine of ten messages must arrive.
 
 >>> gps = TopicLoad("region-7.gps", rate=20, interval=0.0273, promise=1.0)
 >>> round(gps.load, 3)
 0.546
 >>> Host("edge", cores=4, speed=2.0).seconds(gps)
 0.01365
+
+Solvers need few distinct rates. `bucketed` rounds rates up, which is safe because latency rises with the rate.
+
+>>> topics = [TopicLoad(f"t{n}", 10 + n / 1000, 0.01) for n in range(1000)]
+>>> len({topic.rate for topic in bucketed(topics, types=50)}) <= 50
+True
+>>> all(rough.rate >= topic.rate for rough, topic in zip(bucketed(topics, types=50), topics))
+True
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from thinwire.errors import ConfigError
 Vector = NDArray[np.float64]
 
 PROMISE = 1.0
-"""seconds within which nine messages in ten shall arrive, where a topic says nothing else"""
+"""default latency limit in seconds"""
 MAX_TOGETHER = 32
-"""topics on one host, at most"""
+"""limit of topics on one host"""
 MAX_RATE = 1e6
 MAX_CORES = 1024
 
@@ -43,9 +43,9 @@ MAX_CORES = 1024
 class TopicLoad:
     """One topic.
 
-    rate: messages a second
-    interval: seconds of one core of the reference host that a message takes
-    promise: seconds within which nine messages in ten shall arrive
+    rate: messages per second
+    interval: seconds of one core of the reference host per message
+    promise: latency limit; seconds within which nine of ten messages must arrive
     """
 
     name: str
@@ -60,11 +60,11 @@ class TopicLoad:
 
     @property
     def load(self) -> float:
-        """Cores of the reference host that it keeps busy."""
+        """Busy cores of the reference host."""
         return self.rate * self.interval
 
     def part(self, parts: int) -> TopicLoad:
-        """The same with its messages dealt to this many parts."""
+        """Return one of `parts` equal parts of the topic."""
         return replace(self, rate=self.rate / parts)
 
 
@@ -72,12 +72,12 @@ class TopicLoad:
 class Host:
     """One kind of host.
 
-    cores: how many topics it serves at the same time
-    speed: how much faster than the reference host a core is
-    contention: by what share a busy core slows the others
-    overhead: seconds a message is on its way besides waiting and work
-    spread: of the work of a message, as a share of its mean
-    count: how many hosts of this kind there are; None where more can be had
+    cores: number of topics processed at the same time
+    speed: of a core, relative to the reference host
+    contention: share by which each busy core slows the others
+    overhead: seconds of a message besides waiting and processing
+    spread: standard deviation of the processing time, as a share of its mean
+    count: number of hosts of this kind; None for no limit
     """
 
     name: str = "edge"
@@ -96,22 +96,22 @@ class Host:
             _from_zero(field, value, most, self.name)
         _within("spread", self.spread, 0, 10, self.name)
         if self.count is not None and self.count < 1:
-            raise ConfigError("leave out a host that is not there", field="count", value=self.count, lowest=1)
+            raise ConfigError("leave out a host of which there is none", field="count", value=self.count, lowest=1)
 
     def seconds(self, topic: TopicLoad) -> float:
-        """What a message of the topic takes here, with the host to itself."""
+        """Return the seconds of a message of the topic, alone on the host."""
         return topic.interval / self.speed
 
 
 def check_together(k: int) -> int:
-    """The most topics that may share a host."""
+    """Return `k`, the largest number of topics on a host, or raise `ConfigError`."""
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_TOGETHER:
-        raise ConfigError("a host takes one topic at least", field="k", value=k, limit=f"1 to {MAX_TOGETHER}")
+        raise ConfigError("a host takes at least one topic", field="k", value=k, limit=f"1 to {MAX_TOGETHER}")
     return k
 
 
 def columns(sets: Sequence[Sequence[TopicLoad]], host: Host) -> tuple[Vector, Vector, NDArray[np.int64]]:
-    """Rates and seconds of sets of topics, a row a set, and how many topics each has."""
+    """Return rates and seconds of sets of topics, one row per set, and the size of each set."""
     sizes = np.array([len(topics) for topics in sets], np.int64)
     width = int(sizes.max(initial=1))
     rates, seconds = np.zeros((len(sets), width)), np.zeros((len(sets), width))
@@ -133,15 +133,16 @@ def _within(field: str, value: float, above: float, most: float, of: str) -> Non
 
 
 TYPES = 200
+"""largest number of distinct topics after rounding"""
 
 
 def bucketed(topics: Sequence[TopicLoad], *, types: int = TYPES, up: bool = True) -> list[TopicLoad]:
-    """The same topics with so few types, by the finest step of rates that gives them.
+    """Return the topics with rates rounded in the finest steps that leave at most `types` distinct topics.
 
-    up: round rates up, for a placement that holds; down, for a bound that holds
+    up: round rates up, for a feasible placement; otherwise down, for a valid lower bound
     """
     step, found = 0.005, list(topics)
-    # beyond such steps there are as many intervals and promises: they are types of their own
+    # Coarser steps do not help: the topics differ in interval and limit.
     while len({(t.rate, t.interval, t.promise) for t in found}) > types and step < 4:
         found = _rounded(topics, step, up)
         step *= 1.5
@@ -149,7 +150,7 @@ def bucketed(topics: Sequence[TopicLoad], *, types: int = TYPES, up: bool = True
 
 
 def _rounded(topics: Sequence[TopicLoad], step: float, up: bool) -> list[TopicLoad]:
-    """Rates between two powers of 1 + step become the largest or the smallest of them."""
+    """Replace the rates between two powers of 1 + step by the largest or the smallest of them."""
     keys = [(math.floor(math.log(t.rate) / math.log1p(step)), t.interval, t.promise) for t in topics]
     ends: dict[tuple[int, float, float], float] = {}
     for key, topic in zip(keys, topics, strict=True):

@@ -2,13 +2,13 @@
 
 `MonotoneModel` is one network for any number of topics on features from queueing theory. Its prediction never falls
 when load grows. Its margin turns a prediction into a bound that a stated share of runs stays below: runs of the same
-topics differ, most of all where a worker is nearly always busy.
-"""
+topics differ, most of all where a worker is nearly always busy. `LatencyFeedback` corrects a model by observed
+latencies."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,8 @@ from thinwire.placement.queueing_features import coordinates, keeps
 
 Sizes = NDArray[np.int64]
 VERSION = 1
+HALF_LIFE = 50.0
+"""observations after which the weight of an old one is halved"""
 
 
 @dataclass(frozen=True)
@@ -89,24 +91,21 @@ class MonotoneModel:
     origin: Mapping[str, Any] = field(default_factory=dict)
 
     def logs(self, rates: Vector, seconds: Vector, sizes: Sizes, host: Host) -> Vector:
-        """Return the logarithm of the predicted p90 of every topic, one row per set of topics."""
         features = coordinates(rates, seconds, sizes, host.cores, host.contention)
         logs = self.network.predict(features.reshape(-1, features.shape[2])).reshape(rates.shape) + self.shift
         return np.asarray(np.logaddexp(logs, np.log(host.overhead)) if host.overhead else logs)
 
     def bounds(self, logs: Vector) -> Vector:
-        """Return the p90 that the share `margin.kept` of runs stays below."""
         return self.margin.above(logs)
 
     def keeps(self, rates: Vector, seconds: Vector, limits: Vector, host: Host) -> NDArray[np.bool_]:
-        """Return for sets of one size whether every predicted logarithm is within its limit."""
         if len(self.network.weights) != 2:
             sizes = np.full(len(rates), rates.shape[1], np.int64)
             return np.asarray((self.logs(rates, seconds, sizes, host) <= limits).all(axis=1))
         hidden, last = (np.concatenate((matrix[:-1] ** 2, matrix[-1:])) for matrix in self.network.weights)
         inputs = np.stack((self.network.shift, self.network.scale))
-        answers = np.array([self.network.level + self.shift, self.network.height, host.overhead])
-        found = keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), answers)
+        outputs = np.array([self.network.level + self.shift, self.network.height, host.overhead])
+        found = keeps(rates, seconds, limits, host.cores, host.contention, inputs, hidden, last[:, 0].copy(), outputs)
         return np.asarray(found)
 
     def p90(self, topics: Sequence[TopicLoad], host: Host) -> Vector:
@@ -133,6 +132,36 @@ class MonotoneModel:
         if isinstance(shift, bool) or not isinstance(shift, int | float) or not np.isfinite(shift):
             raise ConfigError("a finite number", field="shift", value=shift)
         return cls(network, margin, float(shift), part_of(document, "origin"))
+
+
+class LatencyFeedback:
+    """Shifts a latency model by the mean ratio of observed to predicted latency.
+
+    Only a factor is learned. A few observations cannot fit the network, but they show how much faster or slower a host
+    is than predicted.
+
+    half_life: observations after which the weight of an old one is halved
+    """
+
+    def __init__(self, model: MonotoneModel, half_life: float = HALF_LIFE) -> None:
+        if half_life <= 0:
+            raise ConfigError("must be positive", field="half_life", value=half_life, above=0)
+        self._initial, self.half_life = model, half_life
+        self._sum, self._weight = 0.0, half_life / 4
+
+    @property
+    def model(self) -> MonotoneModel:
+        """The corrected model."""
+        return replace(self._initial, shift=self._initial.shift + self._sum / self._weight)
+
+    def observe(self, topics: Sequence[TopicLoad], host: Host, p90: Sequence[float | None]) -> None:
+        """Add the observed p90, in seconds, of topics that share a host; None for topics without a report."""
+        predicted = np.log(self._initial.p90(topics, host))
+        decay = 0.5 ** (1.0 / self.half_life)
+        for observed, log in zip(p90, predicted.tolist(), strict=True):
+            if observed is not None and observed > 0:
+                self._sum = decay * self._sum + float(np.log(observed)) - log
+                self._weight = decay * self._weight + 1.0
 
 
 def head_of(document: Mapping[str, Any], kind: str) -> None:

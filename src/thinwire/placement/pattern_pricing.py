@@ -66,13 +66,13 @@ class PricingResult:
 
     patterns: patterns of about the value of a host or more, best first, as rows of counts by type
     worth: upper bound of the value of any pattern
-    asked: number of sets evaluated
+    evaluated: number of sets evaluated
     cut: whether the search stopped before it was complete
     """
 
     patterns: Counts
     worth: float
-    asked: int
+    evaluated: int
     cut: bool
 
 
@@ -94,7 +94,7 @@ def price(
     search = _Search(feasibility, prices, k, budget, slack, enough)
     search.run()
     worth = max(search.best, search.minimum_value, search.open)
-    return PricingResult(search.best_patterns(), worth, search.asked, search.open > 0)
+    return PricingResult(search.best_patterns(), worth, search.evaluated, search.open > 0)
 
 
 class _Search:
@@ -111,7 +111,7 @@ class _Search:
         self.order = np.argsort(-prices, kind="stable")[: int((prices > ABOVE).sum())]
         self.prices = prices[self.order]
         self.demands = feasibility.type_counts[self.order]
-        self.best, self.open, self.asked = 1.0, 0.0, 0
+        self.best, self.open, self.evaluated = 1.0, 0.0, 0
         self.beyond = 0
         """patterns found with more value than a host and the slack"""
         self.found: list[Places] = []
@@ -124,7 +124,7 @@ class _Search:
             promising = possible > self.minimum_value
             if not promising.any():
                 continue
-            if self.asked >= self.budget or self.beyond >= (self.enough or self.budget):
+            if self.evaluated >= self.budget or self.beyond >= (self.enough or self.budget):
                 self.open = max(self.open, float(possible[promising].max()))
                 continue
             stack += self._blocks(*self._grown(block[promising], candidates[promising]))
@@ -189,7 +189,7 @@ class _Search:
 
     def _allowed(self, patterns: Places) -> Candidates:
         parts = [patterns[start : start + BATCH] for start in range(0, len(patterns), BATCH)]
-        self.asked += len(patterns)
+        self.evaluated += len(patterns)
         return np.concatenate([np.zeros(0, bool), *(self.feasibility.check_sets(self.order[part]) for part in parts)])
 
     def _record(self, patterns: Places) -> None:

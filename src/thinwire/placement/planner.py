@@ -105,24 +105,6 @@ def split(topic: TopicLoad, hosts: Sequence[Host], model: LatencyModel) -> Topic
     return min(options, key=lambda option: option.bound)
 
 
-def parts_of(topic: TopicLoad, parts: int) -> list[TopicLoad]:
-    """Return the parts of a topic with their names."""
-    part = topic.part(parts)
-    return [TopicLoad(f"{topic.name}/{n + 1}", part.rate, part.interval, part.promise) for n in range(parts)]
-
-
-def all_split(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: LatencyModel) -> list[TopicLoad]:
-    """Split every topic that needs it; topics that no split helps stay unchanged."""
-    known: dict[tuple[float, float, float], int] = {}
-    found: list[TopicLoad] = []
-    for topic in topics:
-        key = (topic.rate, topic.interval, topic.promise)
-        if key not in known:
-            known[key] = split(topic, hosts, model).parts or 1
-        found += parts_of(topic, known[key]) if known[key] > 1 else [topic]
-    return found
-
-
 def _on(topic: TopicLoad, host: Host, model: LatencyModel) -> TopicSplit:
     """Find the number of parts by bisection; latency is monotone in the rate."""
     if _bound(topic, MAX_PARTS, host, model) > topic.promise:

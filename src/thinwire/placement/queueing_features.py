@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from thinwire.placement.hosts import Vector
 
 NAMES = ("seconds", "busy", "waiting", "stretch", "others", "hot others")
-"""log of the stretched seconds of a message; share of the time its worker is busy; log of the expected p90; log of the
-stretch; busy workers of other topics to a core; and the same where only very busy ones count"""
+"""log of the stretched seconds of a message; busy share of its worker; log of the expected p90; log of the stretch;
+busy workers of other topics per core; and the same, counting mainly very busy ones"""
 WATCHED = 115.0
-"""seconds over which a p90 is taken"""
+"""seconds over which a p90 is measured"""
 ROUNDS = 4
 
 
@@ -35,7 +35,7 @@ ROUNDS = 4
 def coordinates(
     rates: Vector, seconds: Vector, sizes: NDArray[np.int64], cores: int, contention: float
 ) -> NDArray[np.float64]:
-    """The coordinates of every topic of every set: sets by topics by coordinates."""
+    """Return the features of every topic of every set: sets by topics by features."""
     out = np.zeros((rates.shape[0], rates.shape[1], 6))
     for row in range(rates.shape[0]):
         locate(rates[row], seconds[row], sizes[row], cores, contention, out[row])
@@ -44,7 +44,7 @@ def coordinates(
 
 @njit(cache=True)
 def locate(rates: Vector, seconds: Vector, size: int, cores: int, contention: float, out: Vector) -> None:
-    """The coordinates of the topics of one set."""
+    """Write the features of the topics of one set to `out`."""
     stretch = np.ones(size)
     busy = np.zeros(size)
     chance = np.zeros(size + 1)
@@ -72,7 +72,7 @@ def locate(rates: Vector, seconds: Vector, size: int, cores: int, contention: fl
 
 @njit()
 def _fill_busy_probabilities(busy: Vector, size: int, chance: Vector) -> None:
-    """How likely each number of busy workers is."""
+    """Compute the probability of each number of busy workers."""
     chance[:] = 0.0
     chance[0] = 1.0
     for i in range(size):
@@ -83,9 +83,9 @@ def _fill_busy_probabilities(busy: Vector, size: int, chance: Vector) -> None:
 
 @njit()
 def _stretch(chance: Vector, own: float, size: int, cores: int, contention: float) -> float:
-    """How much longer a message takes, averaged over how many of the other workers are busy.
+    """Return the expected slowdown of a message over the number of other busy workers.
 
-    The worker itself is taken out of the crowd, from the end at which rounding errors do not grow.
+    The worker itself is removed from the distribution, starting at the end at which rounding errors do not grow.
     """
     total, others = 0.0, 0.0
     if own < 0.5:
@@ -101,13 +101,13 @@ def _stretch(chance: Vector, own: float, size: int, cores: int, contention: floa
 
 @njit()
 def _slowed(active: int, cores: int, contention: float) -> float:
-    """How much longer a message takes beside so many workers, itself counted."""
+    """Return the slowdown of a message with `active` busy workers, its own included."""
     return max(1.0, active / cores) * (1.0 + contention * (min(active, cores) - 1))
 
 
 @njit()
 def _waiting(share: float, taken: float) -> float:
-    """The wait that nine messages in ten stay below, for a worker this busy, watched for a limited time."""
+    """Return the p90 of the waiting time of a worker that is busy for a `share` of a limited time."""
     drift = (share - 1.0) * 0.9 * WATCHED
     noise = 1.1513 * share * taken * 1.0225 * 0.9 * WATCHED
     return 0.5 * (drift + np.sqrt(drift * drift + 4.0 * noise))
@@ -123,22 +123,23 @@ def keeps(
     inputs: Vector,
     hidden: Vector,
     last: Vector,
-    answers: Vector,
+    outputs: Vector,
 ) -> NDArray[np.bool_]:
-    """For every set, a row each: is the logarithm of every p90 within its limit?
+    """Return for every set whether the logarithm of every p90 is within its limit.
 
-    inputs: shift and scale of the coordinates; hidden, last: weights of the two layers, the constants at their end
-    answers: what turns what the network says into a logarithm of seconds: level, height, seconds on the way
+    inputs: shift and scale of the features
+    hidden, last: weights of the two layers, the constants at the end
+    outputs: level and height of the output, and the overhead in seconds
     """
     out = np.zeros((rates.shape[1], 6))
     found = np.ones(rates.shape[0], np.bool_)
     for row in range(rates.shape[0]):
         locate(rates[row], seconds[row], rates.shape[1], cores, contention, out)
         for topic in range(rates.shape[1]):
-            told = answers[0] + answers[1] * _evaluate_network(out[topic], inputs, hidden, last)
-            if answers[2] > 0:
-                told = math.log(math.exp(told) + answers[2])
-            if told > limits[row, topic]:
+            predicted = outputs[0] + outputs[1] * _evaluate_network(out[topic], inputs, hidden, last)
+            if outputs[2] > 0:
+                predicted = math.log(math.exp(predicted) + outputs[2])
+            if predicted > limits[row, topic]:
                 found[row] = False
                 break
     return found
@@ -146,7 +147,7 @@ def keeps(
 
 @njit()
 def _evaluate_network(at: Vector, inputs: Vector, hidden: Vector, last: Vector) -> float:
-    """What the network says of one topic."""
+    """Return the output of the network for the features of one topic, which are normalised in place."""
     count, units = hidden.shape[0] - 1, hidden.shape[1]
     total = float(last[units + count])
     for i in range(count):

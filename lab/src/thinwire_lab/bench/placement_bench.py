@@ -15,7 +15,6 @@ import numpy as np
 
 from thinwire.edge.placement_files import read_model
 from thinwire.placement import Host, propose
-from thinwire.placement.planner import all_split
 from thinwire_lab.bench.benchmark import Bar, Row, Setting
 from thinwire_lab.live.edge.edge_failover import (
     CORES,
@@ -32,6 +31,7 @@ from thinwire_lab.live.edge.edge_failover import (
 )
 from thinwire_lab.placement.calibration import calibrate
 from thinwire_lab.placement.run_files import RUNS, read_runs
+from thinwire_lab.placement.topic_parts import all_split
 from thinwire_lab.reproduce.placement.placement_cells import RELEASED, accuracy, request, trained, unknown_host
 from thinwire_lab.reproduce.placement.placement_cells import placement as placed
 

@@ -26,15 +26,16 @@ from thinwire.errors import ConfigError
 from thinwire.placement import Host, LatencyModel, MonotoneModel, TopicLoad
 from thinwire.placement.column_generation import best_bound, dive, relax
 from thinwire.placement.feasibility import HostFeasibility
-from thinwire.placement.heuristics import Shared, first_fit, largest_sets
+from thinwire.placement.heuristics import Shared, first_fit
 from thinwire.placement.load_balance import balanced
-from thinwire.placement.planner import all_split
 from thinwire_lab.placement.calibration import calibrated
 from thinwire_lab.placement.latency_model_training import with_margin
 from thinwire_lab.placement.model_scores import fitted, outcome, score
 from thinwire_lab.placement.model_training import Sweep, TrainedModels, gathered, here, train_both
+from thinwire_lab.placement.published_heuristics import largest_sets
 from thinwire_lab.placement.published_model import PublishedModel
 from thinwire_lab.placement.queue_simulator import HostRun, logs, random_runs, random_topics, skewed_topics
+from thinwire_lab.placement.topic_parts import all_split
 
 COMPANY = (1, 2, 4)
 """topics on a host that is not known yet"""
