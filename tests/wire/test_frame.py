@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from thinwire.errors import CorruptFrame, UnknownDictionary
 from thinwire.wire import FrameKind, join, read, seal, split, varint
-from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, MAX_MESSAGE, detach, inflate, pack, unpack
+from thinwire.wire.frame import MAX_FRAME, MAX_FRAMES, MAX_MESSAGE, inflate, pack, unpack
 
 bodies = st.binary(max_size=200)
 chains = st.integers(0, 2**32 - 1)
@@ -29,7 +29,6 @@ def test_a_frame_comes_back(kind, body, sequence, chain, incarnation, wide, pack
     assert frame.chain_after(chain) == after
     assert after & 0xFF == frame.check
     assert len(raw) - len(sent) == frame.header_size == 3 + wide + packed
-    assert b"".join(detach(raw)) == raw
 
 
 @given(st.lists(st.tuples(kinds, bodies), min_size=1, max_size=8), st.booleans())

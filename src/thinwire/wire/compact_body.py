@@ -179,23 +179,14 @@ def decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
 def _decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
     levels = link.cells
     lanes = link.lanes
-    count = len(lanes)
-    head = body[: _MAX_FIELD_BYTES * (2 * count + 4)]
-    left = len(head) * 8
-    bits = int.from_bytes(head, "big")
-    source = 0
-    if levels[SOURCES] > 1:
-        code, bits, left = _take(bits, left, levels, ALIAS)
-        source = levels[LAST_ALIAS] + 1 + unzigzag(code)
-        if not 0 <= source < levels[SOURCES]:
-            raise CorruptFrame("unknown alias", alias=source, sources=levels[SOURCES])
-        levels[LAST_ALIAS] = source
+    head = body[: _MAX_FIELD_BYTES * (2 * len(lanes) + 4)]
+    source, bits, left = _take_source(int.from_bytes(head, "big"), len(head) * 8, levels)
     skip, bits, left = _take(bits, left, levels, SKIP)
-    mask, left = decode_mask(bits, left, count)
+    mask, left = decode_mask(bits, left, len(lanes))
     bits &= (1 << left) - 1
     exceptions = 0
     if exceptional:
-        exceptions, left = decode_mask(bits, left, count)
+        exceptions, left = decode_mask(bits, left, len(lanes))
         bits &= (1 << left) - 1
     codes: list[Any] = []
     rest = mask
@@ -227,6 +218,17 @@ def _decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
     elif len(head) - left // 8 != len(body):
         raise CorruptFrame("bytes after the last field", length=len(body))
     return Partial(source, skip, mask, exceptions, codes)
+
+
+def _take_source(bits: int, left: int, levels: array[int]) -> tuple[int, int, int]:
+    if levels[SOURCES] <= 1:
+        return 0, bits, left
+    code, bits, left = _take(bits, left, levels, ALIAS)
+    source = levels[LAST_ALIAS] + 1 + unzigzag(code)
+    if not 0 <= source < levels[SOURCES]:
+        raise CorruptFrame("unknown alias", alias=source, sources=levels[SOURCES])
+    levels[LAST_ALIAS] = source
+    return source, bits, left
 
 
 def _put(acc: int, code: int, levels: array[int], field: int) -> int:

@@ -198,12 +198,6 @@ def _crc(raw: bytes, header_size: int, chain: int) -> int:
     return crc32(raw[header_size:], crc32(raw[: header_size - 1], chain))
 
 
-def detach(raw: bytes) -> tuple[bytes, bytes]:
-    """Split a frame into header and body, for brokers with message headers; joined they are the frame."""
-    size = read(raw).header_size
-    return raw[:size], raw[size:]
-
-
 MAX_MESSAGE = 8 << 20
 MAX_FRAMES = 65_536
 _BATCH = bytes((FrameKind.BATCH,))

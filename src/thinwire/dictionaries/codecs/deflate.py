@@ -46,18 +46,25 @@ class Deflate:
     def pack(self, message: bytes) -> bytes:
         if not message:
             return b""
-        packed = zlib.compress(message, self.level, wbits=-15)
+        packed = self._compress(message)
         return packed if len(packed) <= len(message) else STORED + message
 
     def unpack(self, packed: bytes, limit: int) -> bytes:
         if not packed:
             return b""
-        if _is_stored(packed):
+        if packed[0] & _RESERVED_TYPE == _RESERVED_TYPE:
             return read_stored(packed, STORED, limit)
-        return inflate(packed, limit)
+        return inflate(packed, limit, self._decompressor)
+
+    def _compress(self, message: bytes) -> bytes:
+        return zlib.compress(message, self.level, wbits=-15)
+
+    @property
+    def _decompressor(self) -> Any:
+        return zlib.decompressobj(-15)
 
 
-class PresetDeflate:
+class PresetDeflate(Deflate):
     """Deflate with a preset dictionary.
 
     A message is packed by a copy of a compressor that has read the dictionary. Copying costs more than packing a short
@@ -68,25 +75,16 @@ class PresetDeflate:
     """
 
     def __init__(self, content: bytes, level: int = 6) -> None:
+        super().__init__(level)
         self.content = content[-REACH:]
-        self.level = level
         self.name = f"zlib {level} dictionary"
         self._window = len(self.content) + _MARGIN
         self._compressors: dict[int, Any] = {}
 
-    def pack(self, message: bytes) -> bytes:
-        if not message:
-            return b""
+    def _compress(self, message: bytes) -> bytes:
         compressor = self._compressor(self._window + len(message)).copy()
         packed: bytes = compressor.compress(message) + compressor.flush()
-        return packed if len(packed) <= len(message) else STORED + message
-
-    def unpack(self, packed: bytes, limit: int) -> bytes:
-        if not packed:
-            return b""
-        if _is_stored(packed):
-            return read_stored(packed, STORED, limit)
-        return inflate(packed, limit, self._decompressor)
+        return packed
 
     @property
     def _decompressor(self) -> Any:
@@ -94,15 +92,10 @@ class PresetDeflate:
 
     def _compressor(self, window: int) -> Any:
         bits = min(max(window.bit_length(), _LEAST_BITS), _MOST_BITS)
-        compressor = self._compressors.get(bits)
-        if compressor is None:
-            compressor = zlib.compressobj(self.level, zlib.DEFLATED, -bits, bits - _BITS_TO_MEMORY, zdict=self.content)
-            self._compressors[bits] = compressor
-        return compressor
-
-
-def _is_stored(packed: bytes) -> bool:
-    return packed[0] & _RESERVED_TYPE == _RESERVED_TYPE
+        if bits not in self._compressors:
+            memory = bits - _BITS_TO_MEMORY
+            self._compressors[bits] = zlib.compressobj(self.level, zlib.DEFLATED, -bits, memory, zdict=self.content)
+        return self._compressors[bits]
 
 
 WHOLE = b"\x0f"
