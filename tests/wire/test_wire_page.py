@@ -42,12 +42,12 @@ LIMITS = {
     "message": [MAX_MESSAGE, MAX_FRAMES],
     "rules, scales": [MAX_PART],
     "source states": [CHUNK_BYTES],
-    "sources of a link": [MAX_TOTAL_SOURCES, MAX_SOURCES],
+    "sources of a stream": [MAX_TOTAL_SOURCES, MAX_SOURCES],
     "dimension values": [MAX_KEY],
     "properties": [MAX_PROPERTIES],
-    "events passed over": [MAX_SKIP],
+    "suppressed events at once": [MAX_SKIP],
     "runs in one heartbeat": [MAX_RUNS],
-    "events one heartbeat": [MAX_SUPPRESSED],
+    "suppressed events in one heartbeat": [MAX_SUPPRESSED],
     "ordinal, tick": [TICK_LIMIT],
     "coefficients": [MAX_COEFFICIENTS],
     "trend in a switch": [MAX_TREND],
@@ -80,7 +80,7 @@ def test_the_kinds_are_those_in_the_code():
 
 
 def test_the_lanes_are_those_in_the_code():
-    told = rows("from 0. Each takes one **lane**")
+    told = rows("Each has one **encoding**")
     assert [name for name, *_ in told] == [lane.name for lane in EncodingKind]
     for name, kinds, slots, _ in told:
         assert {lane_of(Kind(kind)).name for kind in kinds.split(", ")} == {name}
