@@ -1,26 +1,26 @@
-"""Adaptive: look at the dictionary whenever it has paid for itself often enough, and try harder while it does not gain.
+"""Adaptive: examine the dictionary when it has amortised often enough, and increase history and size while nothing
+gains.
 
 Algorithms 4.1 to 4.3 of the thesis. The constants:
 
     first dictionary       after 100 messages, to live 2000 times its time to amortise
     time to amortise       |D| / (R BR): R the rate of the stream in bytes, BR the share saved on the later 30 %
     a new one lives        10 times its time to amortise, times the number of gains in a row cubed
-    it replaces            where it saves more by `gain` (1 to 5) points than the one in use
-    where it does not      the gains in a row are forgotten, the next look comes after twice the last wait, and history
+    it replaces            if it saves more by `gain` (1 to 5) points than the one in use
+    otherwise              the gains in a row are reset, the next comparison is after twice the last wait, and history
                            {50, 100, 200, ... 5500} and size {0.3, 0.5, 1, ... 21} of the mean message go one up, in
                            turn, four times at most
 
-Algorithm 4.1 prints the share saved upside down; here it is 1 - packed/plain. What is waited for on no gain is called
-the time to pay off and never defined; it is read as the wait that has just ended, so that a dictionary that holds is
-looked at ever more rarely. Nothing here knows how many publishers and subscribers a dictionary has to reach.
+Algorithm 4.1 prints the inverse of the share saved; here it is 1 - packed/plain. The wait without a gain is called the
+time to pay off and not defined; it is interpreted as the previous wait, so that a dictionary that stays good is
+examined ever more rarely. The numbers of publishers and subscribers are not used.
 
-Without a clock everything counts in messages: the rate is then the mean size of a message.
+Without a clock all times are in messages: the rate is then the mean size of a message.
 
-How large a dictionary should be: a parabola through a few trials, followed until it flattens.
-
-Algorithm 5.1 of the thesis. It fits BR over the multiplier by a second-order polynomial and goes up in whole multiples
-of the mean message until one more gains less than 3 points. The thesis fits with a Gauss-Newton optimiser; the
-polynomial is linear in its coefficients, so one step of it is ordinary least squares, as here.
+`multiplier` chooses the size of a dictionary (algorithm 5.1 of the thesis). It fits BR over the multiplier by a
+second-order polynomial and increases the size in whole multiples of the mean message until one more gains less than 3
+points. The thesis uses a Gauss-Newton optimiser; the polynomial is linear in its coefficients, so one step of it is
+ordinary least squares, as here.
 
 >>> multiplier([(0.5, 40.0), (1, 60.0), (2, 72.0), (3, 76.0), (5, 80.0), (8, 82.0), (13, 82.5), (21, 83.0)])
 7
@@ -53,15 +53,15 @@ FIRST_TIMES = 2000
 TIMES = 10
 MOST_GROWTHS = 4
 LEAST_SAVED = 0.01
-"""share; below it a dictionary would never amortise, and what it costs is divided by this instead"""
+"""smallest share saved that is used as a divisor; below it a dictionary would never amortise"""
 
 
 class Adaptive(SequentialPolicy):
-    """Replaces a dictionary where a new one would gain enough, looking less often the longer nothing changes.
+    """Replaces a dictionary if a new one gains enough; compares less often the longer nothing changes.
 
     gain: points of BR that a new dictionary must gain
-    clock: with it, lives are seconds and the rate is bytes a second; without, both are in messages
-    train: what makes dictionaries
+    clock: with it, lives are in seconds and the rate is in bytes per second; without it both are in messages
+    train: trainer of dictionaries
 
     >>> policy = Adaptive(gain=2)
     >>> for n in range(100):
@@ -136,7 +136,7 @@ class Adaptive(SequentialPolicy):
 
     @property
     def _length(self) -> int:
-        """Messages looked back on; the first dictionary comes after 100, so there are never fewer."""
+        """Messages of the history; at least 100, because the first dictionary is built after 100."""
         return max(FIRST, HISTORIES[steps(self._growths)[0]])
 
     @property
@@ -152,12 +152,12 @@ class Adaptive(SequentialPolicy):
 
     @property
     def _rate(self) -> float:
-        """Bytes a second, or bytes a message."""
+        """Bytes per second, or bytes per message."""
         elapsed = self._now() - self._started
         return self._history.mean * (self._seen / elapsed if elapsed > 0 else 1.0)
 
     def _messages(self, wait: float) -> int:
-        """A wait in messages, at the present rate."""
+        """Return a wait in messages, at the present rate."""
         return max(1, round(wait * self._rate / max(self._history.mean, 1e-9)))
 
     def _now(self) -> float:
@@ -171,7 +171,7 @@ LEAST_GAIN = 3.0
 
 
 def multiplier(trials: Sequence[tuple[float, float]]) -> int:
-    """The multiple of the mean message where one more no longer pays; `trials` are (multiplier, BR)."""
+    """Return the multiple of the mean message at which one more no longer pays; `trials` are (multiplier, BR)."""
     curve = fitted(trials)
     before, place, most = 0.0, 0, max((tried for tried, _ in trials), default=1.0)
     while place <= most:
@@ -184,7 +184,7 @@ def multiplier(trials: Sequence[tuple[float, float]]) -> int:
 
 
 def fitted(trials: Sequence[tuple[float, float]]) -> list[float]:
-    """Coefficients of the parabola, highest power first; a line or a constant where trials are too few for one.
+    """Return the coefficients of the parabola, highest power first; of a line or a constant for too few trials.
 
     >>> [round(c, 6) for c in fitted([(0, 1.0), (1, 3.0), (2, 9.0)])]
     [2.0, 0.0, 1.0]

@@ -1,8 +1,8 @@
-"""FixedRate: a new dictionary every so many messages, whatever they look like.
+"""FixedRate: a new dictionary at a fixed number of messages.
 
 Equation 5.4.2 of the thesis: multipliers {0.3, 0.5, 1, 2, 3, 5, 8, 13, 21} of the mean message, history {50, 100, 200,
-300, 500, 800, 1300, 2100, 3400, 5500} messages, a life of {1500, 7500, 15000, 30000} messages. It begins with the first
-of both, and every 10 dictionaries the history or the size goes one up, in turn.
+300, 500, 800, 1300, 2100, 3400, 5500} messages, a life of {1500, 7500, 15000, 30000} messages. It starts with the first
+of both, and every 10 dictionaries the history or the size increases by one, in turn.
 
 With one multiplier and one history it is the fixed configuration of equations 4.3.1 and 4.3.2.
 """
@@ -26,9 +26,9 @@ Number = TypeVar("Number", int, float)
 class FixedRate(SequentialPolicy):
     """A new dictionary every `every` messages.
 
-    multipliers: sizes it goes through, as multiples of the mean message
-    histories: how many messages it is made from, likewise
-    train: what makes dictionaries
+    multipliers: sizes of the dictionaries, as multiples of the mean message
+    histories: numbers of messages that they are trained on
+    train: trainer of dictionaries
     """
 
     name = "fixed rate"
@@ -68,7 +68,7 @@ class FixedRate(SequentialPolicy):
 
 
 def steps(growths: int) -> tuple[int, int]:
-    """How often the history and the size have grown, when they do so in turn.
+    """Return how often the history and the size have grown if they grow in turn.
 
     >>> [steps(growths) for growths in range(4)]
     [(0, 0), (1, 0), (1, 1), (2, 1)]

@@ -1,24 +1,24 @@
-"""Predict: learn how long the dictionaries of a stream last, and look at them when they are due.
+"""Predict: estimate the lives of the dictionaries of a stream, and examine a dictionary when its life ends.
 
 Section 5.3 and algorithms 5.1 to 5.3 of the thesis. The constants:
 
-    history      {50, 100, 200, 300, 500} messages, one step more whenever a dictionary has decayed; first after 500
-    size         the multiple of the mean message where a parabola over {0.5, 1, 2, 3, 5, 8, 13, 21} flattens
+    history      {50, 100, 200, 300, 500} messages, one step more after each decayed dictionary; first after 500
+    size         the multiple of the mean message at which a parabola over {0.5, 1, 2, 3, 5, 8, 13, 21} flattens
     MC.base      messages after which a dictionary has cost a thousandth of what it saved (equation 5.3.4)
-    MC           MC.base until six lives have been seen, then ordinary least squares over the features of the
+    MC           MC.base until six lives were observed, then ordinary least squares over the features of the
                  substring repository
     age          a dictionary is prolonged six times at most
 
-Equation 5.3.4 prints 1000 oh (100 - BR) / (100 mean); its words, "amortised 1000 times, an overhead of 0.1 %", mean
-1000 oh / (mean (1 + |S|) BR / 100), where oh = |D| (|P| + |S|). Both are offered, the words by default.
+Equation 5.3.4 is printed as 1000 oh (100 - BR) / (100 mean); its text, "amortised 1000 times, an overhead of 0.1 %",
+means 1000 oh / (mean (1 + |S|) BR / 100), with oh = |D| (|P| + |S|). Both are implemented; the text is the default.
 
-Equation 5.3.7 as printed is never negative, so that its three cases cannot be told apart. Here, with I = BR.dict / 100:
+Equation 5.3.7 as printed is never negative, so its three cases cannot be distinguished. Here, with I = BR.dict / 100:
 
-    better     BR.now - BR.dict >= I: twice the life, and more is expected from now on
+    better     BR.now - BR.dict >= I: twice the life, and a higher expected BR
     decayed    max(BR.avg, BR.dict) - BR.now >= I: half the life is recorded, more history, a new dictionary
     the same   its life is recorded, one year older, twice the life; at six a new dictionary
 
-Ordinary least squares over a handful of observations: how long dictionaries with such features have lasted.
+`Lives` predicts the life of a dictionary from its features by ordinary least squares over a few observations.
 
 >>> lives = Lives()
 >>> for volatility in (1.0, 2.0, 3.0):
@@ -26,12 +26,12 @@ Ordinary least squares over a handful of observations: how long dictionaries wit
 >>> len(lives), round(lives.predict((2.5, 5.0)))
 (3, 1500)
 
-The substring repository: which substrings dictionaries were made of, and how steady their worth has been.
+`Repository` stores the substrings of dictionaries and how constant their scores were.
 
-Section 5.3.1 of the thesis. A substring s that occurs O times is worth O (|s| - 3) / |s| (equation 5.3.1: a reference
-costs three bytes). A substring found again that lies inside longer ones takes them apart (demerge); one that overlaps
-with nothing is added (put). Two features follow: the mean standard deviation of the scores (equation 5.3.2) and the
-mean score (5.3.3).
+Section 5.3.1 of the thesis. A substring s that occurs O times has the score O (|s| - 3) / |s| (equation 5.3.1: a
+reference costs three bytes). A substring that is found inside longer ones splits them (demerge); one that overlaps with
+nothing is added (put). Two features follow: the mean standard deviation of the scores (equation 5.3.2) and the mean
+score (5.3.3).
 
 >>> repository = Repository()
 >>> for text in (b"abcdfgwxyz", b"abcdfgjklp"):
@@ -75,11 +75,11 @@ from thinwire_lab.reproduce.dictionaries.policies.training_sample import reducti
 Features = tuple[float, float]
 """mean standard deviation of the scores of substrings, and their mean"""
 MOST = 256
-"""observations that are kept, the latest"""
+"""latest observations that are stored"""
 
 
 class Lives:
-    """Observed lives of dictionaries, in messages, with the features they had."""
+    """Observed lives of dictionaries in messages, with their features."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[Features, float]] = deque(maxlen=MOST)
@@ -88,11 +88,10 @@ class Lives:
         return len(self._seen)
 
     def record(self, features: Features, life: float) -> None:
-        """One more observation."""
         self._seen.append((features, life))
 
     def predict(self, features: Features) -> float:
-        """The life to be expected; of all lines that fit equally well the flattest is taken."""
+        """Return the expected life; of all lines that fit equally well the flattest is used."""
         rows = np.asarray([(1.0, *of) for of, _ in self._seen])
         lives = np.asarray([life for _, life in self._seen])
         weights = np.linalg.lstsq(rows, lives, rcond=None)[0]
@@ -100,16 +99,16 @@ class Lives:
 
 
 SHORTEST = 4
-"""bytes; a shorter one is not worth a reference"""
+"""bytes; a shorter substring is not worth a reference"""
 LONGEST = 4096
 TEXT = 1 << 16
-"""bytes of messages, the latest, in which substrings are looked for"""
+"""bytes of the latest messages that are searched for substrings"""
 _BETWEEN = b"\n"
 
 
 @dataclass(frozen=True)
 class SubstringScore:
-    """How one substring has done: its score now, how often it was scored, and the sums of scores and their squares."""
+    """Scores of one substring: the latest, their number, their sum and the sum of their squares."""
 
     score: float
     times: int
@@ -126,7 +125,7 @@ class SubstringScore:
 
 
 class Repository:
-    """Substrings with their scores, over all looks at a stream."""
+    """Substrings of a stream with their scores."""
 
     def __init__(self) -> None:
         self._tracks: dict[bytes, SubstringScore] = {}
@@ -136,7 +135,7 @@ class Repository:
         return {text: track.score for text, track in self._tracks.items()}
 
     def take(self, found: Mapping[bytes, float]) -> None:
-        """The substrings of one more look, with their scores."""
+        """Add substrings with their scores."""
         for text, value in found.items():
             holders = [held for held in self._tracks if text in held and held != text]
             if holders:
@@ -147,12 +146,12 @@ class Repository:
         self._tracks = {text: self._tracks[text] for text in best}
 
     def put(self, text: bytes, value: float) -> None:
-        """Add a substring, or score one that is there."""
+        """Add a substring, or the score of an existing one."""
         track = self._tracks.get(text)
         self._tracks[text] = track.again(value) if track else SubstringScore(value, 1, value, value * value)
 
     def demerge(self, text: bytes, value: float, holders: Sequence[bytes]) -> None:
-        """Take longer substrings apart at this one; what is left of them keeps what was known of them."""
+        """Split longer substrings at this one; the rests keep their scores."""
         for holder in holders:
             track = self._tracks.pop(holder)
             self._tracks.setdefault(text, track)
@@ -163,14 +162,14 @@ class Repository:
 
     @property
     def features(self) -> tuple[float, float]:
-        """Mean standard deviation of the scores, and mean score."""
+        """Return the mean standard deviation of the scores, and the mean score."""
         tracks = self._tracks.values()
         count = max(len(tracks), 1)
         return sum(t.deviation for t in tracks) / count, sum(t.score for t in tracks) / count
 
 
 def score(text: bytes, times: int) -> float:
-    """What a substring is worth that occurs so often.
+    """Return the score of a substring that occurs this often.
 
     >>> score(b"abcdef", 10), score(b"abc", 10)
     (5.0, 0.0)
@@ -179,9 +178,9 @@ def score(text: bytes, times: int) -> float:
 
 
 def substrings(messages: Sequence[bytes], most: int = MOST) -> dict[bytes, float]:
-    """The best substrings that occur more than once, none inside another, with their scores."""
+    """Return the best substrings that occur more than once, none inside another, with their scores."""
     text = _BETWEEN.join(messages)[-TEXT:]
-    # Equal text at many places gives many candidates: the best few times as many as are wanted are enough.
+    # Equal text at many offsets gives many candidates: four times the required number is enough.
     candidates = sorted(_repeats(text), key=lambda found: (-_worth(found), found))[: 4 * most]
     chosen: dict[bytes, float] = {}
     for length, times, at in candidates:
@@ -197,9 +196,9 @@ def _worth(found: tuple[int, int, int]) -> float:
 
 
 def _repeats(text: bytes) -> Iterator[tuple[int, int, int]]:
-    """Every longest repeat: length, how often, and where it begins once (the intervals of the array of prefixes)."""
+    """Yield every longest repeat: length, count, and one offset (the intervals of the array of prefixes)."""
     places, shared = _sorted_suffixes(text)
-    open_: list[tuple[int, int]] = []  # length, and where in the array its interval begins
+    open_: list[tuple[int, int]] = []  # length, and start of its interval in the array
     for here, length in enumerate([*shared, 0]):
         begins = here
         while open_ and open_[-1][0] > length:
@@ -210,13 +209,13 @@ def _repeats(text: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _sorted_suffixes(text: bytes) -> tuple[list[int], list[int]]:
-    """The suffixes in order, and how much each shares with the next."""
+    """Return the sorted suffixes, and the length of the prefix that each shares with the next."""
     if len(text) < 2 * SHORTEST:
         return [], []
     try:
         from pydivsufsort import divsufsort, kasai  # type: ignore[import-untyped]
     except ImportError:
-        raise MissingExtra("the policy predict needs a suffix array", extra="evaluation") from None
+        raise MissingExtra("the policy predict needs a suffix array", extra="lab") from None
     places = divsufsort(text)
     return places.tolist(), kasai(text, places).tolist()[:-1]
 
@@ -225,20 +224,20 @@ HISTORIES = (50, 100, 200, 300, 500)
 FIRST = 500
 OLDEST = 6
 ENOUGH = 6
-"""lives to be seen before any is predicted"""
+"""lives to observe before any is predicted"""
 AMORTISED = 1000
 WIDEST = 64
-"""a predicted life is kept within this many times MC.base, either way: six doublings"""
+"""a predicted life is limited to this factor of MC.base in both directions: six doublings"""
 
 Reading = Literal["words", "printed"]
 
 
 class Predict(SequentialPolicy):
-    """Knows the topology, learns the lives of dictionaries.
+    """Predicts the lives of dictionaries.
 
-    topology: how many publishers and subscribers a dictionary has to reach
-    reading: of equation 5.3.4
-    train: what makes dictionaries
+    topology: numbers of publishers and subscribers
+    reading: interpretation of equation 5.3.4
+    train: trainer of dictionaries
 
     >>> policy = Predict(Topology(1000))
     >>> for n in range(500):
@@ -328,7 +327,7 @@ class Predict(SequentialPolicy):
         return Replace(made, round(self._life), {"case": case, **numbers, **size, **learned})
 
     def _sampled(self) -> tuple[Dictionary, int] | None:
-        """A new dictionary from the present history; from more where that is too little to train on."""
+        """Return a dictionary of the present history, or of a longer one if that is too short for training."""
         times = self._probed()
         for step in range(self._step, len(HISTORIES)):
             made = self.train(self._history.last(HISTORIES[step]), round(times * self._history.mean))
@@ -338,13 +337,13 @@ class Predict(SequentialPolicy):
         return None
 
     def _probed(self) -> int:
-        """The multiple of the mean message that dictionaries shall have (algorithm 5.1)."""
+        """Return the size of dictionaries as a multiple of the mean message (algorithm 5.1)."""
         messages, mean = self._history.last(FIRST), self._history.mean
         made = [(times, self.train(messages, round(times * mean))) for times in SIZE_MULTIPLIERS]
         return multiplier([(times, one.facts.ratio) for times, one in made if one is not None and one.facts])
 
     def _base(self, made: Dictionary) -> float:
-        """MC.base, at least one message."""
+        """Return MC.base, at least one message."""
         saved = max(made.facts.ratio if made.facts else 0.0, 1.0)
         overhead = travelling.cost(made) * self.topology.receivers
         mean = max(self._history.mean, 1.0)

@@ -1,8 +1,8 @@
-"""SingleDict: one dictionary, made once and never again.
+"""SingleDict: one dictionary for the life of a topic.
 
 Equation 5.4.1 of the thesis (C. Doblander, Compression in Publish/Subscribe Systems, 2018): multipliers {0.3, 0.5, 1,
-2, 3, 5, 8, 13, 21, 35, 56, 91} of the mean message, sampled from the first 10,000 messages. Its simplest benchmark:
-what is gained without any upkeep.
+2, 3, 5, 8, 13, 21, 35, 56, 91} of the mean message, sampled from the first 10,000 messages. The simplest baseline:
+the saving without any maintenance.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ FIRST = 10_000
 
 
 class SingleDict(SequentialPolicy):
-    """One dictionary for the whole life of a topic.
+    """One dictionary for the life of a topic.
 
     multiplier: its size, as a multiple of the mean message
-    first: messages it is made from
-    train: what makes dictionaries
+    first: number of messages that it is trained on
+    train: trainer of dictionaries
 
     >>> policy = SingleDict(multiplier=8, first=200)
     >>> for n in range(200):
