@@ -1,26 +1,10 @@
 """Dictionaries: shared bytes of a topic, the codecs that use them, training and policies."""
 
-from typing import TYPE_CHECKING
-
-from thinwire.lazy import contents
-
-if TYPE_CHECKING:
-    from thinwire.dictionaries.codecs import codec_of, register_codec
-    from thinwire.dictionaries.codecs.codec import Codec
-    from thinwire.dictionaries.dictionary import Dictionary, Facts
-    from thinwire.dictionaries.dictionary_transfer import PackedDictionary
-    from thinwire.dictionaries.training import choose, train, without_confidential
-else:
-    __getattr__, __dir__ = contents(
-        __name__,
-        {
-            "codecs": "codec_of register_codec",
-            "codecs.codec": "Codec",
-            "dictionary": "Dictionary Facts",
-            "dictionary_transfer": "PackedDictionary",
-            "training": "choose train without_confidential",
-        },
-    )
+from thinwire.dictionaries.codecs import codec_of, register_codec
+from thinwire.dictionaries.codecs.codec import Codec
+from thinwire.dictionaries.dictionary import Dictionary, Facts
+from thinwire.dictionaries.dictionary_transfer import PackedDictionary
+from thinwire.dictionaries.training import choose, train, without_confidential
 
 __all__ = [
     "Codec",

@@ -90,7 +90,7 @@ class ExpressionParser(ABC, Generic[R]):
         """Return the value of two or more operands joined by one operator."""
 
     def parse_all(self) -> R:
-        """Parse the whole text."""
+        """Parse the complete text."""
         result = self._parse_joined(0, 0, negated=False)
         self.expect("end", "'and', 'or' or the end")
         return result
@@ -101,7 +101,7 @@ class ExpressionParser(ABC, Generic[R]):
             raise self.error("parentheses within parentheses", ExpressionTooLarge, limit=self._max_depth)
 
     def is_keyword(self, word: str) -> bool:
-        """Whether the next token is this keyword; case does not matter."""
+        """Return whether the next token is this keyword; case does not matter."""
         return self.next.kind == self._grammar.word and self.next.text.lower() == word
 
     def accept_keyword(self, word: str) -> bool:

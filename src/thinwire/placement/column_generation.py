@@ -109,7 +109,8 @@ def relax(feasibility: HostFeasibility, k: int, *, budget: int = BUDGET) -> Rela
     """Generate patterns until the relaxation is optimal or the budget is spent."""
     master, offered = Master(feasibility.type_counts, steps(lighter(feasibility))), first_fit(feasibility, k)
     least = math.ceil(len(feasibility.types) / check_together(k))
-    _offer_all(master, (_counts(feasibility, shared) for shared in offered))
+    types, count = np.array(feasibility.types, np.int64), len(feasibility.rates)
+    _offer_all(master, (_counted(types[list(shared)], count) for shared in offered))
     if least == len(offered):
         master.solve()
         return Relaxation(master, least, True)
@@ -243,12 +244,6 @@ def _assign_topics(feasibility: HostFeasibility, patterns: Iterator[Vector]) -> 
         kinds = np.flatnonzero(pattern).tolist()
         placed.append(tuple(waiting[kind].pop() for kind in kinds for _ in range(int(pattern[kind]))))
     return placed
-
-
-def _counts(feasibility: HostFeasibility, shared: Shared) -> Vector:
-    return np.bincount([feasibility.types[topic] for topic in shared], minlength=len(feasibility.rates)).astype(
-        np.float64
-    )
 
 
 def _offer_all(master: Master, patterns: Iterator[Vector]) -> int:

@@ -29,7 +29,7 @@ def place_on_mixed_hosts(
     """Place topics on hosts of several kinds: the strongest kind takes the heaviest topics first."""
     left = list(range(len(topics)))
     placed: list[tuple[Host, Shared]] = []
-    for host in sorted(hosts, key=_strength, reverse=True):
+    for host in sorted(hosts, key=lambda host: (host.cores * host.speed, host.name), reverse=True):
         every = HostFeasibility(model, host, topics)
         alone = every.violations_alone()
         fitting = [topic for topic in left if alone[every.types[topic]] <= 0]
@@ -53,10 +53,6 @@ def lower_bound(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: Monot
         overhead=min(host.overhead for host in hosts),
     )
     return relax(HostFeasibility(model, best, bucketed(topics, up=False)), k, budget=budget).bound
-
-
-def _strength(host: Host) -> tuple[float, str]:
-    return host.cores * host.speed, host.name
 
 
 def _groups(feasibility: HostFeasibility, host: Host, k: int, budget: int) -> list[Shared]:
@@ -238,12 +234,8 @@ def _check(topics: Sequence[TopicLoad], hosts: Sequence[Host], model: MonotoneMo
     for topic in {(t.rate, t.interval, t.promise): t for t in topics}.values():
         result = split(topic, hosts, model)
         if result.parts != 1:
-            raise LatencyLimitUnreachable(topic=topic.name, promise=topic.promise, alone=_alone(topic, hosts, model),
-                                    parts=result.parts)  # fmt: skip
-
-
-def _alone(topic: TopicLoad, hosts: Sequence[Host], model: MonotoneModel) -> float:
-    return round(min(float(model.bound([topic], host)[0]) for host in hosts), 4)
+            alone = round(min(float(model.bound([topic], host)[0]) for host in hosts), 4)
+            raise LatencyLimitUnreachable(topic=topic.name, promise=topic.promise, alone=alone, parts=result.parts)
 
 
 def _assignments(

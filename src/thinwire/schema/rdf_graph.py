@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
@@ -165,23 +165,23 @@ class Node:
         return [self._follow(name, term) for term in self.all(name)]
 
     def iri(self, name: str) -> str | None:
-        term = self.one(name)
-        if term is not None and not isinstance(term, NamedNode):
-            self.fail(name, "an IRI", term)
+        term = self._typed(name, NamedNode, "an IRI")
         return None if term is None else secure(term.value)
 
     def named(self, name: str) -> NamedNode | Literal | None:
-        term = self.one(name)
-        if term is not None and not isinstance(term, NamedNode | Literal):
-            self.fail(name, "an IRI or a text", term)
+        term: NamedNode | Literal | None = self._typed(name, NamedNode | Literal, "an IRI or a text")
         return term
 
     def text(self, name: str, expected: str = "a text") -> str | None:
         """Return the text of a literal of any type."""
-        term = self.one(name)
-        if term is not None and not isinstance(term, Literal):
-            self.fail(name, expected, term)
+        term = self._typed(name, Literal, expected)
         return None if term is None else term.value
+
+    def _typed(self, name: str, kind: Any, expected: str) -> Any:
+        term = self.one(name)
+        if term is not None and not isinstance(term, kind):
+            self.fail(name, expected, term)
+        return term
 
     def real(self, name: str) -> int | float | None:
         """Return a number with the type of its literal: `0` is an int and `0.0` a float."""

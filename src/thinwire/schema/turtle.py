@@ -142,8 +142,7 @@ def _facts(p: Property, order: int) -> Iterator[tuple[str, str]]:
         yield "tw:hasUnit", _term(UNITS.term(p.unit))
     if p.domain is not None:
         yield "tw:domainProperty", _term(DOMAINS.term(p.domain))
-    limits = list(_limits(p))
-    if limits:
+    if limits := list(_limits(p)):
         yield "tw:valueSpecification", f"[ {' ; '.join(('a so:QuantitativeValue', *limits))} ]"
     if p.members:
         yield "tw:members", f"( {' '.join(map(_literal, p.members))} )"

@@ -177,8 +177,7 @@ def decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
 
 
 def _decode(body: bytes, exceptional: bool, link: LinkState) -> Partial:
-    levels = link.cells
-    lanes = link.lanes
+    levels, lanes = link.cells, link.lanes
     head = body[: _MAX_FIELD_BYTES * (2 * len(lanes) + 4)]
     source, bits, left = _take_source(int.from_bytes(head, "big"), len(head) * 8, levels)
     skip, bits, left = _take(bits, left, levels, SKIP)

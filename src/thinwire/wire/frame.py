@@ -68,7 +68,7 @@ _KNOWN = frozenset(FrameKind)
 
 
 def is_known(kind: int) -> bool:
-    """Whether this version defines the kind."""
+    """Return whether this version defines the kind."""
     return kind in _KNOWN
 
 

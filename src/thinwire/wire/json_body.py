@@ -91,7 +91,7 @@ def _document(body: bytes) -> Any:
 
 
 def _deep(value: Any) -> bool:
-    """Whether values are nested too deep. The limit of the JSON parser differs between Python versions."""
+    """Return whether values are nested too deep. The limit of the JSON parser differs between Python versions."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [inner for item in level if isinstance(item, list | dict) for inner in _children(item)]

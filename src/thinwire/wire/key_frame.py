@@ -147,7 +147,7 @@ class RoundPlace(NamedTuple):
 
 
 def begins_round(frame: bytes) -> bool:
-    """Whether this is a key frame with the first chunk of a round. Reads only the head, without verification."""
+    """Return whether this is a key frame with the first chunk of a round, without verifying the frame."""
     if not _is_key(frame):
         return False
     head, _ = read_head(read(frame).body)

@@ -182,7 +182,7 @@ class LinkState:
                 table.forget()
 
     def level_bytes(self) -> bytes:
-        """The scales for a key frame."""
+        """Return the scales for a key frame."""
         return bytes(to_byte(level) for level in self.cells[ALIAS:])
 
     def state(self) -> tuple[list[int], list[TableState | None]]:

@@ -135,7 +135,7 @@ class Zstd:
 
 
 def _header(window: int, length: int) -> bytes:
-    """The omitted start of a frame whose only block has this length."""
+    """Return the omitted start of a frame whose only block has this length."""
     block = length << 3 & 0xFFFFFF | _LAST_COMPRESSED
     return bytes((0, window - _SMALLEST_WINDOW << 3)) + block.to_bytes(3, "little")
 

@@ -65,7 +65,7 @@ class Radius:
         return max(self.ticks, abs(value) * self.share.numerator // self.share.denominator)
 
     def is_within(self, other: Radius) -> bool:
-        """Whether this radius is at most `other` around every value."""
+        """Return whether this radius is at most `other` around every value."""
         return self.ticks <= other.ticks and self.share <= other.share
 
     def widened(self, other: Radius) -> Radius:

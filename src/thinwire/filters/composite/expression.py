@@ -98,7 +98,8 @@ def format_formula(formula: Formula[Term]) -> str:
     """
     if isinstance(formula, And | Or):
         operator = " and " if isinstance(formula, And) else " or "
-        return operator.join(_format_part(part) for part in formula.parts)
+        parts = ((format_formula(part), isinstance(part, And | Or)) for part in formula.parts)
+        return operator.join(f"({text})" if is_group else text for text, is_group in parts)
     return _format_term(formula)
 
 
@@ -116,10 +117,6 @@ def format_decimal(amount: Fraction) -> str:
     return ("-" if amount < 0 else "") + whole + (f".{digits[-places:]}" if places else "")
 
 
-def _format_part(part: Formula[Term]) -> str:
-    return f"({format_formula(part)})" if isinstance(part, And | Or) else format_formula(part)
-
-
 def _format_term(term: Term) -> str:
     name = _quote(term.path)
     if term.source is not None:
@@ -129,13 +126,11 @@ def _format_term(term: Term) -> str:
 
 
 def _quote(name: str) -> str:
-    mark = "'" if '"' in name else '"'
-    return f"{mark}{name}{mark}" if _needs_quotes(name) else name
-
-
-def _needs_quotes(name: str) -> bool:
     is_plain = bool(name) and all(character.isalnum() or character in "_.-:/@" for character in name)
-    return not is_plain or name.lower() in ("and", "or")
+    if is_plain and name.lower() not in ("and", "or"):
+        return name
+    mark = "'" if '"' in name else '"'
+    return f"{mark}{name}{mark}"
 
 
 def _format_threshold(threshold: Threshold) -> str:

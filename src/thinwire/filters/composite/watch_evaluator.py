@@ -97,7 +97,7 @@ class WatchEvaluator:
         return list(changed)
 
     def is_outside(self, index: int, radius: Radius) -> bool:
-        """Whether a quantity has moved further than `radius` from its held value."""
+        """Return whether a quantity has moved further than `radius` from its held value."""
         latest, held = self._latest[self._slots[index]], self._held[index]
         if latest is None or held is None:
             return latest is not None

@@ -32,7 +32,7 @@ def sum_up(low: Any, high: Any, starts: Any) -> None:
 
 @part
 def holds(low: Any, high: Any, box: int, points: Any, point: int) -> bool:
-    """Whether a box contains a point; NaN is in no box."""
+    """Return whether a box contains a point; NaN is in no box."""
     for axis in range(points.shape[1]):
         value = points[point, axis]
         if not (low[box, axis] <= value <= high[box, axis]):

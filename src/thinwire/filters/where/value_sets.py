@@ -63,7 +63,7 @@ class Values:
         return Values(self.kind, tuple(sorted(span for span in spans if span[0] < span[1])))
 
     def is_within(self, other: Values) -> bool:
-        """Whether this is a subset of `other`."""
+        """Return whether this is a subset of `other`."""
         return self.intersect(other) == self
 
     @cached_property
@@ -126,7 +126,7 @@ def format_literal(value: Any) -> str:
 
 
 def _successor(prefix: str) -> str | None:
-    """The smallest text greater than every text with this prefix; None if there is none."""
+    """Return the smallest text greater than every text with this prefix; None if there is none."""
     stem = prefix.rstrip(_LAST_CHARACTER)
     if not stem:
         return None
