@@ -56,7 +56,6 @@ EXTRAS = {
     "matplotlib": "plots",
     "nats": "nats",
     "pandas": "spark",
-    "pydivsufsort": "predict",
     "pyspark": "spark",
 }
 """module -> the extra that installs it"""
