@@ -1,12 +1,11 @@
-"""`thinwire doctor`, and who may connect: every fault is named with what helps, and no secret is shown."""
+"""`thinwire doctor` and credentials: each fault is reported with a remedy, and no secret is printed."""
 
 import json
 
 import pytest
 
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli import doctor as broker_checks
-from thinwire.cli import doctor as machine_checks
+from thinwire.cli import doctor as doctor_checks
 from thinwire.cli.main import main
 
 TOKEN = "s3cret"
@@ -14,7 +13,7 @@ TOKEN = "s3cret"
 
 @pytest.fixture(scope="module")
 def guarded():
-    """A broker that asks for a token."""
+    """A broker that requires a token."""
     with EmbeddedServer(lines=[f"authorization {{ token: {TOKEN} }}"]) as server:
         yield server.url
 
@@ -26,7 +25,7 @@ def doctor(capsys, *args, code=0):
     return {check["check"]: check for check in document["checks"]}
 
 
-def test_a_whole_system_is_well(url, tmp_path, capsys):
+def test_a_complete_system_passes(url, tmp_path, capsys):
     checks = doctor(capsys, url, "--dir", str(tmp_path))
     assert {check["verdict"] for check in checks.values()} <= {"ok", "warn"}
     for name in ("Python", "nats-server", "embedded broker", "broker", "credentials", "JetStream", "registry", "clock"):
@@ -36,7 +35,7 @@ def test_a_whole_system_is_well(url, tmp_path, capsys):
     assert "no check failed" in capsys.readouterr().out
 
 
-def test_nobody_there(capsys):
+def test_no_broker_at_the_address(capsys):
     broker = doctor(capsys, "nats://127.0.0.1:1", "--quick", code=1)["broker"]
     assert broker["verdict"] == "fail"
     assert "thinwire up" in broker["remedy"]
@@ -60,30 +59,30 @@ def test_a_token_from_a_file_or_the_environment(guarded, tmp_path, monkeypatch, 
     capsys.readouterr()
     for verb in (["sub", "rooms"], ["registry", "list"], ["up", "--to", guarded]):
         assert main(verb) == 2
-        said = capsys.readouterr().err
-        assert "the credentials are missing or wrong" in said
-        assert "wr0ng" not in said
+        errors = capsys.readouterr().err
+        assert "the credentials are missing or wrong" in errors
+        assert "wr0ng" not in errors
     checks = doctor(capsys, "--quick", code=1)
     assert checks["credentials"]["verdict"] == "fail"
     assert "wr0ng" not in json.dumps(checks)
 
 
-def test_an_empty_token_file_is_named(guarded, tmp_path, capsys):
+def test_an_empty_token_file_is_reported(guarded, tmp_path, capsys):
     (tmp_path / "token").touch()
     assert main(["doctor", guarded, "--quick", "--token-file", str(tmp_path / "token")]) == 2
     assert "the token file is empty" in capsys.readouterr().err
 
 
-def test_old_and_narrow_brokers_are_named():
-    assert broker_checks.version({"version": "2.10.29"}).verdict == "fail"
-    assert broker_checks.version({"version": "2.12.0"}).verdict == "ok"
-    assert broker_checks.payload({"max_payload": 65_536}).verdict == "warn"
+def test_old_version_and_small_payload_are_reported():
+    assert doctor_checks.check_version({"version": "2.10.29"}).verdict == "fail"
+    assert doctor_checks.check_version({"version": "2.12.0"}).verdict == "ok"
+    assert doctor_checks.check_payload({"max_payload": 65_536}).verdict == "warn"
 
 
-def test_what_this_machine_lacks_is_named(tmp_path, monkeypatch):
+def test_missing_parts_of_this_machine_are_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert machine_checks.java().verdict == "warn"
-    monkeypatch.setattr(machine_checks, "MIN_FREE_DISK", 1 << 60)
-    assert machine_checks.disk(tmp_path / "later").verdict == "warn"
+    assert doctor_checks.check_java().verdict == "warn"
+    monkeypatch.setattr(doctor_checks, "MIN_FREE_DISK", 1 << 60)
+    assert doctor_checks.check_disk(tmp_path / "later").verdict == "warn"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "fresh"))
-    assert "the first run compiles" in machine_checks.kernels().found
+    assert "the first run compiles" in doctor_checks.check_kernels().found

@@ -18,7 +18,7 @@ from spark_setup import table as read
 import thinwire as tw
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError, DemandError, TableMismatch, UnknownTopic
-from thinwire.spark.jobs.ingest import forget, identity_of, ingest
+from thinwire.spark.jobs.ingest import forget, ingest, subscription_name
 from thinwire.spark.jobs.stream_progress import JobProgress
 from thinwire.spark.jobs.time_columns import date_of, seconds_of
 from thinwire.topics.names import REGISTRY, subscription_key
@@ -28,7 +28,7 @@ TOPIC = "building.rooms"
 
 
 def subscription(url: str, table: str) -> SubscriptionDocument | None:
-    key = subscription_key(TOPIC, identity_of(table))
+    key = subscription_key(TOPIC, subscription_name(table))
     with open_source(url) as source:
         value = source.document(REGISTRY, key)
     document = decode(key, value) if value else None
@@ -49,7 +49,7 @@ def test_a_table_has_the_events_of_a_live_subscriber(spark: SparkSession, tmp_pa
         assert all(row["date"] == date.fromordinal(719_163 + row["time"] // 86_400) for row in rows)
         options = subscription(url, table)
         assert options is not None
-        assert (options.durable, dict(options.tolerance)) == (identity_of(table), {"t": 0.5})
+        assert (options.durable, dict(options.tolerance)) == (subscription_name(table), {"t": 0.5})
 
         assert ingest(spark, url, [TOPIC], table, tolerance={"t": 0.5}).rows == 0
         publish(url, rooms(TOPIC), 100, seed=2)

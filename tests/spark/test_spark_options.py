@@ -6,7 +6,7 @@ import pytest
 
 from thinwire.errors import ConfigError, SparkUnavailable
 from thinwire.spark.session import check_java, check_spark
-from thinwire.spark.source.offset_plan import admitted
+from thinwire.spark.source.offset_plan import limit_batch
 from thinwire.spark.source.source_options import SourceOptions
 
 GIVEN = {"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms"}
@@ -72,7 +72,7 @@ def test_shares_of_a_batch_get_every_topic_on() -> None:
     first, end = {"a": 1, "b": 1, "c": 7}, {"a": 1_000, "b": 3, "c": 7}
     batches = 0
     while first != end:
-        reached = admitted(first, end, most=10)
+        reached = limit_batch(first, end, most=10)
         assert 0 < sum(reached[topic] - first[topic] for topic in end) <= 10
         first, batches = reached, batches + 1
     assert batches <= 102

@@ -22,11 +22,11 @@ from thinwire.spark.jobs.train import TrialSpec, train, train_topic
 from thinwire.spark.jobs.training_messages import (
     Bound,
     SlotHistory,
-    bindings_of,
-    bodies_of,
-    known_of,
-    messages_in,
-    sampled,
+    collect_bindings,
+    draw_sample,
+    frame_bodies,
+    load_dictionaries,
+    load_messages,
 )
 from thinwire.topics.frame_bodies import FrameBodies
 from thinwire.topics.names import log_of, publisher_in
@@ -51,7 +51,7 @@ def test_a_sample_does_not_depend_on_how_many_tasks_read_it(spark: SparkSession,
     try:
         for split in ("128m", "7k"):
             spark.conf.set(SPLITS, split)
-            drawn.append(sampled(messages_in(spark, [lines]), seed=3, most=200, size=1 << 20))
+            drawn.append(draw_sample(load_messages(spark, [lines]), seed=3, most=200, size=1 << 20))
     finally:
         spark.conf.set(SPLITS, str(before))
     whole, cut = drawn
@@ -60,9 +60,9 @@ def test_a_sample_does_not_depend_on_how_many_tasks_read_it(spark: SparkSession,
     numbers = [json.loads(message)["n"] for message in whole.messages]
     assert numbers == sorted(numbers), "in the order in which they were"
     assert max(numbers[:100]) < 1_000 < max(numbers), "from everywhere"
-    other = sampled(messages_in(spark, [lines]), seed=4, most=200, size=1 << 20)
+    other = draw_sample(load_messages(spark, [lines]), seed=4, most=200, size=1 << 20)
     assert other.messages != whole.messages
-    few = sampled(messages_in(spark, [lines]), seed=3, most=200, size=5_000)
+    few = draw_sample(load_messages(spark, [lines]), seed=3, most=200, size=5_000)
     assert sum(map(len, few.messages)) < 8_000
 
 
@@ -90,12 +90,12 @@ def test_messages_of_tables_are_in_the_order_of_their_time(spark: SparkSession, 
     random.Random(1).shuffle(rows)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "raw.parquet")
     path = [str(tmp_path / "raw.parquet")]
-    found = sampled(messages_in(spark, path, column="raw", time="at"), seed=0, most=1_000, size=1 << 20)
+    found = draw_sample(load_messages(spark, path, column="raw", time="at"), seed=0, most=1_000, size=1 << 20)
     assert list(found.messages) == [line.encode() for line in LINES[:300]]
-    rows_as_json = sampled(messages_in(spark, path, time="at"), seed=0, most=1_000, size=1 << 20)
+    rows_as_json = draw_sample(load_messages(spark, path, time="at"), seed=0, most=1_000, size=1 << 20)
     assert json.loads(rows_as_json.messages[7])["at"] == 7.0
     with pytest.raises(ConfigError, match="no such column"):
-        messages_in(spark, path, column="cooked")
+        load_messages(spark, path, column="cooked")
 
 
 def test_confidential_properties_are_not_in_a_dictionary(spark: SparkSession, tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> 
         reader = spark.read.format("thinwire").option("servers", url).option("subscribe", "train.notes")
         frames = reader.option("columns", "frames").option("minPartitions", "4").load()
         with open_source(url) as source:
-            slots = bindings_of(frames)
-            known = known_of(source, slots.hashes)
+            slots = collect_bindings(frames)
+            known = load_dictionaries(source, slots.hashes)
             blocks = source.read_blocks(log_of("train.notes"), 1, source.span(log_of("train.notes")).last)
             bodies = FrameBodies(known.get)
             expected = [
@@ -158,7 +158,7 @@ def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> 
                 for body in bodies.read(publisher_in(subject), payload)
             ]
         assert len(slots.hashes) == len(known) == 2
-        rows = bodies_of(frames, "train.notes", slots, known).orderBy("line", "block").collect()
+        rows = frame_bodies(frames, "train.notes", slots, known).orderBy("line", "block").collect()
         assert [bytes(row.message) for row in rows] == expected
         assert len(expected) >= 120
         made = train_topic(spark, url, "train.notes", TrialSpec((512,)))

@@ -18,7 +18,7 @@ from spark_setup import broker, table
 import thinwire as tw
 from thinwire.brokers.nats.blocking import open_source
 from thinwire.errors import ConfigError
-from thinwire.spark.source.sink import RowConverter, WriteOptions, publish_part
+from thinwire.spark.source.sink import RowConverter, WriteOptions, publish_partition
 from thinwire.topics.names import DEAD_LOG, log_of, publisher_subjects
 
 TOPIC = "plant.engines"
@@ -129,7 +129,7 @@ def test_rows_become_events() -> None:
 def test_no_row_is_published_before_it_is_due(url: str) -> None:
     times = [time.time() + n / 4 for n in range(5)]
     batch = pa.RecordBatch.from_pydict({"engine": ["e1"] * 5, "n": [3 * n * n for n in range(5)], "_due": times})
-    done = publish_part(WriteOptions.read({"servers": url, "topic": TOPIC}), SCHEMA, "late", iter([batch]))
+    done = publish_partition(WriteOptions.read({"servers": url, "topic": TOPIC}), SCHEMA, "late", iter([batch]))
     assert (done.publisher, done.rows, done.refused) == ("late-0", 5, 0)
     with open_source(url) as source:
         last = source.last(log_of(TOPIC), publisher_subjects(TOPIC, "late-0"))

@@ -18,7 +18,7 @@ from thinwire.cli.connection_options import (
     read_names,
     read_schema,
     read_tolerances,
-    with_credentials,
+    with_options,
 )
 from thinwire.cli.output import JsonOption, Output, write_atomically
 from thinwire.cli.spark_options import MasterOption, progress_bar
@@ -156,7 +156,7 @@ WorkOption = Annotated[
 ]
 
 
-@with_credentials
+@with_options
 def analyze(
     paths: PathsArgument = None,
     topic: TopicOption = None,

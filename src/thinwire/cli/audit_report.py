@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from thinwire.cli.output import Output
 from thinwire.codec import Audit
 from thinwire.ledger.histogram import Histogram
 from thinwire.ledger.row import Deviation
 
-COLUMNS = ["property", "tolerance", "bound", "audits", "largest error", "p99", "broken"]
+_COLUMNS = ("property", "tolerance", "bound", "audits", "largest", "p99", "broken")
 _NO_AUDITS = "no audit frames arrived: topics registered with audit_every=N send one in N events as an audit frame"
 
 
-class PropertyAudit(NamedTuple):
+@dataclass(frozen=True)
+class PropertyAudit:
     """Audit result of one property.
 
     bound: the largest bound, None if an event came without a bound
@@ -93,8 +93,8 @@ class AuditReport:
         output = Output(json=True)
         rows = self.rows(tolerances)
         if rows:
-            output.table(f"{topic}: bounds and measured errors, read from the {feed}", COLUMNS, rows)
+            output.records(f"{topic}: bounds and measured errors, read from the {feed}", _COLUMNS, rows)
         else:
             output.note(_NO_AUDITS)
         if json:
-            output.document({"topic": topic, "feed": feed, "properties": [row._asdict() for row in rows]})
+            output.document({"topic": topic, "feed": feed, "properties": rows})

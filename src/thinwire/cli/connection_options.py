@@ -1,12 +1,12 @@
 """Options that commands share: the broker's URL, credentials, tolerances, schema files, start positions.
 
-A command takes the credential options as one parameter. `with_credentials` expands it into options of the command line:
+A group of options is a dataclass whose fields are annotated with `typer.Option`. A command takes a group as one
+parameter. `with_options` expands it into options of the command line:
 
->>> import inspect
->>> @with_credentials
-... def ping(to: str, credentials: Credentials = NO_CREDENTIALS) -> None: ...
+>>> @with_options
+... def ping(text: str, *, broker: BrokerAccess) -> None: ...
 >>> list(inspect.signature(ping).parameters)
-['to', 'token_file', 'creds', 'ca', 'cert', 'key']
+['text', 'url', 'token_file', 'creds', 'ca', 'cert', 'key']
 >>> read_tolerances(["temperature=0.5", "humidity=1%"])
 {'temperature': 0.5, 'humidity': '1%'}
 """
@@ -16,11 +16,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -31,28 +31,64 @@ from thinwire.schema import Kind, Schema
 from thinwire.topics.registry_client import current_schema, open_registry
 from thinwire.topics.topic_plan import read_schema_file
 
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter of a command that is a group of options by one option per field."""
+    signature = inspect.signature(command, eval_str=True)
+
+    @wraps(command)
+    def expanded(**values: Any) -> None:
+        command(**{parameter.name: _argument(parameter, values) for parameter in signature.parameters.values()})
+
+    options = [option for parameter in signature.parameters.values() for option in _options(parameter)]
+    expanded.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {option.name: option.annotation for option in options}
+    return expanded
+
+
+def _options(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """Yield the options of a parameter: the fields of a group, also of groups in it, or the parameter itself."""
+    if is_dataclass(parameter.annotation):
+        for field in _fields(parameter.annotation):
+            yield from _options(field)
+    else:
+        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _argument(parameter: inspect.Parameter, values: Mapping[str, Any]) -> Any:
+    if not is_dataclass(parameter.annotation):
+        return values[parameter.name]
+    group: Any = parameter.annotation
+    return group(**{field.name: _argument(field, values) for field in _fields(group)})
+
+
+def _fields(group: Any) -> Iterator[inspect.Parameter]:
+    types = get_type_hints(group, include_extras=True)
+    for field in fields(group):
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name]
+        )
+
+
 TOKEN_VARIABLE = "THINWIRE_TOKEN"
 """environment variable with the token; on the command line the list of processes would show it"""
 _FILE: dict[str, Any] = {"metavar": "FILE", "rich_help_panel": "Credentials"}
-_CREDENTIAL_OPTIONS = {
-    "token_file": typer.Option("--token-file", help=f"File with the token; default ${TOKEN_VARIABLE}.", **_FILE),
-    "creds": typer.Option("--creds", help="NATS credentials file.", **_FILE),
-    "ca": typer.Option("--ca", help="Certificate authority of the broker (PEM).", **_FILE),
-    "cert": typer.Option("--cert", help="Client certificate (PEM).", **_FILE),
-    "key": typer.Option("--key", help="Private key of the client certificate (PEM).", **_FILE),
-}
-_CREDENTIALS = "credentials"
 
 
 @dataclass(frozen=True)
 class Credentials:
     """Files with the credentials of a client and the certificate authority of the broker."""
 
-    token_file: Path | None = None
-    creds: Path | None = None
-    ca: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help=f"File with the token; default ${TOKEN_VARIABLE}.", **_FILE)
+    ] = None
+    creds: Annotated[Path | None, typer.Option("--creds", help="NATS credentials file.", **_FILE)] = None
+    ca: Annotated[Path | None, typer.Option("--ca", help="Certificate authority of the broker (PEM).", **_FILE)] = None
+    cert: Annotated[Path | None, typer.Option("--cert", help="Client certificate (PEM).", **_FILE)] = None
+    key: Annotated[Path | None, typer.Option("--key", help="Private key of the client certificate (PEM).", **_FILE)] = (
+        None
+    )
 
     def options(self) -> dict[str, str]:
         """Return the credentials as keyword arguments of `connect`."""
@@ -75,54 +111,15 @@ class Credentials:
 
 
 NO_CREDENTIALS = Credentials()
-
-
-def with_credentials(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter `credentials` of a command by one option per field."""
-    signature = inspect.signature(command, eval_str=True)
-
-    @wraps(command)
-    def expanded(**values: Any) -> None:
-        credentials = Credentials(**{name: values.pop(name) for name in _CREDENTIAL_OPTIONS})
-        command(credentials=credentials, **values)
-
-    parameters = list(_expand_parameters(signature))
-    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return expanded
-
-
-def _expand_parameters(signature: inspect.Signature) -> Iterator[inspect.Parameter]:
-    for parameter in signature.parameters.values():
-        if parameter.name == _CREDENTIALS:
-            yield from (
-                parameter.replace(name=name, annotation=Annotated[Path | None, option], default=None)
-                for name, option in _CREDENTIAL_OPTIONS.items()
-            )
-        else:
-            yield parameter
-
-
 DEFAULT_URL = "nats://127.0.0.1:4222"
-
-UrlOption = Annotated[str, typer.Option("--to", metavar="URL", envvar="THINWIRE_URL", help="The broker.")]
-TolerancesOption = Annotated[
-    list[str] | None,
-    typer.Option("--tolerance", metavar="NAME=X", help="Largest error of a property; repeat for others."),
-]
-DefaultToleranceOption = Annotated[
-    float, typer.Option("--default-tolerance", metavar="X", min=0, help="Tolerance of all other measurements.")
-]
-SchemaFileOption = Annotated[
-    Path | None, typer.Option("--schema", metavar="FILE", help="Schema file: Turtle, or JSON if it ends in .json.")
-]
+_URL: dict[str, Any] = {"metavar": "URL", "envvar": "THINWIRE_URL", "help": "The broker."}
 
 
 @dataclass(frozen=True)
 class BrokerAccess:
     """URL of a broker and the credentials to use there."""
 
-    url: str
+    url: Annotated[str, typer.Option("--to", **_URL)] = DEFAULT_URL
     credentials: Credentials = NO_CREDENTIALS
 
     @property
@@ -137,6 +134,44 @@ class BrokerAccess:
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments of `connect`."""
         return self.credentials.options()
+
+    def check_running(self, option: str) -> None:
+        """Raise `ConfigError` unless the URL is the address of a running broker."""
+        if read_url(self.url).scheme not in ("nats", "tls"):
+            detail = "give the URL of a running broker: nats://host:4222 or tls://host:4222"
+            raise ConfigError(detail, **{option: self.redacted_url})
+
+
+@dataclass(frozen=True)
+class ServersAccess(BrokerAccess):
+    """Broker of a command whose option `--to` names a topic, table or folder."""
+
+    url: Annotated[str, typer.Option("--servers", "--url", **_URL)] = DEFAULT_URL
+
+
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="For example building.rooms.")]
+TolerancesOption = Annotated[
+    list[str] | None,
+    typer.Option("--tolerance", metavar="NAME=X", help="Largest error of a property; repeat for others."),
+]
+SchemaFileOption = Annotated[
+    Path | None, typer.Option("--schema", metavar="FILE", help="Schema file: Turtle, or JSON if it ends in .json.")
+]
+SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Exit after this many seconds.", min=0)]
+
+
+@dataclass(frozen=True)
+class ToleranceOptions:
+    """Tolerances by property, and the tolerance of all other measurements."""
+
+    tolerance: TolerancesOption = None
+    default_tolerance: Annotated[
+        float, typer.Option("--default-tolerance", metavar="X", min=0, help="Tolerance of all other measurements.")
+    ] = 0
+
+    def read(self) -> dict[str, Any]:
+        """Return the keyword arguments of publishers and subscriptions."""
+        return {"tolerance": read_tolerances(self.tolerance), "default_tolerance": self.default_tolerance}
 
 
 def read_pairs(texts: Iterable[str] | None, option: str) -> dict[str, str]:

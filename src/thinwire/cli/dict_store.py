@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from thinwire.brokers.protocol import Broker, Bucket
 from thinwire.cli.connection_options import BrokerAccess
@@ -130,9 +131,24 @@ def read_dictionary_file(path: Path) -> Dictionary:
     return Dictionary.decode(path.read_bytes())
 
 
-async def list_dictionaries(access: BrokerAccess, topic: str | None) -> list[ListedDictionary]:
+def dictionary_facts(dictionary: Dictionary) -> dict[str, Any]:
+    """Return a dictionary as a document without its content."""
+    facts = dictionary.facts
+    return {
+        "hash": dictionary.hash.hex(),
+        "codec": dictionary.codec,
+        "level": dictionary.level,
+        "largest": dictionary.largest,
+        "bytes": len(dictionary.content),
+        "trained_messages": facts.messages if facts else None,
+        "trained_bytes": facts.bytes if facts else None,
+        "saved": facts.ratio if facts else None,
+    }
+
+
+async def list_dictionaries(broker: BrokerAccess, topic: str | None) -> list[ListedDictionary]:
     """List the dictionaries of all topics, or of one."""
-    async with access.bus() as bus:
+    async with broker.bus() as bus:
         bucket = await DictionaryBucket.open(bus.broker)
         used, kept = await bucket.in_use(topic), await bucket.kept(topic)
         rows = [
@@ -143,14 +159,14 @@ async def list_dictionaries(access: BrokerAccess, topic: str | None) -> list[Lis
     return rows
 
 
-async def describe_dictionary(access: BrokerAccess, which: str) -> DictionaryDescription:
+async def describe_dictionary(broker: BrokerAccess, which: str) -> DictionaryDescription:
     """Describe one dictionary from a file or the store."""
     if Path(which).is_file():
         dictionary = read_dictionary_file(Path(which))
         return DictionaryDescription(dictionary, cost(dictionary))
     if not is_hash(which):
         raise ConfigError("neither a file nor a hash: `thinwire dict list` lists hashes", which=which)
-    async with access.bus() as bus:
+    async with broker.bus() as bus:
         bucket = await DictionaryBucket.open(bus.broker)
         hash = await bucket.complete_hash(which)
         found = await bucket.store.get(bytes.fromhex(hash))
@@ -160,9 +176,9 @@ async def describe_dictionary(access: BrokerAccess, which: str) -> DictionaryDes
         return await _described(bucket, found, kept)
 
 
-async def list_decisions(access: BrokerAccess, topic: str) -> list[Decision]:
+async def list_decisions(broker: BrokerAccess, topic: str) -> list[Decision]:
     """Return the latest decisions about a topic."""
-    async with access.bus() as bus:
+    async with broker.bus() as bus:
         return await (await DictionaryBucket.open(bus.broker)).decisions(topic)
 
 
@@ -224,12 +240,12 @@ class VerifiedDictionary:
         return self.verdict == GOOD
 
 
-async def verify_dictionaries(access: BrokerAccess, which: str) -> list[VerifiedDictionary]:
+async def verify_dictionaries(broker: BrokerAccess, which: str) -> list[VerifiedDictionary]:
     """Verify a file, a stored dictionary, or all that a topic needs."""
     path = Path(which)
     if path.is_file():
         return [_verify_file(path)]
-    async with access.bus() as bus:
+    async with broker.bus() as bus:
         bucket = await DictionaryBucket.open(bus.broker)
         if is_hash(which):
             return [await _verify_stored(bucket, await bucket.complete_hash(which), "")]

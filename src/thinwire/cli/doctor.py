@@ -21,7 +21,7 @@ import typer
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer, find_binary
 from thinwire.brokers.protocol import Broker
-from thinwire.cli.connection_options import NO_CREDENTIALS, BrokerAccess, Credentials, with_credentials
+from thinwire.cli.connection_options import BrokerAccess, Credentials, with_options
 from thinwire.cli.main import EXTRAS
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.terminal import run
@@ -33,8 +33,12 @@ PYTHON = (3, 11)
 NATS = (2, 11)
 """oldest supported versions"""
 MIN_FREE_DISK = 1 << 30
+MIN_PAYLOAD = 128_000
+WARN_SKEW, FAIL_SKEW = 1.0, 5.0
+"""seconds of difference to the broker's clock"""
 COMMAND_TIMEOUT = 10.0
 LOOPBACK = "127.0.0.1"
+COLUMNS = ("check", "verdict", "found", "remedy")
 
 
 class DoctorCheck(NamedTuple):
@@ -45,16 +49,21 @@ class DoctorCheck(NamedTuple):
     found: str
     remedy: str = ""
 
+    @classmethod
+    def of(
+        cls, name: str, passed: bool, found: str, remedy: str, *, otherwise: Literal["warn", "fail"] = "fail"
+    ) -> DoctorCheck:
+        """Return the result `ok`, or the other verdict with the remedy."""
+        return cls(name, "ok", found) if passed else cls(name, otherwise, found, remedy)
 
-def python() -> DoctorCheck:
+
+def check_python() -> DoctorCheck:
     """Check the Python version."""
     found = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info >= PYTHON:
-        return DoctorCheck("Python", "ok", found)
-    return DoctorCheck("Python", "fail", found, "install Python 3.11 or newer")
+    return DoctorCheck.of("Python", sys.version_info >= PYTHON, found, "install Python 3.11 or newer")
 
 
-def kernels() -> DoctorCheck:
+def check_kernels() -> DoctorCheck:
     """Check that compiled kernels can be cached, so that only the first run compiles them."""
     spec = find_spec("thinwire.codec.kernels")
     beside = Path(next(iter(spec.submodule_search_locations or ()), ".") if spec else ".") / "__pycache__"
@@ -63,12 +72,11 @@ def kernels() -> DoctorCheck:
     if not _is_writable(folder):
         remedy = "every process compiles its kernels: set NUMBA_CACHE_DIR to a writable directory"
         return DoctorCheck("compiled kernels", "warn", f"{folder} is not writable", remedy)
-    if not cached:
-        return DoctorCheck("compiled kernels", "ok", "none cached yet: the first run compiles for up to a minute")
-    return DoctorCheck("compiled kernels", "ok", f"{cached} cached in {folder}")
+    found = f"{cached} cached in {folder}" if cached else "none cached yet: the first run compiles for up to a minute"
+    return DoctorCheck("compiled kernels", "ok", found)
 
 
-def extras() -> DoctorCheck:
+def check_extras() -> DoctorCheck:
     """List the installed extras; only a missing `nats` is a warning."""
     needs: dict[str, list[str]] = {}
     for module, extra in EXTRAS.items():
@@ -77,21 +85,17 @@ def extras() -> DoctorCheck:
     found = ", ".join(sorted(needs.keys() - set(missing))) or "none"
     if missing:
         found += f"; not installed: {', '.join(missing)}"
-    if "nats" in missing:
-        return DoctorCheck("extras", "warn", found, "pip install 'thinwire[nats]'")
-    return DoctorCheck("extras", "ok", found)
+    return DoctorCheck.of("extras", "nats" not in missing, found, "pip install 'thinwire[nats]'", otherwise="warn")
 
 
-def java() -> DoctorCheck:
+def check_java() -> DoctorCheck:
     """Check the Java version; only Spark needs Java."""
     version = java_version()
-    if version >= JAVA:
-        return DoctorCheck("Java", "ok", str(version))
-    found = str(version) if version else "none"
-    return DoctorCheck("Java", "warn", found, f"for Spark only: install Java {JAVA} or newer, or set JAVA_HOME")
+    remedy = f"for Spark only: install Java {JAVA} or newer, or set JAVA_HOME"
+    return DoctorCheck.of("Java", version >= JAVA, str(version or "none"), remedy, otherwise="warn")
 
 
-def nats_server() -> DoctorCheck:
+def check_nats_server() -> DoctorCheck:
     """Check the nats-server binary, which `thinwire up` and `embedded://` start."""
     try:
         binary = find_binary()
@@ -100,12 +104,10 @@ def nats_server() -> DoctorCheck:
         return DoctorCheck("nats-server", "warn", "none", remedy)
     version = version_in(_output([binary, "--version"]))
     found = f"{'.'.join(map(str, version)) or 'unknown version'} ({binary})"
-    if version[:2] >= NATS:
-        return DoctorCheck("nats-server", "ok", found)
-    return DoctorCheck("nats-server", "fail", found, "install version 2.11 or newer")
+    return DoctorCheck.of("nats-server", version[:2] >= NATS, found, "install version 2.11 or newer")
 
 
-def port() -> DoctorCheck:
+def check_port() -> DoctorCheck:
     """Check that a loopback port can be bound."""
     try:
         with socket.create_server((LOOPBACK, 0)) as listener:
@@ -115,20 +117,18 @@ def port() -> DoctorCheck:
         return DoctorCheck("loopback port", "fail", str(error), remedy)
 
 
-def disk(folder: Path) -> DoctorCheck:
+def check_disk(folder: Path) -> DoctorCheck:
     """Check permissions and free space of a directory."""
     name = f"disk at {folder}"
     existing = _existing_parent(folder)
     if not _is_writable(existing):
         return DoctorCheck(name, "fail", "not writable", "choose another directory, or change its permissions")
     free = shutil.disk_usage(existing).free
-    found = f"{free / 1e9:,.1f} GB free"
-    if free < MIN_FREE_DISK:
-        return DoctorCheck(name, "warn", found, "free some space: a broker with a full disk refuses messages")
-    return DoctorCheck(name, "ok", found)
+    remedy = "free some space: a broker with a full disk refuses messages"
+    return DoctorCheck.of(name, free >= MIN_FREE_DISK, f"{free / 1e9:,.1f} GB free", remedy, otherwise="warn")
 
 
-async def embedded_broker() -> DoctorCheck:
+async def check_embedded_broker() -> DoctorCheck:
     """Start an embedded broker and store a document."""
     try:
         from thinwire.brokers.nats.broker import connect
@@ -147,7 +147,15 @@ async def embedded_broker() -> DoctorCheck:
 def check_machine(directory: Path | None) -> list[DoctorCheck]:
     """Run all checks of this machine that start no broker."""
     folders = {Path(tempfile.gettempdir()), *([directory] if directory is not None else [])}
-    return [python(), kernels(), extras(), java(), nats_server(), port(), *(disk(folder) for folder in sorted(folders))]
+    return [
+        check_python(),
+        check_kernels(),
+        check_extras(),
+        check_java(),
+        check_nats_server(),
+        check_port(),
+        *map(check_disk, sorted(folders)),
+    ]
 
 
 def version_in(text: str) -> tuple[int, ...]:
@@ -176,36 +184,36 @@ def _existing_parent(folder: Path) -> Path:
     return next((parent for parent in (folder, *folder.absolute().parents) if parent.exists()), Path("/"))
 
 
-MIN_PAYLOAD = 128_000
-WARN_SKEW, FAIL_SKEW = 1.0, 5.0
-"""seconds of difference to the broker's clock"""
-
-
-async def check_broker(access: BrokerAccess) -> list[DoctorCheck]:
+async def check_broker(broker: BrokerAccess) -> list[DoctorCheck]:
     """Run all checks of the broker at a URL; without a connection only those that explain the failure."""
     async with AsyncExitStack() as stack:
-        address, options = read_url(access.url), {"name": "doctor", **access.options()}
+        address, options = read_url(broker.url), {"name": "doctor", **broker.options()}
         try:
             connection, _ = await open_broker(address, options, stack)
         except ThinwireError as error:
-            return describe_failure(access, error)
+            return describe_failure(broker, error)
         described = await _describe_server(connection)
-        known = [version(described), payload(described)] if described else []
-        return [*describe_success(access), *known, await registry(connection, access), await clock(connection)]
+        known = [check_version(described), check_payload(described)] if described else []
+        return [
+            *describe_success(broker),
+            *known,
+            await check_registry(connection, broker),
+            await check_clock(connection),
+        ]
 
 
-def describe_success(access: BrokerAccess) -> list[DoctorCheck]:
+def describe_success(broker: BrokerAccess) -> list[DoctorCheck]:
     """Return the checks that an open connection passes."""
     return [
-        DoctorCheck("broker", "ok", f"{access.redacted_url} responds"),
+        DoctorCheck("broker", "ok", f"{broker.redacted_url} responds"),
         DoctorCheck("credentials", "ok", "accepted"),
         DoctorCheck("JetStream", "ok", "enabled"),
     ]
 
 
-def describe_failure(access: BrokerAccess, error: ThinwireError) -> list[DoctorCheck]:
+def describe_failure(broker: BrokerAccess, error: ThinwireError) -> list[DoctorCheck]:
     """Return the checks up to the one that explains a failed connection."""
-    responds, known = describe_success(access)[:2]
+    responds, known = describe_success(broker)[:2]
     if isinstance(error, BrokerRefused):
         if "JetStream" in error.detail:
             return [
@@ -220,41 +228,37 @@ def describe_failure(access: BrokerAccess, error: ThinwireError) -> list[DoctorC
     remedy = "check the address and the firewall; start a broker with `thinwire up`"
     if not isinstance(error, BrokerUnavailable):
         remedy = error.advice
-    return [DoctorCheck("broker", "fail", f"{access.redacted_url}: {error.detail or error.summary}", remedy)]
+    return [DoctorCheck("broker", "fail", f"{broker.redacted_url}: {error.detail or error.summary}", remedy)]
 
 
-def version(described: dict[str, Any]) -> DoctorCheck:
+def check_version(described: dict[str, Any]) -> DoctorCheck:
     """Check the server version."""
     found = str(described["version"])
-    if version_in(found)[:2] >= NATS:
-        return DoctorCheck("broker version", "ok", found)
-    return DoctorCheck("broker version", "fail", found, "update nats-server to 2.11 or newer")
+    return DoctorCheck.of("broker version", version_in(found)[:2] >= NATS, found, "update nats-server to 2.11 or newer")
 
 
-def payload(described: dict[str, Any]) -> DoctorCheck:
+def check_payload(described: dict[str, Any]) -> DoctorCheck:
     """Check the largest message size."""
     size = int(described["max_payload"])
-    if size >= MIN_PAYLOAD:
-        return DoctorCheck("largest message", "ok", f"{size:,} bytes")
-    return DoctorCheck("largest message", "warn", f"{size:,} bytes", f"raise max_payload to {MIN_PAYLOAD:,} or more")
+    remedy = f"raise max_payload to {MIN_PAYLOAD:,} or more"
+    return DoctorCheck.of("largest message", size >= MIN_PAYLOAD, f"{size:,} bytes", remedy, otherwise="warn")
 
 
-async def registry(connection: Broker, access: BrokerAccess) -> DoctorCheck:
+async def check_registry(connection: Broker, broker: BrokerAccess) -> DoctorCheck:
     """Check that a registry runs."""
     try:
         counts = await ping(connection)
     except ServiceUnavailable:
-        remedy = f"without it tolerances of subscribers are not applied: `thinwire up --to {access.redacted_url}`"
+        remedy = f"without it tolerances of subscribers are not applied: `thinwire up --to {broker.redacted_url}`"
         return DoctorCheck("registry", "warn", "none responds", remedy)
     except ThinwireError as error:
         return DoctorCheck("registry", "fail", str(error), "check its log and restart it")
     found = ", ".join(f"{counts.get(what, 0)} {what}" for what in ("topics", "subscriptions", "publishers", "problems"))
-    if counts.get("problems"):
-        return DoctorCheck("registry", "warn", found, "`thinwire registry list` shows the problems")
-    return DoctorCheck("registry", "ok", found)
+    remedy = "`thinwire registry list` shows the problems"
+    return DoctorCheck.of("registry", not counts.get("problems"), found, remedy, otherwise="warn")
 
 
-async def clock(connection: Broker) -> DoctorCheck:
+async def check_clock(connection: Broker) -> DoctorCheck:
     """Compare this clock with the broker's, using the time stamp of a message in a temporary log."""
     log = f"tw_doctor_{secrets.token_hex(4)}"
     subject = f"tw.doctor.{log}"
@@ -279,17 +283,15 @@ def check_skew(ahead: float) -> DoctorCheck:
     ('ok', 'warn', 'fail')
     """
     found = f"{abs(ahead):.2f} s {'behind' if ahead > 0 else 'ahead of'} the broker's"
-    if abs(ahead) <= WARN_SKEW:
-        return DoctorCheck("clock", "ok", found)
-    return DoctorCheck("clock", "warn" if abs(ahead) <= FAIL_SKEW else "fail", found, "synchronise both clocks (NTP)")
+    otherwise: Literal["warn", "fail"] = "warn" if abs(ahead) <= FAIL_SKEW else "fail"
+    remedy = "synchronise both clocks (NTP)"
+    return DoctorCheck.of("clock", abs(ahead) <= WARN_SKEW, found, remedy, otherwise=otherwise)
 
 
 async def _describe_server(connection: Broker) -> dict[str, Any]:
     describe = getattr(connection, "describe", None)
     return dict(await describe()) if describe is not None else {}
 
-
-COLUMNS = ("check", "verdict", "found", "remedy")
 
 UrlArgument = Annotated[
     str | None,
@@ -301,12 +303,13 @@ DirectoryOption = Annotated[
 QuickOption = Annotated[bool, typer.Option("--quick", help="Do not start an embedded broker.")]
 
 
-@with_credentials
+@with_options
 def doctor(
     url: UrlArgument = None,
     directory: DirectoryOption = None,
     quick: QuickOption = False,
-    credentials: Credentials = NO_CREDENTIALS,
+    *,
+    credentials: Credentials,
     json: JsonOption = False,
 ) -> None:
     """Check this machine and the broker at URL, and print remedies.
@@ -318,8 +321,8 @@ def doctor(
     thinwire doctor nats://broker:4222 --json
     """
     output = Output(json)
-    access = None if url is None else BrokerAccess(url, credentials)
-    checks = run(_check_all(directory, quick, access))
+    broker = None if url is None else BrokerAccess(url, credentials)
+    checks = run(_check_all(directory, quick, broker))
     output.table("doctor", COLUMNS, checks)
     failed = [check.name for check in checks if check.verdict == "fail"]
     output.note(f"failed: {', '.join(failed)}" if failed else "no check failed")
@@ -328,8 +331,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-async def _check_all(directory: Path | None, quick: bool, access: BrokerAccess | None) -> list[DoctorCheck]:
+async def _check_all(directory: Path | None, quick: bool, broker: BrokerAccess | None) -> list[DoctorCheck]:
     checks = check_machine(directory)
     if not quick:
-        checks.append(await embedded_broker())
-    return checks if access is None else [*checks, *await check_broker(access)]
+        checks.append(await check_embedded_broker())
+    return checks if broker is None else [*checks, *await check_broker(broker)]

@@ -6,72 +6,84 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from thinwire.cli.connection_options import (
-    DEFAULT_URL,
-    NO_CREDENTIALS,
-    BrokerAccess,
-    Credentials,
-    DefaultToleranceOption,
-    TolerancesOption,
+    SecondsOption,
+    ServersAccess,
+    ToleranceOptions,
     read_names,
-    read_tolerances,
-    with_credentials,
+    with_options,
 )
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.record import ServersOption
-from thinwire.cli.spark_options import MasterOption
+from thinwire.cli.spark_options import MasterOption, spark_session
+from thinwire.cli.terminal import status_text
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from thinwire.spark.jobs.ingest import Ingested
-    from thinwire.spark.jobs.stream_progress import JobProgress, OnProgress
+    from thinwire.spark.jobs.stream_progress import JobProgress
 
 TopicsArgument = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="For example building.rooms.")]
 TableOption = Annotated[str, typer.Option("--to", metavar="TABLE", help="Folder or URL such as s3a://...")]
-FromOption = Annotated[
-    str, typer.Option("--from", metavar="POSITION", help="Start of a new table: earliest, latest, or JSON of offsets.")
-]
-TriggerOption = Annotated[str, typer.Option("--trigger", metavar="5s", help="Interval between batches.")]
-OnceOption = Annotated[bool, typer.Option("--once", help="Write the messages present now and exit.")]
-SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Exit after this many seconds.", min=0)]
-CheckpointOption = Annotated[
-    str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Checkpoint folder; default: inside the table.")
-]
-BatchOption = Annotated[int, typer.Option("--batch", metavar="N", help="Largest number of messages per batch.", min=1)]
-LossOption = Annotated[
-    bool, typer.Option("--allow-data-loss", help="Skip messages that are no longer in the log or cannot be decoded.")
-]
-ByOption = Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns: topic and date.")]
 ForgetOption = Annotated[bool, typer.Option("--forget", help="Write nothing; remove the subscription of the table.")]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-@with_credentials
+@dataclass(frozen=True)
+class IngestOptions:
+    """Options of `thinwire ingest`."""
+
+    tolerances: ToleranceOptions
+    start: Annotated[
+        str,
+        typer.Option("--from", metavar="POSITION", help="Start of a new table: earliest, latest, or JSON of offsets."),
+    ] = "earliest"
+    trigger: Annotated[str, typer.Option("--trigger", metavar="5s", help="Interval between batches.")] = "5s"
+    once: Annotated[bool, typer.Option("--once", help="Write the messages present now and exit.")] = False
+    seconds: SecondsOption = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="FOLDER", help="Checkpoint folder; default: inside the table."),
+    ] = None
+    batch: Annotated[int, typer.Option("--batch", metavar="N", help="Largest number of messages per batch.", min=1)] = (
+        500_000
+    )
+    allow_data_loss: Annotated[
+        bool,
+        typer.Option("--allow-data-loss", help="Skip messages that are no longer in the log or cannot be decoded."),
+    ] = False
+    by: Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns: topic and date.")] = "topic,date"
+
+    def read(self) -> dict[str, Any]:
+        """Return the keyword arguments of the job."""
+        return {
+            **self.tolerances.read(),
+            "start": self.start,
+            "trigger": None if self.once else read_duration(self.trigger),
+            "seconds": self.seconds,
+            "checkpoint": self.checkpoint,
+            "max_offsets": self.batch,
+            "fail_on_data_loss": not self.allow_data_loss,
+            "by": read_names(self.by),
+        }
+
+
+@with_options
 def ingest(
     topics: TopicsArgument,
     to: TableOption,
-    start: FromOption = "earliest",
-    trigger: TriggerOption = "5s",
-    once: OnceOption = False,
-    seconds: SecondsOption = None,
-    tolerance: TolerancesOption = None,
-    default_tolerance: DefaultToleranceOption = 0,
-    checkpoint: CheckpointOption = None,
-    batch: BatchOption = 500_000,
-    allow_data_loss: LossOption = False,
-    by: ByOption = "topic,date",
+    *,
+    options: IngestOptions,
     forget: ForgetOption = False,
     master: MasterOption = "local[*]",
-    servers: ServersOption = DEFAULT_URL,
-    credentials: Credentials = NO_CREDENTIALS,
+    broker: ServersAccess,
     json: JsonOption = False,
 ) -> None:
     """Write topics to a Parquet table, every event once, partitioned by topic and date.
@@ -85,26 +97,13 @@ def ingest(
     thinwire ingest building.rooms building.halls --to lake/building --trigger 1m --tolerance temperature=0.1
     """
     output = Output(json)
-    access = BrokerAccess(servers, credentials)
     if forget:
-        _forget(access, topics, to)
+        _forget(broker, topics, to)
         output.note(f"{to} is unsubscribed from {', '.join(topics)}")
         output.document({"table": to, "topics": topics, "forgotten": True})
         return
-    options: dict[str, Any] = {
-        "start": start,
-        "trigger": None if once else read_duration(trigger),
-        "seconds": seconds,
-        "tolerance": read_tolerances(tolerance),
-        "default_tolerance": default_tolerance,
-        "checkpoint": checkpoint,
-        "max_offsets": batch,
-        "fail_on_data_loss": not allow_data_loss,
-        "by": read_names(by),
-        **access.options(),
-    }
-    stop, landed = _run(master, access.url, topics, to, options)
-    _show(output, to, landed)
+    stop, written = _run(master, broker, topics, to, options.read())
+    _show(output, to, written)
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
 
@@ -121,23 +120,31 @@ def read_duration(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _run(master: str, url: str, topics: list[str], table: str, options: dict[str, Any]) -> tuple[Event, Ingested]:
-    from thinwire.spark.jobs.ingest import ingest as land
-    from thinwire.spark.session import session
+def _run(
+    master: str, broker: ServersAccess, topics: list[str], table: str, settings: dict[str, Any]
+) -> tuple[Event, Ingested]:
+    from thinwire.spark.jobs.ingest import ingest as ingest_topics
 
-    spark = session(master, app="thinwire ingest")
-    try:
-        # Without this handler Spark cancels the running batch on Ctrl-C.
-        with _interruptible() as stop, _progress_line() as progress:
-            return stop, land(spark, url, topics, table, stop=stop, progress=progress, **options)
-    finally:
-        spark.stop()
+    # The session starts first: without the signal handler Spark cancels the running batch on Ctrl-C.
+    with (
+        spark_session(master, "thinwire ingest") as spark,
+        _interruptible() as stop,
+        status_text("waiting for events") as show,
+    ):
+
+        def on_progress(job: JobProgress) -> None:
+            show(f"{job.rows:,} rows in {job.batches:,} batches, {job.behind:,} messages behind")
+
+        written = ingest_topics(
+            spark, broker.url, topics, table, stop=stop, progress=on_progress, **settings, **broker.options()
+        )
+    return stop, written
 
 
-def _forget(access: BrokerAccess, topics: list[str], table: str) -> None:
+def _forget(broker: ServersAccess, topics: list[str], table: str) -> None:
     from thinwire.spark.jobs.ingest import forget
 
-    forget(access.url, topics, table, **access.options())
+    forget(broker.url, topics, table, **broker.options())
 
 
 @contextmanager
@@ -159,24 +166,7 @@ def _interruptible() -> Iterator[Event]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def _progress_line() -> Iterator[OnProgress]:
-    """Show progress on a terminal; print nothing if stderr is not a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda progress: None
-        return
-    with console.status("waiting for events") as status:
-
-        def print_progress(progress: JobProgress) -> None:
-            status.update(
-                f"{progress.rows:,} rows in {progress.batches:,} batches, {progress.behind:,} messages behind"
-            )
-
-        yield print_progress
-
-
-def _show(output: Output, table: str, landed: Ingested) -> None:
-    rows = sorted(landed.offsets.items())
-    output.table(f"{landed.rows:,} rows in {landed.batches:,} batches to {table}", ("topic", "next offset"), rows)
-    output.document({"table": table, "rows": landed.rows, "batches": landed.batches, "offsets": dict(landed.offsets)})
+def _show(output: Output, table: str, written: Ingested) -> None:
+    offsets = sorted(written.offsets.items())
+    output.table(f"{written.rows:,} rows in {written.batches:,} batches to {table}", ("topic", "next offset"), offsets)
+    output.document({"table": table, "rows": written.rows, "batches": written.batches, "offsets": dict(offsets)})

@@ -13,8 +13,9 @@ from __future__ import annotations
 import json as json_text
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +25,8 @@ from rich.table import Table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 """type of the parameter `json` of a command"""
+
+Column = str | Callable[[Any], Any]
 
 _PIPED_WIDTH = 160
 
@@ -53,6 +56,14 @@ class Output:
             table.add_row(*map(format_cell, row))
         self.console.print(table, markup=False)
 
+    def records(self, title: str, columns: Sequence[str] | Mapping[str, Column], records: Iterable[Any]) -> None:
+        """Print a table with one row per record.
+
+        columns: names of fields; or by heading the field, or a function that returns the value of the cell
+        """
+        fields = list(columns.values()) if isinstance(columns, Mapping) else columns
+        self.table(title, list(columns), [[_value(record, field) for field in fields] for record in records])
+
     def facts(self, title: str, facts: Mapping[str, Any]) -> None:
         """Print a table of names and values."""
         self.table(title, ("what", "value"), list(facts.items()))
@@ -74,6 +85,16 @@ def format_cell(value: Any) -> str:
     if _is_number(value):
         return f"{value:,}" if isinstance(value, int) else f"{float(value):,.4g}"
     return str(value)
+
+
+def format_time(seconds: float) -> str:
+    """Format a time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def format_percent(ratio: float | None) -> str | None:
+    """Format a ratio given in percent."""
+    return None if ratio is None else f"{ratio:.1f} %"
 
 
 def to_json(value: Any) -> Any:
@@ -106,6 +127,12 @@ def write_atomically(path: Path, data: str | bytes) -> None:
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.write_bytes(data if isinstance(data, bytes) else data.encode())
     unfinished.replace(path)
+
+
+def _value(record: Any, field: Column) -> Any:
+    if callable(field):
+        return field(record)
+    return record[field] if isinstance(record, Mapping) else getattr(record, field)
 
 
 def _is_number(value: Any) -> bool:

@@ -7,73 +7,80 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from thinwire.cli.connection_options import (
-    DEFAULT_URL,
-    NO_CREDENTIALS,
     BrokerAccess,
-    Credentials,
-    DefaultToleranceOption,
     SchemaFileOption,
-    TolerancesOption,
-    UrlOption,
+    ToleranceOptions,
+    TopicArgument,
+    fetch_schema,
     read_names,
     read_schema,
-    read_tolerances,
-    with_credentials,
+    with_options,
 )
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.output import JsonOption, Output, print_status
-from thinwire.cli.pub_input import EventInput, PublishOptions, PublishSummary, resolve_input_schema
+from thinwire.cli.pub_input import EventInput
 from thinwire.cli.terminal import Interruptible, run, status_line
+from thinwire.client.bus import Bus
 from thinwire.client.publisher import Publisher
-from thinwire.errors import ConfigError
-from thinwire.topics.topic_plan import load_plan
+from thinwire.errors import ConfigError, SchemaError
+from thinwire.schema import Schema, infer
+from thinwire.topics.registry_client import open_registry, register_schema, topic_document
+from thinwire.topics.topic_documents import TopicDocument
+from thinwire.topics.topic_plan import TopicPlan, load_plan
 
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="For example building.rooms.")]
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="Events, one JSON object per line; - for stdin.")]
-InferOption = Annotated[
-    bool, typer.Option("--infer", help="Infer the schema from the first lines and register it, if there is none.")
-]
-SampleOption = Annotated[int, typer.Option("--sample", metavar="N", help="With --infer: lines to read.", min=1)]
-DimensionsOption = Annotated[
-    str | None, typer.Option("--dimensions", metavar="A,B", help="With --infer: properties that identify a source.")
-]
-TimeOption = Annotated[str | None, typer.Option("--time", metavar="NAME", help="With --infer: the event time.")]
-NameOption = Annotated[str, typer.Option("--name", help="Name of the publisher; keep it across restarts.")]
-LingerOption = Annotated[
-    float | None,
-    typer.Option("--linger", help="Seconds to collect frames for one message; default: the plan's, or 0.005.", min=0),
-]
-PlanOption = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="Take schema, settings and linger from this plan.")
-]
-RetainOption = Annotated[bool, typer.Option("--retain", help="Store events even while there is no subscriber.")]
-RateOption = Annotated[float | None, typer.Option("--rate", help="Events per second; default: no limit.", min=0)]
 
 
-@with_credentials
+@dataclass(frozen=True)
+class PublishOptions:
+    """Options of `thinwire pub`."""
+
+    tolerances: ToleranceOptions
+    schema: SchemaFileOption = None
+    infer: Annotated[
+        bool, typer.Option("--infer", help="Infer the schema from the first lines and register it, if there is none.")
+    ] = False
+    sample: Annotated[int, typer.Option("--sample", metavar="N", help="With --infer: lines to read.", min=1)] = 100
+    dimensions: Annotated[
+        str | None, typer.Option("--dimensions", metavar="A,B", help="With --infer: properties that identify a source.")
+    ] = None
+    time: Annotated[str | None, typer.Option("--time", metavar="NAME", help="With --infer: the event time.")] = None
+    name: Annotated[str, typer.Option("--name", help="Name of the publisher; keep it across restarts.")] = ""
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="Take schema, settings and linger from this plan.")
+    ] = None
+    linger: Annotated[
+        float | None,
+        typer.Option(
+            "--linger", help="Seconds to collect frames for one message; default: the plan's, or 0.005.", min=0
+        ),
+    ] = None
+    retain: Annotated[bool, typer.Option("--retain", help="Store events even while there is no subscriber.")] = False
+    rate: Annotated[float | None, typer.Option("--rate", help="Events per second; default: no limit.", min=0)] = None
+
+    def check(self) -> None:
+        """Raise `ConfigError` if the schema is given twice."""
+        if self.infer and self.schema is not None:
+            raise ConfigError("give --schema or --infer, not both", schema=str(self.schema))
+        if self.plan is not None and (self.infer or self.schema is not None):
+            detail = "the plan contains the schema: omit --schema and --infer, or omit --plan"
+            raise ConfigError(detail, plan=str(self.plan))
+
+
+@with_options
 def pub(
     topic: TopicArgument,
     file: FileArgument = "-",
-    to: UrlOption = DEFAULT_URL,
-    schema: SchemaFileOption = None,
-    infer: InferOption = False,
-    sample: SampleOption = 100,
-    dimensions: DimensionsOption = None,
-    time: TimeOption = None,
-    name: NameOption = "",
-    plan: PlanOption = None,
-    linger: LingerOption = None,
-    tolerance: TolerancesOption = None,
-    default_tolerance: DefaultToleranceOption = 0,
-    retain: RetainOption = False,
-    rate: RateOption = None,
-    credentials: Credentials = NO_CREDENTIALS,
+    *,
+    options: PublishOptions,
+    broker: BrokerAccess,
     json: JsonOption = False,
 ) -> None:
     """Publish events, one JSON object per line, from a file or standard input.
@@ -88,33 +95,45 @@ def pub(
     thinwire pub building.rooms events.jsonl --schema rooms.ttl --name rooms-1
     thinwire pub building.rooms events.jsonl --plan plan.toml
     """
-    if infer and schema is not None:
-        raise ConfigError("give --schema or --infer, not both", schema=str(schema))
-    if plan is not None and (infer or schema is not None):
-        raise ConfigError("the plan contains the schema: omit --schema and --infer, or omit --plan", plan=str(plan))
-    options = PublishOptions(
-        topic=topic,
-        schema=read_schema(schema),
-        plan=load_plan(plan).topic(topic) if plan is not None else None,
-        infer=sample if infer else 0,
-        dimensions=read_names(dimensions),
-        time=time,
-        retain=retain,
-        name=name,
-        linger=linger,
-        tolerance=read_tolerances(tolerance),
-        default_tolerance=default_tolerance,
-        rate=rate,
+    options.check()
+    publication = _Publication(
+        topic,
+        options,
+        schema=read_schema(options.schema),
+        plan=load_plan(options.plan).topic(topic) if options.plan is not None else None,
+        tolerances=options.tolerances.read(),
     )
-    output = Output(json)
     with _open_descriptor(file) as descriptor:
         events = EventInput(descriptor, on_rejected=_print_rejected)
-        interrupted, summary = run(_publish(options, events, BrokerAccess(to, credentials)))
-    _show(output, summary)
+        interrupted, summary = run(_publish(publication, events, broker))
+    _show(Output(json), topic, summary)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
-    if summary.rejected:
+    if events.rejected:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Publication:
+    """The topic, and the options with the content of their files."""
+
+    topic: str
+    options: PublishOptions
+    schema: Schema | None
+    plan: TopicPlan | None
+    tolerances: dict[str, Any]
+
+    def publisher_settings(self) -> dict[str, Any]:
+        """Return the settings of the plan and the tolerances; an explicit linger overrides the planned one."""
+        planned = {} if self.plan is None else self.plan.publishing
+        planned.pop("schema", None)
+        linger = {} if self.options.linger is None else {"linger": self.options.linger}
+        return {"name": self.options.name, **self.tolerances, **planned, **linger}
+
+    @property
+    def has_tolerances(self) -> bool:
+        """Whether a tolerance was given."""
+        return any(self.tolerances.values())
 
 
 @contextmanager
@@ -130,25 +149,17 @@ def _open_descriptor(file: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-async def _publish(options: PublishOptions, events: EventInput, access: BrokerAccess) -> tuple[bool, PublishSummary]:
+async def _publish(publication: _Publication, events: EventInput, broker: BrokerAccess) -> tuple[bool, dict[str, Any]]:
     """Publish all events. Return whether it was interrupted, and the summary."""
-    async with access.bus(options.name) as bus:
-        schema = await resolve_input_schema(bus, options, events, print_status)
-        publisher = bus.publisher(
-            options.topic,
-            name=options.name,
-            schema=schema,
-            tolerance=options.tolerance,
-            default_tolerance=options.default_tolerance,
-            **options.batching,
-        )
+    async with broker.bus(publication.options.name) as bus:
+        schema = await _resolve_schema(bus, publication, events)
+        publisher = bus.publisher(publication.topic, schema=schema, **publication.publisher_settings())
         async with publisher as out:
             line = status_line(lambda: f"{events.taken:,} events, {events.rejected:,} rejected", "waiting for events")
             with Interruptible() as block, line:
-                await _publish_events(events, out, options.rate)
+                await _publish_events(events, out, publication.options.rate)
             await out.flush()
-            summary = PublishSummary.of(events, out, options.topic)
-    return block.interrupted, summary
+            return block.interrupted, _summarize(events, out)
 
 
 async def _publish_events(events: EventInput, out: Publisher, rate: float | None) -> None:
@@ -160,12 +171,73 @@ async def _publish_events(events: EventInput, out: Publisher, rate: float | None
         await events.offer(out, number, event, size)
 
 
-def _show(output: Output, summary: PublishSummary) -> None:
-    facts = summary.facts()
-    output.facts(f"published to {summary.topic}", facts)
-    if summary.unheard:
+async def _resolve_schema(bus: Bus, publication: _Publication, events: EventInput) -> Schema:
+    """Return the schema to publish under; register it if it is planned, inferred or to be retained."""
+    topic, options = publication.topic, publication.options
+    registered = await topic_document(await open_registry(bus.broker), topic)
+    if publication.plan is not None:
+        if publication.has_tolerances:
+            print_status("--tolerance is ignored: the plan contains the tolerances")
+        return await _register_plan(bus, publication.plan, retain=options.retain)
+    schema = publication.schema
+    if schema is not None and schema.name != topic:
+        raise ConfigError("the schema must have the name of the topic", topic=topic, schema=schema.name)
+    if options.infer and registered is not None:
+        print_status(f"{topic} is registered: its schema is used, nothing is inferred")
+    elif options.infer:
+        schema = await _infer_schema(publication, events)
+        await bus.register(schema, retain=options.retain)
+    schema = schema or await fetch_schema(bus, topic)
+    if options.retain:
+        await bus.register(schema, **_other_settings(registered), retain=True)
+    if publication.has_tolerances and await bus.served():
+        print_status("--tolerance is ignored: a registry is running, and subscribers request tolerances")
+    return schema
+
+
+async def _register_plan(bus: Bus, plan: TopicPlan, *, retain: bool) -> Schema:
+    settings = replace(plan.settings, retain=True) if retain else plan.settings
+    await register_schema(await open_registry(bus.broker), plan.schema, settings)
+    return plan.schema
+
+
+async def _infer_schema(publication: _Publication, events: EventInput) -> Schema:
+    options = publication.options
+    sample = await events.sample(options.sample)
+    if not sample:
+        raise SchemaError("there is no event to infer a schema from", topic=publication.topic)
+    return infer(sample, publication.topic, dimensions=read_names(options.dimensions), time=options.time)
+
+
+def _other_settings(registered: TopicDocument | None) -> dict[str, Any]:
+    """Return the registered settings except `retain`."""
+    if registered is None:
+        return {}
+    settings = registered.settings
+    return {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "retain"}
+
+
+def _summarize(events: EventInput, out: Publisher) -> dict[str, Any]:
+    """Return the counters of a run. With `unheard`, nothing was sent: no subscriber, and events are not retained."""
+    frame_bytes, raw_bytes = out.counts.frame_bytes, events.raw_bytes
+    return {
+        "publisher": out.name,
+        "events": events.taken,
+        "rejected": events.rejected,
+        "messages": out.messages,
+        "frames": out.counts.frames,
+        "raw_bytes": raw_bytes,
+        "frame_bytes": frame_bytes,
+        "saved": 1 - frame_bytes / raw_bytes if raw_bytes else None,
+        "unheard": not out.wanted,
+    }
+
+
+def _show(output: Output, topic: str, summary: dict[str, Any]) -> None:
+    output.facts(f"published to {topic}", {name: value for name, value in summary.items() if name != "unheard"})
+    if summary["unheard"]:
         output.note("The topic has no subscriber, so no event was stored; --retain stores events anyway.")
-    output.document({"topic": summary.topic, **facts, "unheard": summary.unheard})
+    output.document({"topic": topic, **summary})
 
 
 def _print_rejected(number: int, reason: str) -> None:

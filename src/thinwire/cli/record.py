@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from thinwire.brokers.recording import Recording, RecordingWriter, open_recording
-from thinwire.cli.connection_options import (
-    DEFAULT_URL,
-    NO_CREDENTIALS,
-    BrokerAccess,
-    Credentials,
-    read_start,
-    with_credentials,
-)
+from thinwire.cli.connection_options import SecondsOption, ServersAccess, read_start, with_options
 from thinwire.cli.main import INTERRUPTED
-from thinwire.cli.output import JsonOption, Output, print_status
-from thinwire.cli.terminal import Interruptible, run, status_line
+from thinwire.cli.output import Column, JsonOption, Output, print_status
+from thinwire.cli.terminal import run, run_for, status_line
 from thinwire.errors import ConfigError
 from thinwire.topics.names import publisher_in, topic_of
 from thinwire.topics.recorder import Recorder, RecordingResult, Start, open_logs
 
-RECORDED_COLUMNS = ("topic", "first", "last", "messages", "bytes", "publishers", "begins", "ends", "gaps")
+_INFO_COLUMNS: dict[str, Column] = {
+    name: name for name in ("topic", "first", "last", "messages", "bytes", "publishers", "begins", "ends")
+}
+_INFO_COLUMNS["gaps"] = lambda log: len(log["gaps"])
 
 
 def show_info(output: Output, path: Path, *, check: bool) -> None:
@@ -37,9 +31,7 @@ def show_info(output: Output, path: Path, *, check: bool) -> None:
         logs = [_describe_log(recording, log) for log in recording.logs()]
         documents = {bucket: len(recording.documents(bucket)) for bucket in recording.buckets()}
         checked = sum(_count_messages(recording, log) for log in recording.logs()) if check else None
-    output.table(
-        f"recording {path}", RECORDED_COLUMNS, ([_cell(row[name]) for name in RECORDED_COLUMNS] for row in logs)
-    )
+    output.records(f"recording {path}", _INFO_COLUMNS, logs)
     output.table("documents", ("bucket", "documents"), documents.items())
     for row in logs:
         _print_gaps(output, row)
@@ -81,52 +73,41 @@ def _print_gaps(output: Output, row: dict[str, Any]) -> None:
         output.note(f"{row['topic']}: {where}: an incomplete block of {cut['bytes']:,} bytes is ignored.")
 
 
-def _cell(value: Any) -> Any:
-    return len(value) if isinstance(value, list) else value
-
-
 def _iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
 TopicsArgument = Annotated[list[str] | None, typer.Argument(metavar="TOPIC...", help="For example building.rooms.")]
-FolderOption = Annotated[
-    Path | None, typer.Option("--to", metavar="FOLDER", help="A new folder, or a recording to continue.")
-]
-InfoOption = Annotated[Path | None, typer.Option("--info", metavar="FOLDER", help="Describe a recording.")]
-CheckOption = Annotated[bool, typer.Option("--check", help="With --info: read all messages and report damage.")]
-FromOption = Annotated[
-    str,
-    typer.Option(
-        "--from", metavar="POSITION", help="Start of a new recording: earliest, latest, an offset, or an ISO time."
-    ),
-]
-SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Exit after this many seconds.", min=0)]
-CaughtUpOption = Annotated[
-    bool, typer.Option("--until-caught-up", help="Exit when all messages present at the start are copied.")
-]
-CheckpointsOption = Annotated[
-    bool, typer.Option("--checkpoints", help="Copy checkpoints too, so that a reader can start in the middle quickly.")
-]
-ServersOption = Annotated[
-    str, typer.Option("--servers", "--url", metavar="URL", envvar="THINWIRE_URL", help="The broker.")
-]
-COLUMNS = ("topic", "messages", "bytes", "from", "to", "gaps", "behind")
 
 
-@with_credentials
+@dataclass(frozen=True)
+class RecordOptions:
+    """Options of `thinwire record`."""
+
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FOLDER", help="A new folder, or a recording to continue.")
+    ] = None
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="POSITION", help="Start of a new recording: earliest, latest, an offset, or an ISO time."
+        ),
+    ] = "earliest"
+    seconds: SecondsOption = None
+    until_caught_up: Annotated[
+        bool, typer.Option("--until-caught-up", help="Exit when all messages present at the start are copied.")
+    ] = False
+    checkpoints: Annotated[
+        bool,
+        typer.Option("--checkpoints", help="Copy checkpoints too, so that a reader can start in the middle quickly."),
+    ] = False
+    info: Annotated[Path | None, typer.Option("--info", metavar="FOLDER", help="Describe a recording.")] = None
+    check: Annotated[bool, typer.Option("--check", help="With --info: read all messages and report damage.")] = False
+
+
+@with_options
 def record(
-    topics: TopicsArgument = None,
-    to: FolderOption = None,
-    start: FromOption = "earliest",
-    seconds: SecondsOption = None,
-    until_caught_up: CaughtUpOption = False,
-    checkpoints: CheckpointsOption = False,
-    info: InfoOption = None,
-    check: CheckOption = False,
-    servers: ServersOption = DEFAULT_URL,
-    credentials: Credentials = NO_CREDENTIALS,
-    json: JsonOption = False,
+    topics: TopicsArgument = None, *, options: RecordOptions, broker: ServersAccess, json: JsonOption = False
 ) -> None:
     """Copy the logs of topics into files that can be read without a broker.
 
@@ -140,57 +121,56 @@ def record(
     thinwire record --info rooms.rec --check
     """
     output = Output(json)
-    if info is not None:
-        if topics or to is not None:
-            raise ConfigError("--info reads a recording and takes no topics and no --to", info=str(info))
-        show_info(output, info, check=check)
+    if options.info is not None:
+        if topics or options.to is not None:
+            raise ConfigError("--info reads a recording and takes no topics and no --to", info=str(options.info))
+        show_info(output, options.info, check=options.check)
         return
-    if not topics or to is None:
+    if not topics or options.to is None:
         raise ConfigError("name the topics and --to FOLDER, or --info FOLDER")
-    access = BrokerAccess(servers, credentials)
-    request = _RecordRequest(topics, to, cast(Start, read_start(start)), seconds, until_caught_up, checkpoints)
-    interrupted, copied, written = run(_record(request, access))
-    _show(output, to, copied, written)
+    start = cast(Start, read_start(options.start))
+    interrupted, copied, written = run(_record(topics, options.to, start, options, broker))
+    _show(output, options.to, copied, written)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-class _RecordRequest(NamedTuple):
-    topics: list[str]
-    to: Path
-    start: Start
-    seconds: float | None
-    until_caught_up: bool
-    checkpoints: bool
-
-
-async def _record(request: _RecordRequest, access: BrokerAccess) -> tuple[bool, Mapping[str, RecordingResult], int]:
+async def _record(
+    topics: list[str], to: Path, start: Start, options: RecordOptions, broker: ServersAccess
+) -> tuple[bool, Mapping[str, RecordingResult], int]:
     """Record the topics. Return whether it was interrupted, the copied messages and the bytes written."""
-    async with access.bus() as bus:
-        await open_logs(bus.broker, request.topics)  # before the folder is created: an unknown topic leaves no folder
-        with RecordingWriter(request.to) as out:
-            recorder = Recorder(
-                bus.broker, out, request.topics, checkpoints=request.checkpoints, on_progress=print_status
-            )
-            await recorder.open(request.start)
-            line = status_line(lambda: _progress(recorder.results), "waiting for messages")
-            with Interruptible() as block, line, suppress(TimeoutError):
-                async with asyncio.timeout(request.seconds):
-                    await recorder.copy(until_caught_up=request.until_caught_up)
+    async with broker.bus() as bus:
+        await open_logs(bus.broker, topics)  # before the folder is created: an unknown topic leaves no folder
+        with RecordingWriter(to) as out:
+            recorder = Recorder(bus.broker, out, topics, checkpoints=options.checkpoints, on_progress=print_status)
+            await recorder.open(start)
+            with status_line(lambda: _progress(recorder.results), "waiting for messages"):
+                copying = recorder.copy(until_caught_up=options.until_caught_up)
+                interrupted = await run_for(options.seconds, copying)
             await recorder.put_documents()
-    return block.interrupted, recorder.results, out.written
+    return interrupted, recorder.results, out.written
 
 
 def _progress(copied: Mapping[str, RecordingResult]) -> str:
-    messages, behind = sum(one.messages for one in copied.values()), sum(one.behind for one in copied.values())
-    size = sum(one.bytes for one in copied.values())
+    results = copied.values()
+    messages, behind, size = (
+        sum(getattr(result, name) for result in results) for name in ("messages", "behind", "bytes")
+    )
     return f"{messages:,} messages, {size / 1e6:,.1f} MB, {behind:,} to come"
 
 
+_COLUMNS: dict[str, Column] = {
+    "topic": "topic",
+    "messages": "messages",
+    "bytes": "bytes",
+    "from": "since",
+    "to": "last",
+    "gaps": lambda result: len(result.gaps),
+    "behind": "behind",
+}
+
+
 def _show(output: Output, to: Path, copied: Mapping[str, RecordingResult], written: int) -> None:
-    rows = [
-        (one.topic, one.messages, one.bytes, one.since, one.last, len(one.gaps), one.behind) for one in copied.values()
-    ]
-    output.table(f"recorded to {to}", COLUMNS, rows)
-    topics: list[dict[str, Any]] = [{**asdict(one), "behind": one.behind} for one in copied.values()]
+    output.records(f"recorded to {to}", _COLUMNS, copied.values())
+    topics = [{**asdict(result), "behind": result.behind} for result in copied.values()]
     output.document({"path": str(to), "written": written, "topics": topics})

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json as json_text
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import (
-    DEFAULT_URL,
-    NO_CREDENTIALS,
-    BrokerAccess,
-    Credentials,
-    UrlOption,
-    with_credentials,
-)
-from thinwire.cli.output import JsonOption, Output, print_status, to_json
+from thinwire.cli.connection_options import BrokerAccess, with_options
+from thinwire.cli.output import Column, JsonOption, Output, print_status, to_json
 from thinwire.cli.terminal import run
 from thinwire.errors import ConfigError
 from thinwire.services.registry import Registry, load_registry, query_registry
@@ -31,7 +23,8 @@ from thinwire.topics.names import DocumentKind
 from thinwire.topics.registry_client import open_registry
 
 KINDS = tuple(DocumentKind)
-COLUMNS = ("topic", "version", "properties", "subscriptions", "publishers", "wanted")
+_COLUMNS: dict[str, Column] = {name: name for name in ("topic", "version", "properties", "subscriptions", "publishers")}
+_COLUMNS["wanted"] = lambda topic: {True: "yes", False: "no"}.get(topic["wanted"], "-")
 
 registry = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Show registered topics, schemas and subscriptions."
@@ -49,12 +42,12 @@ GraphOption = Annotated[bool, typer.Option("--turtle", help="Require a Turtle re
 
 
 @registry.command()
-@with_credentials
+@with_options
 def get(
     name: NameArgument,
     turtle: TurtleOption = False,
-    to: UrlOption = DEFAULT_URL,
-    credentials: Credentials = NO_CREDENTIALS,
+    *,
+    broker: BrokerAccess,
 ) -> None:
     """Print a topic with its schema, configuration and subscriptions, or the document with a key, as JSON.
 
@@ -62,7 +55,7 @@ def get(
     thinwire registry get building.rooms
     thinwire registry get building.rooms --turtle > rooms.ttl
     """
-    documents = run(_load(BrokerAccess(to, credentials)))
+    documents = run(_load(broker))
     if turtle:
         answer = describe_schema(documents, name)
     elif name.partition(".")[0] in KINDS:
@@ -73,11 +66,11 @@ def get(
 
 
 @registry.command("list")
-@with_credentials
+@with_options
 def list_(
     kind: KindArgument = None,
-    to: UrlOption = DEFAULT_URL,
-    credentials: Credentials = NO_CREDENTIALS,
+    *,
+    broker: BrokerAccess,
     json: JsonOption = False,
 ) -> None:
     """List the topics, or the keys of one kind of document.
@@ -87,27 +80,26 @@ def list_(
     thinwire registry list subscription
     """
     output = Output(json)
-    access = BrokerAccess(to, credentials)
     if kind is None:
-        answer = list_topics(run(_load(access)))
-        output.table("topics", COLUMNS, map(_cells, answer["topics"]))
+        answer = list_topics(run(_load(broker)))
+        output.records("topics", _COLUMNS, answer["topics"])
         for where, problem in answer["problems"].items():
             output.note(f"{where}: {problem}")
     else:
         if kind not in KINDS:
             raise ConfigError("no such kind of document", kind=kind, choose_from=list(KINDS))
-        answer = {"keys": run(_keys(access, kind))}
+        answer = {"keys": run(_keys(broker, kind))}
         output.table(f"{kind} documents", ("key",), ([found] for found in answer["keys"]))
     output.document(answer)
 
 
 @registry.command()
-@with_credentials
+@with_options
 def query(
     text: QueryArgument,
     turtle: GraphOption = False,
-    to: UrlOption = DEFAULT_URL,
-    credentials: Credentials = NO_CREDENTIALS,
+    *,
+    broker: BrokerAccess,
     json: JsonOption = False,
 ) -> None:
     """Query the documents of the registry as an RDF graph in SPARQL; its prefixes are predefined.
@@ -117,8 +109,7 @@ def query(
     thinwire registry query @coarse.rq --json
     """
     output = Output(json)
-    access = BrokerAccess(to, credentials)
-    answer = run(_query(access, _text(text)))
+    answer = run(_query(broker, _text(text)))
     if turtle and "turtle" not in answer:
         raise ConfigError("only CONSTRUCT and DESCRIBE return Turtle: omit --turtle, or change the query")
     if "turtle" in answer and not json:
@@ -132,25 +123,20 @@ def query(
     output.document(answer)
 
 
-def _cells(topic: Mapping[str, Any]) -> list[Any]:
-    wanted = {True: "yes", False: "no"}.get(topic["wanted"], "-")
-    return [wanted if column == "wanted" else topic[column] for column in COLUMNS]
-
-
 def _text(query: str) -> str:
     return Path(query[1:]).read_text(encoding="utf-8") if query.startswith("@") else query
 
 
-async def _load(access: BrokerAccess) -> Registry:
-    async with access.bus() as bus:
+async def _load(broker: BrokerAccess) -> Registry:
+    async with broker.bus() as bus:
         return await load_registry(await open_registry(bus.broker))
 
 
-async def _keys(access: BrokerAccess, kind: str) -> list[str]:
-    async with access.bus() as bus:
+async def _keys(broker: BrokerAccess, kind: str) -> list[str]:
+    async with broker.bus() as bus:
         return sorted(entry.key for entry in await (await open_registry(bus.broker)).entries(f"{kind}.>"))
 
 
-async def _query(access: BrokerAccess, text: str) -> dict[str, Any]:
-    async with access.bus() as bus:
+async def _query(broker: BrokerAccess, text: str) -> dict[str, Any]:
+    async with broker.bus() as bus:
         return await query_registry(await open_registry(bus.broker), text)

@@ -3,69 +3,78 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import (
-    DEFAULT_URL,
-    NO_CREDENTIALS,
-    BrokerAccess,
-    Credentials,
-    read_names,
-    with_credentials,
-)
+from thinwire.cli.connection_options import ServersAccess, read_names, with_options
 from thinwire.cli.output import JsonOption, Output
-from thinwire.cli.record import ServersOption
-from thinwire.cli.spark_options import MasterOption, progress_bar
+from thinwire.cli.spark_options import MasterOption, progress_bar, spark_session
 from thinwire.errors import ConfigError
 
 if TYPE_CHECKING:
     from thinwire.spark.jobs.replay import Replayed
 
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="A folder of Parquet files.")]
-TopicOption = Annotated[str, typer.Option("--to", metavar="TOPIC", help="The topic to publish on.")]
-SpeedOption = Annotated[
-    str, typer.Option("--speed", metavar="10x", help="1x for the original rate, 10x for ten times faster, or max.")
-]
-LimitOption = Annotated[int | None, typer.Option("--limit", metavar="N", help="Publish the first N rows only.", min=1)]
-PublishersOption = Annotated[
-    int,
-    typer.Option(
-        "--publishers",
-        metavar="N",
-        help="Number of publishers that share the sources; at most the number of cores.",
-        min=1,
-    ),
-]
-OfOption = Annotated[
-    str | None, typer.Option("--of", metavar="TOPIC", help="Topic to select if the table contains several.")
-]
-DimensionsOption = Annotated[
-    str | None, typer.Option("--dimensions", metavar="A,B", help="Properties that identify a source, for a new topic.")
-]
-TimeOption = Annotated[
-    str | None, typer.Option("--time", metavar="NAME", help="Property with the event time, for a new topic.")
-]
-NameOption = Annotated[str | None, typer.Option("--name", help="Prefix of the publisher names.")]
-ByOption = Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns of the table.")]
+TargetOption = Annotated[str, typer.Option("--to", metavar="TOPIC", help="The topic to publish on.")]
 
 
-@with_credentials
+@dataclass(frozen=True)
+class ReplayOptions:
+    """Options of `thinwire replay`."""
+
+    speed: Annotated[
+        str,
+        typer.Option("--speed", metavar="10x", help="1x for the original rate, 10x for ten times faster, or max."),
+    ] = "max"
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Publish the first N rows only.", min=1)] = (
+        None
+    )
+    publishers: Annotated[
+        int,
+        typer.Option(
+            "--publishers",
+            metavar="N",
+            help="Number of publishers that share the sources; at most the number of cores.",
+            min=1,
+        ),
+    ] = 1
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="TOPIC", help="Topic to select if the table contains several.")
+    ] = None
+    dimensions: Annotated[
+        str | None,
+        typer.Option("--dimensions", metavar="A,B", help="Properties that identify a source, for a new topic."),
+    ] = None
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="NAME", help="Property with the event time, for a new topic.")
+    ] = None
+    name: Annotated[str | None, typer.Option("--name", help="Prefix of the publisher names.")] = None
+    by: Annotated[str, typer.Option("--by", metavar="A,B", help="Partition columns of the table.")] = "topic,date"
+
+    def read(self) -> dict[str, Any]:
+        """Return the keyword arguments of the job."""
+        return {
+            "speed": read_speed(self.speed),
+            "limit": self.limit,
+            "publishers": self.publishers,
+            "of": self.of,
+            "dimensions": read_names(self.dimensions),
+            "event_time": self.time,
+            "name": self.name,
+            "by": read_names(self.by) or (),
+        }
+
+
+@with_options
 def replay(
     table: TableArgument,
-    to: TopicOption,
-    speed: SpeedOption = "max",
-    limit: LimitOption = None,
-    publishers: PublishersOption = 1,
-    of: OfOption = None,
-    dimensions: DimensionsOption = None,
-    time: TimeOption = None,
-    name: NameOption = None,
-    by: ByOption = "topic,date",
+    to: TargetOption,
+    *,
+    options: ReplayOptions,
     master: MasterOption = "local[*]",
-    servers: ServersOption = DEFAULT_URL,
-    credentials: Credentials = NO_CREDENTIALS,
+    broker: ServersAccess,
     json: JsonOption = False,
 ) -> None:
     """Publish the rows of a table, in order per source.
@@ -79,35 +88,13 @@ def replay(
     thinwire replay lake/rooms --to test.rooms --speed 10x
     thinwire replay old.parquet --to test.rooms --dimensions room --time ts --limit 100000
     """
-    output = Output(json)
-    rate = read_speed(speed)
-    access = BrokerAccess(servers, credentials)
-    from thinwire.spark.jobs.replay import replay as play
-    from thinwire.spark.session import session
+    settings = {**options.read(), **broker.options()}
+    from thinwire.spark.jobs.replay import replay as replay_rows
 
-    spark = session(master, app="thinwire replay")
-    try:
-        with progress_bar(f"to {to}") as progress:
-            done = play(
-                spark,
-                access.url,
-                table,
-                to,
-                speed=rate,
-                limit=limit,
-                publishers=publishers,
-                of=of,
-                dimensions=read_names(dimensions),
-                event_time=time,
-                name=name,
-                by=read_names(by) or (),
-                progress=progress,
-                **access.options(),
-            )
-    finally:
-        spark.stop()
-    _show(output, table, to, done)
-    if done.refused:
+    with spark_session(master, "thinwire replay") as spark, progress_bar(f"to {to}") as progress:
+        result = replay_rows(spark, broker.url, table, to, progress=progress, **settings)
+    _show(Output(json), table, to, result)
+    if result.refused:
         raise typer.Exit(1)
 
 
@@ -125,14 +112,9 @@ def read_speed(text: str) -> float | None:
     return float(match[1])
 
 
-def _show(output: Output, table: str, topic: str, done: Replayed) -> None:
-    facts = {
-        "rows": done.rows,
-        "refused": done.refused,
-        "messages": done.messages,
-        "publishers": done.publishers,
-    }
+def _show(output: Output, table: str, topic: str, result: Replayed) -> None:
+    facts = {name: getattr(result, name) for name in ("rows", "refused", "messages", "publishers")}
     output.facts(f"{table} to {topic}", facts)
-    if done.unheard:
+    if result.unheard:
         output.note("The topic has no subscriber, so no event was stored; register it with retain.")
-    output.document({"table": table, "topic": topic, **facts, "unheard": done.unheard})
+    output.document({"table": table, "topic": topic, **facts, "unheard": result.unheard})

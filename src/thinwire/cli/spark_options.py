@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 MasterOption = Annotated[
     str, typer.Option("--master", help="Where Spark runs: local[*], spark://HOST:PORT, or sc://HOST:PORT (Connect).")
 ]
 """type of the parameter `master` of a command"""
+
+
+@contextmanager
+def spark_session(master: str, app: str) -> Iterator[SparkSession]:
+    """Yield a Spark session and stop it at the end."""
+    from thinwire.spark.session import session
+
+    spark = session(master, app=app)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 @contextmanager

@@ -1,12 +1,12 @@
-"""Running an asynchronous command: clean shutdown on Ctrl-C and SIGTERM, and a status line on a terminal."""
+"""Running commands: clean shutdown on Ctrl-C and SIGTERM, time limits, and a status line on a terminal."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -102,22 +102,37 @@ class Interruptible:
         return self.interrupted
 
 
+async def run_for(seconds: float | None, work: Awaitable[None]) -> bool:
+    """Await `work` until it ends, the time is over or Ctrl-C is pressed. Return whether it was interrupted."""
+    with Interruptible() as block, suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await work
+    return block.interrupted
+
+
 @contextmanager
-def status_line(text: Callable[[], str], initial: str) -> Iterator[None]:
-    """Show `text()` on a terminal and refresh it while the block runs; print nothing if stderr is not a terminal."""
+def status_text(initial: str) -> Iterator[Callable[[str], None]]:
+    """Show a text on a terminal; yield a function that replaces it. Print nothing if stderr is not a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda text: None
         return
     with console.status(initial) as line:
-        refresh = asyncio.get_running_loop().create_task(_refresh(lambda: line.update(text())))
+        yield line.update
+
+
+@contextmanager
+def status_line(text: Callable[[], str], initial: str) -> Iterator[None]:
+    """Show `text()` on a terminal and refresh it while the block runs."""
+
+    async def refresh() -> None:
+        while True:
+            await asyncio.sleep(REFRESH_INTERVAL)
+            update(text())
+
+    with status_text(initial) as update:
+        task = asyncio.get_running_loop().create_task(refresh())
         try:
             yield
         finally:
-            refresh.cancel()
-
-
-async def _refresh(update: Callable[[], None]) -> None:
-    while True:
-        await asyncio.sleep(REFRESH_INTERVAL)
-        update()
+            task.cancel()

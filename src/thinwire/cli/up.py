@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ import typer
 
 from thinwire.brokers.broker_url import open_broker, read_url
 from thinwire.brokers.embedded import EmbeddedServer
-from thinwire.cli.connection_options import NO_CREDENTIALS, BrokerAccess, Credentials, with_credentials
+from thinwire.cli.connection_options import BrokerAccess, Credentials, with_options
 from thinwire.cli.output import Output
 from thinwire.cli.terminal import Interruptible, run
 from thinwire.client.local_services import run_dictionaries, run_registry, run_translator, run_watches
@@ -40,40 +41,46 @@ class Service(StrEnum):
     WATCHES = "watches"
 
 
-PortOption = Annotated[int, typer.Option("--port", help="Port of the broker; 0 for a free one.", min=0, max=65535)]
-DirectoryOption = Annotated[
-    Path | None,
-    typer.Option("--dir", metavar="DIR", help="Data directory of the broker; default: a temporary one."),
-]
-LeavesOption = Annotated[
-    int | None,
-    typer.Option(
-        "--leaves", metavar="PORT", help="Port for leaf nodes of edge hosts; 0 for a free one.", min=0, max=65535
-    ),
-]
-RunningOption = Annotated[
-    str | None, typer.Option("--to", metavar="URL", help="Start no broker; run the services on the one at URL.")
-]
-OnlyOption = Annotated[
-    Service | None,
-    typer.Option("--only", help="Run one service alone; all but the registry share topics with other instances."),
-]
-PlanOption = Annotated[
-    Path | None, typer.Option("--plan", metavar="FILE", help="Register the topics of this plan with their settings.")
-]
 JsonLineOption = Annotated[bool, typer.Option("--json", help="Print one line of JSON when everything has started.")]
 
 
-@with_credentials
+@dataclass(frozen=True)
+class LocalBrokerOptions:
+    """Options of the broker that `thinwire up` starts."""
+
+    port: Annotated[int, typer.Option("--port", help="Port of the broker; 0 for a free one.", min=0, max=65535)] = 4222
+    leaves: Annotated[
+        int | None,
+        typer.Option(
+            "--leaves", metavar="PORT", help="Port for leaf nodes of edge hosts; 0 for a free one.", min=0, max=65535
+        ),
+    ] = None
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Data directory of the broker; default: a temporary one."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """Options of the services."""
+
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="URL", help="Start no broker; run the services on the one at URL.")
+    ] = None
+    only: Annotated[
+        Service | None,
+        typer.Option("--only", help="Run one service alone; all but the registry share topics with other instances."),
+    ] = None
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="Register the topics of this plan with their settings."),
+    ] = None
+
+
+@with_options
 def up(
-    port: PortOption = 4222,
-    leaves: LeavesOption = None,
-    directory: DirectoryOption = None,
-    to: RunningOption = None,
-    only: OnlyOption = None,
-    plan: PlanOption = None,
-    credentials: Credentials = NO_CREDENTIALS,
-    json: JsonLineOption = False,
+    *, local: LocalBrokerOptions, services: ServiceOptions, credentials: Credentials, json: JsonLineOption = False
 ) -> None:
     """Run a broker, the registry, a translator, the dictionary trainer and
     the watcher on this machine, until Ctrl-C or SIGTERM.
@@ -93,20 +100,19 @@ def up(
     """
     output = Output(json)
     # Read before anything starts, so that an invalid plan leaves nothing running.
-    planned = load_plan(plan) if plan is not None else None
-    if to is None:
-        try:
-            server = EmbeddedServer(directory, port=port, leaves=leaves)
-            run(_run_broker_and_services(output, server, only, planned), close_timeout=STOP_TIMEOUT)
-        except OSError as error:
-            where = str(directory or tempfile.gettempdir())
-            raise ConfigError(
-                f"{error.strerror}: free some space, or choose another directory (--dir)", dir=where
-            ) from None
-    elif directory is not None:
-        raise ConfigError("--dir requires a broker started here: omit --dir, or omit --to", dir=str(directory))
-    else:
-        run(_run_services(output, BrokerAccess(to, credentials), only, planned))
+    plan = load_plan(services.plan) if services.plan is not None else None
+    if services.to is not None:
+        if local.directory is not None:
+            detail = "--dir requires a broker started here: omit --dir, or omit --to"
+            raise ConfigError(detail, dir=str(local.directory))
+        run(_run_services(output, BrokerAccess(services.to, credentials), services.only, plan))
+        return
+    try:
+        server = EmbeddedServer(local.directory, port=local.port, leaves=local.leaves)
+        run(_run_broker_and_services(output, server, services.only, plan), close_timeout=STOP_TIMEOUT)
+    except OSError as error:
+        detail = f"{error.strerror}: free some space, or choose another directory (--dir)"
+        raise ConfigError(detail, dir=str(local.directory or tempfile.gettempdir())) from None
 
 
 async def _run_broker_and_services(
@@ -117,21 +123,25 @@ async def _run_broker_and_services(
         lifetime = " until it stops; --dir DIR keeps them" if server.temporary else ""
         running = f"broker{', ' if only is None else ' and '}{_display_name(only)} run"
         leaves = f"; edge hosts connect to {server.leaf_url}" if server.leaf_url else ""
-        _announce(output, server.url, server.directory, f"{running}; data in {server.directory}{lifetime}{leaves}")
-        with Interruptible():
-            await _wait_for_end(services, server)
+        text = f"{running}; data in {server.directory}{lifetime}{leaves}"
+        await _announce_and_wait(output, server.url, text, services, server)
 
 
-async def _run_services(output: Output, access: BrokerAccess, only: Service | None, plan: Plan | None) -> None:
-    if read_url(access.url).scheme not in ("nats", "tls"):
-        raise ConfigError(
-            "give the URL of a running broker: nats://host:4222 or tls://host:4222", to=access.redacted_url
-        )
-    async with _services(access.url, access.options(), only) as services:
-        await _register(output, access.url, access.options(), plan)
-        _announce(output, access.redacted_url, None, f"{_display_name(only)} {'run' if only is None else 'runs'}")
-        with Interruptible():
-            await _wait_for_end(services)
+async def _run_services(output: Output, broker: BrokerAccess, only: Service | None, plan: Plan | None) -> None:
+    broker.check_running("to")
+    async with _services(broker.url, broker.options(), only) as services:
+        await _register(output, broker.url, broker.options(), plan)
+        text = f"{_display_name(only)} {'run' if only is None else 'runs'}"
+        await _announce_and_wait(output, broker.redacted_url, text, services)
+
+
+async def _announce_and_wait(
+    output: Output, url: str, text: str, services: set[asyncio.Task[None]], server: EmbeddedServer | None = None
+) -> None:
+    directory = None if server is None else str(server.directory)
+    announce(output, {"url": url, "pid": os.getpid(), "dir": directory}, f"{url}  {text}. Ctrl-C stops it.")
+    with Interruptible():
+        await wait_for_end(services, server)
 
 
 async def _register(output: Output, url: str, options: dict[str, Any], plan: Plan | None) -> None:
@@ -171,19 +181,19 @@ async def _services(url: str, options: dict[str, Any], only: Service | None) -> 
         yield tasks
 
 
-async def _wait_for_end(services: set[asyncio.Task[None]], server: EmbeddedServer | None = None) -> None:
-    """Wait until a service or the broker ends, and raise its error."""
+async def wait_for_end(tasks: set[asyncio.Task[None]], server: EmbeddedServer | None = None) -> None:
+    """Wait until a task or the broker ends, and raise its error."""
     ended: set[asyncio.Task[None]] = set()
     while not ended:
-        ended, _ = await asyncio.wait(services, timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait(tasks, timeout=POLL_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
         if server is not None and not server.running:
             raise BrokerUnavailable(f"the broker has exited. End of its log:\n{server.log_tail()}\n")
-    for service in ended:
-        service.result()
+    for task in ended:
+        task.result()
 
 
-def _announce(output: Output, url: str, directory: Path | None, text: str) -> None:
+def announce(output: Output, document: dict[str, Any], text: str) -> None:
+    """Print that everything has started: a line of text, and with --json a line of JSON."""
     if output.json:
-        line = {"url": url, "pid": os.getpid(), "dir": None if directory is None else str(directory)}
-        print(json_text.dumps(line), flush=True)
-    output.note(f"{url}  {text}. Ctrl-C stops it.")
+        print(json_text.dumps(document), flush=True)
+    output.note(text)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as json_text
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from thinwire.cli.connection_options import (
-    DEFAULT_URL,
-    NO_CREDENTIALS,
-    BrokerAccess,
-    Credentials,
-    UrlOption,
-    read_start,
-    with_credentials,
-)
+from thinwire.cli.connection_options import BrokerAccess, SecondsOption, read_start, with_options
 from thinwire.cli.main import INTERRUPTED
 from thinwire.cli.notice_text import print_notice
 from thinwire.cli.output import print_status
-from thinwire.cli.terminal import Interruptible, run
+from thinwire.cli.terminal import run, run_for
 from thinwire.client.watch import Watch
 from thinwire.client.watch_hit import Hit
 from thinwire.errors import ConfigError
@@ -38,38 +30,49 @@ class LatePolicy(StrEnum):
 ExpressionArgument = Annotated[
     str, typer.Argument(metavar="EXPR", help="Such as 'market[AAPL].price +- 0.5 and market[MSFT].price +- 1%'.")
 ]
-DurableOption = Annotated[
-    str | None,
-    typer.Option("--durable", metavar="NAME", help="Resume under this name after the last printed notification."),
-]
-DelayOption = Annotated[
-    float,
-    typer.Option("--max-delay", metavar="SECONDS", min=0, help="Time to wait for earlier events of other topics."),
-]
-LateOption = Annotated[
-    LatePolicy, typer.Option("--late", help="Evaluate later events and flag the notification, or drop them.")
-]
-StartOption = Annotated[
-    str, typer.Option("--start", metavar="POSITION", help="Start of a new watch: latest, earliest, or an ISO time.")
-]
-CountOption = Annotated[int | None, typer.Option("--count", "-n", help="Exit after this many notifications.", min=1)]
-SecondsOption = Annotated[float | None, typer.Option("--seconds", help="Exit after this many seconds.", min=0)]
-JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 
-@with_credentials
-def watch(
-    expression: ExpressionArgument,
-    to: UrlOption = DEFAULT_URL,
-    durable: DurableOption = None,
-    max_delay: DelayOption = 1.0,
-    late: LateOption = LatePolicy.APPLY,
-    start: StartOption = "latest",
-    count: CountOption = None,
-    seconds: SecondsOption = None,
-    json: JsonLinesOption = False,
-    credentials: Credentials = NO_CREDENTIALS,
-) -> None:
+@dataclass(frozen=True)
+class WatchOptions:
+    """Options of `thinwire watch`."""
+
+    durable: Annotated[
+        str | None,
+        typer.Option("--durable", metavar="NAME", help="Resume under this name after the last printed notification."),
+    ] = None
+    max_delay: Annotated[
+        float,
+        typer.Option("--max-delay", metavar="SECONDS", min=0, help="Time to wait for earlier events of other topics."),
+    ] = 1.0
+    late: Annotated[
+        LatePolicy, typer.Option("--late", help="Evaluate later events and flag the notification, or drop them.")
+    ] = LatePolicy.APPLY
+    start: Annotated[
+        str, typer.Option("--start", metavar="POSITION", help="Start of a new watch: latest, earliest, or an ISO time.")
+    ] = "latest"
+
+    def read(self) -> dict[str, Any]:
+        """Return the keyword arguments of `Bus.watch`."""
+        start = read_start(self.start)
+        if isinstance(start, int):
+            raise ConfigError("start of a watch is latest, earliest, or an ISO time", start=self.start)
+        settings = {"max_delay": self.max_delay, "late_policy": self.late.value, "start": start}
+        return {"durable": self.durable, **settings}
+
+
+@dataclass(frozen=True)
+class HitOutput:
+    """Options of the output."""
+
+    count: Annotated[int | None, typer.Option("--count", "-n", help="Exit after this many notifications.", min=1)] = (
+        None
+    )
+    seconds: SecondsOption = None
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False
+
+
+@with_options
+def watch(expression: ExpressionArgument, *, broker: BrokerAccess, options: WatchOptions, output: HitOutput) -> None:
     """Print a line each time the quantities of an expression have moved.
 
     A quantity is topic[source].property; +- is the distance from the value
@@ -83,42 +86,27 @@ def watch(
     thinwire watch 'rooms[11.1].t +- 2 or rooms[11.2].t +- 2' --durable night --json
     """
     parse(expression)  # reports a syntax error before connecting
-    options = {"durable": durable, "max_delay": max_delay, "late_policy": late.value, "start": _start(start)}
-    access = BrokerAccess(to, credentials)
-    if run(_watch(expression, options, access, _Printer(count, json), seconds)):
+    if run(_watch(expression, options.read(), broker, output)):
         raise typer.Exit(INTERRUPTED)
 
 
-async def _watch(
-    expression: str, options: dict[str, Any], access: BrokerAccess, printer: _Printer, seconds: float | None
-) -> bool:
+async def _watch(expression: str, settings: dict[str, Any], broker: BrokerAccess, output: HitOutput) -> bool:
     """Print notifications until the count or the time is reached. Return whether it was interrupted."""
-    async with access.bus() as bus, bus.watch(expression, **options, on_notice=print_notice) as hits:
+    async with broker.bus() as bus, bus.watch(expression, **settings, on_notice=print_notice) as hits:
         # Opening takes seconds at the first run on a machine; events published before this line are not evaluated.
         print_status(f"watching {hits.expression}")
-        with Interruptible() as block:
-            try:
-                async with asyncio.timeout(seconds):
-                    await printer.print_all(hits)
-            except TimeoutError:
-                pass
-    return block.interrupted
+        return await run_for(output.seconds, _print_hits(hits, output))
 
 
-class _Printer:
-    """Writes notifications to standard output. Each is flushed before the next is requested, which acknowledges it."""
-
-    def __init__(self, count: int | None, json: bool) -> None:
-        self.count = count
-        self.json = json
-
-    async def print_all(self, hits: Watch) -> None:
-        printed = 0
-        async for hit in hits:
-            print(json_text.dumps(hit_document(hit), ensure_ascii=False) if self.json else hit_line(hit), flush=True)
-            printed += 1
-            if printed == self.count:
-                return
+async def _print_hits(hits: Watch, output: HitOutput) -> None:
+    """Print notifications until the count is reached. Requesting the next acknowledges one, so each is flushed."""
+    printed = 0
+    async for hit in hits:
+        line = json_text.dumps(hit_document(hit), ensure_ascii=False) if output.json else hit_line(hit)
+        print(line, flush=True)
+        printed += 1
+        if printed == output.count:
+            return
 
 
 def hit_document(hit: Hit) -> dict[str, Any]:
@@ -151,10 +139,3 @@ def hit_line(hit: Hit) -> str:
 
 def _time(hit: Hit) -> str:
     return hit.instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _start(text: str) -> Any:
-    start = read_start(text)
-    if isinstance(start, int):
-        raise ConfigError("start of a watch is latest, earliest, or an ISO time", start=text)
-    return start

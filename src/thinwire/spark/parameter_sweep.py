@@ -70,13 +70,13 @@ def sweep(
     tasks: number of tasks; by default four per core
     """
     _check(cells)
-    frame = planned(spark, function, cells, weight=weight, tasks=tasks)
+    frame = plan_sweep(spark, function, cells, weight=weight, tasks=tasks)
     rows = run_action(spark, frame.collect, progress)
     found = {row.cell: row for row in rows}
     return [_result(cell, found[number]) for number, cell in enumerate(cells)]
 
 
-def planned(
+def plan_sweep(
     spark: SparkSession,
     function: Function,
     cells: Sequence[Cell],

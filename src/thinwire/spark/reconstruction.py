@@ -84,37 +84,36 @@ def fill_table(
 
 
 def _latest(has_value: Bools) -> Ints:
-    """For every row the last row with a value, itself included."""
-    rows = np.arange(len(has_value))
-    latest: Ints = np.maximum.accumulate(np.where(has_value, rows, 0))
+    """Return for every row the last row with a value up to it."""
+    latest: Ints = np.maximum.accumulate(np.where(has_value, np.arange(len(has_value)), 0))
     return latest
 
 
 def _codes(table: pa.Table, source: Sequence[str]) -> Ints:
-    """A number for every source."""
+    """Return the number of the source of every row."""
     codes = np.zeros(table.num_rows, dtype=np.int64)
     for name in source:
         column = table.column(name).combine_chunks()
         if pa.types.is_integer(column.type) and len(source) == 1 and not column.null_count:
-            whole: Ints = column.cast(pa.int64()).to_numpy()
-            return whole
+            numbers: Ints = column.cast(pa.int64()).to_numpy()
+            return numbers
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
     return codes
 
 
 def _sortable(column: pa.ChunkedArray) -> Any:
-    """The column in a form that NumPy sorts: times as integers, texts as ranks."""
-    whole = column.combine_chunks()
-    if pa.types.is_timestamp(whole.type):
-        whole = whole.cast(pa.int64())
-    if pa.types.is_integer(whole.type) or pa.types.is_floating(whole.type):
-        return whole.to_numpy(zero_copy_only=False)
-    return pc.rank(whole, tiebreaker="dense").to_numpy()
+    """Return the column in a form that NumPy sorts: times as integers, texts as ranks."""
+    values = column.combine_chunks()
+    if pa.types.is_timestamp(values.type):
+        values = values.cast(pa.int64())
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return values.to_numpy(zero_copy_only=False)
+    return pc.rank(values, tiebreaker="dense").to_numpy()
 
 
 def _lists(lists: pa.Array, name: str) -> Bools:
-    """The rows whose list contains the name."""
+    """Return the rows whose list contains the name."""
     rows, names = pc.list_parent_indices(lists).to_numpy(), pc.list_flatten(lists)
     found = np.zeros(len(lists), dtype=np.bool_)
     found[rows[pc.fill_null(pc.equal(names, name), False).to_numpy(zero_copy_only=False)]] = True

@@ -32,7 +32,7 @@ def java_version() -> int:
     """Return the version of the Java that Spark starts, 0 if there is none."""
     home = os.environ.get("JAVA_HOME")
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [f"{home}/bin/java" if home else "java", "-version"],
             capture_output=True,
             text=True,
@@ -41,7 +41,7 @@ def java_version() -> int:
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    return parse_java_version(done.stdout + done.stderr)
+    return parse_java_version(result.stdout + result.stderr)
 
 
 def parse_java_version(text: str) -> int:
@@ -56,8 +56,8 @@ def parse_java_version(text: str) -> int:
 
 def how_to_install() -> str:
     """Return the command that installs Java on this machine, or advice if no package manager is found."""
-    found = (command for program, command in _INSTALL_COMMANDS.items() if shutil.which(program))
-    return next(found, f"install a JRE {JAVA} or newer of your choice and set JAVA_HOME")
+    commands = (command for program, command in _INSTALL_COMMANDS.items() if shutil.which(program))
+    return next(commands, f"install a JRE {JAVA} or newer of your choice and set JAVA_HOME")
 
 
 SPARK = (4, 3)
@@ -85,11 +85,11 @@ def session(master: str = "local[*]", *, app: str = "thinwire", ship: bool | Non
         conf = {**_defaults(), **conf}
     for name, value in conf.items():
         builder = builder.config(name, str(value))
-    made = builder.getOrCreate()
+    spark = builder.getOrCreate()
     if ship if ship is not None else not is_local(master):
-        made.addArtifacts(str(package()), pyfile=True)
-    register(made)
-    return made
+        spark.addArtifacts(str(package()), pyfile=True)
+    register(spark)
+    return spark
 
 
 def is_local(master: str) -> bool:
@@ -148,7 +148,7 @@ def _configure_workers(master: str) -> None:
 
 
 def _defaults() -> dict[str, str]:
-    """Less logging, and faster Arrow columns."""
+    """Return settings for less logging and faster Arrow columns."""
     with as_file(files("thinwire.spark") / "log4j2.properties") as path:
         return {
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={path.as_uri()} {ARROW}",

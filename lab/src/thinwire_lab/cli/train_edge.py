@@ -8,14 +8,7 @@ from typing import Annotated
 
 import typer
 
-from thinwire.cli.connection_options import (
-    DEFAULT_URL,
-    NO_CREDENTIALS,
-    BrokerAccess,
-    Credentials,
-    UrlOption,
-    with_credentials,
-)
+from thinwire.cli.connection_options import BrokerAccess, with_options
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.place import open_hub
 from thinwire.cli.spark_options import MasterOption
@@ -29,15 +22,15 @@ WithOption = Annotated[str, typer.Option("--with", help="module:function that ma
 TableOption = Annotated[Path, typer.Option("--table", metavar="DIR", help="Where the messages are stored, as Parquet.")]
 
 
-@with_credentials
+@with_options
 def train_edge(
     topic: TopicArgument,
     source: FromOption,
     function: WithOption,
     table: TableOption,
-    to: UrlOption = DEFAULT_URL,
+    *,
+    access: BrokerAccess,
     master: MasterOption = "local[*]",
-    credentials: Credentials = NO_CREDENTIALS,
     json: JsonOption = False,
 ) -> None:
     """Store the messages of a topic as a table, train a model on it with Spark, and assign it to a topic's function.
@@ -48,7 +41,7 @@ def train_edge(
     \b
     thinwire train-edge region-7.gps --from region-7.update --with speeds:usual --table landed/region-7
     """
-    output, access = Output(json), BrokerAccess(to, credentials)
+    output = Output(json)
     trainer = find(function)
     from thinwire.spark.session import session
     from thinwire_lab.spark.edge_training import append_messages, train_model

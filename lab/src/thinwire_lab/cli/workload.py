@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from thinwire.brokers.broker_url import read_url
-from thinwire.cli.connection_options import (
-    DEFAULT_URL,
-    NO_CREDENTIALS,
-    BrokerAccess,
-    Credentials,
-    UrlOption,
-    with_credentials,
-)
+from thinwire.cli.connection_options import BrokerAccess, with_options
 from thinwire.cli.output import JsonOption, Output
 from thinwire.cli.spark_options import MasterOption, progress_bar
 from thinwire.cli.terminal import run
@@ -88,13 +81,13 @@ _AUDIENCES = ("topic", "asked", "subscribers", "on channels", "events", "virtual
 _LATENCIES = ("p50 ms", "p90 ms", "p99 ms", "max ms")
 
 
-@with_credentials
+@with_options
 def run_verb(
     scenario: ScenarioArgument,
-    to: UrlOption = DEFAULT_URL,
+    *,
+    access: BrokerAccess,
     ledger: LedgerOption = None,
     json: JsonOption = False,
-    credentials: Credentials = NO_CREDENTIALS,
 ) -> None:
     """Publish and subscribe as a scenario says, and tell how many events came, and how late.
 
@@ -109,8 +102,7 @@ def run_verb(
     from thinwire_lab.workload.scenarios.scenario_run import run_scenario
 
     told = read_scenario(_text_of(scenario))
-    access = BrokerAccess(to, credentials)
-    outcome = run(run_scenario(told, access.bus, shared=read_url(to).scheme == "embedded"))
+    outcome = run(run_scenario(told, access.bus, shared=read_url(access.url).scheme == "embedded"))
     output = Output(json)
     topics = [
         (

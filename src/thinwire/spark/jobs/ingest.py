@@ -21,8 +21,7 @@ import re
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from dataclasses import field as dataclasses_field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Event
 from typing import Any, TypeVar
@@ -48,10 +47,10 @@ from thinwire.topics.topic_documents import SubscriptionDocument
 T = TypeVar("T")
 
 
-def identity_of(table: str) -> str:
+def subscription_name(table: str) -> str:
     """Return the subscription name of a table: its base name and a hash of its path.
 
-    >>> identity_of("/lake/rooms/")
+    >>> subscription_name("/lake/rooms/")
     'table-rooms-d4b0071c'
     """
     path = table.rstrip("/") if "://" in table else os.path.abspath(table)
@@ -97,7 +96,7 @@ def forget(servers: str, topics: Sequence[str], table: str, **connection: Any) -
     async def remove_subscriptions() -> None:
         async with connect(servers, services=False, **connection) as bus:
             for topic in topics:
-                await bus.forget(topic, identity_of(table))
+                await bus.forget(topic, subscription_name(table))
 
     run_in_thread(remove_subscriptions())
 
@@ -134,9 +133,9 @@ class Table:
 
     def check(self, columns: StructType, checkpoint: str) -> None:
         """Raise `TableMismatch` if rows with these columns cannot be appended."""
-        begun = bool(_list_files(self._spark, f"{checkpoint}/offsets"))
+        has_checkpoint = bool(_list_files(self._spark, f"{checkpoint}/offsets"))
         if _list_files(self._spark, f"{self.path}/{SINK_LOG}") is None:
-            if not begun and _list_files(self._spark, self.path):
+            if not has_checkpoint and _list_files(self._spark, self.path):
                 detail = "its files were not written by a stream and would be hidden: choose another folder"
                 raise TableMismatch(detail, table=self.path)
             return
@@ -144,7 +143,7 @@ class Table:
         if rows is None:
             return
         self._check_columns(rows.schema, columns)
-        if not begun:
+        if not has_checkpoint:
             self._refuse_duplicates(rows, checkpoint)
 
     def _check_columns(self, known: StructType, columns: StructType) -> None:
@@ -152,24 +151,24 @@ class Table:
             if name not in known.names:
                 detail = "it was not written by `thinwire ingest` with these partition columns: choose another folder"
                 raise TableMismatch(detail, table=self.path, missing=name)
-        for field in columns:
-            if field.name not in known.names or field.name in self.by:
+        for column in columns:
+            if column.name not in known.names or column.name in self.by:
                 continue
-            existing = known[field.name].dataType
-            if not _accepts(existing, field.dataType):
+            existing = known[column.name].dataType
+            if not _can_merge(existing, column.dataType):
                 detail = "a column has another type in the table: write the topic to another table"
-                types = {"table_type": existing.simpleString(), "topic_type": field.dataType.simpleString()}
-                raise TableMismatch(detail, table=self.path, column=field.name, **types)
+                types = {"table_type": existing.simpleString(), "topic_type": column.dataType.simpleString()}
+                raise TableMismatch(detail, table=self.path, column=column.name, **types)
 
     def _refuse_duplicates(self, rows: DataFrame, checkpoint: str) -> None:
-        reached = rows.groupBy("_topic").agg(F.max("_offset").alias("last")).collect()
-        ahead = json.dumps({row["_topic"]: row["last"] + 1 for row in reached})
-        detail = f"it has rows, but no checkpoint. Write what follows to another table, with --from '{ahead}'"
+        last_offsets = rows.groupBy("_topic").agg(F.max("_offset").alias("last")).collect()
+        following = json.dumps({row["_topic"]: row["last"] + 1 for row in last_offsets})
+        detail = f"it has rows, but no checkpoint. Write later events to another table, with --from '{following}'"
         raise TableMismatch(detail, table=self.path, checkpoint=checkpoint)
 
 
 def _list_files(spark: SparkSession, path: str) -> list[str] | None:
-    """The files in a folder and below it; None if it does not exist."""
+    """Return the files in a folder and below it; None if it does not exist."""
     try:
         return spark.read.option("recursiveFileLookup", "true").text(path).inputFiles()
     except AnalysisException as problem:
@@ -178,28 +177,28 @@ def _list_files(spark: SparkSession, path: str) -> list[str] | None:
 
 
 def _expect_missing(problem: AnalysisException) -> None:
-    """Raise every error but a missing folder again."""
+    """Raise the error unless it reports a missing folder."""
     if problem.getCondition() not in MISSING:
         raise problem
 
 
-def _accepts(existing: DataType, given: DataType) -> bool:
-    """Whether both types can be one column. Structs may have different members, if common ones have equal types."""
-    if isinstance(existing, StructType) and isinstance(given, StructType):
-        known = {field.name: field.dataType for field in existing}
-        return all(_accepts(known.get(field.name, field.dataType), field.dataType) for field in given)
-    return existing.simpleString() == given.simpleString()
+def _can_merge(existing: DataType, added: DataType) -> bool:
+    """Return whether both types can be one column. Members that two structs have in common must have equal types."""
+    if isinstance(existing, StructType) and isinstance(added, StructType):
+        known = {member.name: member.dataType for member in existing}
+        return all(_can_merge(known.get(member.name, member.dataType), member.dataType) for member in added)
+    return existing.simpleString() == added.simpleString()
 
 
 CHECKPOINT = "_checkpoint"
 BY = ("topic", "date")
 MAX_OFFSETS = 500_000
-"""messages of a batch, at most"""
+"""largest number of messages per batch"""
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """The result of a run: rows, batches, and the next offset to read by topic."""
+    """Result of a run: rows, batches, and the next offset to read by topic."""
 
     rows: int
     batches: int
@@ -208,16 +207,16 @@ class Ingested:
 
 @dataclass(frozen=True)
 class _Job:
-    """The parameters of a run."""
+    """Parameters of a run."""
 
-    servers: str = dataclasses_field(repr=False)
+    servers: str = field(repr=False)
     topics: tuple[str, ...]
     table: Table
     checkpoint: str
     start: str
     trigger: float | None
     options: Mapping[str, str]
-    connection: Mapping[str, Any] = dataclasses_field(repr=False)
+    connection: Mapping[str, Any] = field(repr=False)
 
 
 def ingest(
@@ -253,27 +252,27 @@ def ingest(
     if len(by) != 2:
         raise ConfigError("two partition columns are needed: topic and date", by=list(by))
     path = table.rstrip("/")
+    options = {"maxOffsetsPerTrigger": str(max_offsets), "failOnDataLoss": str(fail_on_data_loss).lower()}
     job = _Job(
-        servers=servers,
-        topics=tuple(dict.fromkeys(map(check_topic, topics))),
-        table=Table(spark, path, by),
+        servers,
+        tuple(dict.fromkeys(map(check_topic, topics))),
+        Table(spark, path, by),
         checkpoint=(checkpoint or f"{path}/{CHECKPOINT}").rstrip("/"),
         start=start,
         trigger=trigger,
-        options={"maxOffsetsPerTrigger": str(max_offsets), "failOnDataLoss": str(fail_on_data_loss).lower()},
+        options=options,
         connection=connection,
     )
     monitor = QueryMonitor(seconds, progress)
     schemas, frame = _prepare(spark, job)
-    subscribe(servers, job.topics, identity_of(table), tolerance or {}, default_tolerance, connection)
+    subscribe(servers, job.topics, subscription_name(table), tolerance or {}, default_tolerance, connection)
     while not _run_query(job, frame, monitor, stop or Event(), schemas):
         schemas, frame = _prepare(spark, job)
-    done = monitor.progress
-    return Ingested(done.rows, done.batches, dict(done.offsets))
+    return Ingested(monitor.progress.rows, monitor.progress.batches, dict(monitor.progress.offsets))
 
 
 def _prepare(spark: SparkSession, job: _Job) -> tuple[dict[str, Schema], DataFrame]:
-    """The current schemas and the stream for them, checked against the table."""
+    """Return the current schemas and the stream for them, after checking the stream against the table."""
     schemas = _schemas(job)
     frame = _frame(spark, job, schemas)
     job.table.check(frame.schema, job.checkpoint)
@@ -300,23 +299,23 @@ def _schemas(job: _Job) -> dict[str, Schema]:
 
 
 def _frame(spark: SparkSession, job: _Job, schemas: Mapping[str, Schema]) -> DataFrame:
-    """The stream of events with the partition columns."""
+    """Return the stream of events with the partition columns."""
     expected = {topic: schema.fingerprint.hex() for topic, schema in schemas.items()}
     reader = spark.readStream.format("thinwire").option("servers", job.servers)
     reader = reader.options(**job.options, **job.connection)
     reader = reader.option("startingOffsets", job.start).option("expectSchemas", json.dumps(expected))
     frame = reader.option("subscribe", ",".join(job.topics)).load()
     topic, date = job.table.by
-    taken = next((name for name in frame.columns if name.lower() in (topic.lower(), date.lower())), None)
-    if taken is not None:
+    conflict = next((name for name in frame.columns if name.lower() in (topic.lower(), date.lower())), None)
+    if conflict is not None:
         detail = "the events have a property of that name: choose other partition columns with --by TOPIC,DATE"
-        raise ConfigError(detail, property=taken, by=list(job.table.by))
+        raise ConfigError(detail, property=conflict, by=list(job.table.by))
     return frame.withColumn(topic, F.col("_topic")).withColumn(date, _date(frame, schemas))
 
 
 def _date(frame: DataFrame, schemas: Mapping[str, Schema]) -> Column:
-    """The date of the event time, or of the storage time for an event without one."""
-    own = [
+    """Return the date of the event time, or of the storage time for an event without one."""
+    event_dates = [
         F.when(
             F.col("_topic") == F.lit(topic),
             date_of(seconds_of(named(schema.time.name), frame.schema[schema.time.name].dataType)),
@@ -324,7 +323,7 @@ def _date(frame: DataFrame, schemas: Mapping[str, Schema]) -> Column:
         for topic, schema in schemas.items()
         if schema.time is not None
     ]
-    return F.coalesce(*own, date_of(seconds_of(F.col("_time"), frame.schema["_time"].dataType)))
+    return F.coalesce(*event_dates, date_of(seconds_of(F.col("_time"), frame.schema["_time"].dataType)))
 
 
 def _start(job: _Job, frame: DataFrame) -> StreamingQuery:
@@ -336,6 +335,6 @@ def _start(job: _Job, frame: DataFrame) -> StreamingQuery:
 
 
 def _reason(problem: BaseException) -> str:
-    """The message of the thinwire error in the trace of a failed query, else the first line of the trace."""
-    found = re.findall(r"thinwire\.errors\.\w+: (.+)", str(problem))
-    return found[-1] if found else str(problem).strip().partition("\n")[0]
+    """Return the message of the thinwire error in the trace of a failed query, or the first line of the trace."""
+    messages = re.findall(r"thinwire\.errors\.\w+: (.+)", str(problem))
+    return messages[-1] if messages else str(problem).strip().partition("\n")[0]

@@ -4,7 +4,8 @@ Sources are distributed over publishers, one task each, with a common clock: an 
 it is after the first event of the table, divided by the speed. Rows are ordered by `_time`, `_offset` and `_ordinal`
 if the table has them, then by event time.
 
-The events have the schema of the topic, else of the topic that the rows come from, else one inferred from the rows.
+The events have the schema of the target topic if it is registered, otherwise the schema of the topic that the rows come
+from, otherwise one inferred from the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from thinwire.schema.event import nest
 from thinwire.spark.action_progress import Progress, run_action
 from thinwire.spark.jobs.ingest import BY, run_in_thread
 from thinwire.spark.jobs.time_columns import named, seconds_of
-from thinwire.spark.source.sink import DUE, WriteOptions, check_columns, event_columns, publish_part
+from thinwire.spark.source.sink import DUE, WriteOptions, check_columns, event_columns, publish_partition
 from thinwire.spark.source.source_schema import arrow_of
 from thinwire.topics.log_tables import read_topic
 
@@ -64,7 +65,7 @@ def _registered(source: LogSource, topic: str) -> Schema | None:
 
 
 def _copy_schema(source: LogSource, topic: str, rows: DataFrame) -> Schema | None:
-    """The schema of the topic that the rows come from, under the new name."""
+    """Return the schema of the topic that the rows come from, under the new name."""
     first = rows.select("_topic").first() if "_topic" in rows.columns else None
     original = _registered(source, first["_topic"]) if first is not None else None
     return Schema(topic, [p for p in original if not p.confidential]) if original is not None else None
@@ -87,7 +88,7 @@ _WRITTEN = "publisher string, rows long, refused long, messages long, unheard bo
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result of a replay: rows published, rows refused, messages.
+    """Result of a replay: rows published, rows refused, messages.
 
     unheard: no subscription exists and the topic is not retained, so nothing was stored
     """
@@ -126,7 +127,7 @@ def replay(
     by: partition columns of a table written by `ingest`; they are not part of the events
     """
     _check(speed, limit, publishers)
-    rows = _of_topic(_rows(spark, table), of, table)
+    rows = _select_topic(_rows(spark, table), of, table)
     if "_topic" in rows.columns:
         rows = rows.drop(*by)
     options = {"servers": servers, "topic": topic, **({"publisher": name} if name else {}), **connection}
@@ -137,12 +138,11 @@ def replay(
     run = f"replay-{token_hex(6)}"
 
     def publish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        done = publish_part(to, schema, run, iter(batches))
-        yield pa.RecordBatch.from_pylist([vars(done)])
+        yield pa.RecordBatch.from_pylist([vars(publish_partition(to, schema, run, iter(batches)))])
 
     parts = run_action(spark, frame.mapInArrow(publish, _WRITTEN).collect, progress)
-    taken, refused, messages = (sum(part[what] for part in parts) for what in ("rows", "refused", "messages"))
-    return Replayed(taken, refused, messages, publishers, any(part["unheard"] for part in parts))
+    published, refused, messages = (sum(part[what] for part in parts) for what in ("rows", "refused", "messages"))
+    return Replayed(published, refused, messages, publishers, any(part["unheard"] for part in parts))
 
 
 def _check(speed: float | None, limit: int | None, publishers: int) -> None:
@@ -161,8 +161,7 @@ def _rows(spark: SparkSession, table: str) -> DataFrame:
         raise MissingData(f"no Parquet table there: {str(problem).partition('.')[0]}", table=table) from None
 
 
-def _of_topic(rows: DataFrame, of: str | None, table: str) -> DataFrame:
-    """The rows of one topic."""
+def _select_topic(rows: DataFrame, of: str | None, table: str) -> DataFrame:
     if "_topic" not in rows.columns:
         if of is not None:
             raise ConfigError("the table has no column _topic: remove the option", of=of, table=table)
@@ -176,25 +175,25 @@ def _of_topic(rows: DataFrame, of: str | None, table: str) -> DataFrame:
 
 
 def _columns(rows: DataFrame, schema: Schema) -> DataFrame:
-    """The columns of events and of their order. Unknown columns without any value are left out."""
+    """Select the columns of events and of their order, without unknown columns that contain only nulls."""
     known = {p.name for p in schema} | set(schema.tree)
     events = event_columns(rows.columns)
     metadata = [name for name in (*ORDER, SOURCE) if name in rows.columns]
     unknown = [name for name in events if name not in known]
     if unknown:
-        filled = [F.max(named(name).isNotNull()).alias(f"c{at}") for at, name in enumerate(unknown)]
-        has_values = rows.select(*filled).first()
-        empty = {name for name, has in zip(unknown, has_values or (), strict=True) if not has}
+        has_value = [F.max(named(name).isNotNull()).alias(f"c{index}") for index, name in enumerate(unknown)]
+        first = rows.select(*has_value).first()
+        empty = {name for name, has in zip(unknown, first or (), strict=True) if not has}
         events = [name for name in events if name not in empty]
     return rows.select(*(named(name) for name in (*events, *metadata)))
 
 
 def _ordered(rows: DataFrame, schema: Schema, speed: float | None, limit: int | None, publishers: int) -> DataFrame:
-    """The rows partitioned by source, in order, each with the time at which it is due."""
+    """Partition the rows by source, sort them, and add the time at which each is due."""
     seconds = _seconds(rows, schema)
     logged = [F.col(name) for name in ORDER if name in rows.columns]
     own = [seconds] if seconds is not None else []
-    order = logged + own  # ordinals first: they are the order of a source, also if its clock was set back
+    order = logged + own  # ordinals come first: they are the order of a source, also if its clock was set back
     if limit is not None:
         rows = rows.orderBy(*logged[:-1], *own, *logged[-1:]).limit(limit)
     if speed is not None:
@@ -207,7 +206,7 @@ def _ordered(rows: DataFrame, schema: Schema, speed: float | None, limit: int | 
 
 
 def _seconds(rows: DataFrame, schema: Schema) -> Column | None:
-    """The event time, else the time of its message."""
+    """Return the event time, or the time of the message for events without one."""
     own = schema.time.name if schema.time is not None and schema.time.name in rows.columns else None
     stamp = own or ("_time" if "_time" in rows.columns else None)
     return seconds_of(named(stamp), rows.schema[stamp].dataType) if stamp is not None else None

@@ -74,13 +74,18 @@ class QueryMonitor:
 
     def _finish(self, query: StreamingQuery) -> None:
         """Stop the query after the running batch."""
-        done, end = _done(query), time.monotonic() + STOP_TIMEOUT
-        while query.isActive and query.status["isTriggerActive"] and _done(query) == done and time.monotonic() < end:
+        running_after, end = _last_batch(query), time.monotonic() + STOP_TIMEOUT
+        while (
+            query.isActive
+            and query.status["isTriggerActive"]
+            and _last_batch(query) == running_after
+            and time.monotonic() < end
+        ):
             time.sleep(POLL_INTERVAL / 5)
         query.stop()
 
 
-def _done(query: StreamingQuery) -> Any:
+def _last_batch(query: StreamingQuery) -> Any:
     last = query.lastProgress
     return last["batchId"] if last is not None else None
 

@@ -6,10 +6,10 @@ built from the earlier 70 % and measured on the later 30 %, each as a cell of a 
 every segment length is tried with every size and codec. The final dictionary is built from the whole sample.
 
 >>> rooms = [b'{"sensor": "T%d", "room": "11.%d", "temperature": %d.5}' % (n % 9, n % 7, n % 31) for n in range(400)]
->>> cells = cells_of(sum(map(len, rooms)), sizes=[1024], budget=0.2)
+>>> cells = candidate_cells(sum(map(len, rooms)), sizes=[1024], budget=0.2)
 >>> len(cells), cells[0]["codec"], cells[-1]
 (7, 'deflate', {'codec': 'zstd', 'level': 3, 'size': 1024, 'segment': 1024})
->>> plain, best = TrialResult.of(cells[0], trial(rooms, **cells[0])), TrialResult.of(cells[1], trial(rooms, **cells[1]))
+>>> plain, best = (TrialResult.of(cell, run_trial(rooms, **cell)) for cell in cells[:2])
 >>> best.packed < plain.packed < 60, plain.content
 (True, 0)
 """
@@ -48,13 +48,13 @@ from thinwire.schema import Schema
 from thinwire.spark.action_progress import Progress, run_action
 from thinwire.spark.jobs.training_messages import (
     Sample,
-    bindings_of,
-    bodies_of,
-    known_of,
-    messages_in,
+    add_null_time,
+    collect_bindings,
+    draw_sample,
+    frame_bodies,
+    load_dictionaries,
+    load_messages,
     remove_properties,
-    sampled,
-    without_time,
 )
 from thinwire.spark.parameter_sweep import sweep
 from thinwire.topics.names import check_topic, log_of
@@ -65,7 +65,7 @@ DEFLATE = "deflate"
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A candidate and its figures on the held-out messages.
+    """Candidate and its figures on the held-out messages.
 
     packed: bytes per message, with the slot byte; saved: percentage of the plain bytes
     cpu: time to pack a message, relative to deflate in the same run
@@ -84,15 +84,15 @@ class TrialResult:
 
     @property
     def name(self) -> str:
-        """The name of the candidate in tables."""
+        """Name of the candidate in tables."""
         if self.codec == DEFLATE:
             return DEFLATE
-        built = "latest messages" if self.segment == LATEST else f"segments of {self.segment}"
-        return f"{self.codec} {self.level}, {self.size:,} bytes, {built}"
+        content = "latest messages" if self.segment == LATEST else f"segments of {self.segment}"
+        return f"{self.codec} {self.level}, {self.size:,} bytes, {content}"
 
     @property
-    def way(self) -> TrainingMethod:
-        """The training method of the candidate."""
+    def method(self) -> TrainingMethod:
+        """Training method of the candidate."""
         return TrainingMethod(self.codec, self.level, self.size, self.segment)
 
     @classmethod
@@ -101,7 +101,7 @@ class TrialResult:
         return cls(**cell, **figures)
 
 
-def cells_of(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str, Any]]:
+def candidate_cells(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str, Any]]:
     """Return the candidates for a sample of `sample` bytes: deflate first, then all within the CPU budget."""
     fitting = sorted(size for size in sizes if SMALLEST <= size <= sample // ENOUGH)
     candidates = [
@@ -115,50 +115,52 @@ def cells_of(sample: int, sizes: Sequence[int], budget: float) -> list[dict[str,
 
 
 def _segments(codec: str, size: int) -> list[int]:
-    """Segment lengths to try, at most the size of the dictionary."""
+    """Return the segment lengths to try, at most the size of the dictionary."""
     lengths = sorted({min(length, size) for length in MORE_SEGMENTS})
     return [*lengths, LATEST] if codec in PLAIN else lengths
 
 
-def trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment: int) -> dict[str, Any]:
+def run_trial(messages: Sequence[bytes], codec: str, level: int, size: int, segment: int) -> dict[str, Any]:
     """Build a dictionary from the earlier messages and pack the later ones. Return no figures if none can be built."""
     learning = int(LEARNING * len(messages))
     earlier, later = messages[:learning], messages[learning:]
     if codec == DEFLATE:
         return _figures(Deflate(level), later, 0, 0)
-    made = build(earlier, TrainingMethod(codec, level, size, segment)) if learning >= FEWEST else None
-    return {} if made is None else _figures(codec_of(made), later, len(made.content), cost(made))
+    dictionary = build(earlier, TrainingMethod(codec, level, size, segment)) if learning >= FEWEST else None
+    if dictionary is None:
+        return {}
+    return _figures(codec_of(dictionary), later, len(dictionary.content), cost(dictionary))
 
 
-def best_of(candidates: Sequence[TrialResult]) -> TrialResult | None:
+def choose_candidate(candidates: Sequence[TrialResult]) -> TrialResult | None:
     """Return the candidate with the smallest packed size; None without a candidate that has a dictionary."""
-    dictionaries = (one for one in candidates if one.codec != DEFLATE)
-    return min(dictionaries, key=lambda one: left(one.segment, one.saved), default=None)
+    with_dictionary = (result for result in candidates if result.codec != DEFLATE)
+    return min(with_dictionary, key=lambda result: left(result.segment, result.saved), default=None)
 
 
-def built(messages: Sequence[bytes], chosen: TrialResult) -> Dictionary | None:
+def build_final(messages: Sequence[bytes], chosen: TrialResult) -> Dictionary | None:
     """Return the dictionary built from all messages with the chosen method."""
     facts = Facts(len(messages), sum(map(len, messages)), chosen.saved)
     learning = int(LEARNING * len(messages))
-    made = build(messages, chosen.way) or build(messages[:learning], chosen.way)
-    return None if made is None else replace(made, facts=facts)
+    dictionary = build(messages, chosen.method) or build(messages[:learning], chosen.method)
+    return None if dictionary is None else replace(dictionary, facts=facts)
 
 
 def _figures(codec: Codec, later: Sequence[bytes], content: int, travelling: int) -> dict[str, Any]:
     plain = sum(map(len, later))
-    packed, spent = _packed(codec, later)
-    _, usual = _packed(Deflate(6), later)
+    packed, seconds = _pack_all(codec, later)
+    _, deflate_seconds = _pack_all(Deflate(6), later)
     return {
         "packed": packed / len(later),
         "saved": 100 * (1 - packed / plain),
-        "cpu": spent / max(usual, 1e-9),
+        "cpu": seconds / max(deflate_seconds, 1e-9),
         "content": content,
         "travelling": travelling,
     }
 
 
-def _packed(codec: Codec, messages: Sequence[bytes]) -> tuple[int, float]:
-    """Packed size and CPU time. The first call creates the compressor and is not measured."""
+def _pack_all(codec: Codec, messages: Sequence[bytes]) -> tuple[int, float]:
+    """Return packed size and CPU time. The first call creates the compressor and is not measured."""
     codec.pack(messages[0])
     begin = time.thread_time()
     size = sum(len(codec.pack(message)) + SLOT for message in messages)
@@ -189,7 +191,7 @@ class TrialSpec:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The result of a training.
+    """Result of a training.
 
     dictionary: built with the method of `chosen`; candidates: all candidates, deflate first
     sample: the messages for training and measuring
@@ -216,7 +218,7 @@ def train(
     column, time: columns of tables with the message and its time
     schema: of the messages; its confidential properties are removed before training
     """
-    messages = messages_in(spark, paths, column=column, time=time)
+    messages = load_messages(spark, paths, column=column, time=time)
     hidden = [p.name for p in schema if p.confidential] if schema is not None else []
     return _train(spark, remove_properties(messages, hidden), trials or TrialSpec(), progress)
 
@@ -236,23 +238,23 @@ def train_topic(
             raise UnknownTopic("the broker has no log of it", topic=topic)
         options = {"servers": servers, "subscribe": topic, "columns": "frames", **connection}
         frames = spark.read.format("thinwire").options(**options).load()
-        slots = run_action(spark, lambda: bindings_of(frames), progress)
-        known = known_of(source, slots.hashes)
-    return _train(spark, without_time(bodies_of(frames, topic, slots, known)), trials or TrialSpec(), progress)
+        slots = run_action(spark, lambda: collect_bindings(frames), progress)
+        known = load_dictionaries(source, slots.hashes)
+    return _train(spark, add_null_time(frame_bodies(frames, topic, slots, known)), trials or TrialSpec(), progress)
 
 
 def _train(spark: SparkSession, messages: DataFrame, trials: TrialSpec, progress: Progress | None) -> TrainingResult:
-    draw = partial(sampled, messages, seed=trials.seed, most=trials.messages, size=trials.bytes)
+    draw = partial(draw_sample, messages, seed=trials.seed, most=trials.messages, size=trials.bytes)
     sample = run_action(spark, draw, progress)
-    cells = cells_of(sum(map(len, sample.messages)), trials.sizes, trials.budget)
+    cells = candidate_cells(sum(map(len, sample.messages)), trials.sizes, trials.budget)
     _check(sample, len(cells) > 1, trials)
-    results = sweep(spark, partial(trial, sample.messages), cells, progress=progress)
+    results = sweep(spark, partial(run_trial, sample.messages), cells, progress=progress)
     for result in results:
         if result.figures is None:
             raise JobFailed(f"a trial failed: {result.error}", **result.cell)
     candidates = [TrialResult.of(result.cell, result.figures) for result in results if result.figures]
-    chosen = best_of(candidates)
-    dictionary = built(sample.messages, chosen) if chosen is not None else None
+    chosen = choose_candidate(candidates)
+    dictionary = build_final(sample.messages, chosen) if chosen is not None else None
     if chosen is None or dictionary is None:
         raise JobFailed("the messages have too little in common for a dictionary", messages=len(sample.messages))
     return TrainingResult(dictionary, chosen, candidates, sample)

@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -53,12 +54,12 @@ class Bound(NamedTuple):
 
 
 class SlotHistory:
-    """The bindings of all slots of all publishers over a log."""
+    """Bindings of all slots of all publishers over a log."""
 
     def __init__(self, bound: Iterable[Bound]) -> None:
         self._bound: dict[tuple[str, int], list[tuple[int, int, bytes]]] = defaultdict(list)
-        for one in sorted(bound):
-            self._bound[one.publisher, one.slot].append((one.offset, one.frame, one.hash))
+        for publisher, offset, frame, slot, hash in sorted(bound):
+            self._bound[publisher, slot].append((offset, frame, hash))
 
     def hash_before(self, publisher: str, slot: int, offset: int, frame: int) -> bytes | None:
         """Return the hash that a slot is bound to before this frame, or None.
@@ -73,20 +74,21 @@ class SlotHistory:
 
     @property
     def hashes(self) -> set[bytes]:
-        """The hashes of all bindings."""
+        """Hashes of all bindings."""
         return {hash for known in self._bound.values() for *_, hash in known}
 
 
-def bindings_of(frames: DataFrame) -> SlotHistory:
+def collect_bindings(frames: DataFrame) -> SlotHistory:
     """Return the bindings of a log read with `columns=frames`."""
-    rows = _of_kinds(frames, [FrameKind.BINDING]).collect()
-    found = ((row, one) for row in rows for one in bindings_in(bytes(row.payload)))
+    rows = _select_kinds(frames, [FrameKind.BINDING]).collect()
     return SlotHistory(
-        Bound(row["_publisher"], row["_offset"], row["_frame"], one.slot, one.hash) for row, one in found
+        Bound(row["_publisher"], row["_offset"], row["_frame"], binding.slot, binding.hash)
+        for row in rows
+        for binding in bindings_in(bytes(row.payload))
     )
 
 
-def known_of(source: LogSource, hashes: Iterable[bytes]) -> dict[bytes, Dictionary]:
+def load_dictionaries(source: LogSource, hashes: Iterable[bytes]) -> dict[bytes, Dictionary]:
     """Return the dictionaries with these hashes that the store has. Frames that need others are skipped."""
     found = {}
     store = DictionaryStore(run_inline(source_broker(source).bucket(DICTIONARIES)))
@@ -100,7 +102,7 @@ def known_of(source: LogSource, hashes: Iterable[bytes]) -> dict[bytes, Dictiona
     return found
 
 
-def bodies_of(frames: DataFrame, topic: str, slots: SlotHistory, known: dict[bytes, Dictionary]) -> DataFrame:
+def frame_bodies(frames: DataFrame, topic: str, slots: SlotHistory, known: dict[bytes, Dictionary]) -> DataFrame:
     """Return the unpacked bodies that are long enough for a dictionary, with their location."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -109,10 +111,10 @@ def bodies_of(frames: DataFrame, topic: str, slots: SlotHistory, known: dict[byt
             bodies = [reader.body(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
             column = pa.array(bodies, pa.binary())
             arrays = [pa.repeat(topic, len(column)), batch.column(2).cast(pa.int64()), batch.column(1), column]
-            made = pa.RecordBatch.from_arrays(arrays, names=["file", "block", "line", "message"])
-            yield made.filter(column.is_valid())
+            messages = pa.RecordBatch.from_arrays(arrays, names=["file", "block", "line", "message"])
+            yield messages.filter(column.is_valid())
 
-    return _of_kinds(frames, SAMPLED).mapInArrow(run, BODIES)
+    return _select_kinds(frames, SAMPLED).mapInArrow(run, BODIES)
 
 
 class _Reader:
@@ -144,7 +146,7 @@ class _Reader:
         return self._codecs[hash]
 
 
-def _of_kinds(frames: DataFrame, kinds: Iterable[Any]) -> DataFrame:
+def _select_kinds(frames: DataFrame, kinds: Iterable[Any]) -> DataFrame:
     names = sorted(FrameKind(kind).name.lower() for kind in kinds)
     return frames.where(F.col("_kind").isin(names)).select(*_LOCATION, "payload")
 
@@ -156,30 +158,26 @@ _LINES = "file string, block long, line long, message binary"
 
 @dataclass(frozen=True)
 class Sample:
-    """Sampled messages in order; seen, bytes: number and size of all messages."""
+    """Sampled messages in order. seen, bytes: number and size of all messages."""
 
     messages: Sequence[bytes]
     seen: int
     bytes: int
 
 
-def messages_in(
+def load_messages(
     spark: SparkSession, paths: Sequence[str], *, column: str | None = None, time: str | None = None
 ) -> DataFrame:
     """Return the messages of files and tables. A path without a suffix is a folder of Parquet files.
 
     column, time: columns of tables with the message and its time
     """
-    found = [_of_path(spark, path, column, time) for path in paths]
-    if not found:
+    if not paths:
         raise ConfigError("name at least one file or table", paths=[])
-    every = found[0]
-    for one in found[1:]:
-        every = every.union(one)
-    return every
+    return reduce(DataFrame.union, [_read_path(spark, path, column, time) for path in paths])
 
 
-def without_time(bodies: DataFrame) -> DataFrame:
+def add_null_time(bodies: DataFrame) -> DataFrame:
     """Return messages with the columns MESSAGE_COLUMNS, without a time."""
     return bodies.withColumn("seconds", F.lit(None).cast("double")).select(*MESSAGE_COLUMNS)
 
@@ -190,46 +188,43 @@ def remove_properties(messages: DataFrame, hidden: Sequence[str]) -> DataFrame:
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            shown = [_remove(text, names) for text in batch.column("message").to_pylist()]
-            yield batch.set_column(batch.schema.get_field_index("message"), "message", pa.array(shown, pa.binary()))
+            kept = [_remove(text, names) for text in batch.column("message").to_pylist()]
+            yield batch.set_column(batch.schema.get_field_index("message"), "message", pa.array(kept, pa.binary()))
 
     return messages.mapInArrow(run, messages.schema) if names else messages
 
 
-def sampled(messages: DataFrame, *, seed: int, most: int, size: int) -> Sample:
+def draw_sample(messages: DataFrame, *, seed: int, most: int, size: int) -> Sample:
     """Draw at most `most` messages of at most `size` bytes together, independent of the number of tasks."""
-    good = messages.where(F.length("message").between(1, MAX_FRAME))
-    total = good.agg(F.count("*").alias("seen"), F.coalesce(F.sum(F.length("message")), F.lit(0)).alias("bytes"))
+    usable = messages.where(F.length("message").between(1, MAX_FRAME))
+    total = usable.agg(F.count("*").alias("seen"), F.coalesce(F.sum(F.length("message")), F.lit(0)).alias("bytes"))
     [(seen, bytes_)] = total.collect()
     if not seen:
         return Sample([], 0, 0)
     count = max(1, min(most, size * seen // bytes_))
     location = (F.element_at(F.split("file", "/"), -1), F.col("line"), F.col("block"))
-    drawn = F.xxhash64(F.lit(seed), *location)
-    rows = good.orderBy(drawn, *MESSAGE_COLUMNS[1:4]).limit(count).select(*MESSAGE_COLUMNS).collect()
+    rank = F.xxhash64(F.lit(seed), *location)
+    rows = usable.orderBy(rank, *MESSAGE_COLUMNS[1:4]).limit(count).select(*MESSAGE_COLUMNS).collect()
     rows.sort(key=lambda row: (row.seconds is not None, row.seconds or 0.0, row.file, row.line, row.block))
     return Sample([bytes(row.message) for row in rows], seen, bytes_)
 
 
-def _of_path(spark: SparkSession, path: str, column: str | None, time: str | None) -> DataFrame:
+def _read_path(spark: SparkSession, path: str, column: str | None, time: str | None) -> DataFrame:
     name = PurePosixPath(path).name
-    table = "." not in name or name.endswith(".parquet")
     try:
-        return (
-            _of_table(spark.read.option("mergeSchema", "true").parquet(path), column, time)
-            if table
-            else _of_text(spark, path)
-        )
+        if "." not in name or name.endswith(".parquet"):
+            return _read_table(spark.read.option("mergeSchema", "true").parquet(path), column, time)
+        return _read_text(spark, path)
     except AnalysisException as problem:
         if problem.getCondition() == "PATH_NOT_FOUND":
             raise ConfigError("no such file", path=path) from None
         raise ConfigError(f"the file cannot be read: {str(problem).splitlines()[0]}", path=path) from None
 
 
-def _of_text(spark: SparkSession, path: str) -> DataFrame:
+def _read_text(spark: SparkSession, path: str) -> DataFrame:
     location = (F.col("_metadata.file_path").alias("file"), F.col("_metadata.file_block_start").alias("block"))
     lines = spark.read.text(path).select(F.col("value").cast("binary"), *location)
-    return without_time(numbered(lines.mapInArrow(_lines, _LINES)))
+    return add_null_time(numbered(lines.mapInArrow(_lines, _LINES)))
 
 
 def _lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -244,7 +239,7 @@ def _lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(arrays, names=["file", "block", "line", "message"])
 
 
-def _of_table(rows: DataFrame, column: str | None, time: str | None) -> DataFrame:
+def _read_table(rows: DataFrame, column: str | None, time: str | None) -> DataFrame:
     for name in (column, time):
         if name is not None and name not in rows.columns:
             raise ConfigError("the table has no such column", column=name, choose_from=rows.columns)
@@ -258,7 +253,7 @@ def _of_table(rows: DataFrame, column: str | None, time: str | None) -> DataFram
 
 
 def _message(rows: DataFrame, column: str | None) -> Column:
-    """The message column, else the row as JSON without metadata and partition columns."""
+    """Return the message column, or the row as JSON without metadata and partition columns."""
     if column is not None or PAYLOAD in rows.columns:
         return named(column or PAYLOAD)
     partitions = BY if "_topic" in rows.columns else ()

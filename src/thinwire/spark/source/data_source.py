@@ -18,7 +18,14 @@ from pyspark.sql.types import StructType
 
 from thinwire.brokers.protocol import LogSource
 from thinwire.errors import ConfigError, DataLoss, SchemaChanged
-from thinwire.spark.source.offset_plan import ReadPartition, admitted, check_logs, ends, parts, starts
+from thinwire.spark.source.offset_plan import (
+    ReadPartition,
+    check_logs,
+    limit_batch,
+    plan_partitions,
+    resolve_ends,
+    resolve_starts,
+)
 from thinwire.spark.source.sink import WriteOptions
 from thinwire.spark.source.source_options import (
     EARLIEST,
@@ -31,12 +38,12 @@ from thinwire.spark.source.source_options import (
 from thinwire.spark.source.source_schema import (
     arrow_of,
     check_columns,
-    columns_of,
+    find_topics,
     fit_columns,
-    open_any,
-    opened,
-    spark_schema,
-    topics_of,
+    log_source,
+    open_log_source,
+    read_spark_schema,
+    table_columns,
 )
 from thinwire.spark.source.state_spool import StateSpool
 from thinwire.topics.log_tables import LOG_REPLACED, LogTable, Range, read_frames, read_messages, read_topic, span_of
@@ -47,13 +54,14 @@ if TYPE_CHECKING:
     from thinwire.spark.source.sink import BatchWriter, StreamWriter
 
 
-def read_part(options: SourceOptions, schema: pa.Schema, part: ReadPartition) -> Iterator[pa.RecordBatch]:
+def read_partition(options: SourceOptions, schema: pa.Schema, part: ReadPartition) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a partition with the columns of `schema`."""
-    with opened(options) as source:
-        made = (
-            _events(source, options, part, schema.names) if options.columns == "events" else _raw(source, options, part)
-        )
-        for batch in made:
+    with log_source(options) as source:
+        if options.columns == "events":
+            batches = _events(source, options, part, schema.names)
+        else:
+            batches = _raw(source, options, part)
+        for batch in batches:
             yield fit_columns(batch, schema)
 
 
@@ -93,17 +101,17 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return partitions that tasks can read concurrently."""
-        with opened(self.options) as source:
-            topics = topics_of(source, self.options)
-            check_columns(self._schema, columns_of(source, self.options, topics))
+        with log_source(self.options) as source:
+            topics = find_topics(source, self.options)
+            check_columns(self._schema, table_columns(source, self.options, topics))
             check_logs(source, self.options, topics)
-            first = starts(source, self.options, topics, EARLIEST)
-            return parts(source, self.options, first, ends(source, self.options, topics))
+            first = resolve_starts(source, self.options, topics, EARLIEST)
+            return plan_partitions(source, self.options, first, resolve_ends(source, self.options, topics))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition. Spark passes an empty one if there are none."""
         if isinstance(partition, ReadPartition):
-            yield from read_part(self.options, self._schema, partition)
+            yield from read_partition(self.options, self._schema, partition)
 
 
 Offsets = dict[str, Any]
@@ -135,7 +143,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offsets:
         """Return the first offset of a query without a checkpoint."""
         StateSpool(self.options.state_location).delete_stale()
-        first = starts(self._opened(), self.options, self._read_topics(), LATEST)
+        first = resolve_starts(self._opened(), self.options, self._read_topics(), LATEST)
         ends_by_topic = self._ends().items()
         return encode_positions({topic: Position(first[topic], log_id=end.log_id) for topic, end in ends_by_topic})
 
@@ -152,7 +160,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check_schemas()
         first = {topic: self._first(topic, before.get(topic), at) for topic, at in end.items()}
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        reached = admitted(first, {topic: at.offset for topic, at in end.items()}, most)
+        reached = limit_batch(first, {topic: at.offset for topic, at in end.items()}, most)
         positions = {topic: Position(reached[topic], log_id=at.log_id) for topic, at in end.items()}
         return {**start, **encode_positions(positions)}
 
@@ -168,15 +176,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the partitions of a batch. The first one of a topic continues with the state after the last batch."""
         before, ends = decode_positions(start), decode_positions(end)
         first = {topic: self._first(topic, before.get(topic), at) for topic, at in ends.items()}
-        made = parts(self._opened(), self.options, first, ends)
+        partitions = plan_partitions(self._opened(), self.options, first, ends)
         if self.options.columns == "events":
-            self._name_states(made)
-        return made
+            self._name_states(partitions)
+        return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""
         if isinstance(partition, ReadPartition):
-            yield from read_part(self.options, self._schema, partition)
+            yield from read_partition(self.options, self._schema, partition)
 
     def commit(self, end: Offsets) -> None:
         """Do nothing: Spark does not commit the last batch of a run, and the checkpoint has the offsets."""
@@ -188,26 +196,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._source.close()
             self._source = None
 
-    def _name_states(self, made: list[ReadPartition]) -> None:
+    def _name_states(self, partitions: list[ReadPartition]) -> None:
         by_topic: dict[str, list[ReadPartition]] = {}
-        for part in made:
-            by_topic.setdefault(part.topic, []).append(part)
-        for topic, parts_of_topic in by_topic.items():
-            parts_of_topic[0].input_state = self._name(topic, parts_of_topic[0].first)
-            parts_of_topic[-1].output_state = self._name(topic, parts_of_topic[-1].last + 1)
-            before = self._before.get(topic, parts_of_topic[0].first)
-            if before != parts_of_topic[0].first:
-                parts_of_topic[-1].obsolete_state = self._name(
-                    topic, before
-                )  # input of the batch before, which is complete
-            self._before[topic] = parts_of_topic[0].first
+        for partition in partitions:
+            by_topic.setdefault(partition.topic, []).append(partition)
+        for topic, (*_, last) in by_topic.items():
+            first = by_topic[topic][0]
+            first.input_state = self._state_name(topic, first.first)
+            last.output_state = self._state_name(topic, last.last + 1)
+            before = self._before.get(topic, first.first)
+            if before != first.first:  # the batch before is complete, its input is not needed again
+                last.obsolete_state = self._state_name(topic, before)
+            self._before[topic] = first.first
 
-    def _name(self, topic: str, offset: int) -> str:
-        """The name of the decoder state of a topic before an offset, in this run of the query."""
+    def _state_name(self, topic: str, offset: int) -> str:
         return f"{self._run}-{topic}-{offset}"
 
     def _first(self, topic: str, before: Position | None, end: Position) -> int:
-        """The first offset of a batch. A log that was created again is read from its start."""
+        """Return the first offset of a batch. A log that was created again is read from its start."""
         if before is None or _is_replaced(before, end):
             return self._earliest(topic)
         return before.offset
@@ -243,18 +249,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _read_topics(self) -> list[str]:
         if self._topics is None:
             source = self._opened()
-            self._topics = topics_of(source, self.options)
-            check_columns(self._schema, columns_of(source, self.options, self._topics))
+            self._topics = find_topics(source, self.options)
+            check_columns(self._schema, table_columns(source, self.options, self._topics))
         return self._topics
 
     def _opened(self) -> LogSource:
         if self._source is None:
-            self._source = open_any(self.options)
+            self._source = open_log_source(self.options)
         return self._source
 
 
 def _is_replaced(before: Position, end: Position) -> bool:
-    """Whether the log was created again since `before`. The end of a log never decreases."""
+    """Return whether the log was created again since `before`. The end of a log never decreases."""
     return end.offset < before.offset or not before.is_in(end.log_id)
 
 
@@ -268,7 +274,7 @@ class ThinwireDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns, from the registered schemas of the topics."""
-        return spark_schema(self._read())
+        return read_spark_schema(self._read())
 
     def reader(self, schema: StructType) -> BatchReader:
         """Return the reader of `spark.read`."""

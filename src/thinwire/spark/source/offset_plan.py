@@ -15,12 +15,12 @@ from thinwire.topics.names import log_of
 from thinwire.topics.position import Position
 
 
-def admitted(first: Mapping[str, int], end: Mapping[str, int], most: int | None) -> dict[str, int]:
+def limit_batch(first: Mapping[str, int], end: Mapping[str, int], most: int | None) -> dict[str, int]:
     """Return the end offset of a batch by topic. `most` messages are shared in proportion to the available ones.
 
-    >>> admitted({"rooms": 1, "doors": 1}, {"rooms": 901, "doors": 101}, most=100)
+    >>> limit_batch({"rooms": 1, "doors": 1}, {"rooms": 901, "doors": 101}, most=100)
     {'rooms': 91, 'doors': 11}
-    >>> admitted({"rooms": 1}, {"rooms": 901}, most=None)
+    >>> limit_batch({"rooms": 1}, {"rooms": 901}, most=None)
     {'rooms': 901}
     """
     available = {topic: max(0, last - first[topic]) for topic, last in end.items()}
@@ -29,7 +29,7 @@ def admitted(first: Mapping[str, int], end: Mapping[str, int], most: int | None)
         return dict(end)
     shares = {topic: most * count // total for topic, count in available.items()}
     left = most - sum(shares.values())
-    # The rest after rounding goes to the topics with the most messages; otherwise a small `most` makes no progress.
+    # The remainder goes to the topics with the most messages; otherwise a small `most` makes no progress.
     for topic in sorted(available, key=lambda name: (-available[name], name))[:left]:
         shares[topic] += 1
     return {
@@ -70,7 +70,7 @@ def check_logs(source: LogSource, options: SourceOptions, topics: list[str]) -> 
         raise DataLoss("the topic has no log", topic=missing, log=log_of(missing), option="failOnDataLoss")
 
 
-def starts(source: LogSource, options: SourceOptions, topics: list[str], default: int) -> dict[str, int]:
+def resolve_starts(source: LogSource, options: SourceOptions, topics: list[str], default: int) -> dict[str, int]:
     """Return the first offset to read by topic."""
     starting = options.starting or TopicOffsets(default)
     starting.check("startingOffsets", topics)
@@ -81,26 +81,26 @@ def starts(source: LogSource, options: SourceOptions, topics: list[str], default
     return {topic: _start(starting, topic, span) for topic, span in spans.items()}
 
 
-def ends(source: LogSource, options: SourceOptions, topics: list[str]) -> dict[str, Position]:
+def resolve_ends(source: LogSource, options: SourceOptions, topics: list[str]) -> dict[str, Position]:
     """Return the position after the last message to read by topic."""
     options.ending.check("endingOffsets", topics)
     return {topic: _end(options, topic, span_of(source, log_of(topic))) for topic in topics}
 
 
-def parts(
+def plan_partitions(
     source: LogSource, options: SourceOptions, first: Mapping[str, int], end: Mapping[str, Position]
 ) -> list[ReadPartition]:
     """Return the partitions of the messages between two positions, in order."""
     ranges = {topic: Range(first.get(topic, 1), at.offset - 1) for topic, at in end.items()}
     total = sum(map(len, ranges.values()))
     wanted = options.min_partitions or -(-total // MESSAGES_PER_PARTITION)
-    made: list[ReadPartition] = []
+    partitions: list[ReadPartition] = []
     for topic, messages in ranges.items():
         if messages:
             share = max(1, -(-wanted * len(messages) // total))
-            split = _split(source, options, topic, messages, share)
-            made += [ReadPartition(topic, one.first, one.last, end[topic].log_id) for one in split]
-    return made
+            for part in _split(source, options, topic, messages, share):
+                partitions.append(ReadPartition(topic, part.first, part.last, end[topic].log_id))
+    return partitions
 
 
 def _split(source: LogSource, options: SourceOptions, topic: str, messages: Range, count: int) -> list[Range]:
@@ -114,20 +114,18 @@ def _split(source: LogSource, options: SourceOptions, topic: str, messages: Rang
 
 
 def _start(starting: TopicOffsets, topic: str, span: Span) -> int:
-    first = starting.within(topic, span)
-    if first > span.last + 1:
-        detail = "beyond the end of the log"
-        raise ConfigError(detail, option="startingOffsets", topic=topic, offset=first, end=span.last + 1)
-    return first
+    return _check_within(starting.within(topic, span), span, "startingOffsets", topic)
 
 
 def _end(options: SourceOptions, topic: str, span: Span) -> Position:
     if options.ending.of(topic) == EARLIEST:
-        raise ConfigError(
-            "a table cannot end at the start of the log", option="endingOffsets", topic=topic, offset=EARLIEST
-        )
-    end = options.ending.within(topic, span)
-    if end > span.last + 1:
-        detail = "beyond the end of the log"
-        raise ConfigError(detail, option="endingOffsets", topic=topic, offset=end, end=span.last + 1)
+        detail = "a table cannot end at the start of the log"
+        raise ConfigError(detail, option="endingOffsets", topic=topic, offset=EARLIEST)
+    end = _check_within(options.ending.within(topic, span), span, "endingOffsets", topic)
     return Position(end, log_id=span.log_id)
+
+
+def _check_within(offset: int, span: Span, option: str, topic: str) -> int:
+    if offset > span.last + 1:
+        raise ConfigError("beyond the end of the log", option=option, topic=topic, offset=offset, end=span.last + 1)
+    return offset

@@ -39,7 +39,7 @@ from thinwire.client.publisher import Publisher
 from thinwire.errors import ConfigError, UnknownTopic
 from thinwire.schema import Kind, Schema
 from thinwire.schema.event import nest
-from thinwire.spark.source.source_options import CREDENTIALS, OptionReader
+from thinwire.spark.source.source_options import OptionReader
 from thinwire.spark.source.source_schema import arrow_of
 from thinwire.topics.log_tables import read_topic
 from thinwire.topics.names import check_name_token, check_topic
@@ -65,8 +65,8 @@ class RowConverter:
         """Yield the events of a batch in order, each with the time at which it is due, 0 for immediately."""
         names = event_columns(batch.schema.names)
         times = batch.column(DUE).to_pylist() if DUE in batch.schema.names else [None] * batch.num_rows
-        made = self._parsed(batch) if is_json(batch.schema) else self._columns(batch.select(names))
-        for event, due in zip(made, times, strict=True):
+        events = self._parsed(batch) if is_json(batch.schema) else self._columns(batch.select(names))
+        for event, due in zip(events, times, strict=True):
             if event is not None:
                 yield event, due or 0.0
 
@@ -114,7 +114,7 @@ def check_columns(columns: pa.Schema, schema: Schema) -> None:
 
 
 def _opaque(value: Any) -> Any:
-    """The opaque value of a text, the inverse of `value_text`. A text that is not JSON is the value itself.
+    """Return the opaque value of a text, the inverse of `value_text`. A text that is not JSON is the value itself.
 
     >>> _opaque('{"$bytes":"aGk="}'), _opaque('[1,null]'), _opaque("[1")
     (b'hi', [1, None], '[1')
@@ -146,11 +146,7 @@ class WriteOptions:
     @classmethod
     def read(cls, options: Mapping[str, str]) -> WriteOptions:
         """Parse the options of Spark. Names are not case-sensitive."""
-        given = {name.lower(): value for name, value in options.items()}
-        unknown = sorted(given.keys() - {name.lower() for name in (*NAMES, *CREDENTIALS, *SPARK_OPTIONS)})
-        if unknown:
-            raise ConfigError("no such option of the sink", option=unknown[0], choose_from=list(NAMES))
-        reader = OptionReader(given)
+        reader = OptionReader(options, NAMES, passed_on=SPARK_OPTIONS)
         servers, topic, publisher = reader.servers(), reader.text("topic"), reader.text("publisher")
         if servers is None:
             raise ConfigError("name the broker", option="servers")
@@ -158,8 +154,7 @@ class WriteOptions:
             raise ConfigError("name the topic to write to", option="topic")
         if publisher is not None and len(check_name_token(publisher, "publisher")) > MAX_PUBLISHER:
             raise ConfigError("too long for a prefix of publisher names", option="publisher", limit=MAX_PUBLISHER)
-        connection = {name: given[name] for name in CREDENTIALS if name in given}
-        return cls(servers, check_topic(topic), publisher, connection)
+        return cls(servers, check_topic(topic), publisher, reader.connection())
 
     def __repr__(self) -> str:
         return f"WriteOptions({read_url(self.servers).shown}, topic={self.topic!r}, publisher={self.publisher!r})"
@@ -179,7 +174,7 @@ _log = logging.getLogger("thinwire.spark")
 
 @dataclass
 class SinkCommit(WriterCommitMessage):
-    """The result of a partition: rows published, rows refused, messages.
+    """Result of a partition: rows published, rows refused, messages.
 
     unheard: no subscription exists and the topic is not retained, so nothing was sent
     """
@@ -191,7 +186,7 @@ class SinkCommit(WriterCommitMessage):
     unheard: bool = False
 
 
-def topic_schema(options: WriteOptions) -> Schema:
+def read_topic_schema(options: WriteOptions) -> Schema:
     """Return the schema of the target topic."""
     with open_source(options.servers, **options.connection) as source:
         try:
@@ -200,7 +195,7 @@ def topic_schema(options: WriteOptions) -> Schema:
             raise UnknownTopic(option="topic", topic=options.topic) from None
 
 
-def publish_part(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> SinkCommit:
+def publish_partition(options: WriteOptions, schema: Schema, run: str, batches: Iterator[pa.RecordBatch]) -> SinkCommit:
     """Publish the rows of this task's partition in order.
 
     run: prefix of the publisher name, if the options have none
@@ -223,12 +218,12 @@ async def _publish(
     ):
         # Spark may need long for the next batch; in a thread it does not block the heartbeats of the publisher.
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            made = list(converter.convert(batch))
-            for at in range(0, len(made), BLOCK):
-                block = made[at : at + BLOCK]
-                taken = await _offer(out, block)
-                written.rows += taken
-                written.refused += len(block) - taken
+            events = list(converter.convert(batch))
+            for start in range(0, len(events), BLOCK):
+                block = events[start : start + BLOCK]
+                accepted = await _offer(out, block)
+                written.rows += accepted
+                written.refused += len(block) - accepted
         await out.flush(FLUSH_TIMEOUT)
         written.messages, written.unheard = out.messages, not out.wanted
     written.refused += converter.unreadable
@@ -237,30 +232,27 @@ async def _publish(
 
 async def _offer(out: Publisher, block: Sequence[tuple[dict[str, Any], float]]) -> int:
     """Publish events when they are due. Return the number of accepted ones."""
-    taken = at = 0
-    while at < len(block):
+    accepted = index = 0
+    while index < len(block):
         now = time.time()
-        wait = block[at][1] - now
+        wait = block[index][1] - now
         if wait > 0:
             await asyncio.sleep(wait)
             continue
-        end = next((index for index in range(at, len(block)) if block[index][1] > now), len(block))
-        taken += await out.publish_all(event for event, _ in block[at:end])
-        at = end
+        end = next((later for later in range(index, len(block)) if block[later][1] > now), len(block))
+        accepted += await out.publish_all(event for event, _ in block[index:end])
+        index = end
     await asyncio.sleep(0)  # publishing rarely suspends: let the event loop send what is pending
-    return taken
+    return accepted
 
 
 def sum_commits(topic: str, messages: Sequence[WriterCommitMessage | None]) -> SinkCommit:
     """Return the sum of all partitions. Log a warning for refused rows and for a topic without subscriptions."""
     parts = [part for part in messages if isinstance(part, SinkCommit)]
-    total = SinkCommit(
-        "",
-        sum(part.rows for part in parts),
-        sum(part.refused for part in parts),
-        sum(part.messages for part in parts),
-        any(part.unheard for part in parts),
+    rows, refused, messages_sent = (
+        sum(getattr(part, name) for part in parts) for name in ("rows", "refused", "messages")
     )
+    total = SinkCommit("", rows, refused, messages_sent, unheard=any(part.unheard for part in parts))
     if total.refused:
         _log.warning("%s: %d rows refused, see the dead letters", topic, total.refused)
     if total.unheard:
@@ -280,11 +272,11 @@ class _Writer:
             raise ConfigError('a topic cannot be overwritten: use mode("append")', mode="overwrite")
         self.options = options
         self._run = f"spark-{token_hex(8)}"
-        self._schema = topic_schema(options)
+        self._schema = read_topic_schema(options)
         check_columns(arrow_of(schema), self._schema)
 
     def _publish(self, batches: Iterator[pa.RecordBatch], run: str) -> WriterCommitMessage:
-        return publish_part(self.options, self._schema, run, batches)
+        return publish_partition(self.options, self._schema, run, batches)
 
     def _done(self, messages: list[WriterCommitMessage | None]) -> None:
         total = sum_commits(self.options.topic, messages)

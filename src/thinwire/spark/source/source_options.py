@@ -1,6 +1,6 @@
 """Options of the source, and positions by topic in options and in checkpoints of queries.
 
-An offset is the number of the next message to read; -2 stands for the first message of the log, -1 for its end.
+An offset is the number of the next message to read. -2 is the first message of the log, -1 is its end.
 
 >>> offsets = read_offsets("startingOffsets", '{"rooms": 120, "doors": -2}')
 >>> offsets.of("rooms"), offsets.of("doors")
@@ -24,9 +24,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
 from thinwire.brokers.broker_url import read_url
@@ -42,7 +42,7 @@ _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """An offset for every topic: its own, or the default."""
+    """Offsets by topic, with a default for other topics."""
 
     default: int
     by_topic: Mapping[str, int] = field(default_factory=dict)
@@ -138,7 +138,7 @@ Columns = Literal["events", "frames", "messages"]
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The options of the source.
+    """Options of the source.
 
     servers, path: the broker, or the folder of a recording
     topics, pattern: the topics to read; starting, ending: offsets by topic; since: start time, seconds since the epoch
@@ -165,11 +165,7 @@ class SourceOptions:
     @classmethod
     def read(cls, options: Mapping[str, str]) -> SourceOptions:
         """Parse the options of Spark. Names are not case-sensitive."""
-        given = {name.lower(): value for name, value in options.items()}
-        unknown = sorted(given.keys() - {name.lower() for name in (*NAMES, *CREDENTIALS)})
-        if unknown:
-            raise ConfigError("no such option", option=unknown[0], choose_from=list(NAMES))
-        reader = OptionReader(given)
+        reader = OptionReader(options, NAMES)
         parsed = cls(
             servers=reader.servers(),
             path=reader.text("path"),
@@ -185,7 +181,7 @@ class SourceOptions:
             columns=reader.columns(),
             state_location=reader.text("stateLocation"),
             schemas=reader.fingerprints("expectSchemas"),
-            connection={name: given[name] for name in CREDENTIALS if name in given},
+            connection=reader.connection(),
         )
         parsed._check()
         return parsed
@@ -207,13 +203,30 @@ class SourceOptions:
 
 
 class OptionReader:
-    """Parses single options by lower-case name. Errors name the option."""
+    """Parses single options. Names are not case-sensitive. Errors name the option.
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = given
+    names: the options of the source or sink, besides those of the connection
+    passed_on: options of Spark that are accepted and ignored
+    """
+
+    def __init__(self, options: Mapping[str, str], names: Sequence[str], passed_on: Sequence[str] = ()) -> None:
+        self._values = {name.lower(): value for name, value in options.items()}
+        unknown = sorted(self._values.keys() - {name.lower() for name in (*names, *CREDENTIALS, *passed_on)})
+        if unknown:
+            raise ConfigError("no such option", option=unknown[0], choose_from=list(names))
 
     def text(self, name: str) -> str | None:
-        return self._given.get(name.lower()) or None
+        return self._values.get(name.lower()) or None
+
+    def json(self, name: str) -> Any:
+        """Return the parsed JSON of an option; None if it is not JSON."""
+        try:
+            return json.loads(self._values[name.lower()])
+        except (ValueError, RecursionError):
+            return None
+
+    def connection(self) -> dict[str, str]:
+        return {name: self._values[name] for name in CREDENTIALS if name in self._values}
 
     def servers(self) -> str | None:
         value = self.text("servers")
@@ -265,50 +278,42 @@ class OptionReader:
         return value == "true"
 
     def instant(self, name: str) -> float | None:
-        """Milliseconds since the epoch, as in the Kafka source, or an ISO 8601 time with a zone."""
+        """Parse milliseconds since the epoch, as in the Kafka source, or an ISO 8601 time with a zone."""
         value = self.text(name)
         if value is None:
             return None
         if re.fullmatch(r"[0-9]{1,15}", value) and int(value) < _END:
             return int(value) / 1000
         try:
-            written = datetime.fromisoformat(value)
+            time = datetime.fromisoformat(value)
         except ValueError:
-            written = None
-        if written is None or written.tzinfo is None:
+            time = None
+        if time is None or time.tzinfo is None:
             detail = "milliseconds since the epoch, or a time with its zone such as 2026-01-31T08:00:00+00:00"
             raise ConfigError(detail, option=name, value=value)
-        return written.astimezone(UTC).timestamp()
+        return time.timestamp()
 
     def demand(self) -> Demand | None:
         value = self.text("tolerance")
         if value is None:
             return None
         try:
-            parsed = json.loads(value)
-        except ValueError:
-            parsed = None
-        try:
-            return _demand(parsed)
+            return _demand(self.json("tolerance"))
         except DemandError as problem:
             raise ConfigError(problem.detail, option="tolerance", value=value) from None
 
     def fingerprints(self, name: str) -> dict[str, str]:
         value = self.text(name)
-        try:
-            parsed = json.loads(value) if value is not None else {}
-        except ValueError:
-            parsed = None
+        parsed = self.json(name) if value is not None else {}
         if not isinstance(parsed, dict) or not all(isinstance(text, str) for text in parsed.values()):
             raise ConfigError("an object of fingerprints by topic", option=name, value=value)
         return parsed
 
     def columns(self) -> Columns:
         value = self.text("columns") or "events"
-        for known in get_args(Columns):
-            if value == known:
-                return cast(Columns, known)
-        raise ConfigError("events, frames or messages", option="columns", value=value)
+        if value not in get_args(Columns):
+            raise ConfigError("events, frames or messages", option="columns", value=value)
+        return cast(Columns, value)
 
 
 def _demand(parsed: Any) -> Demand:

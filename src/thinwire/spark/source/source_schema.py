@@ -21,16 +21,16 @@ from thinwire.topics.names import topic_of
 
 
 @contextmanager
-def opened(options: SourceOptions) -> Iterator[LogSource]:
+def log_source(options: SourceOptions) -> Iterator[LogSource]:
     """Open the source of the options and close it at the end."""
-    source = open_any(options)
+    source = open_log_source(options)
     try:
         yield source
     finally:
         source.close()
 
 
-def open_any(options: SourceOptions) -> LogSource:
+def open_log_source(options: SourceOptions) -> LogSource:
     """Open the source of the options. The caller closes it."""
     if options.path is not None:
         from thinwire.brokers.recording import open_recording
@@ -42,7 +42,7 @@ def open_any(options: SourceOptions) -> LogSource:
     return open_source(options.servers, **options.connection)
 
 
-def topics_of(source: LogSource, options: SourceOptions) -> list[str]:
+def find_topics(source: LogSource, options: SourceOptions) -> list[str]:
     """Return the topics to read. A topic given by name may have no log yet."""
     if options.pattern is None:
         return list(options.topics)
@@ -53,20 +53,20 @@ def topics_of(source: LogSource, options: SourceOptions) -> list[str]:
     return found
 
 
-def spark_schema(options: SourceOptions) -> StructType:
+def read_spark_schema(options: SourceOptions) -> StructType:
     """Return the columns of a query."""
-    with opened(options) as source:
-        return from_arrow_schema(columns_of(source, options, topics_of(source, options)))
+    with log_source(options) as source:
+        return from_arrow_schema(table_columns(source, options, find_topics(source, options)))
 
 
-def columns_of(source: LogSource, options: SourceOptions, topics: list[str]) -> pa.Schema:
+def table_columns(source: LogSource, options: SourceOptions, topics: list[str]) -> pa.Schema:
     """Return the columns of the topics together."""
     if options.columns != "events":
         return FRAMES if options.columns == "frames" else MESSAGES
-    return merge_schemas({topic: _table_of(source, topic) for topic in topics})
+    return merge_schemas({topic: _topic_columns(source, topic) for topic in topics})
 
 
-def _table_of(source: LogSource, topic: str) -> pa.Schema:
+def _topic_columns(source: LogSource, topic: str) -> pa.Schema:
     try:
         return table_schema(read_topic(source, topic).schema)
     except UnknownTopic:
@@ -101,19 +101,21 @@ def fit_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([_column(batch, field) for field in schema], schema=schema)
 
 
-def check_columns(requested: pa.Schema, given: pa.Schema) -> None:
+def check_columns(requested: pa.Schema, available: pa.Schema) -> None:
     """Raise `ConfigError` for a column of the user's `schema()` that the topics do not have."""
     for field in requested:
-        index = given.get_field_index(field.name)
+        index = available.get_field_index(field.name)
         if index < 0:
-            raise ConfigError("no such column: leave it out of schema()", column=field.name, choose_from=given.names)
-        if not given.field(index).type.equals(field.type):
-            found = str(given.field(index).type)
+            raise ConfigError(
+                "no such column: leave it out of schema()", column=field.name, choose_from=available.names
+            )
+        if not available.field(index).type.equals(field.type):
+            found = str(available.field(index).type)
             raise ConfigError("another type in schema()", column=field.name, requested=str(field.type), type=found)
 
 
 def _merge(topic: str, known: pa.Field, field: pa.Field) -> pa.Field:
-    """A column of two topics: equal types, or the bounds of both."""
+    """Return a column of two topics: the types are equal, or the bounds are merged."""
     if field.name == BOUND:
         members = {member.name: member for kind in (known.type, field.type) for member in kind}
         return pa.field(BOUND, pa.struct(list(members.values())))

@@ -87,5 +87,5 @@ class StateSpool:
         return self.folder / f"{name}.state"
 
     def _is_ours(self) -> bool:
-        """Whether this user owns the folder. A state of another user is not trusted."""
+        """Return whether this user owns the folder. A state of another user is not trusted."""
         return self.folder.stat().st_uid == os.getuid()
