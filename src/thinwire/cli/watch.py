@@ -33,8 +33,8 @@ ExpressionArgument = Annotated[
 
 
 @dataclass(frozen=True)
-class WatchOptions:
-    """Options of `thinwire watch`."""
+class EvaluationOptions:
+    """Options of the evaluation."""
 
     durable: Annotated[
         str | None,
@@ -72,7 +72,7 @@ class HitOutput:
 
 
 @with_options
-def watch(expression: ExpressionArgument, *, broker: BrokerAccess, options: WatchOptions, output: HitOutput) -> None:
+def watch(expression: ExpressionArgument, *, broker: BrokerAccess, options: EvaluationOptions, output: HitOutput) -> None:
     """Print a line each time the quantities of an expression have moved.
 
     A quantity is topic[source].property; +- is the distance from the value
