@@ -34,7 +34,7 @@ from thinwire.client.notices import Notice
 from thinwire.client.subscription import Subscription
 from thinwire.codec import Audit
 from thinwire.errors import ConfigError
-from thinwire.schema import Event, Schema
+from thinwire.schema import Event
 
 BOUND_EXCEEDED = 1
 """exit code of --audit if a value had an error above its bound"""
@@ -135,9 +135,9 @@ def sub(topic: TopicArgument, *, broker: BrokerAccess, options: SubscribeOptions
     if output.json and not output.audit:
         raise ConfigError("--json requires --audit: events are printed as JSON already")
     request, sources = options.read(), read_pairs(options.sources, "--sources")
-    auditor = _Auditor(output.json) if output.audit else None
-    interrupted = run(_subscribe(topic, request, sources, broker, output, auditor))
-    if auditor is not None and auditor.report.broken:
+    report = AuditReport()
+    interrupted = run(_subscribe(topic, request, sources, broker, output, report))
+    if output.audit and report.broken:
         raise typer.Exit(BOUND_EXCEEDED)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -149,34 +149,23 @@ async def _subscribe(
     sources: dict[str, str],
     broker: BrokerAccess,
     output: PrintOptions,
-    auditor: _Auditor | None,
+    report: AuditReport,
 ) -> bool:
     """Print events until the count or the time is reached. Return whether it was interrupted."""
+
+    def on_notice(notice: Notice) -> None:
+        print_notice(notice)
+        if isinstance(notice, Audit):
+            report.add(notice)
+
     async with broker.bus() as bus:
         schema = request["schema"] or await fetch_schema(bus, topic)
         request["sources"] = read_sources(schema, sources)
-        on_notice = auditor.on_notice if auditor is not None else print_notice
         async with bus.subscribe(topic, **request, on_notice=on_notice) as events:
             interrupted = await run_for(output.seconds, _print_events(events, output))
-            if auditor is not None:
-                auditor.show(events, schema)
+            if output.audit:
+                report.show(topic, events.feed, events.request.tolerances(schema), json=output.json)
     return interrupted
-
-
-class _Auditor:
-    """Prints notices, collects audits, and prints their report at the end."""
-
-    def __init__(self, json: bool) -> None:
-        self.report = AuditReport()
-        self._json = json
-
-    def on_notice(self, notice: Notice) -> None:
-        print_notice(notice)
-        if isinstance(notice, Audit):
-            self.report.add(notice)
-
-    def show(self, events: Subscription, schema: Schema) -> None:
-        self.report.show(events.topic, events.feed, events.request.tolerances(schema), json=self._json)
 
 
 async def _print_events(events: Subscription, output: PrintOptions) -> None:

@@ -72,7 +72,9 @@ class HitOutput:
 
 
 @with_options
-def watch(expression: ExpressionArgument, *, broker: BrokerAccess, options: EvaluationOptions, output: HitOutput) -> None:
+def watch(
+    expression: ExpressionArgument, *, broker: BrokerAccess, options: EvaluationOptions, output: HitOutput
+) -> None:
     """Print a line each time the quantities of an expression have moved.
 
     A quantity is topic[source].property; +- is the distance from the value

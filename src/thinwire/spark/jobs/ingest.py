@@ -119,7 +119,9 @@ class Table:
     """
 
     def __init__(self, spark: SparkSession, path: str, by: Sequence[str]) -> None:
-        self.path = path.rstrip("/")
+        if len(by) != 2:
+            raise ConfigError("two partition columns are needed: topic and date", by=list(by))
+        self.path = path
         self.by = tuple(by)
         self._spark = spark
 
@@ -247,15 +249,11 @@ def ingest(
     checkpoint: folder of the query's checkpoint, by default inside the table's folder
     by: names of the partition columns for topic and date
     """
-    if not topics:
-        raise ConfigError("name at least one topic", topics=[])
-    if len(by) != 2:
-        raise ConfigError("two partition columns are needed: topic and date", by=list(by))
     path = table.rstrip("/")
     options = {"maxOffsetsPerTrigger": str(max_offsets), "failOnDataLoss": str(fail_on_data_loss).lower()}
     job = _Job(
         servers,
-        tuple(dict.fromkeys(map(check_topic, topics))),
+        _check_topics(topics),
         Table(spark, path, by),
         checkpoint=(checkpoint or f"{path}/{CHECKPOINT}").rstrip("/"),
         start=start,
@@ -269,6 +267,12 @@ def ingest(
     while not _run_query(job, frame, monitor, stop or Event(), schemas):
         schemas, frame = _prepare(spark, job)
     return Ingested(monitor.progress.rows, monitor.progress.batches, dict(monitor.progress.offsets))
+
+
+def _check_topics(topics: Sequence[str]) -> tuple[str, ...]:
+    if not topics:
+        raise ConfigError("name at least one topic", topics=[])
+    return tuple(dict.fromkeys(map(check_topic, topics)))
 
 
 def _prepare(spark: SparkSession, job: _Job) -> tuple[dict[str, Schema], DataFrame]:
