@@ -1,4 +1,4 @@
-"""What the tests of live verbs share: a system that runs, and verbs as processes."""
+"""A running broker with a registry, shared by the tests of commands."""
 
 import pytest
 from verb_processes import running

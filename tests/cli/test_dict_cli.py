@@ -1,4 +1,4 @@
-"""`thinwire dict`: what the store has, why, and whether it is what it should be; without Spark."""
+"""`thinwire dict list`, `show`, `why` and `verify`, without Spark."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ def note(n):
 
 
 async def _published(url):
-    """A topic whose log binds the first dictionary, and both told to its publishers."""
+    """Publish on a topic whose log binds the first dictionary, and upload both dictionaries."""
     schema = tw.Schema(
         TOPIC, [tw.Property("room", "string", "dimension"), tw.Property("said", "string"), tw.Property("n", "integer")]
     )
@@ -56,7 +56,7 @@ def document(capsys, *args, code=0):
     return json.loads(run(capsys, *args, "--json", code=code).out)
 
 
-def test_the_list_says_what_is_used_and_what_is_kept(broker, capsys):
+def test_the_list_shows_used_and_stored_dictionaries(broker, capsys):
     told = document(capsys, "list", "--to", broker)["dictionaries"]
     assert [(row["hash"], row["state"]) for row in told] == [(SECOND.hash.hex(), "used"), (FIRST.hash.hex(), "kept")]
     assert told[0]["expires"] - datetime.now(UTC).timestamp() == pytest.approx(2 * 86_400, abs=600)
@@ -68,7 +68,7 @@ def test_the_list_says_what_is_used_and_what_is_kept(broker, capsys):
     assert "dict train" in run(capsys, "list", "dict.others", "--to", broker).out
 
 
-def test_one_is_shown_with_its_facts_lineage_and_content(broker, tmp_path, capsys):
+def test_show_prints_facts_lineage_and_content(broker, tmp_path, capsys):
     told = document(capsys, "show", SECOND.hash.hex()[:6], "--to", broker)
     assert (told["hash"], told["codec"], told["bytes"]) == (SECOND.hash.hex(), "zlib", len(SECOND.content))
     assert told["topics"] == [TOPIC]
@@ -93,14 +93,14 @@ def test_lineage_leads_to_the_parent(broker, capsys):
     assert shown["changed"] == told.bytes < shown["packed"]
 
 
-def test_a_dictionary_told_twice_stays_as_it_is(broker, capsys):
+def test_a_second_upload_changes_nothing(broker, capsys):
     first, again = (asyncio.run(upload(BrokerAccess(broker), "dict.twice", FIRST, 1)) for _ in range(2))
     assert (first.hash, again.hash) == (FIRST.hash.hex(), FIRST.hash.hex())
     assert again.expires >= first.expires
     assert len(document(capsys, "list", "dict.twice", "--to", broker)["dictionaries"]) == 1
 
 
-def test_what_the_store_has_lost_is_withdrawn_before_another_is_told(broker, capsys):
+def test_a_lost_dictionary_is_withdrawn_before_another_upload(broker, capsys):
     lost = train(ROOMS[:200], 512)
     asyncio.run(upload(BrokerAccess(broker), "dict.lost", lost, 1))
     asyncio.run(_replace(broker, lost.hash.hex(), None))
@@ -110,7 +110,7 @@ def test_what_the_store_has_lost_is_withdrawn_before_another_is_told(broker, cap
     assert [one["kind"] for one in decisions] == ["replace", "withdraw", "replace"]
 
 
-def test_why_tells_the_decisions_newest_first(broker, capsys):
+def test_why_lists_decisions_newest_first(broker, capsys):
     told = document(capsys, "why", TOPIC, "--to", broker)["decisions"]
     assert [(one["kind"], one["hash"]) for one in told] == [("replace", d.hash.hex()) for d in (SECOND, FIRST)]
     assert told[0]["why"]["trained on"] == 600
@@ -119,7 +119,7 @@ def test_why_tells_the_decisions_newest_first(broker, capsys):
     assert "no decisions" in run(capsys, "why", "dict.others", "--to", broker).out
 
 
-def test_a_topic_is_good_until_the_store_loses_one(broker, capsys):
+def test_verify_finds_a_dictionary_that_the_store_lost(broker, capsys):
     told = document(capsys, "verify", TOPIC, "--to", broker)
     assert told["good"]
     needed = {one["hash"]: one["needed"] for one in told["dictionaries"]}
@@ -140,7 +140,7 @@ def test_a_topic_is_good_until_the_store_loses_one(broker, capsys):
     assert document(capsys, "verify", TOPIC, "--to", broker)["good"]
 
 
-def test_another_one_under_the_same_hash_is_found_out(broker, capsys):
+def test_verify_finds_other_content_under_a_hash(broker, capsys):
     wrong = asyncio.run(_replace(broker, FIRST.hash.hex(), None))
     before = asyncio.run(_replace(broker, SECOND.hash.hex(), wrong))
     try:
@@ -153,7 +153,7 @@ def test_another_one_under_the_same_hash_is_found_out(broker, capsys):
 
 
 async def _replace(url, key, value):
-    """Put something else under a key; what was there before."""
+    """Put another value under a key and return the previous one."""
     async with tw.connect(url) as bus:
         bucket = await bus.broker.bucket(DICTIONARIES)
         entry = await bucket.get(key)
@@ -173,7 +173,7 @@ def test_files_are_checked_without_a_broker(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_training_from_files_is_written_and_told(broker, tmp_path, capsys):
+def test_training_from_files_writes_and_uploads(broker, tmp_path, capsys):
     pytest.importorskip("pyspark", reason="extra spark")
     from thinwire.spark.session import check
 
@@ -220,7 +220,7 @@ def test_a_training_from_files_is_written_and_told(broker, tmp_path, capsys):
         (("why", "a topic"), "a topic is words"),
     ],
 )
-def test_bad_requests_say_what_helps(broker, args, complaint, capsys):
+def test_invalid_arguments_give_a_remedy(broker, args, complaint, capsys):
     assert complaint in run(capsys, *args, "--to", broker, code=2).err
 
 
@@ -234,6 +234,6 @@ def test_bad_requests_say_what_helps(broker, args, complaint, capsys):
         (("--from", __file__, "--to", "nats://127.0.0.1:1"), "name the topic of the dictionary"),
     ],
 )
-def test_trainings_that_cannot_be_are_refused_before_spark_starts(args, complaint, capsys):
+def test_invalid_training_options_are_refused_before_spark_starts(args, complaint, capsys):
     pytest.importorskip("pyspark")
     assert complaint in run(capsys, "train", *args, code=2).err

@@ -1,4 +1,4 @@
-"""kill -9 of the dictionary service, as it is run by hand: traffic goes on, and so does the next one."""
+"""kill -9 of a dictionary trainer: publishing continues, and the next trainer takes over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 
 TOPIC = "plant.notes"
 PAUSE = 0.01
-PATIENCE = 120.0
+TIMEOUT = 120.0
 
 
 def note(n: int, other: bool) -> bytes:
@@ -38,78 +38,81 @@ def note(n: int, other: bool) -> bytes:
     )
 
 
-class Speaker:
-    """Publishes until it is told to stop; `other`: about something else from now on."""
+class NotePublisher:
+    """Publishes notes until it is cancelled.
+
+    other: publish notes with another text from now on
+    """
 
     def __init__(self, out: tw.Publisher) -> None:
         self.out = out
-        self.said: list[bytes] = []
+        self.sent: list[bytes] = []
         self.other = False
 
-    async def speak(self) -> None:
+    async def publish(self) -> None:
         while True:
-            self.said.append(note(len(self.said), self.other))
-            await self.out.publish(self.said[-1])
+            self.sent.append(note(len(self.sent), self.other))
+            await self.out.publish(self.sent[-1])
             await asyncio.sleep(PAUSE)
 
 
 @asynccontextmanager
-async def speaking(out: tw.Publisher) -> AsyncIterator[Speaker]:
-    speaker = Speaker(out)
-    task = asyncio.create_task(speaker.speak())
+async def publishing(out: tw.Publisher) -> AsyncIterator[NotePublisher]:
+    notes = NotePublisher(out)
+    task = asyncio.create_task(notes.publish())
     try:
-        yield speaker
+        yield notes
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not condition():
             await asyncio.sleep(0.05)
 
 
 async def holder(bus: tw.Bus) -> str:
-    """Who looks after the topic."""
+    """Return the trainer that holds the lease of the topic."""
     entry = await (await bus.broker.bucket(SAMPLERS)).get(lease_key(TOPIC))
     assert entry is not None
     assert entry.value is not None
     return LeaseDocument.decode(entry.value).holder
 
 
-async def heard(events: tw.Subscription, count: int) -> list[bytes]:
-    async with asyncio.timeout(PATIENCE):
+async def receive(events: tw.Subscription, count: int) -> list[bytes]:
+    async with asyncio.timeout(TIMEOUT):
         return [(await anext(events))["payload"] for _ in range(count)]
 
 
-def test_traffic_goes_on_without_the_service_and_the_next_one_goes_on_with_it() -> None:
+def test_publishing_continues_without_the_trainer_and_the_next_one_takes_over() -> None:
     from thinwire.brokers.embedded import EmbeddedServer
 
     with EmbeddedServer() as server, running("up", "--to", server.url, "--only", "registry", "--json"):
-        asyncio.run(_story(server.url))
+        asyncio.run(_kill_trainer(server.url))
 
 
-async def _story(url: str) -> None:
+async def _kill_trainer(url: str) -> None:
     service = ("up", "--to", url, "--only", "dictionaries", "--json")
     async with tw.connect(url) as bus:
         await bus.register(opaque(TOPIC), retain=True, dictionaries=True)
         async with bus.publisher(TOPIC) as out, bus.subscribe(TOPIC) as live:
-            async with speaking(out) as speaker:
+            async with publishing(out) as notes:
                 with running(*service) as (process, _):
                     await until(lambda: out.dictionary)
                     first, before = out.dictionary, await holder(bus)
                     process.kill()
                     process.wait()
-                said = len(speaker.said)
-                await until(lambda: len(speaker.said) > said + 100)
+                sent = len(notes.sent)
+                await until(lambda: len(notes.sent) > sent + 100)
                 assert out.dictionary == first, "it is used until it expires"
-                speaker.other = True
+                notes.other = True
                 with running(*service):
                     await until(lambda: out.dictionary not in (first, b""))
                     assert await holder(bus) != before
             await out.flush()
-            assert await heard(live, len(speaker.said)) == speaker.said
+            assert await receive(live, len(notes.sent)) == notes.sent
             assert not live.notices
         async with bus.subscribe(TOPIC, start="earliest") as late:
-            assert await heard(late, len(speaker.said)) == speaker.said
+            assert await receive(late, len(notes.sent)) == notes.sent

@@ -1,4 +1,4 @@
-"""The verbs of placement: what they print, and how they complain."""
+"""`thinwire place propose` and `explain`: output and errors."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_a_proposal_as_json(files, capsys):
     assert document["model"]["date"]
 
 
-def test_a_proposal_and_an_explanation_for_people(files, capsys):
+def test_a_proposal_and_an_explanation_as_text(files, capsys):
     assert main(["place", "propose", *files]) == 0
     assert "lower bound 2" in capsys.readouterr().out
     assert main(["place", "explain", "gps-3", *files]) == 0
@@ -47,7 +47,7 @@ def test_a_proposal_and_an_explanation_for_people(files, capsys):
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
-def test_bad_settings_are_named(files, capsys, more, complaint):
+def test_invalid_settings_are_reported(files, capsys, more, complaint):
     assert main(["place", "propose", *files, *more]) == 2
     assert complaint in capsys.readouterr().err
 
@@ -64,7 +64,7 @@ def test_bad_settings_are_named(files, capsys, more, complaint):
     ],
     ids=lambda value: "" if "\n" in value else value,
 )
-def test_bad_files_are_named(files, tmp_path, capsys, text, complaint):
+def test_invalid_files_are_reported(files, tmp_path, capsys, text, complaint):
     (tmp_path / "topics.toml").write_text(text)
     assert main(["place", "propose", *files]) == 2
     assert complaint in capsys.readouterr().err
@@ -75,7 +75,7 @@ def test_an_unknown_topic_cannot_be_explained(files, capsys):
     assert "no such topic" in capsys.readouterr().err
 
 
-def test_a_model_that_is_none_is_refused(files, tmp_path, capsys):
+def test_an_invalid_model_file_is_refused(files, tmp_path, capsys):
     (tmp_path / "model.json").write_text("[]")
     assert main(["place", "propose", *files, "--model", str(tmp_path / "model.json")]) == 2
     assert "JSON object" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`--plan`: what an analysis wrote is registered and published as it is."""
+"""`--plan`: `up` registers the topics of a plan, and `pub` publishes with its settings."""
 
 import json
 
@@ -28,7 +28,7 @@ def test_up_registers_and_pub_publishes_as_planned(tmp_path, capsys):
         assert summary["frames"] < 15
 
 
-def test_a_bad_plan_is_refused_before_anything_starts(tmp_path, capsys):
+def test_an_invalid_plan_is_refused_before_anything_starts(tmp_path, capsys):
     plan = tmp_path / "plan.toml"
     plan.write_text(write_plan(PLAN).replace("linger = 0.02", "linger = -1"))
     for verb in (["up", "--port", "0"], ["pub", ROOMS.name]):

@@ -1,4 +1,4 @@
-"""`thinwire pub`: lines in, and a clear word about every one that is not an event."""
+"""`thinwire pub`: events from JSON lines, and a message for every rejected line."""
 
 import json
 import signal
@@ -38,7 +38,7 @@ def feed(tmp_path):
     return write
 
 
-def test_bad_lines_are_named_and_the_rest_goes_on(url, feed, tmp_path, capsys):
+def test_bad_lines_are_reported_and_skipped(url, feed, tmp_path, capsys):
     schema = tmp_path / "rooms.ttl"
     schema.write_text(to_turtle(rooms("pub.bad")))
     good = lines(6)
@@ -87,7 +87,7 @@ def test_ctrl_c_stores_what_was_read(url, capsys):
 
 
 @pytest.mark.slow
-def test_a_broker_that_has_gone_keeps_nobody(capsys):
+def test_a_killed_broker_does_not_block_the_exit(capsys):
     with EmbeddedServer() as server:
         args = ("pub", "pub.left", "-", "--to", server.url, "--infer", "--sample", "1", "--retain")
         process = start(*args, stdin=subprocess.PIPE)
@@ -105,12 +105,12 @@ def test_a_broker_that_has_gone_keeps_nobody(capsys):
 
 
 def _known_soon(url, topic):
-    """The options to read from the beginning, once the topic is known."""
+    """Return the options to read from the start, when the topic is registered."""
     wait_until(lambda: main(["registry", "get", topic, "--to", url]) == 0)
     return "--start", "earliest"
 
 
-def test_without_subscribers_it_says_that_nothing_was_kept(url, feed, capsys):
+def test_without_subscribers_nothing_is_stored_and_this_is_reported(url, feed, capsys):
     args = ("pub", "pub.alone", "--to", url, "--infer", "--dimensions", "room")
     run(capsys, *args[:2], feed(*lines(2)), *args[2:])
     again = run(capsys, *args[:2], feed(*lines(2)), *args[2:], "--tolerance", "t=0.5")
@@ -131,7 +131,7 @@ def test_without_subscribers_it_says_that_nothing_was_kept(url, feed, capsys):
         (("pub.no", "{file}", "--to", "http://ada:secret@here"), "bad URL"),
     ],
 )
-def test_bad_requests_are_refused(url, feed, args, complaint, capsys):
+def test_invalid_arguments_are_refused(url, feed, args, complaint, capsys):
     path = feed(*lines(1))
     given = [arg.replace("{file}", path) for arg in args]
     said = run(capsys, "pub", *given, *(() if "--to" in args else ("--to", url)), code=2)

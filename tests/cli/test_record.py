@@ -1,4 +1,4 @@
-"""`thinwire record`: what the broker has is in the files, once, however often the recording is ended and begun."""
+"""`thinwire record`: every message of the logs is in the files once, also after several interruptions."""
 
 import asyncio
 import json
@@ -20,14 +20,14 @@ LOG = log_of(TOPIC)
 
 @pytest.fixture(scope="module")
 def broker():
-    """A broker without services: what is in its logs is what the tests put there."""
+    """A broker without services, so that its logs contain only messages of the tests."""
     with EmbeddedServer() as server:
         yield server.url
 
 
 @pytest.fixture(scope="module")
 def filled(broker, tmp_path_factory):
-    """The URL of a broker that keeps the events of a topic."""
+    """The URL of a broker with stored events of a topic."""
     publish(broker, tmp_path_factory.mktemp("record"), TOPIC, 40)
     return broker
 
@@ -67,7 +67,7 @@ def at_broker(url, log=LOG):
     return asyncio.run(read())
 
 
-def test_everything_is_copied_with_what_is_needed_to_read_it(filled, tmp_path, capsys):
+def test_messages_and_documents_are_copied(filled, tmp_path, capsys):
     told, _ = record(capsys, filled, tmp_path / "new", "--until-caught-up")
     there = at_broker(filled)
     assert in_files(tmp_path / "new") == there
@@ -78,7 +78,7 @@ def test_everything_is_copied_with_what_is_needed_to_read_it(filled, tmp_path, c
         assert recording.last(LOG, "tw.log.record.rooms.*.k") is not None
 
 
-def test_a_recording_goes_on_where_it_ended(broker, tmp_path, capsys):
+def test_a_recording_is_continued_after_its_last_offset(broker, tmp_path, capsys):
     topic = "record.halls"
     for _ in range(2):
         publish(broker, tmp_path, topic, 12)
@@ -89,7 +89,7 @@ def test_a_recording_goes_on_where_it_ended(broker, tmp_path, capsys):
     assert (again["messages"], again["behind"]) == (0, 0)
 
 
-def test_a_later_beginning_comes_with_the_key_frames_before_it(filled, tmp_path, capsys):
+def test_a_later_start_is_moved_to_the_key_frames_before_it(filled, tmp_path, capsys):
     there = at_broker(filled)
     told, _ = record(capsys, filled, tmp_path / "rec", "--until-caught-up", "--from", str(there[-1].offset))
     begun = in_files(tmp_path / "rec")
@@ -111,7 +111,7 @@ def test_an_interrupted_recording_is_complete(filled, tmp_path, sign):
     assert in_files(path) == at_broker(filled)
 
 
-def test_a_killed_recording_is_readable_and_goes_on(filled, tmp_path, capsys):
+def test_a_killed_recording_is_readable_and_can_be_continued(filled, tmp_path, capsys):
     path = tmp_path / "rec"
     process = start("record", TOPIC, "--to", str(path), "--servers", filled)
     wait_until(lambda: list(path.glob("logs/*/*.seg")))
@@ -124,7 +124,7 @@ def test_a_killed_recording_is_readable_and_goes_on(filled, tmp_path, capsys):
     assert in_files(path) == there
 
 
-def test_what_the_broker_has_no_more_is_a_gap_with_a_name(broker, tmp_path, capsys):
+def test_removed_messages_are_reported_as_a_gap(broker, tmp_path, capsys):
     topic = "record.short"
 
     async def append(count):
@@ -143,7 +143,7 @@ def test_what_the_broker_has_no_more_is_a_gap_with_a_name(broker, tmp_path, caps
     assert json.loads(capsys.readouterr().out)["logs"][0]["gaps"] == [[4, 18]]
 
 
-def test_another_log_of_the_same_name_is_not_appended(broker, tmp_path, capsys):
+def test_a_recreated_log_is_refused(broker, tmp_path, capsys):
     topic = "record.anew"
 
     async def begin(payload, count):
@@ -162,7 +162,7 @@ def test_another_log_of_the_same_name_is_not_appended(broker, tmp_path, capsys):
     assert len(in_files(tmp_path / "rec", log_of(topic))) == 4
 
 
-def test_checkpoints_come_along_where_wanted(filled, tmp_path, capsys):
+def test_checkpoints_are_copied_on_request(filled, tmp_path, capsys):
     async def put():
         from thinwire.topics.checkpoint_store import CheckpointStore
 
@@ -183,7 +183,7 @@ def test_checkpoints_come_along_where_wanted(filled, tmp_path, capsys):
         assert recording.documents(CHECKPOINTS) == {}
 
 
-def test_info_tells_what_is_there_and_finds_damage(filled, tmp_path, capsys):
+def test_info_describes_a_recording_and_check_finds_damage(filled, tmp_path, capsys):
     path = tmp_path / "rec"
     record(capsys, filled, path, "--seconds", "1.5")
     assert main(["record", "--info", str(path), "--check"]) == 0
@@ -216,7 +216,7 @@ def test_info_tells_what_is_there_and_finds_damage(filled, tmp_path, capsys):
         ((TOPIC, "--to", "{taken}"), "not empty"),
     ],
 )
-def test_bad_requests_are_refused(filled, tmp_path, args, complaint, capsys):
+def test_invalid_arguments_are_refused(filled, tmp_path, args, complaint, capsys):
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "thesis.txt").write_text("mine")

@@ -14,7 +14,7 @@ NAMES = "SELECT ?name WHERE { ?schema a tw:EventSchema ; tw:name ?name }"
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """A broker without a registry, with a topic that was published to."""
+    """A broker without a registry, with a published topic."""
     path = tmp_path_factory.mktemp("registry") / "events.jsonl"
     path.write_text("".join(json.dumps({"room": f"R{i % 2}", "t": 20 + i / 10}) + "\n" for i in range(6)))
     with EmbeddedServer() as server:
@@ -66,5 +66,5 @@ def test_commands_beside_a_running_registry(bare, tmp_path, capsys):
         (("query", "@/no/such/file"), "No such file"),
     ],
 )
-def test_bad_requests_are_refused(url, args, complaint, capsys):
+def test_invalid_arguments_are_refused(url, args, complaint, capsys):
     assert complaint in run(capsys, *args, "--to", url, code=2).err

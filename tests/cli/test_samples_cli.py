@@ -26,7 +26,7 @@ def test_events_are_json_lines(capsys):
     assert [json.loads(line) for line in lines] == list(building.events(4, seed=3, sources=2))
 
 
-def test_the_market_is_there_too(capsys):
+def test_market_sample(capsys):
     lines = run(capsys, "market", "-n", "3", "--sources", "2").out.splitlines()
     assert [json.loads(line) for line in lines] == list(market.events(3, sources=2))
     assert Schema.from_document(json.loads(run(capsys, "market", "--schema").out)) == market.schema()
@@ -43,14 +43,14 @@ def test_the_schema_can_be_read_back(capsys):
     assert from_turtle(run(capsys, "building", "--turtle").out) == building.schema()
 
 
-def test_the_calibration_says_within_or_outside(capsys):
+def test_calibration_reports_within_or_outside(capsys):
     assert "within" in run(capsys, "building", "--calibration", "--events", "200").out
     rows = json.loads(run(capsys, "building", "--calibration", "--events", "200", "--json").out)["rows"]
     assert {row["within"] for row in rows} <= {"within", "outside", None}
     assert rows[0]["published"] == 885
 
 
-def test_taxis_are_a_sample_too(capsys):
+def test_taxi_sample(capsys):
     lines = run(capsys, "taxi", "-n", "3", "--sources", "3").out.splitlines()
     assert [json.loads(line)["taxi"] for line in lines] == ["taxi-00001", "taxi-00002", "taxi-00003"]
     assert "no original to compare with" in run(capsys, "taxi", "--calibration", code=2).err
@@ -60,5 +60,5 @@ def test_taxis_are_a_sample_too(capsys):
     ("args", "complaint"),
     [(("castle",), "building"), (("building", "-n", "-1"), "-n"), (("building", "--seed", "x"), "--seed")],
 )
-def test_bad_requests_are_refused(capsys, args, complaint):
+def test_invalid_arguments_are_refused(capsys, args, complaint):
     assert complaint in run(capsys, *args, code=2).err

@@ -1,4 +1,4 @@
-"""The command line as a shell sees it: verbs found late, faults in one line, exit codes that mean something."""
+"""The program: commands imported on demand, errors in one line, exit codes."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def misspelt() -> None:
 
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
-    """Run a line against verbs that live in a module nobody has imported yet."""
+    """Run a line with commands of a module that is not imported yet."""
     (tmp_path / "fakecommands.py").write_text(FAKE_COMMANDS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "fakecommands", raising=False)
@@ -72,13 +72,13 @@ def shell(tmp_path, monkeypatch):
     return lambda line: main(line.split(), commands=commands)
 
 
-def test_help_lists_every_verb_and_imports_none(shell, tmp_path, capsys):
+def test_help_lists_every_command_and_imports_none(shell, tmp_path, capsys):
     assert shell("--help") == 0
     assert "Help of plotting." in capsys.readouterr().out
     assert not (tmp_path / "fakecommands.imported").exists()
 
 
-def test_the_table_is_complete():
+def test_all_commands_are_installed():
     live = {"up", "pub", "sub", "watch", "record", "registry", "dict", "doctor"}
     spark = {"ingest", "replay", "analyze", "deliver", "sweep", "train-edge", "place-model", "workload"}
     assert set(installed_commands()) == live | spark | {
@@ -93,13 +93,13 @@ def test_the_table_is_complete():
     }
 
 
-def test_a_verb_parses_its_own_options(shell, capsys):
+def test_a_command_parses_its_own_options(shell, capsys):
     assert shell("many wire --count 3") == 0
     assert shell("many events") == 0
     assert capsys.readouterr().out == "wire 3\nevents\n"
 
 
-def test_a_verb_explains_itself(shell, capsys):
+def test_help_of_a_command(shell, capsys):
     assert shell("plotting --help") == 0
     out = capsys.readouterr().out
     assert "Draw a figure." in out
@@ -107,7 +107,7 @@ def test_a_verb_explains_itself(shell, capsys):
 
 
 @pytest.mark.parametrize("line", ["nonsense", "local --nonsense", "many wire --count three", "reading"])
-def test_wrong_usage_is_2_and_says_what_is_wrong(shell, line, capsys):
+def test_wrong_usage_exits_with_2_and_an_error(shell, line, capsys):
     assert shell(line) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -123,12 +123,12 @@ def test_wrong_usage_is_2_and_says_what_is_wrong(shell, line, capsys):
         ("interrupted", 130, ""),
     ],
 )
-def test_a_fault_is_one_line_and_a_code(shell, line, code, complaint, capsys):
+def test_an_error_is_one_line_and_an_exit_code(shell, line, code, complaint, capsys):
     assert shell(line) == code
     assert capsys.readouterr() == ("", complaint)
 
 
-def test_a_missing_extra_explains_itself(shell, capsys):
+def test_a_missing_extra_is_named(shell, capsys):
     assert shell("plotting") == 2
     err = capsys.readouterr().err
     assert "this needs the extra plots" in err
@@ -141,7 +141,7 @@ def test_a_bug_keeps_its_traceback(shell, line, error):
         shell(line)
 
 
-def test_json_is_one_document_and_nothing_else(capsys):
+def test_json_prints_one_document_only(capsys):
     assert main(["version", "--json"]) == 0
     captured = capsys.readouterr()
     packages = {row["package"]: row for row in json.loads(captured.out)["packages"]}
@@ -157,7 +157,7 @@ def test_both_spellings_of_version_agree(capsys):
 
 
 @pytest.mark.parametrize("unbuffered", ["1", ""], ids=["breaks at the first write", "breaks at the last flush"])
-def test_a_reader_that_leaves_is_not_an_error_message(unbuffered):
+def test_a_closed_stdout_gives_no_error_message(unbuffered):
     reading, writing = os.pipe()
     os.close(reading)
     source = str(Path(__file__).parents[2] / "src")

@@ -1,4 +1,4 @@
-"""`thinwire sub --audit`: what was promised, and how far off values really were."""
+"""`thinwire sub --audit`: bounds and measured errors."""
 
 import json
 import math
@@ -14,7 +14,7 @@ TOPIC = "audit.rooms"
 
 @pytest.fixture(scope="module")
 def filled(url, tmp_path_factory):
-    """The URL of a broker that keeps events of which one in four was audited."""
+    """The URL of a broker with stored events, one in four as an audit frame."""
     from asyncio import run
 
     import thinwire as tw
@@ -45,14 +45,14 @@ def sub(capsys, url, *args, code=0):
     return capsys.readouterr()
 
 
-def test_a_table_beside_the_events(filled, capsys):
+def test_the_table_is_printed_besides_the_events(filled, capsys):
     said = sub(capsys, filled, "--audit")
     assert len(said.out.splitlines()) == 80
     assert "bounds and measured errors" in said.err
     assert " t " in said.err
 
 
-def test_a_document_in_place_of_the_events(filled, capsys):
+def test_the_document_replaces_the_events(filled, capsys):
     document = json.loads(sub(capsys, filled, "--audit", "--json").out)
     rows = {row["property"]: row for row in document["properties"]}
     assert document["topic"] == TOPIC
@@ -61,12 +61,12 @@ def test_a_document_in_place_of_the_events(filled, capsys):
     assert rows["n"]["largest"] == rows["n"]["broken"] == 0
 
 
-def test_json_is_for_audits(filled, capsys):
+def test_json_requires_audit(filled, capsys):
     assert main(["sub", TOPIC, "--to", filled, "--json"]) == 2
     assert "--audit" in capsys.readouterr().err
 
 
-def test_a_broken_promise_counts_and_no_promise_cannot_be_broken():
+def test_exceeded_bounds_are_counted_and_missing_bounds_are_not():
     report = AuditReport()
     report.add(Audit("p1", ("T1",), 1, {"t": 0.4, "u": 9.0}, {"t": 0.5, "u": None}, {}))
     assert not report.broken
@@ -78,6 +78,6 @@ def test_a_broken_promise_counts_and_no_promise_cannot_be_broken():
     assert report.rows({"u": 1.0}) == [u]
 
 
-def test_no_audits_say_how_to_get_them(capsys):
+def test_without_audit_frames_a_remedy_is_printed(capsys):
     AuditReport().show("rooms", "log", {}, json=False)
     assert "audit_every" in capsys.readouterr().err

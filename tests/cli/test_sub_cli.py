@@ -1,4 +1,4 @@
-"""`thinwire sub`: what was published comes out, within the tolerance, and no line twice."""
+"""`thinwire sub`: prints the published events within their tolerance, each once."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ EVENTS = [{"room": f"R{i % 2}", "floor": i % 2, "t": 20 + i / 10} for i in range
 
 @pytest.fixture(scope="module")
 def filled(url, tmp_path_factory):
-    """The URL of a broker that keeps forty events."""
+    """The URL of a broker with forty stored events."""
     path = tmp_path_factory.mktemp("sub") / "events.jsonl"
     path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
     args = ["--infer", "--dimensions", "room,floor", "--retain", "--name", "p1", "--rate", "400"]
@@ -32,13 +32,13 @@ def sub(capsys, url, *args, code=0):
     return [json.loads(line) for line in said.out.splitlines()]
 
 
-def test_everything_comes_from_the_beginning_or_an_offset(filled, capsys):
+def test_start_at_the_earliest_event_or_an_offset(filled, capsys):
     assert sub(capsys, filled, "--start", "earliest", "--count", "40") == EVENTS
     later = sub(capsys, filled, "--start", "3", "--seconds", "1")
     assert later == EVENTS[-len(later) :]
 
 
-def test_bounds_tell_how_far_to_trust(filled, capsys):
+def test_bounds_are_printed(filled, capsys):
     [first] = sub(capsys, filled, "--start", "earliest", "-n", "1", "--bounds", "--exact", "all")
     assert {name: first[name] for name in EVENTS[0]} == EVENTS[0]
     about = {"_virtual": False, "_source": ["R0", 0], "_ordinal": 1, "_publisher": "p1"}
@@ -46,19 +46,19 @@ def test_bounds_tell_how_far_to_trust(filled, capsys):
     assert first["_bound"]["t"] == 0
 
 
-def test_sources_and_properties_are_chosen(filled, capsys):
+def test_sources_and_properties_are_selected(filled, capsys):
     some = sub(capsys, filled, "--start", "earliest", "-n", "5", "--sources", "floor=1", "--properties", "t")
     assert some == [event for event in EVENTS if event["floor"] == 1][:5]
 
 
-def test_a_durable_one_goes_on_where_it_stopped(filled, capsys):
+def test_a_durable_subscription_resumes(filled, capsys):
     args = ("--durable", "archive", "--start", "earliest")
     first = sub(capsys, filled, *args, "-n", "7")
     second = sub(capsys, filled, *args, "-n", "13")
     assert first + second + sub(capsys, filled, *args, "--seconds", "1") == EVENTS
 
 
-def test_ctrl_c_and_a_reader_that_leaves_lose_nothing(filled, capsys):
+def test_ctrl_c_and_a_closed_stdout_lose_no_event(filled, capsys):
     args = ("sub", TOPIC, "--to", filled, "--durable", "pipe", "--start", "earliest")
     first = start(*args)
     seen = [first.stdout.readline() for _ in EVENTS]
@@ -87,12 +87,12 @@ def test_ctrl_c_and_a_reader_that_leaves_lose_nothing(filled, capsys):
         (("--durable", "a.b"), "durable"),
     ],
 )
-def test_bad_requests_are_refused(filled, args, complaint, capsys):
+def test_invalid_arguments_are_refused(filled, args, complaint, capsys):
     assert main(["sub", TOPIC, "--to", filled, *args]) == 2
     assert complaint in capsys.readouterr().err
 
 
-def test_an_unknown_topic_says_what_to_do(url, capsys):
+def test_an_unknown_topic_gives_a_remedy(url, capsys):
     assert main(["sub", "sub.nothing", "--to", url]) == 2
     assert "register one with `thinwire pub TOPIC --infer`" in capsys.readouterr().err
 

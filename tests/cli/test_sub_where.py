@@ -1,4 +1,4 @@
-"""`thinwire sub --where`: only what matches is printed, and a predicate that cannot be read is pointed at."""
+"""`thinwire sub --where`: prints only matching events, and marks the error in an invalid predicate."""
 
 import json
 
@@ -8,7 +8,7 @@ TOPIC = "sub.where"
 EVENTS = [{"room": f"R{i % 2}", "t": 20 + i / 10} for i in range(20)]
 
 
-def test_only_what_matches_is_printed(url, tmp_path, capsys):
+def test_only_matching_events_are_printed(url, tmp_path, capsys):
     path = tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
     assert main(["pub", TOPIC, str(path), "--to", url, "--infer", "--dimensions", "room", "--retain"]) == 0

@@ -1,4 +1,4 @@
-"""`thinwire up`: everything comes up with one command, and nothing of it stays behind."""
+"""`thinwire up`: starts broker and services, and leaves no process behind."""
 
 import signal
 import socket
@@ -32,7 +32,7 @@ def test_ctrl_c_stops_it_and_leaves_no_process(up, tmp_path, capsys):
     assert (tmp_path / "data").is_dir()
 
 
-def test_killed_it_takes_its_broker_along(up):
+def test_the_broker_ends_with_a_killed_process(up):
     process, _ = up
     started = children(process)
     assert started
@@ -41,7 +41,7 @@ def test_killed_it_takes_its_broker_along(up):
     assert gone(started)
 
 
-def test_a_broker_that_dies_is_not_kept_secret(up):
+def test_the_exit_of_the_broker_is_reported(up):
     process, _ = up
     [broker] = children(process)
     broker.kill()
@@ -67,13 +67,13 @@ def test_services_run_beside_a_broker_together_or_alone(up):
             assert sentence in words
 
 
-def test_a_directory_that_cannot_be_is_named(tmp_path, capsys):
+def test_an_unusable_directory_is_reported(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(["up", "--port", "0", "--dir", str(tmp_path / "file" / "data")]) == 2
     assert "directory" in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_named_with_the_way_out(capsys):
+def test_a_port_in_use_is_reported_with_a_remedy(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["up", "--port", str(taken.getsockname()[1])]) == 2
     complaint = capsys.readouterr().err
@@ -91,6 +91,6 @@ def test_a_port_in_use_is_named_with_the_way_out(capsys):
         (("--only", "dashboard"), "--only"),
     ],
 )
-def test_bad_requests_are_refused(args, complaint, capsys):
+def test_invalid_arguments_are_refused(args, complaint, capsys):
     assert main(["up", *args]) == 2
     assert complaint in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`thinwire watch`: hits come out as lines, what is wrong is pointed at, and Ctrl-C ends it in order."""
+"""`thinwire watch`: prints notifications as lines, marks errors in an expression, and closes on Ctrl-C."""
 
 import json
 import signal
@@ -16,7 +16,7 @@ EXPRESSION = f"{TOPIC}[R1].t +- 1"
 
 @pytest.fixture(scope="module")
 def filled(url, tmp_path_factory):
-    """The URL of a broker that keeps six events."""
+    """The URL of a broker with six stored events."""
     path = tmp_path_factory.mktemp("watch") / "events.jsonl"
     path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
     args = ["--infer", "--dimensions", "room", "--retain", "--name", "p1"]
@@ -24,7 +24,7 @@ def filled(url, tmp_path_factory):
     return url
 
 
-def test_notifications_come_out_as_json_or_in_words(filled, capsys):
+def test_notifications_are_printed_as_json_or_text(filled, capsys):
     args = ["watch", EXPRESSION, "--to", filled, "--start", "earliest", "--max-delay", "0.1"]
     assert main([*args, "--count", "3", "--json"]) == 0
     said = capsys.readouterr()
@@ -39,7 +39,7 @@ def test_notifications_come_out_as_json_or_in_words(filled, capsys):
     assert f"  {name} 20" in capsys.readouterr().out
 
 
-def test_what_is_wrong_is_pointed_at(filled, capsys):
+def test_errors_in_an_expression_are_marked(filled, capsys):
     for expression, sentence, pointed in (
         (f"{TOPIC}[R1].t +- much", "a number is expected", "much"),
         (f"{TOPIC}[R1].heat +- 1", "no such property", TOPIC),
@@ -53,7 +53,7 @@ def test_what_is_wrong_is_pointed_at(filled, capsys):
     assert "ISO time" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_it_in_order(filled):
+def test_ctrl_c_closes_the_watch(filled):
     process = start("watch", EXPRESSION, "--to", filled, "--start", "earliest", "--max-delay", "0.1")
     timer = threading.Timer(PATIENCE, process.kill)
     timer.start()

@@ -1,4 +1,4 @@
-"""Verbs as processes of their own, for what one cannot try from inside: signals, pipes, children."""
+"""Commands in separate processes, for tests of signals, pipes and child processes."""
 
 import json
 import os
@@ -16,7 +16,7 @@ PATIENCE = 60
 
 
 def start(*args, **options):
-    """A verb that runs."""
+    """Start a command."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
     return subprocess.Popen(
         [sys.executable, "-m", "thinwire", *args],
@@ -24,19 +24,19 @@ def start(*args, **options):
         stderr=subprocess.PIPE,
         text=True,
         env={**environment, "PYTHONPATH": SOURCE},
-        preexec_fn=_hear_interrupts,  # noqa: PLW1509 - it calls nothing but the system
+        preexec_fn=_restore_interrupts,  # noqa: PLW1509 - it only makes a system call
         **options,
     )
 
 
-def _hear_interrupts():
-    """Whoever runs in the background of a script ignores Ctrl-C, and so would all it starts."""
+def _restore_interrupts():
+    """Handle Ctrl-C, which processes in the background of a script ignore, as do their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
 def running(*args):
-    """A service and the line it announces itself with; ended with SIGTERM where the test has not."""
+    """Yield a service and the JSON line of its start; end it with SIGTERM if it still runs."""
     process = start(*args)
     try:
         line = process.stdout.readline()
@@ -48,18 +48,18 @@ def running(*args):
 
 
 def children(process):
-    """The processes a process has started."""
+    """Return the child processes of a process."""
     return psutil.Process(process.pid).children(recursive=True)
 
 
 def gone(processes):
-    """Do all of these end?"""
+    """Return whether all of these processes end."""
     left = psutil.wait_procs(processes, timeout=PATIENCE)[1]
     return not left
 
 
 def wait_until(condition):
-    """Wait for something that another process does."""
+    """Wait until a condition that depends on another process holds."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline

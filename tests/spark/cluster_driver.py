@@ -1,4 +1,4 @@
-"""A driver on a cluster: runs a sweep, reads a topic while an executor dies, and writes down what came of it.
+"""A driver on a cluster: runs a sweep, reads a topic while an executor is killed, and writes the results.
 
 Usage: cluster_driver.py MASTER SERVERS TOPIC FOLDER
 """
@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 def where(n: int) -> Mapping[str, Any]:
-    """Which executor runs the cell, and from where it has the package."""
+    """Return the executor that runs the cell, and the location of its package."""
     import thinwire
     from thinwire.codec import kernels
 
@@ -39,7 +39,7 @@ def where(n: int) -> Mapping[str, Any]:
 
 
 def deadly(mark: Path) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Rows as they are; but the first task to have handed some on dies, with the executor that runs it."""
+    """Pass rows through; the first task that has passed some kills its executor."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -62,7 +62,7 @@ def first(mark: Path) -> bool:
 
 
 def kill_executor() -> None:
-    """Kill the JVM that this worker belongs to, and hand nothing on until the worker is taken along."""
+    """Kill the JVM of this worker and wait until the worker is killed too."""
     import psutil
 
     above = psutil.Process().parents()

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process: to start one takes longer than most tests."""
+"""One Spark session for all tests of a process, because starting one takes longer than most tests."""
 
 from __future__ import annotations
 

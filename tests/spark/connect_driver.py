@@ -1,4 +1,4 @@
-"""A driver that only talks to a Connect server: reads a topic as a table and as a stream, sweeps, fills in partials.
+"""A driver of a Connect server: reads a topic as a table and as a stream, runs sweeps, completes partial events.
 
 Usage: connect_driver.py REMOTE SERVERS TOPIC FOLDER
 """
@@ -55,7 +55,7 @@ def swept(spark: SparkSession) -> dict[str, Any]:
 
 
 def cancelled(spark: SparkSession) -> float:
-    """Seconds until a sweep of many minutes is over that is interrupted when it begins."""
+    """Return the seconds until a sweep of many minutes ends after an interruption at its start."""
     started = time.monotonic()
 
     def interrupt(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Jobs as processes of their own, to be killed, and topics whose events a test makes itself."""
+"""Jobs in separate processes that tests kill, and topics with given events."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ import thinwire as tw
 SOURCE = str(Path(__file__).parents[2] / "src")
 TIMEOUT = 600
 PATIENT = f"--conf spark.python.authenticate.socketTimeout={TIMEOUT}s pyspark-shell"
-"""on a busy machine a worker takes longer to come than Spark waits by default"""
+"""on a busy machine a worker takes longer to start than Spark waits by default"""
 
 
 def publish_events(url: str, schema: tw.Schema, events: Iterable[Mapping[str, Any]], name: str = "p") -> None:
-    """Register a topic, publish events and have them stored."""
+    """Register a topic that retains its events, and publish events."""
 
     async def story() -> None:
         async with tw.connect(url, services=False) as bus:
@@ -39,7 +39,7 @@ def publish_events(url: str, schema: tw.Schema, events: Iterable[Mapping[str, An
 
 
 def start(*args: str) -> subprocess.Popen[str]:
-    """A verb, in a group of processes of its own."""
+    """A command in its own process group."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("THINWIRE_")}
     return subprocess.Popen(
         [sys.executable, "-m", "thinwire", *args],
@@ -52,13 +52,13 @@ def start(*args: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Its exit code, and what it said."""
+    """Return the exit code and the output."""
     out, err = process.communicate(timeout=TIMEOUT)
     return process.returncode, out, err
 
 
 def kill_all(process: subprocess.Popen[str]) -> None:
-    """The driver and everything it has started, at one blow."""
+    """Kill the driver and all its child processes at once."""
     started = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGKILL)
     for one in started:
@@ -68,7 +68,7 @@ def kill_all(process: subprocess.Popen[str]) -> None:
 
 
 def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The processes that run Python tasks."""
+    """Return the processes that run Python tasks."""
     found = []
     for one in psutil.Process(process.pid).children(recursive=True):
         try:
@@ -81,7 +81,7 @@ def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 
 def wait_until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
-    """Wait for something that the process does."""
+    """Wait until a condition that depends on the process holds."""
     deadline = time.monotonic() + TIMEOUT
     while not (found := condition()):
         assert process.poll() is None, process.communicate()
@@ -91,14 +91,14 @@ def wait_until(condition: Callable[[], Any], process: subprocess.Popen[str]) -> 
 
 
 class Row(dict[str, Any]):
-    """A row of a file, with the one word of Spark's rows that comparing needs."""
+    """A row of a file, with the method of Spark's rows that comparisons use."""
 
     def asDict(self) -> dict[str, Any]:
         return self
 
 
 def landed(table: Path) -> list[Row]:
-    """The rows of the files that count, as readers of Spark find them: through the log of the table."""
+    """Return the rows of the files that are in the sink log of the table."""
     log = [file for file in (table / "_spark_metadata").iterdir() if file.name[0].isdigit()]
     whole = max((int(file.stem) for file in log if file.suffix == ".compact"), default=-1)
     files = [file for file in log if int(file.stem) > whole or file.name == f"{whole}.compact"]
@@ -110,7 +110,7 @@ def landed(table: Path) -> list[Row]:
 
 
 def batch_under_way(checkpoint: Path) -> int | None:
-    """The number of a batch that is written down and not done yet, but for the first."""
+    """Return the number of a planned batch that is not committed yet, except the first."""
     planned, done = _numbers(checkpoint / "offsets"), _numbers(checkpoint / "commits")
     last = max(planned, default=-1)
     return last if last > 0 and last not in done else None

@@ -1,4 +1,4 @@
-"""Spark in processes of its own: a cluster of a master and workers, a Connect server, and drivers that use them."""
+"""Spark in separate processes: a cluster of a master and workers, a Connect server, and drivers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import pyspark
 HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 TIMEOUT = 300.0
-"""seconds for anything to come up or to leave; a busy machine starts several JVMs"""
+"""seconds for a process to start or to end; several JVMs start on a busy machine"""
 
 
 @contextmanager
 def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
-    """The URL of a cluster; its logs and everything else it writes are in the folder."""
+    """Yield the URL of a cluster that writes its logs and other files to the folder."""
     port = free_port()
     with ExitStack() as stack:
         master = ["org.apache.spark.deploy.master.Master", "--host", HOST, "--port", str(port), "--webui-port", "0"]
@@ -39,7 +39,7 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
 
 @contextmanager
 def connect_server(folder: Path, cores: int = 2) -> Iterator[str]:
-    """The URL of a Spark Connect server."""
+    """Yield the URL of a Spark Connect server."""
     port = free_port()
     settings = {
         "spark.connect.grpc.binding.address": HOST,
@@ -56,7 +56,7 @@ def connect_server(folder: Path, cores: int = 2) -> Iterator[str]:
 
 
 def drive(script: Path, *arguments: object, folder: Path) -> str:
-    """Run a driver somewhere else, with nothing but its own environment; what it printed."""
+    """Run a driver with another environment and return its output."""
     folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         [sys.executable, str(script), *map(str, arguments)],
@@ -73,7 +73,7 @@ def drive(script: Path, *arguments: object, folder: Path) -> str:
 
 @contextmanager
 def running(program: str, arguments: list[str], folder: Path, ready: str) -> Iterator[None]:
-    """A program of Spark, from the moment it says that it is ready; it is gone afterwards, with all its children."""
+    """Run a program of Spark, wait until it is ready, and end it with all its children."""
     folder.mkdir(parents=True)
     log = folder / "log"
     with log.open("wb") as out:
@@ -99,7 +99,7 @@ def free_port() -> int:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """That of this process, with all that Spark writes inside the folder."""
+    """Return the environment of this process, with all output folders of Spark in the folder."""
     scratch, settings = folder / "scratch", folder / "conf"
     scratch.mkdir(exist_ok=True)
     settings.mkdir(exist_ok=True)
@@ -118,7 +118,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _bare_python(folder: Path) -> Path:
-    """This Python with the packages of its environment, but without what is installed from a folder: thinwire here."""
+    """Return a Python with the packages of this environment, without packages that are installed from a folder."""
     program = folder / "python"
     packages = sysconfig.get_path("purelib")
     program.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n')
@@ -135,7 +135,7 @@ def _await(process: subprocess.Popen[bytes], log: Path, ready: str) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask it to go, so that it takes its executors along; then make sure of the whole group."""
+    """End the process, which ends its executors; then kill the remaining process group."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(30)

@@ -1,4 +1,4 @@
-"""Topics for Spark to read: a real broker, real publishers, and a live subscriber to compare with."""
+"""Topics for tests of the source: a broker, publishers, and a live subscriber for comparison."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from thinwire.topics.names import CHECKPOINTS, REGISTRY, log_of
 TOLERANCE = {"t": 0.5}
 
 Key = tuple[str, str, int]
-"""publisher, source, ordinal: enough where publishers have one life each"""
+"""publisher, source, ordinal: unique if each publisher has one incarnation"""
 
 
 @contextmanager
 def broker() -> Iterator[str]:
-    """The URL of a broker of one's own."""
+    """Yield the URL of a new broker."""
     with EmbeddedServer() as server:
         yield server.url
 
@@ -56,7 +56,7 @@ def readings(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def publish(url: str, schema: tw.Schema, count: int, publishers: int = 2, seed: int = 0) -> list[Event]:
-    """Publish so many events, a message for every few of them, and hand out what a live subscriber got."""
+    """Publish `count` events in messages of several events, and return the events of a live subscriber."""
     return asyncio.run(_publish(url, schema, count, publishers, seed))
 
 
@@ -75,7 +75,7 @@ async def _publish(url: str, schema: tw.Schema, count: int, publishers: int, see
                 await out[n % publishers].flush()
         for publisher in out:
             await publisher.flush()
-        # one that begins late first hears where the sources of publishers before these stand: no events of theirs
+        # A late subscriber first receives the current state of sources of earlier publishers; these are skipped.
         found: list[Event] = []
         while len(found) < count:
             event = await anext(live)
@@ -85,7 +85,7 @@ async def _publish(url: str, schema: tw.Schema, count: int, publishers: int, see
 
 
 def purge(url: str, topic: str, before: int) -> None:
-    """Let the log forget everything before an offset."""
+    """Remove all messages before an offset from the log."""
     asyncio.run(_purge(url, topic, before))
 
 
@@ -100,7 +100,7 @@ async def _purge(url: str, topic: str, before: int) -> None:
 
 
 def delete(url: str, topic: str) -> None:
-    """Let the broker forget the log altogether."""
+    """Delete the log."""
     asyncio.run(_delete(url, topic))
 
 
@@ -115,7 +115,7 @@ async def _delete(url: str, topic: str) -> None:
 
 
 def record(url: str, topic: str, folder: str) -> None:
-    """A recording of a topic, with what is needed to read it."""
+    """Record a topic."""
     with open_source(url) as source, RecordingWriter(folder) as out:
         for block in source.read(log_of(topic), 1, source.span(log_of(topic)).last):
             for stored in block:
@@ -131,7 +131,7 @@ def table(spark: SparkSession, url: str, topic: str, **options: Any) -> DataFram
 
 
 def as_events(events: list[Event]) -> dict[Key, Any]:
-    """Live events by their identity, bit for bit."""
+    """Return live events by identity, with exact values."""
     return {
         (event.publisher, json.dumps(list(event.source), separators=(",", ":")), event.ordinal): (
             _bits(event),
@@ -143,7 +143,7 @@ def as_events(events: list[Event]) -> dict[Key, Any]:
 
 
 def as_rows(rows: list[Any]) -> dict[Key, Any]:
-    """The same of a table's rows."""
+    """Return the rows of a table in the same form."""
     names = ("time", "room", "t", "n", "state")
     return {
         (row["_publisher"], row["_source"], row["_ordinal"]): (

@@ -1,4 +1,4 @@
-"""A real cluster: rows and results as in one process, by a package shipped to the executors; one is killed."""
+"""A cluster: rows and results equal those of one process, with a shipped package and a killed executor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRIVER = Path(__file__).with_name("cluster_driver.py")
 
 
 @pytest.mark.slow
-def test_a_cluster_reads_and_sweeps_as_one_process_does(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_results_of_one_process(spark: SparkSession, tmp_path: Path) -> None:
     with broker() as url:
         live = publish(url, rooms(TOPIC), 600)
         here = table(spark, url, TOPIC).toArrow()

@@ -1,4 +1,4 @@
-"""Spark Connect: the driver has no JVM and no context, only a connection, and everything goes through it."""
+"""Spark Connect: a driver without a JVM."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRIVER = Path(__file__).with_name("connect_driver.py")
 
 @pytest.mark.slow
 @pytest.mark.skipif(java_version() < JAVA, reason="the server needs Java")
-def test_a_whole_job_over_a_connection(tmp_path: Path) -> None:
+def test_a_complete_job_over_a_connection(tmp_path: Path) -> None:
     with broker() as url, connect_server(tmp_path / "server") as remote:
         live = publish(url, rooms(TOPIC), 1_200)
         drive(DRIVER, remote, url, TOPIC, tmp_path, folder=tmp_path / "elsewhere")
@@ -38,5 +38,5 @@ def test_a_whole_job_over_a_connection(tmp_path: Path) -> None:
 
 
 def as_row(row: dict[str, Any]) -> Row:
-    """A row of an Arrow table as Spark would hand it out."""
+    """Return a row of an Arrow table in the form of a Spark row."""
     return Row(**{**row, "_bound": Row(**row["_bound"])})

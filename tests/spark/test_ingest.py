@@ -1,4 +1,4 @@
-"""Topics into tables: every event once, in its place, whatever happens on the way."""
+"""Writing topics to tables: every event once, in its partition, after stops and failures too."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_new_schema_in_the_middle(spark: SparkSession, tmp_path: Path) -> None
         assert [row["light"] for row in rows] == [None] * 20 + list(range(20, 50))
 
 
-def test_a_table_that_does_not_match_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_that_does_not_match_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "rooms"
     room = tw.Property("room", "string", "dimension")
     numbers = tw.Schema("plant.numbers", [room, tw.Property("t", "number", step="0.1")])
@@ -139,7 +139,7 @@ def test_a_lost_checkpoint_gives_no_duplicates(spark: SparkSession, tmp_path: Pa
         assert as_rows(both) == as_rows(read(spark, url, TOPIC).collect())
 
 
-def test_invalid_options_are_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_options_name_the_option(spark: SparkSession, tmp_path: Path) -> None:
     dated = tw.Schema("plant.dated", [tw.Property("room", "string", "dimension"), tw.Property("Date", "integer")])
     table = str(tmp_path / "rooms")
     with broker() as url:

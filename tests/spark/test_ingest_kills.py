@@ -1,4 +1,4 @@
-"""Landing a topic while things are killed: every event is in the table once."""
+"""Writing a topic to a table while processes are killed: every event is in the table once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_ingest_survives_killed_workers_a_killed_driver_and_an_early_stop(tmp_pa
 
 
 def _kill_workers(table: Path, job: Popen[str]) -> int:
-    """Kill Python workers in the middle of a batch, whose number comes back."""
+    """Kill Python workers during a batch and return its number."""
     number = _wait_beyond(table, 0, job)
     for worker in wait_until(lambda: workers(job), job):
         worker.kill()
@@ -52,5 +52,5 @@ def _kill_workers(table: Path, job: Popen[str]) -> int:
 
 
 def _wait_beyond(table: Path, before: int, job: Popen[str]) -> int:
-    """The number of a batch after this one, while it is under way."""
+    """Return the number of a running batch after this one."""
     return wait_until(lambda: max(batch_under_way(table / "_checkpoint") or 0, before) - before, job) + before

@@ -1,4 +1,4 @@
-"""Filling partials: each row as a walk along its source would leave it."""
+"""Reconstruction: equal to a sequential scan of each source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ rows = st.tuples(
 
 
 def walked(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What somebody would do with a pencil."""
+    """Return the result of a sequential scan."""
     last: dict[Any, dict[str, Any]] = {}
     out = []
     for row in sorted(table, key=lambda row: row["n"]):
@@ -44,7 +44,7 @@ def partials(drawn: list[tuple[Any, ...]], order: list[int]) -> list[dict[str, A
         dict(zip(SCHEMA.names, (plant, room, n, a, b, gone), strict=True))
         for n, (plant, room, a, b, gone) in enumerate(drawn)
     ]
-    for row in table:  # who tells a value does not tell that it is absent
+    for row in table:  # a row cannot contain a value and mark it as absent
         row["gone"] = [name for name in row["gone"] or () if row[name] is None]
     return [table[n] for n in order]
 
@@ -78,7 +78,7 @@ def test_a_table_is_filled_bucket_by_bucket(spark: SparkSession) -> None:
         ({"source": ["room"], "order": ["n"], "buckets": 0}, "buckets"),
     ],
 )
-def test_a_bad_setting_is_named(spark: SparkSession, settings: dict[str, Any], word: str) -> None:
+def test_invalid_settings_are_reported(spark: SparkSession, settings: dict[str, Any], word: str) -> None:
     frame = spark.createDataFrame(pa.Table.from_pylist([], SCHEMA))
     with pytest.raises(ConfigError, match=word):
         reconstruct(frame, **settings)

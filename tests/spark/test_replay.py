@@ -1,4 +1,4 @@
-"""Tables onto topics: a topic that a table was played onto is the topic it came from."""
+"""Replay: the target topic of a replayed table has the events of the original topic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("time", "room", "t", "n", "state")
 
 
 def by_source(found: list[Any]) -> dict[str, list[tuple[Any, ...]]]:
-    """The events of every room in the order of the log."""
+    """Return the events of every room in log order."""
     ordered = sorted(found, key=lambda row: (row["_offset"], row["_ordinal"]))
     return {
         room: [tuple(row[name] for name in NAMES) for row in ordered if row["room"] == room]
@@ -29,7 +29,7 @@ def by_source(found: list[Any]) -> dict[str, list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("publishers", [1, 2])
-def test_a_topic_comes_out_as_it_went_in(spark: SparkSession, tmp_path: Path, publishers: int) -> None:
+def test_a_replayed_topic_has_the_same_events(spark: SparkSession, tmp_path: Path, publishers: int) -> None:
     place = str(tmp_path / "rooms")
     with broker() as url:
         publish_events(url, rooms(TOPIC), readings(400, seed=1))
@@ -42,7 +42,7 @@ def test_a_topic_comes_out_as_it_went_in(spark: SparkSession, tmp_path: Path, pu
         assert max(bound or 0.0 for row in found for bound in row["_bound"]) == 0.0
 
 
-def test_only_the_first_events_go_by_the_clock(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_first_events_are_published_at_the_original_rate(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "rooms")
     with broker() as url:
         publish(url, rooms(TOPIC), 60, publishers=1)  # a thousand seconds from one to the next
@@ -66,7 +66,7 @@ def test_a_table_that_ingest_did_not_write(spark: SparkSession, tmp_path: Path) 
             ]
 
 
-def test_invalid_options_are_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_invalid_options_name_the_option(spark: SparkSession, tmp_path: Path) -> None:
     place = str(tmp_path / "rooms")
     doors = tw.Schema("building.doors", [tw.Property("door", "string", "dimension"), tw.Property("open", "boolean")])
     with broker() as url:

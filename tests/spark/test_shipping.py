@@ -1,4 +1,4 @@
-"""The zip file for executors: reproducible, complete, and importable without the folder it was made from."""
+"""The zip file for executors: reproducible, complete, and importable without the source folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from thinwire.spark.executor_package import package, shipped_packages
 from thinwire.spark.session import is_local
 
 
-def test_equal_packages_make_equal_files(tmp_path: Path) -> None:
+def test_equal_packages_give_equal_files(tmp_path: Path) -> None:
     one, other = package(tmp_path / "one"), package(tmp_path / "other")
     assert one.name == other.name
     assert one.read_bytes() == other.read_bytes()
     assert package(tmp_path / "one") == one
 
 
-def test_the_zip_holds_every_file_of_the_named_packages(tmp_path: Path) -> None:
+def test_the_zip_contains_every_file_of_the_packages(tmp_path: Path) -> None:
     with ZipFile(package(tmp_path, ["thinwire"])) as found:
         names = set(found.namelist())
     assert names == _files(thinwire)
@@ -40,7 +40,7 @@ def _files(module: ModuleType) -> set[str]:
     return {name for name in found if "__pycache__" not in name}
 
 
-def test_a_shipped_package_is_used_and_keeps_its_kernels_by_its_name(tmp_path: Path) -> None:
+def test_a_shipped_package_is_imported_and_caches_kernels_by_its_name(tmp_path: Path) -> None:
     shipped = package(tmp_path)
     script = """if True:
         import sys
@@ -60,6 +60,6 @@ def test_a_shipped_package_is_used_and_keeps_its_kernels_by_its_name(tmp_path: P
     assert not any(str(tmp_path) in path for path in kernels)
 
 
-def test_only_a_local_master_needs_nothing_shipped() -> None:
+def test_only_a_local_master_needs_no_package() -> None:
     assert all(map(is_local, ["local", "local[*]", "local[2]", "local[2,3]"]))
     assert not any(map(is_local, ["local-cluster[2,1,1024]", "spark://host:7077", "yarn", "sc://host", "k8s://host"]))

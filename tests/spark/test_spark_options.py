@@ -1,4 +1,4 @@
-"""Options of the source: read once, named as they are written, secrets never shown."""
+"""Options of the source: parsing, errors that name the option, and no secrets in texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from thinwire.spark.source.source_options import SourceOptions
 GIVEN = {"servers": "nats://ada:secret@broker:4222", "subscribe": "building.rooms"}
 
 
-def test_names_come_in_any_case_and_secrets_are_not_shown() -> None:
+def test_names_are_not_case_sensitive_and_secrets_are_not_shown() -> None:
     options = SourceOptions.read(
         {"SERVERS": GIVEN["servers"], "Subscribe": "building.rooms", "failondataloss": "FALSE"}
     )
@@ -55,7 +55,7 @@ def test_a_time_is_a_count_or_a_text() -> None:
         ("tolerance", "-1"),
     ],
 )
-def test_invalid_values_are_named(name: str, value: str) -> None:
+def test_invalid_values_name_the_option(name: str, value: str) -> None:
     with pytest.raises(ConfigError) as problem:
         SourceOptions.read({**GIVEN, name: value})
     named = "servers" if name == "path" else name
@@ -68,7 +68,7 @@ def test_an_unknown_option_is_refused() -> None:
         SourceOptions.read({**GIVEN, "startingOffset": "latest"})
 
 
-def test_shares_of_a_batch_get_every_topic_on() -> None:
+def test_a_limited_batch_makes_progress_on_every_topic() -> None:
     first, end = {"a": 1, "b": 1, "c": 7}, {"a": 1_000, "b": 3, "c": 7}
     batches = 0
     while first != end:
@@ -78,7 +78,7 @@ def test_shares_of_a_batch_get_every_topic_on() -> None:
     assert batches <= 102
 
 
-def test_missing_versions_of_spark_and_java_are_named() -> None:
+def test_old_versions_of_spark_and_java_are_refused() -> None:
     check_spark("4.3.0")
     check_java(17)
     with pytest.raises(SparkUnavailable, match=r"Spark 4.3 or newer is needed: pip install.*found='4.2.1'"):

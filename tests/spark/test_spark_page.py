@@ -1,4 +1,4 @@
-"""The examples of the page on Spark run, one after the other, with a session, a broker and a recording."""
+"""Runs the examples of docs/spark.md in order, with a session, a broker and a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source `thinwire`: tables and streams with the very rows that a live subscriber gets, each once."""
+"""The source `thinwire`: tables and streams have the events of a live subscriber, each once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOPIC = "building.rooms"
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[tuple[str, list[Event]]]:
-    """A broker with a topic, and what a live subscriber got of it."""
+    """A broker with a topic, and the events of a live subscriber."""
     with broker() as url:
         yield url, publish(url, rooms(TOPIC), 1_200)
 
@@ -33,14 +33,14 @@ def stream(spark: SparkSession, url: str, topic: str, **options: Any) -> DataFra
 
 
 def land(frame: DataFrame, folder: Path) -> Any:
-    """Write a stream to a table until nothing is left to read."""
+    """Write a stream to a table up to the end of the log."""
     query = writer(frame, folder).trigger(availableNow=True).start()
     query.awaitTermination(120)
     return query
 
 
 def follow(frame: DataFrame, folder: Path) -> Any:
-    """Write a stream to a table from now on."""
+    """Start a query that writes a stream to a table."""
     return writer(frame, folder).trigger(processingTime="0 seconds").start()
 
 
@@ -59,7 +59,7 @@ def test_a_table_has_the_rows_of_a_live_subscriber(spark: SparkSession, site: An
     assert {row["_topic"] for row in rows} == {TOPIC}
 
 
-def test_any_stretch_has_its_own_rows(spark: SparkSession, site: Any) -> None:
+def test_a_range_of_offsets_has_its_rows(spark: SparkSession, site: Any) -> None:
     url, _ = site
     rows = table(spark, url, TOPIC).collect()
     ends = {"startingOffsets": json.dumps({TOPIC: 40}), "endingOffsets": json.dumps({TOPIC: 90})}
@@ -84,7 +84,7 @@ def test_a_stream_in_several_batches_has_every_event_once(spark: SparkSession, s
     assert query.exception() is None
 
 
-def test_a_stream_goes_on_where_its_checkpoint_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_resumes_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     topic = "building.later"
     with broker() as url:
         first = publish(url, rooms(topic), 300, seed=1)
@@ -104,7 +104,7 @@ def test_a_stream_goes_on_where_its_checkpoint_says(spark: SparkSession, tmp_pat
         assert spark.read.parquet(str(tmp_path / "table")).count() == len(rows)
 
 
-def test_a_log_that_is_deleted_in_mid_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_log_that_is_deleted_while_a_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
     topic = "building.deleted"
     with broker() as url:
         first = publish(url, rooms(topic), 200, seed=1)
@@ -162,7 +162,7 @@ def _publish_doors(url: str, schema: tw.Schema) -> None:
     asyncio.run(story())
 
 
-def test_messages_and_frames_as_they_are(spark: SparkSession, site: Any) -> None:
+def test_rows_of_messages_and_frames(spark: SparkSession, site: Any) -> None:
     url, _ = site
     messages = table(spark, url, TOPIC, columns="messages", minPartitions=4)
     assert messages.columns == ["_topic", "_publisher", "_offset", "_time", "_kind", "payload"]
@@ -216,7 +216,7 @@ def test_messages_removed_by_retention(spark: SparkSession, tmp_path: Path) -> N
         assert as_rows(rows).items() <= as_events(live).items()
 
 
-def test_invalid_options_are_named(spark: SparkSession, site: Any) -> None:
+def test_invalid_options_name_the_option(spark: SparkSession, site: Any) -> None:
     url, _ = site
     for options, complaint in [
         ({"subscribe": "building.cellar"}, r"option='subscribe', topic='building.cellar'"),

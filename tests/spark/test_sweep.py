@@ -37,7 +37,7 @@ def test_a_grid_is_every_combination() -> None:
     assert grid(a=[1, 2])[1] == {"a": 2}
 
 
-def test_results_come_in_the_order_of_the_cells_and_failures_stay_alone(spark: SparkSession) -> None:
+def test_results_are_in_the_order_of_the_cells_and_failures_are_isolated(spark: SparkSession) -> None:
     reported: list[tuple[int, int]] = []
     cells = grid(n=[1, 2, 3, 4, 5], unit=["m"])
     results = sweep(
@@ -52,7 +52,7 @@ def test_results_come_in_the_order_of_the_cells_and_failures_stay_alone(spark: S
     assert all(done <= total for done, total in reported)
 
 
-def test_the_default_number_of_tasks_serves_every_cell(spark: SparkSession) -> None:
+def test_the_default_number_of_tasks_runs_every_cell(spark: SparkSession) -> None:
     results = sweep(spark, squared, grid(n=list(range(10, 40))))
     assert [result.figures for result in results] == [{"square": n * n, "in": "m"} for n in range(10, 40)]
 
@@ -63,7 +63,7 @@ def test_a_sweep_without_cells_or_with_too_many_is_refused(cells: list[dict[str,
         sweep(None, squared, cells)  # type: ignore[arg-type]
 
 
-def test_an_interruption_cancels_what_runs(spark: SparkSession) -> None:
+def test_an_interruption_cancels_the_job(spark: SparkSession) -> None:
     def slow(seconds: float) -> Mapping[str, Any]:
         time.sleep(seconds)
         return {}
@@ -74,11 +74,11 @@ def test_an_interruption_cancels_what_runs(spark: SparkSession) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         sweep(spark, slow, grid(seconds=[60.0, 60.0]), tasks=2, progress=interrupt)
-    # The session is free again: had the tasks gone on, both cores would be taken for a minute.
+    # The session is free again: running tasks would occupy both cores for a minute.
     assert [result.error for result in sweep(spark, squared, grid(n=[7]))] == [None]
 
 
-def test_what_an_action_raises_reaches_the_caller(spark: SparkSession) -> None:
+def test_an_exception_of_an_action_is_raised_in_the_caller(spark: SparkSession) -> None:
     def action() -> None:
         assert threading.current_thread() is not threading.main_thread()
         raise LookupError("not there")

@@ -1,4 +1,4 @@
-"""Training on Spark: the same dictionary whatever the number of tasks, from lines, tables and a topic's own frames."""
+"""Training on Spark from lines, tables and topics: the same dictionary with any number of tasks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lines(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_sample_does_not_depend_on_how_many_tasks_read_it(spark: SparkSession, lines: str) -> None:
+def test_a_sample_does_not_depend_on_the_number_of_tasks(spark: SparkSession, lines: str) -> None:
     before = spark.conf.get(SPLITS)
     drawn = []
     try:
@@ -66,7 +66,7 @@ def test_a_sample_does_not_depend_on_how_many_tasks_read_it(spark: SparkSession,
     assert sum(map(len, few.messages)) < 8_000
 
 
-def test_the_best_way_is_kept_and_no_worse_than_that_of_one_process(spark: SparkSession, lines: str) -> None:
+def test_the_best_candidate_is_no_worse_than_that_of_one_process(spark: SparkSession, lines: str) -> None:
     reported: list[tuple[int, int]] = []
     made = train(spark, [lines], TrialSpec((1024, 2048)), progress=lambda *at: reported.append(at))
     messages = [line.encode() for line in LINES]
@@ -85,7 +85,7 @@ def test_the_best_way_is_kept_and_no_worse_than_that_of_one_process(spark: Spark
     assert all(codec.unpack(codec.pack(message), 1_000) == message for message in messages[:20])
 
 
-def test_messages_of_tables_are_in_the_order_of_their_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_messages_of_tables_are_sorted_by_time(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"at": float(n), "raw": LINES[n].encode(), "secret": "s3cr3t"} for n in range(300)]
     random.Random(1).shuffle(rows)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "raw.parquet")
@@ -123,7 +123,7 @@ def notes(topic: str) -> tw.Schema:
 
 
 async def _published(url: str, topic: str) -> None:
-    """Two publishers, of whom one binds its slot twice and the other deflates."""
+    """Publish from two publishers: one binds its slot twice, the other uses deflate."""
     text = [f"the door of the cold store was opened {n} times, and nobody knows why".encode() for n in range(40)]
     first, second = train_alone(text, 512), train_alone(text[::-1], 256, codec="zlib", level=6)
     assert first is not None
@@ -141,7 +141,7 @@ async def _published(url: str, topic: str) -> None:
                     await other.flush()
 
 
-def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> None:
+def test_a_topic_is_trained_on_its_frame_bodies(spark: SparkSession) -> None:
     with broker() as url:
         asyncio.run(_published(url, "train.notes"))
         reader = spark.read.format("thinwire").option("servers", url).option("subscribe", "train.notes")
@@ -168,7 +168,7 @@ def test_a_topic_is_trained_on_what_its_publishers_pack(spark: SparkSession) -> 
             train_topic(spark, url, "train.nothing")
 
 
-def test_a_slot_means_what_was_bound_before_the_frame() -> None:
+def test_a_slot_has_the_last_binding_before_the_frame() -> None:
     slots = SlotHistory([Bound("p", 9, 2, 7, b"new"), Bound("p", 3, 0, 7, b"old"), Bound("q", 1, 0, 7, b"other")])
     places = [(1, 0), (3, 0), (3, 1), (9, 2), (9, 3), (10, 0)]
     assert [slots.hash_before("p", 7, *place) for place in places] == [None, None, b"old", b"old", b"new", b"new"]

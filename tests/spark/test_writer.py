@@ -1,4 +1,4 @@
-"""Rows onto topics: the real client publishes them, in their order, and what it refuses is counted and kept."""
+"""The sink: rows are published in order, refused rows are counted and stored as dead letters."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def dead(url: str) -> list[dict[str, Any]]:
         return [json.loads(stored.payload) for block in source.read(DEAD_LOG, 1, last) for stored in block]
 
 
-def test_rows_arrive_in_the_order_of_their_partition(spark: SparkSession, url: str) -> None:
+def test_rows_are_published_in_the_order_of_their_partition(spark: SparkSession, url: str) -> None:
     frame = rows(spark, 300).coalesce(1)
     frame.write.format("thinwire").mode("append").options(servers=url, topic=TOPIC, publisher="spark").save()
     found = read(spark, url)
@@ -80,7 +80,7 @@ def test_refused_rows_are_dead_letters(spark: SparkSession, url: str) -> None:
     assert sorted(letter["error"] for letter in dead(url)) == ["MissingProperty", "WrongType"]
 
 
-def test_a_stream_goes_onto_a_topic(spark: SparkSession, url: str, tmp_path: Path) -> None:
+def test_a_stream_is_published(spark: SparkSession, url: str, tmp_path: Path) -> None:
     schema = rows(spark, 1).schema
     for part in (1, 2):
         rows(spark, 40).where(f"n % 2 = {part - 1}").write.mode("append").parquet(str(tmp_path / "in"))
@@ -94,7 +94,7 @@ def test_a_stream_goes_onto_a_topic(spark: SparkSession, url: str, tmp_path: Pat
     assert len(begins) == 1, "a query keeps the names of its publishers"
 
 
-def test_invalid_options_are_named(spark: SparkSession, url: str) -> None:
+def test_invalid_options_name_the_option(spark: SparkSession, url: str) -> None:
     frame = rows(spark, 3)
     for options, mode, complaint in [
         ({"topic": TOPIC}, "append", r"option='servers'"),
