@@ -186,9 +186,7 @@ async def _described(
     bucket: DictionaryBucket, found: Dictionary, kept: Mapping[str, StoredDictionaries]
 ) -> DictionaryDescription:
     hash = found.hash.hex()
-    topics = tuple(
-        sorted(name for name, one in kept.items() if hash in {reference.hash for reference in one.dictionaries})
-    )
+    topics = tuple(sorted(name for name, stored in kept.items() if hash in {ref.hash for ref in stored.dictionaries}))
     lineage = _lineage(found, kept[topics[0]] if topics else None)
     parent = await bucket.found(lineage[0]) if lineage else None
     return DictionaryDescription(found, cost(found), cost(found, parent) if parent else None, lineage, topics)
@@ -309,7 +307,7 @@ async def _count_bindings(broker: Broker, topic: str, known: bool) -> Counter[st
             stored = await reader.next(READ_TIMEOUT)
             if stored is None:
                 raise BrokerUnavailable("the log could not be read to its end", topic=topic, offset=at, last=span.last)
-            found.update(one.hash.hex() for one in bindings_in(stored.payload))
+            found.update(binding.hash.hex() for binding in bindings_in(stored.payload))
             at = stored.offset
             reader.done(at)
     finally:

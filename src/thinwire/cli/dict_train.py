@@ -157,18 +157,18 @@ def read_sizes(text: str) -> list[int]:
     ([4096, 16384], [1000])
     """
     matches = [re.fullmatch(r"\s*([0-9]{1,7})\s*([km]?)b?\s*", part.lower()) for part in text.split(",")]
-    sizes = [int(one[1]) * _UNITS[one[2]] for one in matches if one is not None]
+    sizes = [int(match[1]) * _UNITS[match[2]] for match in matches if match is not None]
     if len(sizes) != len(matches) or not all(256 <= size <= MAX_CONTENT for size in sizes):
         raise ConfigError(f"a size is 256 bytes to {MAX_CONTENT >> 20}m, such as 16k or 4k,16k", size=text)
     return sorted(set(sizes))
 
 
-def _sources(given: list[str]) -> tuple[list[str], str | None]:
+def _sources(arguments: list[str]) -> tuple[list[str], str | None]:
     """Split the arguments into files and tables, or a topic."""
-    existing = [name for name in given if "://" in name or Path(name).exists()]
-    if len(existing) == len(given):
-        return given, None
-    (first, *others) = [name for name in given if name not in existing]
+    existing = [name for name in arguments if "://" in name or Path(name).exists()]
+    if len(existing) == len(arguments):
+        return arguments, None
+    (first, *others) = [name for name in arguments if name not in existing]
     if existing or others or "/" in first or Path(first).suffix in _FILE_SUFFIXES:
         raise ConfigError("no such file; a topic must be the only argument", **{"from": first})
     return [], check_topic(first)
@@ -210,8 +210,8 @@ def _show(output: Output, result: TrainingResult, out: Path | None, uploaded: Up
         output.note(f"written: {out}")
     if uploaded is not None:
         output.note(f"uploaded for {uploaded.topic}; publishers use it until {format_time(uploaded.expires)}")
-    tried = [{"chosen": one is result.chosen, "name": one.name, **vars(one)} for one in candidates]
-    document = {**dictionary_facts(result.dictionary), "messages": sample.seen, "candidates": tried, "out": out}
+    trials = [{"chosen": trial is result.chosen, "name": trial.name, **vars(trial)} for trial in candidates]
+    document = {**dictionary_facts(result.dictionary), "messages": sample.seen, "candidates": trials, "out": out}
     output.document({**document, "told": uploaded._asdict() if uploaded is not None else None})
 
 

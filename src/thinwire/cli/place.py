@@ -201,8 +201,8 @@ def _print_plan(output: Output, plan: PlacementPlan, model: MonotoneModel, harde
 
 def _document(plan: PlacementPlan, model: MonotoneModel, harder: dict[float, int | None]) -> dict[str, Any]:
     assignments = [
-        {"host": one.host, "kind": one.kind.name, "topics": one.topics, "p90": one.p90, "bounds": one.bounds}
-        for one in plan.assignments
+        {"host": host.host, "kind": host.kind.name, "topics": host.topics, "p90": host.p90, "bounds": host.bounds}
+        for host in plan.assignments
     ]
     facts = {"hosts": len(plan.assignments), **_facts(plan), "k": plan.k, "tightened": harder}
     return {**facts, "assignments": assignments, "model": dict(model.origin)}

@@ -155,7 +155,9 @@ async def _publish(publication: _Publication, events: EventInput, broker: Broker
         schema = await _resolve_schema(bus, publication, events)
         publisher = bus.publisher(publication.topic, schema=schema, **publication.publisher_settings())
         async with publisher as out:
-            line = status_line(lambda: f"{events.taken:,} events, {events.rejected:,} rejected", "waiting for events")
+            line = status_line(
+                lambda: f"{events.accepted:,} events, {events.rejected:,} rejected", "waiting for events"
+            )
             with Interruptible() as block, line:
                 await _publish_events(events, out, publication.options.rate)
             await out.flush()
@@ -167,7 +169,7 @@ async def _publish_events(events: EventInput, out: Publisher, rate: float | None
     start = loop.time()
     async for number, event, size in events:
         if rate:
-            await asyncio.sleep(start + events.taken / rate - loop.time())
+            await asyncio.sleep(start + events.accepted / rate - loop.time())
         await events.offer(out, number, event, size)
 
 
@@ -222,7 +224,7 @@ def _summarize(events: EventInput, out: Publisher) -> dict[str, Any]:
     frame_bytes, raw_bytes = out.counts.frame_bytes, events.raw_bytes
     return {
         "publisher": out.name,
-        "events": events.taken,
+        "events": events.accepted,
         "rejected": events.rejected,
         "messages": out.messages,
         "frames": out.counts.frames,

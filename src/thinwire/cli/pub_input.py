@@ -75,11 +75,11 @@ class InputEvent(NamedTuple):
 class EventInput:
     """Events parsed from JSON lines, with counters.
 
-    taken: events published; rejected: lines not published; raw_bytes: published events as compact JSON
+    accepted: events published; rejected: lines not published; raw_bytes: published events as compact JSON
     """
 
     def __init__(self, descriptor: int, on_rejected: Callable[[int, str], None]) -> None:
-        self.taken = self.rejected = self.raw_bytes = 0
+        self.accepted = self.rejected = self.raw_bytes = 0
         self._on_rejected = on_rejected
         self._source = self._read(descriptor)
         self._sampled: list[InputEvent] = []
@@ -104,7 +104,7 @@ class EventInput:
         except (EventRejected, PayloadTooLarge) as error:
             self.reject(number, str(error))
         else:
-            self.taken += 1
+            self.accepted += 1
             self.raw_bytes += size
 
     def reject(self, number: int, reason: str) -> None:
