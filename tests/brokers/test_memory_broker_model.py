@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thinwire.brokers.memory import LocalBroker, LocalServer
-from thinwire.brokers.memory.storage import Documents, MessageLog
+from thinwire.brokers.memory.storage import Documents, MessageLog, SubjectFilter
 from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, Stored
 from thinwire.brokers.subjects import matches
 from thinwire.clock import VirtualClock
@@ -43,7 +43,7 @@ def test_log_equals_a_list(script, messages, seconds, size, place, time):
         assert log.last(pattern) == (fitting[-1] if fitting else None)
         assert log.last(pattern, place) == next((one for one in reversed(fitting) if one.offset <= place), None)
         following = next((one for one in fitting if one.offset >= place), None)
-        assert log.next(place, lambda subject, pattern=pattern: matches(pattern, subject)) == following
+        assert log.next(place, SubjectFilter([pattern])) == following
 
 
 def weight(messages):

@@ -106,6 +106,8 @@ _LARGE_KINDS = frozenset({Kind.STRING, Kind.ENUM, Kind.ARRAY, Kind.OPAQUE})
 class SizeLimit:
     """The limit of the values of one event together.
 
+    is_needed: the schema has properties of unlimited size
+
     >>> from thinwire.schema import Property
     >>> limit = SizeLimit(Schema("notes", [Property("text", "string")]), max_payload=200_000)
     >>> limit.check({"text": "short"})
@@ -117,10 +119,11 @@ class SizeLimit:
             raise BrokerRefused(detail, max_payload=max_payload, needed=2 * CHUNK_BYTES)
         self.limit = max_payload - KEY_FRAME_OVERHEAD
         self._names = sorted({p.name.partition(".")[0] for p in schema if p.kind in _LARGE_KINDS})
+        self.is_needed = bool(self._names)
 
     def check(self, event: Mapping[str, Any]) -> None:
         """Raise PayloadTooLarge for an event that exceeds the limit."""
-        if not self._names or not isinstance(event, Mapping):
+        if not self.is_needed or not isinstance(event, Mapping):
             return
         total = 0
         for name in self._names:

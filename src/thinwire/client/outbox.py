@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 
 from thinwire.brokers.protocol import Broker
 from thinwire.errors import BrokerUnavailable, NameInUse, ThinwireError, TransportClosed
@@ -30,6 +31,7 @@ class Outbox:
     messages: number of stored messages
     failure: the error that stopped the outbox
     raised: `failure` has been raised to the caller
+    is_blocked: `wait_for_capacity` must be called before `put`: the queue is full, or the outbox has stopped
     """
 
     def __init__(
@@ -43,6 +45,9 @@ class Outbox:
         self.messages = 0
         self.failure: ThinwireError | None = None
         self.raised = False
+        self.is_blocked = False
+        self._key_subject = key_subject(topic, publisher)
+        self._data_subject = data_subject(topic, publisher)
         self._writer = FencedWriter(
             broker,
             log_of(topic),
@@ -71,10 +76,6 @@ class Outbox:
         """Offset of the publisher's last message in the log; 0 if there is none."""
         return self._writer.last
 
-    @property
-    def full(self) -> bool:
-        return self._size >= self.max_pending
-
     def put(self, frames: list[bytes]) -> None:
         """Add frames to the queue."""
         if not frames:
@@ -85,7 +86,8 @@ class Outbox:
         self._has_frames.set()
         if self._size >= self.max_batch:
             self._batch_full.set()
-        if self.full:
+        if self._size >= self.max_pending and self.failure is None:
+            self.is_blocked = True
             self._has_capacity.clear()
 
     async def wait_for_capacity(self) -> None:
@@ -114,20 +116,17 @@ class Outbox:
             await asyncio.gather(self._task, return_exceptions=True)
         self._fail(TransportClosed())
 
-    def check(self) -> None:
-        """Raise the error that stopped the outbox, if any."""
+    async def _unless_failed(self, event: asyncio.Event) -> None:
+        if self.failure is None:
+            await event.wait()
         if self.failure is not None:
             self.raised = True
             raise self.failure
 
-    async def _unless_failed(self, event: asyncio.Event) -> None:
-        self.check()
-        await event.wait()
-        self.check()
-
     def _fail(self, failure: ThinwireError) -> None:
         if self.failure is None:
             self.failure = failure
+        self.is_blocked = True
         self._has_capacity.set()
         self._empty.set()
 
@@ -135,25 +134,39 @@ class Outbox:
         try:
             while True:
                 await self._has_frames.wait()
-                await self._linger()
-                await self._send(*self._next_message())
+                if self.linger and not self._flushing:
+                    await self._linger()
+                await self._send_message()
         except ThinwireError as failure:
             self._fail(failure)
 
     async def _linger(self) -> None:
-        if self.linger and not self._flushing:
-            try:
-                async with asyncio.timeout(self.linger):
-                    await self._batch_full.wait()
-            except TimeoutError:
-                pass
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.linger):
+                await self._batch_full.wait()
 
-    def _next_message(self) -> tuple[str, bytes]:
-        """Remove the frames of one message from the queue; return its subject and payload."""
+    async def _send_message(self) -> None:
+        """Remove the frames of one message from the queue and store them."""
         first = self._pending.popleft()
         self._size -= len(first)
         if begins_round(first):
-            return key_subject(self.topic, self.publisher), first
+            subject, payload = self._key_subject, first
+        else:
+            subject, payload = self._data_subject, self._batch(first) if self._pending else first
+        if not self._pending:
+            self._has_frames.clear()
+        if self._size < self.max_batch and not self._flushing:
+            self._batch_full.clear()
+        await self._writer.append(subject, payload)
+        self.messages += 1
+        if self.is_blocked and self._size < self.max_pending:
+            self.is_blocked = False
+            self._has_capacity.set()
+        if not self._pending:
+            self._empty.set()
+
+    def _batch(self, first: bytes) -> bytes:
+        """Remove the frames that fit into a message after its first one; return the message."""
         frames, size = [first], 1 + _LENGTH_BYTES + len(first)
         while self._pending and size + _LENGTH_BYTES + len(self._pending[0]) <= self.max_batch:
             if begins_round(self._pending[0]):
@@ -162,16 +175,4 @@ class Outbox:
             self._size -= len(frame)
             size += _LENGTH_BYTES + len(frame)
             frames.append(frame)
-        return data_subject(self.topic, self.publisher), first if len(frames) == 1 else join(frames)
-
-    async def _send(self, subject: str, payload: bytes) -> None:
-        if not self._pending:
-            self._has_frames.clear()
-        if self._size < self.max_batch and not self._flushing:
-            self._batch_full.clear()
-        await self._writer.append(subject, payload)
-        self.messages += 1
-        if not self.full:
-            self._has_capacity.set()
-        if not self._pending:
-            self._empty.set()
+        return first if len(frames) == 1 else join(frames)

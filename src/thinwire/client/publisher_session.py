@@ -97,7 +97,7 @@ class PublisherSession:
     async def publish(self, event: Mapping[str, Any] | bytes) -> None:
         """Encode an event and queue its frames. A rejected event is stored as a dead letter."""
         outbox = self.outbox
-        if outbox.failure is not None or outbox.full:
+        if outbox.is_blocked:
             await outbox.wait_for_capacity()
         try:
             payload = self.payload_limit.of(event) if self.payload_limit.serves else None
@@ -105,7 +105,8 @@ class PublisherSession:
                 frames = self.encoder.send(payload, self._clock.now())
             else:
                 values = cast(Mapping[str, Any], event)
-                self.size_limit.check(values)
+                if self.size_limit.is_needed:
+                    self.size_limit.check(values)
                 if self.factoring is not None:
                     values = await self.topic.store_facts(self.factoring, values)
                 frames = self.encoder.publish(values, self._clock.now())
@@ -118,7 +119,7 @@ class PublisherSession:
     async def publish_batch(self, events: list[Mapping[str, Any]]) -> int:
         """Encode events in one step, and return how many were accepted."""
         outbox = self.outbox
-        if outbox.failure is not None or outbox.full:
+        if outbox.is_blocked:
             await outbox.wait_for_capacity()
         now = self._clock.now()
         frames: list[bytes] = []
@@ -182,7 +183,7 @@ class PublisherSession:
         while True:
             await asyncio.sleep(min(MAX_POLL_INTERVAL, self.encoder.config.max_silence / 4))
             now = self._clock.now()
-            if self.encoder.is_due(now) and not self.outbox.full:
+            if self.encoder.is_due(now) and not self.outbox.is_blocked:
                 self.send(self.encoder.poll(now))
             self._answer()
 

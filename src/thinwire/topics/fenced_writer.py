@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import math
+from collections.abc import Callable
 
 from thinwire.brokers.protocol import ANY, Broker
 from thinwire.errors import BrokerRefused, BrokerUnavailable, Conflict, ThinwireError, TransportError
@@ -29,8 +29,6 @@ RETRY_DELAY = 1.0
 """seconds between two attempts"""
 WARNING_INTERVAL = 30.0
 """seconds between two warnings about an unavailable broker"""
-
-T = TypeVar("T")
 
 
 class RetryWarnings:
@@ -97,24 +95,28 @@ class FencedWriter:
         self._log = log
         self._superseded = superseded
         self._on_retry = on_retry
-        self._confirmed: float | None = None
+        self._confirmed = -math.inf
 
     async def append(self, subject: str, payload: bytes) -> int:
         """Store a message after all earlier ones and return its offset."""
+        loop = asyncio.get_running_loop()
         fenced, offset = self.always_fenced, None
-        while offset is None:
-            # The time before the attempt: an acknowledgement does not prove ownership of the subjects after that.
-            started = asyncio.get_running_loop().time()
-            fenced = fenced or self.error is not None or self._is_outdated(started)
-            offset = await self._try(self._store(subject, payload, fenced=fenced))
-        if not fenced and self._is_outdated(asyncio.get_running_loop().time()):
-            while await self._try(self._check_predecessor(offset)) is None:
-                pass
-        self.last, self._confirmed = offset, started
+        while True:
+            try:
+                if offset is None:
+                    # The time before the attempt: an acknowledgement proves the ownership of the subjects until then.
+                    started = loop.time()
+                    fenced = fenced or self.error is not None or started - self._confirmed >= FENCE_INTERVAL
+                    offset = await self._store(subject, payload, fenced=fenced)
+                if not fenced and loop.time() - self._confirmed >= FENCE_INTERVAL:
+                    await self._check_predecessor(offset)
+                break
+            except (BrokerUnavailable, BrokerRefused) as error:
+                self.error = error
+                self._on_retry(error)
+                await asyncio.sleep(min(RETRY_DELAY, ATTEMPT_TIMEOUT))
+        self.error, self.last, self._confirmed = None, offset, started
         return offset
-
-    def _is_outdated(self, now: float) -> bool:
-        return self._confirmed is None or now - self._confirmed >= FENCE_INTERVAL
 
     async def _store(self, subject: str, payload: bytes, *, fenced: bool) -> int:
         after, within = (self.last, self.pattern) if fenced else (ANY, "")
@@ -135,21 +137,8 @@ class FencedWriter:
         await self._check_predecessor(newest.offset)
         return newest.offset
 
-    async def _check_predecessor(self, offset: int) -> bool:
+    async def _check_predecessor(self, offset: int) -> None:
         """Raise if another writer has appended between the last message of this writer and `offset`."""
         before = await self._broker.last(self._log, self.pattern, up_to=offset - 1)
         if before is not None and before.offset > self.last:
             raise self._superseded(self.pattern)
-        return True
-
-    async def _try(self, call: Awaitable[T]) -> T | None:
-        """Return the result of a broker call; None after `RETRY_DELAY` if it must be repeated."""
-        try:
-            result = await call
-        except (BrokerUnavailable, BrokerRefused) as error:
-            self.error = error
-            self._on_retry(error)
-            await asyncio.sleep(min(RETRY_DELAY, ATTEMPT_TIMEOUT))
-            return None
-        self.error = None
-        return result

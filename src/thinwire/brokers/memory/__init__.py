@@ -22,14 +22,14 @@ from thinwire.lazy import contents
 
 if TYPE_CHECKING:
     from thinwire.brokers.memory.broker import LocalBroker, LocalBucket
-    from thinwire.brokers.memory.connection import LocalReader
+    from thinwire.brokers.memory.reader import LocalReader
     from thinwire.brokers.memory.server import LocalListener, LocalServer
 else:
     __getattr__, __dir__ = contents(
         __name__,
         {
             "broker": "LocalBroker LocalBucket",
-            "connection": "LocalReader",
+            "reader": "LocalReader",
             "server": "LocalListener LocalServer",
         },
     )

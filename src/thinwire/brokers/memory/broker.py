@@ -3,19 +3,91 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from thinwire.brokers.broker_url import Address, OpenedBroker
-from thinwire.brokers.memory.connection import LocalReader, SimulatedConnection
+from thinwire.brokers.memory.reader import LocalReader
 from thinwire.brokers.memory.server import LocalListener, LocalServer, UnstoredMessage
-from thinwire.brokers.memory.storage import Documents, MessageLog, WakeUp
+from thinwire.brokers.memory.storage import Documents, WakeUp, Watchers
 from thinwire.brokers.nats.options import read_options
-from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Capabilities, Handler, Retention, Span, Stored
+from thinwire.brokers.protocol import ANY, BucketEntry, Capabilities, Handler, Retention, Span, Stored
 from thinwire.brokers.subjects import check_subject
-from thinwire.errors import Conflict, PayloadTooLarge, ServiceUnavailable, TransportClosed, TransportError
+from thinwire.errors import (
+    BrokerUnavailable,
+    ConfigError,
+    PayloadTooLarge,
+    ServiceUnavailable,
+    TransportClosed,
+    TransportError,
+)
+
+Result = TypeVar("Result")
+
+
+class SimulatedConnection:
+    """The connection of one client, with latency and outages.
+
+    url: for error messages; delay: seconds in one direction; timeout: default seconds that a call waits
+
+    The client is connected unless it is cut off, the server is stopped or the connection is closed. `watchers` are
+    notified of every change.
+    """
+
+    def __init__(self, url: str, delay: float, timeout: float) -> None:
+        if delay < 0 or timeout <= 0:
+            raise ConfigError("delay is 0 or more, timeout more than 0", delay=delay, timeout=timeout)
+        self.url = url
+        self.delay = delay
+        self.timeout = timeout
+        self.up = True
+        self.cut = False
+        self.stopped = False
+        self.closed = False
+        self.watchers = Watchers()
+        self._interruptions = 0
+        self._changed = WakeUp()
+
+    def change(self, *, cut: bool | None = None, stopped: bool | None = None, closed: bool | None = None) -> None:
+        """Set the given states. Every change interrupts the connection: messages in transit are lost."""
+        self.cut = self.cut if cut is None else cut
+        self.stopped = self.stopped if stopped is None else stopped
+        self.closed = self.closed if closed is None else closed
+        self.up = not (self.cut or self.stopped or self.closed)
+        self._interruptions += 1
+        self._changed.notify()
+        self.watchers.notify()
+
+    async def call(self, work: Callable[[], Result], timeout: float | None = None) -> Result:
+        """Run `work` on the server once and return its result.
+
+        After an interruption the request is repeated. The server recognises it and repeats its response.
+        """
+        seconds = self.timeout if timeout is None else timeout
+        results: list[Result] = []
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    if not self.up:
+                        await self._wait_until_up()
+                    interruptions = self._interruptions
+                    await asyncio.sleep(self.delay)  # other tasks run even if it is 0, as they would with a socket
+                    if self._interruptions == interruptions and not results:
+                        results.append(work())
+                        if self.delay:
+                            await asyncio.sleep(self.delay)
+                    if self._interruptions == interruptions:
+                        return results[0]
+        except TimeoutError:
+            raise BrokerUnavailable(url=self.url, timeout=seconds) from None
+
+    async def _wait_until_up(self) -> None:
+        while not self.up:
+            if self.closed:
+                raise TransportClosed(url=self.url)
+            await self._changed.wait()
 
 
 class LocalBucket:
@@ -55,7 +127,7 @@ class LocalBucket:
                     yield entry
                 if not changes:
                     await wake_up.wait()
-                    await self._connection.transmit()
+                    await asyncio.sleep(self._connection.delay)
 
     @contextmanager
     def _watching(self) -> Iterator[WakeUp]:
@@ -90,7 +162,8 @@ class LocalBroker:
         self.server = server
         self.timeout = timeout
         self.readers: dict[LocalReader, None] = {}
-        self.connection = server.add_client(self)
+        self.connection = SimulatedConnection(server.url, server.delay, timeout)
+        server.add_client(self)
         self._replies: dict[asyncio.Future[bytes], None] = {}
 
     @property
@@ -117,10 +190,10 @@ class LocalBroker:
         self._check_message(subject, payload)
 
         def store() -> int:
-            messages = self.server.log(log)
-            _check_last(messages, within or subject, after)
-            offset = messages.store(subject, bytes(payload))
-            self.server.acknowledge(self.connection)
+            offset = self.server.logs[log].store(subject, bytes(payload), after, within)
+            if self.server.acknowledgements_to_lose:
+                self.server.acknowledgements_to_lose -= 1
+                self.connection.change()
             return offset
 
         return await self.connection.call(store, timeout)
@@ -129,7 +202,7 @@ class LocalBroker:
         self, log: str, *, first: int | None = None, subjects: Sequence[str] = (), limit: int = 256
     ) -> LocalReader:
         def open_reader() -> LocalReader:
-            messages = self.server.log(log)
+            messages = self.server.logs[log]
             offset = messages.span().last + 1 if first is None else max(first, 1)
             reader = LocalReader(messages, self.connection, offset, subjects, limit, self.readers.pop)
             self.readers[reader] = None
@@ -138,16 +211,16 @@ class LocalBroker:
         return await self.connection.call(open_reader)
 
     async def last(self, log: str, pattern: str, *, up_to: int | None = None) -> Stored | None:
-        return await self.connection.call(lambda: self.server.log(log).last(pattern, up_to))
+        return await self.connection.call(lambda: self.server.logs[log].last(pattern, up_to))
 
     async def subjects(self, log: str, pattern: str = ">") -> dict[str, int]:
-        return await self.connection.call(lambda: self.server.log(log).subjects(pattern))
+        return await self.connection.call(lambda: self.server.logs[log].subjects(pattern))
 
     async def offset_at(self, log: str, time: float) -> int:
-        return await self.connection.call(lambda: self.server.log(log).offset_at(time))
+        return await self.connection.call(lambda: self.server.logs[log].offset_at(time))
 
     async def span(self, log: str) -> Span:
-        return await self.connection.call(lambda: self.server.log(log).span())
+        return await self.connection.call(lambda: self.server.logs[log].span())  # noqa: PLW0108 (evaluated in transit)
 
     async def logs(self) -> list[str]:
         return await self.connection.call(lambda: sorted(self.server.logs))
@@ -203,12 +276,11 @@ class LocalBroker:
         await self.close()
 
     def _check_message(self, subject: str, payload: bytes) -> None:
-        self.connection.check_open()
         check_subject(subject)
         if not isinstance(payload, bytes | bytearray | memoryview):
             raise TransportError("a payload is bytes", subject=subject, given=type(payload).__name__)
-        if len(payload) > self.capabilities.max_payload:
-            raise PayloadTooLarge(subject=subject, size=len(payload), limit=self.capabilities.max_payload)
+        if len(payload) > self.server.max_payload:
+            raise PayloadTooLarge(subject=subject, size=len(payload), limit=self.server.max_payload)
 
 
 async def open_memory(address: Address, options: Mapping[str, Any], stack: AsyncExitStack) -> OpenedBroker:
@@ -223,12 +295,3 @@ async def open_memory(address: Address, options: Mapping[str, Any], stack: Async
     stack.push_async_callback(client.close)
     stack.push_async_callback(services.close)
     return OpenedBroker(client, services)
-
-
-def _check_last(log: MessageLog, within: str, after: int) -> None:
-    if after == ANY:
-        return
-    newest = log.last(within)
-    last = NOTHING if newest is None else newest.offset
-    if last != after:
-        raise Conflict(log=log.name, within=within, expected=after, last=last)

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from thinwire.brokers.memory.connection import SimulatedConnection
 from thinwire.brokers.memory.storage import Documents, MessageLog
 from thinwire.brokers.protocol import Capabilities, Handler, Retention
 from thinwire.brokers.subjects import check_pattern, matches
@@ -17,8 +16,8 @@ from thinwire.clock import Clock, WallClock
 from thinwire.errors import ConfigError, PayloadTooLarge, TransportError, UnknownLog
 
 if TYPE_CHECKING:
-    from thinwire.brokers.memory.broker import LocalBroker
-    from thinwire.brokers.memory.connection import LocalReader
+    from thinwire.brokers.memory.broker import LocalBroker, SimulatedConnection
+    from thinwire.brokers.memory.reader import LocalReader
 
 QUEUE_LIMIT = 65_536
 """unstored messages that a listener may lag behind; later ones are dropped"""
@@ -27,11 +26,19 @@ _log = logging.getLogger(__name__)
 _named: dict[tuple[asyncio.AbstractEventLoop, str], LocalServer] = {}
 
 
+class Logs(dict[str, MessageLog]):
+    """The logs by name. Access to a missing one raises `UnknownLog`."""
+
+    def __missing__(self, name: str) -> MessageLog:
+        raise UnknownLog(log=name)
+
+
 class LocalServer:
     """Logs, buckets and listeners, shared by the clients of one event loop.
 
     name: as in memory://name; clock: source of message times and retention; max_payload: bytes in a message
     delay: seconds that a message or a response is in transit; log_size: default size limit of a log in bytes
+    acknowledgements_to_lose: number of appends whose acknowledgement is lost
 
     Storage survives `stop` and `start`. While the server is stopped or a client is cut off, its calls wait. Iteration
     follows insertion order everywhere, so that runs under a virtual-time event loop are reproducible.
@@ -65,14 +72,14 @@ class LocalServer:
         self.max_payload = max_payload
         self.delay = delay
         self.log_size = log_size
-        self.logs: dict[str, MessageLog] = {}
+        self.logs = Logs()
         self.buckets: dict[str, Documents] = {}
         self.listeners: list[LocalListener] = []
         self.clients: list[LocalBroker] = []
         self.running = True
         self._loop: asyncio.AbstractEventLoop | None = None
         self._created_logs = 0
-        self._acknowledgements_to_lose = 0
+        self.acknowledgements_to_lose = 0
 
     @staticmethod
     def named(name: str) -> LocalServer:
@@ -113,7 +120,7 @@ class LocalServer:
 
     def lose_acknowledgements(self, count: int) -> None:
         """Store the next `count` appended messages, but interrupt the connection before the acknowledgement."""
-        self._acknowledgements_to_lose += count
+        self.acknowledgements_to_lose += count
 
     def redeliver(self, count: int = 1, client: LocalBroker | None = None) -> None:
         """Deliver the last `count` messages of the log to readers again."""
@@ -133,19 +140,8 @@ class LocalServer:
         if log is not None:
             log.delete()
 
-    def log(self, name: str) -> MessageLog:
-        if name not in self.logs:
-            raise UnknownLog(log=name)
-        return self.logs[name]
-
     def bucket(self, name: str) -> Documents:
         return self.buckets.setdefault(name, Documents(name))
-
-    def acknowledge(self, connection: SimulatedConnection) -> None:
-        """Interrupt the connection if this acknowledgement is one of those to lose."""
-        if self._acknowledgements_to_lose:
-            self._acknowledgements_to_lose -= 1
-            connection.change()
 
     def deliver(self, message: UnstoredMessage) -> int:
         """Pass a message to all matching listeners and return their number."""
@@ -154,16 +150,14 @@ class LocalServer:
             listener.deliver(message)
         return len(listeners)
 
-    def add_client(self, client: LocalBroker) -> SimulatedConnection:
-        """Register a client and return its connection."""
+    def add_client(self, client: LocalBroker) -> None:
         loop = asyncio.get_running_loop()
         if self.clients and loop is not self._loop:
             raise TransportError("a memory broker serves one event loop at a time", url=self.url)
         self._loop = loop
         self.clients.append(client)
-        connection = SimulatedConnection(self.url, self.delay, client.timeout)
-        connection.stopped = not self.running
-        return connection
+        if not self.running:
+            client.connection.change(stopped=True)
 
     def remove_client(self, client: LocalBroker) -> None:
         self.clients.remove(client)

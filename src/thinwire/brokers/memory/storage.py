@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from thinwire.brokers.protocol import ANY, NOTHING, BucketEntry, Retention, Span, Stored
 from thinwire.brokers.subjects import check_pattern, check_subject, matches
@@ -137,6 +137,20 @@ class Documents:
         return self._revision
 
 
+class SubjectFilter(dict[str, bool]):
+    """Whether a subject matches one of the patterns; any subject if there are none. Results are cached."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            check_pattern(pattern)
+        self.patterns = tuple(patterns)
+
+    def __missing__(self, subject: str) -> bool:
+        found = not self.patterns or any(matches(pattern, subject) for pattern in self.patterns)
+        self[subject] = found
+        return found
+
+
 class MessageLog:
     """The messages of one log, numbered over all subjects. `watchers` are notified of new messages.
 
@@ -161,33 +175,42 @@ class MessageLog:
         self._size = 0
         self._time = 0.0
 
-    def store(self, subject: str, payload: bytes) -> int:
-        """Store a message under the next offset."""
-        self._check_subject(subject)
+    def store(self, subject: str, payload: bytes, after: int = ANY, within: str = "") -> int:
+        """Store a message under the next offset. Raise `Conflict` if the last one under `within` is not `after`."""
+        if after != ANY:
+            self._check_last(within or subject, after)
+        if subject not in self._offsets:
+            self._check_subject(subject)
+            self._offsets[subject] = deque()
+        now = self.clock.now()
         # A clock that is set back must not decrease times along the log: `offset_at` bisects them.
-        self._time = max(self._time, self.clock.now())
+        self._time = max(self._time, now)
         self._last += 1
-        self._messages[self._last] = message = Stored(self._last, subject, payload, self._time)
-        self._offsets.setdefault(subject, deque()).append(self._last)
-        self._size += _size(message)
-        self._apply_retention()
+        self._messages[self._last] = Stored(self._last, subject, payload, self._time)
+        self._offsets[subject].append(self._last)
+        self._size += len(subject) + len(payload)
+        self._apply_retention(now)
         self.watchers.notify()
-        return message.offset
+        return self._last
 
     def delete(self) -> None:
         """Mark the log as deleted and wake its readers."""
         self.deleted = True
         self.watchers.notify()
 
-    def next(self, first: int, is_wanted: Callable[[str], bool]) -> Stored | None:
-        """Return the first message at or after offset `first` whose subject is wanted."""
-        self._apply_retention()
-        offsets = range(max(first, self._first), self._last + 1)
-        return next((self._messages[offset] for offset in offsets if is_wanted(self._messages[offset].subject)), None)
+    def next(self, first: int, subjects: Mapping[str, bool]) -> Stored | None:
+        """Return the first message at or after offset `first` whose subject is selected."""
+        if first <= self._last:
+            self._apply_retention(self.clock.now())
+        for offset in range(max(first, self._first), self._last + 1):
+            message = self._messages[offset]
+            if subjects[message.subject]:
+                return message
+        return None
 
     def last(self, pattern: str, up_to: int | None = None) -> Stored | None:
         """Return the newest message whose subject matches, at or before offset `up_to` if given."""
-        self._apply_retention()
+        self._apply_retention(self.clock.now())
         limit = self._last if up_to is None else up_to
         newest = NOTHING
         for offsets in self._matching(pattern).values():
@@ -197,17 +220,17 @@ class MessageLog:
 
     def subjects(self, pattern: str) -> dict[str, int]:
         """Return the matching subjects that have messages, with their number of messages."""
-        self._apply_retention()
+        self._apply_retention(self.clock.now())
         return {subject: len(offsets) for subject, offsets in self._matching(pattern).items()}
 
     def offset_at(self, time: float) -> int:
         """Return the offset of the first message stored at or after `time`."""
-        self._apply_retention()
+        self._apply_retention(self.clock.now())
         retained = range(self._first, self._last + 1)
         return self._first + bisect_left(retained, time, key=lambda offset: self._messages[offset].time)
 
     def span(self) -> Span:
-        self._apply_retention()
+        self._apply_retention(self.clock.now())
         return Span(self._first, self._last, len(self._messages), self._size, self.log_id)
 
     def _matching(self, pattern: str) -> dict[str, deque[int]]:
@@ -215,31 +238,31 @@ class MessageLog:
         return {subject: offsets for subject, offsets in self._offsets.items() if matches(pattern, subject)}
 
     def _check_subject(self, subject: str) -> None:
-        if subject not in self._offsets:
-            check_subject(subject)
-            if not any(matches(pattern, subject) for pattern in self.patterns):
-                raise BadSubject("not a subject of this log", subject=subject, log=self.name, subjects=self.patterns)
+        check_subject(subject)
+        if not any(matches(pattern, subject) for pattern in self.patterns):
+            raise BadSubject("not a subject of this log", subject=subject, log=self.name, subjects=self.patterns)
 
-    def _apply_retention(self) -> None:
-        while self._messages and self._is_expired(self._messages[self._first]):
-            self._remove(self._messages.pop(self._first))
+    def _check_last(self, within: str, after: int) -> None:
+        newest = self.last(within)
+        last = NOTHING if newest is None else newest.offset
+        if last != after:
+            raise Conflict(log=self.name, within=within, expected=after, last=last)
 
-    def _is_expired(self, oldest: Stored) -> bool:
+    def _apply_retention(self, now: float) -> None:
         seconds, size, messages = self.retention.seconds, self.retention.size, self.retention.messages
-        return (
-            (seconds is not None and oldest.time < self.clock.now() - seconds)
-            or (size is not None and self._size > size)
-            or (messages is not None and len(self._messages) > messages)
-        )
+        while self._messages:
+            is_expired = seconds is not None and self._messages[self._first].time < now - seconds
+            is_over_limit = (size is not None and self._size > size) or (
+                messages is not None and len(self._messages) > messages
+            )
+            if not is_expired and not is_over_limit:
+                return
+            self._remove(self._messages.pop(self._first))
 
     def _remove(self, oldest: Stored) -> None:
         self._first += 1
-        self._size -= _size(oldest)
+        self._size -= len(oldest.subject) + len(oldest.payload)
         offsets = self._offsets[oldest.subject]
         offsets.popleft()
         if not offsets:
             del self._offsets[oldest.subject]
-
-
-def _size(message: Stored) -> int:
-    return len(message.subject) + len(message.payload)
