@@ -18,10 +18,9 @@ from thinwire.codec import EventsMissed, StreamEncoder
 from thinwire.errors import RegistryError
 from thinwire.schema import Event
 from thinwire.services.translator.translation import Translation
-from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.delivery_dedup import DeliveryDedup, EventNumber
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
 from thinwire.topics.names import CURSORS
 from thinwire.topics.position import Position
 from thinwire.wire import join
@@ -67,9 +66,11 @@ def test_the_old_links_hand_out_what_was_silent_and_not_what_was_handed_out() ->
     for log_decoder, messages in ((old, (key, first)), (new, (key, first, rest))):
         for message in messages:
             log_decoder.receive(message, 0.0)
-    assert compare_feeds(new, old).dedup.delivered == {"p1": {("a",): EventNumber(old.links["p1"].incarnation or 0, 6)}}
-    stands = max(each.ordinal for each in old.links["p1"].present())
-    old.dedup = DeliveryDedup({"p1": {("a",): EventNumber(old.links["p1"].incarnation or 0, stands + 1)}})
+    assert compare_feeds(new, old).dedup.delivered == {
+        "p1": {("a",): EventNumber(old.decoders["p1"].incarnation or 0, 6)}
+    }
+    stands = max(each.ordinal for each in old.decoders["p1"].present())
+    old.dedup = DeliveryDedup({"p1": {("a",): EventNumber(old.decoders["p1"].incarnation or 0, stands + 1)}})
     handover = compare_feeds(old, new)
     assert [each.ordinal for _, events in handover.pending for each in events] == list(range(stands + 2, 7))
     assert not handover.missed

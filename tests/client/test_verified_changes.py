@@ -114,7 +114,7 @@ class Reader:
             self.take(stored)
         at_once(self._baseline.poll(0.0))
         assert self._baseline.finish_switch()
-        for decoder in feed.log_decoder.links.values():
+        for decoder in feed.log_decoder.decoders.values():
             self._compare_state(decoder)
 
     async def _target(self) -> int:
@@ -242,7 +242,7 @@ def test_a_calm_stream_is_vouched_for_and_what_shows_no_change_is_left_out() -> 
     passed = [line.publish(n=k // 4, x=float(k + 1)) for k in range(40)]
     assert passed == [k % 4 == 0 and k > 0 for k in range(40)]
     assert line.reader.changed_events == 39  # of the first one it is not known yet
-    assert line.reader.feed.log_decoder.links["p3"].counts.events == 2 + 9
+    assert line.reader.feed.log_decoder.decoders["p3"].counts.events == 2 + 9
 
 
 def test_a_text_that_changes_after_much_was_vouched_for_passes() -> None:

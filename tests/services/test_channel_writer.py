@@ -7,8 +7,7 @@ import pytest
 from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.brokers.protocol import Retention
 from thinwire.errors import Superseded, UnknownLog
-from thinwire.services.translator.channel_writer import ChannelWriter
-from thinwire.services.translator.frame_buffer import ChannelMessage
+from thinwire.services.translator.channel_writer import ChannelMessage, ChannelWriter
 from thinwire.topics import fenced_writer
 from thinwire.topics.names import channel_log_of, channel_subjects, class_in, publisher_in
 

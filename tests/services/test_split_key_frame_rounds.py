@@ -77,7 +77,7 @@ async def _succeed(broker, log, one, told, cut):
     view = SimpleNamespace(name="rooms", fetch=None)
     decoders = await restore_decoders(broker, view, LogDecoder(log.schemas()), place)
     assert decoders.first == (cut[0] + 1 if told - 1 in cut else place)
-    assert decoders.log_decoder.links["p1"].state is State.READY
+    assert decoders.log_decoder.decoders["p1"].state is State.READY
     second = log.translation(2, log_decoder=decoders.log_decoder)
     second.open(one, channels.ends(one.id))
     for stored in log.messages[decoders.first - 1 :]:

@@ -6,7 +6,7 @@ from translation_setup import Channels, Log, Reader
 from thinwire.codec import Audit, Demand, EventsMissed, State, Watermark
 from thinwire.errors import CorruptFrame, DemandError, LimitExceeded, UnknownSchema
 from thinwire.schema import Property, Schema
-from thinwire.services.translator.frame_buffer import FRAME_OVERHEAD
+from thinwire.services.translator.channel import FRAME_OVERHEAD
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
 from thinwire.topics.names import publisher_in
 from thinwire.topics.position import Position, decode_envelope, encode_envelope

@@ -24,5 +24,5 @@ def test_an_error_of_one_link_takes_nothing_of_the_others_with_it():
     with pytest.raises(UnknownSchema):
         log_decoder.receive(log.messages[3], 0.0)
     known[ROOMS.fingerprint] = ROOMS
-    assert log_decoder.pass_on(log.messages[3], 0.0) == []
+    assert log_decoder.decode(log.messages[3], 0.0) == []
     assert log_decoder.receive(log.messages[4], 0.0) == [EventsMissed("p1", None, None, None, "gap")]

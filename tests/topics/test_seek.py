@@ -11,9 +11,8 @@ from thinwire.brokers.memory import LocalBroker, LocalServer
 from thinwire.codec import Demand
 from thinwire.schema import Property, Schema
 from thinwire.topics import seeker
-from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.checkpoint_store import CheckpointStore
-from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import CHECKPOINTS, channel_subjects, log_of, publisher_subjects
 from thinwire.topics.registry_client import open_registry, register_schema

@@ -13,9 +13,8 @@ from thinwire.testing.worlds import channel_world as classes_world_runs
 from thinwire.testing.worlds import channel_world_translator as classes_world_translating
 from thinwire.testing.worlds.channel_world import ChannelWorld, ChannelWorldSummary, main, run_seeds
 from thinwire.testing.worlds.channel_world_publisher import ChannelWorldBroker
-from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
 from thinwire.topics.names import key_subject, publisher_in
 from thinwire.topics.position import Position, decode_envelope
 from thinwire.wire import Request, join
@@ -84,13 +83,13 @@ def test_a_translator_that_forgets_to_tell_silence_is_noticed(monkeypatch):
 
 
 def test_a_reader_that_minds_no_epochs_is_noticed(monkeypatch):
-    pass_on = ChannelDecoder.pass_on
+    pass_on = ChannelDecoder.decode
 
     def careless(self, stored, now):
         self._epochs = dict.fromkeys(self._epochs, 0)
         return pass_on(self, stored, now)
 
-    monkeypatch.setattr(ChannelDecoder, "pass_on", careless)
+    monkeypatch.setattr(ChannelDecoder, "decode", careless)
     assert violations()
 
 
@@ -131,13 +130,13 @@ def test_a_holding_reader_that_is_not_told_where_a_successor_starts_is_noticed(m
 
 
 def test_a_reader_that_takes_anybody_for_a_successor_is_noticed(monkeypatch):
-    pass_on = ChannelDecoder.pass_on
+    pass_on = ChannelDecoder.decode
 
     def validated(self, stored, now):
         self._reached[publisher_in(stored.subject)] = decode_envelope(stored.payload)[1]
         return pass_on(self, stored, now)
 
-    monkeypatch.setattr(ChannelDecoder, "pass_on", validated)
+    monkeypatch.setattr(ChannelDecoder, "decode", validated)
     assert "bound" in violations(range(328, 334))
 
 

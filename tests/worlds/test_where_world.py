@@ -4,7 +4,7 @@ import pytest
 
 from thinwire.services.translator.channel import Channel
 from thinwire.services.translator.channel_encoder import ChannelEncoder
-from thinwire.services.translator.where_group import WhereGroup
+from thinwire.services.translator.channel_group import WhereGroup
 from thinwire.testing.worlds.channel_world import ChannelWorld, main, run_seeds
 from thinwire.topics.demand_class import DemandClass
 

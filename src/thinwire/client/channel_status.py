@@ -44,11 +44,13 @@ class ChannelStatus:
 
     document: the current one; None if there is none
     since: the log offset from which the channel contains everything; None while there is no channel to read
+    refusal: why the class was refused; "" if it was not; reported_refusal: the last one that `report_refusal` has seen
     """
 
     def __init__(self, broker: Broker, topic: str, class_id: str, on_notice: Callable[[Notice], None]) -> None:
         self.document: ChannelDocument | None = None
         self.since: int | None = None
+        self.refusal = ""
         self._broker = broker
         self._topic = topic
         self._class_id = class_id
@@ -57,8 +59,9 @@ class ChannelStatus:
         self._is_loaded = asyncio.Event()
         self._follower: asyncio.Task[None] | None = None
         self._failed_epoch = 0
-        self._reported_refusal = ""
-        self._poll_at: float | None = None
+        self.reported_refusal = ""
+        self._silent_since = 0.0
+        self._poll_at = 0.0
         self._poll_interval = MIN_POLL
         self._unanswered_since: float | None = None
         self._retry_at = 0.0
@@ -89,23 +92,22 @@ class ChannelStatus:
             return None
         return stored if isinstance(stored, int) else 0
 
-    def on_channel_message(self) -> None:
-        """Reset the silence timer."""
-        self._poll_at, self._poll_interval, self._unanswered_since = None, MIN_POLL, None
+    async def poll(self, now: float, silent_since: float) -> int | None:
+        """Request the stored offset from the translator if the channel was silent for a while.
 
-    async def poll(self, now: float) -> int | None:
-        """Ask the translator for the stored offset if the channel was silent for a while.
+        silent_since: the time of the last message
 
         A translator that does not answer for `GIVE_UP_AFTER` seconds has failed: there is no channel until its document
         has another epoch.
         """
-        if self._poll_at is None:
-            self._poll_at = now + MIN_POLL
+        if silent_since != self._silent_since:
+            self._silent_since = silent_since
+            self._poll_at, self._poll_interval, self._unanswered_since = silent_since + MIN_POLL, MIN_POLL, None
         if now < self._poll_at or not self._broker.connected:
             return None
         if self._unanswered_since is not None and now - self._unanswered_since >= GIVE_UP_AFTER:
             self._mark_failed()
-            self._poll_at = self._unanswered_since = None
+            self._poll_at, self._unanswered_since = now + MIN_POLL, None
             _log.warning("%s: %s", self._topic, NO_ANSWER)
             self._on_notice(NoTranslator(NO_ANSWER))
             return None
@@ -128,13 +130,11 @@ class ChannelStatus:
                 self._update()
 
     def report_refusal(self) -> None:
-        """Send a notice once if the class was refused."""
-        document = self.document
-        reason = document.reason if document is not None and document.state == "refused" else ""
-        if reason and reason != self._reported_refusal:
+        """Send a notice if the class was refused for another reason than the last one reported."""
+        self.reported_refusal = reason = self.refusal
+        if reason:
             _log.warning("%s: %s", self._topic, reason)
             self._on_notice(NoTranslator(reason))
-        self._reported_refusal = reason
 
     def _mark_failed(self) -> None:
         self._failed_epoch = self.document.epoch if self.document is not None else 0
@@ -144,6 +144,7 @@ class ChannelStatus:
         document = self.document
         is_open = document is not None and document.state == "open" and document.epoch > self._failed_epoch
         self.since = document.since if document is not None and is_open else None
+        self.refusal = document.reason if document is not None and document.state == "refused" else ""
 
     async def _follow(self) -> None:
         try:

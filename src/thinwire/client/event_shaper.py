@@ -77,7 +77,8 @@ class EventShaper:
         """
         if not events:
             return events
-        steps = self._steps_for(decoder)
+        assert decoder.decoder_state is not None
+        steps = self._steps.get(decoder.decoder_state.fingerprint) or self._steps_for(decoder)
         if steps.is_empty:
             return events
         if steps.factoring is not None:

@@ -7,13 +7,12 @@ from typing import NamedTuple
 from thinwire.brokers.protocol import Broker, LogReader
 from thinwire.client.cursor import ChannelCursor, Cursor
 from thinwire.client.notices import Notice
-from thinwire.codec import Delivery, StreamDecoder
+from thinwire.codec import StreamDecoder
 from thinwire.codec.deliveries import ChangedEvents
 from thinwire.schema import Event
-from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup
 from thinwire.topics.key_frame_requests import ChannelRequests, KeyFrameRequests, StateRequests
-from thinwire.topics.log_decoder import Learn, LogDecoder
+from thinwire.topics.log_decoder import ChannelDecoder, FetchDefinition, LogDecoder
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.seeker import Seeker
 
@@ -44,9 +43,9 @@ class Feed:
         """The log offset of the last events received; None before the first."""
         return None if self.is_fresh else self.offset
 
-    async def seek(self, first: int, learn: Learn, furthest: int | None) -> None:
+    async def seek(self, first: int, fetch: FetchDefinition, furthest: int | None) -> None:
         """Bring the decoders to the offset `first`; they stay empty if that takes more than `furthest` messages."""
-        seeker = Seeker(self._broker, self.selection, learn)
+        seeker = Seeker(self._broker, self.selection, fetch)
         self.log_decoder = (await seeker.seek(self.log_decoder, first, max_messages=furthest)).log_decoder
         self.log_decoder.offset = self.offset = first - 1
 
@@ -123,18 +122,6 @@ class FeedBatch(NamedTuple):
     changed_events: ChangedEvents | None = None
     is_state: bool = False
     exactly: bool = False
-
-
-def split_deliveries(deliveries: list[Delivery]) -> tuple[list[Event], list[Notice]]:
-    """Separate events from notices."""
-    events: list[Event] = []
-    notices: list[Notice] = []
-    for delivery in deliveries:
-        if isinstance(delivery, Event):
-            events.append(delivery)
-        else:
-            notices.append(delivery)
-    return events, notices
 
 
 def _stored_events(dedup: DeliveryDedup) -> DeliveredEvents | None:

@@ -21,14 +21,15 @@ from typing import Any
 
 from thinwire.brokers.protocol import Broker, Stored
 from thinwire.client.change_baseline import ChangeBaseline
-from thinwire.client.channel_status import ChannelStatus
+from thinwire.client.channel_status import MIN_POLL, ChannelStatus
 from thinwire.client.cursor import Cursor
-from thinwire.client.feed import ChannelFeed, Feed, FeedBatch, split_deliveries
+from thinwire.client.feed import ChannelFeed, Feed, FeedBatch
 from thinwire.client.feed_start import RETENTION_LOSS, StartPosition, needs_channel, open_first_feed
 from thinwire.client.feed_switch import FeedSwitch, compare_feeds
 from thinwire.client.notices import MessageUnreadable, Notice
 from thinwire.codec import Counts, Delivery, State, StreamDecoder
 from thinwire.errors import BrokerUnavailable, PeerFault
+from thinwire.schema import Event
 from thinwire.topics.delivery_dedup import Source
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import resolve_and_retry
@@ -84,7 +85,8 @@ class FeedReader:
         self._baseline = ChangeBaseline(has_predicate=demand.where is not None) if is_changes else None
         self._switch: asyncio.Task[Feed | None] | None = None
         self._previous: Feed | None = None
-        self._is_broken_off = False
+        self._is_abandoned = False
+        self._last_message: float | None = None
         self._log_end = 0
         self._next_check = 0.0
         self._entry_offset = math.inf
@@ -130,7 +132,7 @@ class FeedReader:
     @property
     def decoders(self) -> Mapping[str, StreamDecoder]:
         """The decoders of the current feed by publisher."""
-        return self.feed.log_decoder.links
+        return self.feed.log_decoder.decoders
 
     @property
     def is_fresh(self) -> bool:
@@ -171,10 +173,15 @@ class FeedReader:
         if stored is None:
             self._next_check = 0.0
             return []
-        if self._status is not None and isinstance(feed, ChannelFeed):
-            if self._is_abandoned(feed, stored):
+        if isinstance(feed, ChannelFeed):
+            is_closed = not self.skip and self._status is not None and self._status.since != feed.since
+            if is_closed or feed.log_decoder.is_restarted_by(stored):
+                self._is_abandoned = True
+            if self._is_abandoned:
+                self._unread = None
+                self._next_check = 0.0
                 return []
-            self._status.on_channel_message()
+            self._last_message = now
         try:
             deliveries = feed.log_decoder.receive(stored, now)
         except PeerFault as fault:
@@ -192,7 +199,13 @@ class FeedReader:
         on_channel = isinstance(feed, ChannelFeed)
         time = None if on_channel else stored.time
         changed_events = feed.log_decoder.changed_events
-        events, notices = split_deliveries(deliveries)
+        events: list[Event] = []
+        notices: list[Notice] = []
+        for delivery in deliveries:
+            if isinstance(delivery, Event):
+                events.append(delivery)
+            else:
+                notices.append(delivery)
         batches = [FeedBatch(decoder, events, notices, stored.offset, time, changed_events)]
         if self._baseline is not None:
             if self._baseline.is_changed_by(feed, decoder, stored.offset):
@@ -204,8 +217,14 @@ class FeedReader:
     async def _check(self, now: float) -> None:
         """Look for a better feed, complete a switch, and request missing key frames."""
         self._next_check = now + CHECK_INTERVAL
-        if self._status is not None and self.state is not FeedState.SWITCHING and not self.skip:
-            await self._check_status(self._status, now)
+        status, feed = self._status, self.feed
+        if status is not None and self.state is not FeedState.SWITCHING and not self.skip:
+            if status.refusal != status.reported_refusal:
+                status.report_refusal()
+            if isinstance(feed, ChannelFeed):
+                await self._check_channel(status, feed, now)
+            else:
+                await self._check_log(status, feed, now)
         if self._switch is not None:
             await self._complete_switch(self._switch)
         if self._baseline is not None:
@@ -214,27 +233,30 @@ class FeedReader:
         if self._previous is not None:
             await self._previous.close()
             self._previous = None
-        await self.feed.requests.ask(self.feed.log_decoder, now)
+        if any(self.feed.log_decoder.waiting()):
+            await self.feed.requests.request_missing(self.feed.log_decoder, now)
 
-    async def _check_status(self, status: ChannelStatus, now: float) -> None:
-        status.report_refusal()
-        feed = self.feed
-        if isinstance(feed, ChannelFeed):
-            await self._check_channel(status, feed, now)
-            if self._is_broken_off or status.since != feed.since:
-                self._start_switch(self._return_to_log(feed))
-            return
+    async def _check_log(self, status: ChannelStatus, feed: Feed, now: float) -> None:
+        """Enter the channel if there is one and the log was read far enough."""
         await status.retry_failed(now)
         if status.since is not None and self._feed_switch.is_due(feed, status.since, now):
             self._start_switch(self._enter_channel(feed, status.since, now))
 
     async def _check_channel(self, status: ChannelStatus, feed: ChannelFeed, now: float) -> None:
-        """Check a silent channel: if it was read to its end, it covers the log up to the translator's stored offset."""
-        stored_offset = await status.poll(now)
-        if stored_offset and not any(feed.log_decoder.lost()):
+        """Check a silent channel, and return to the log if the channel was closed.
+
+        A channel that was read to its end covers the log up to the translator's stored offset.
+        """
+        if self._last_message is None:
+            self._last_message = now
+        is_silent = now - self._last_message >= MIN_POLL
+        stored_offset = await status.poll(now, self._last_message) if is_silent else None
+        if stored_offset and not any(feed.log_decoder.waiting()):
             newest = await self._broker.last(feed.selection.log, feed.selection.subjects())
             if newest is None or newest.offset <= feed.offset:
                 feed.log_decoder.positions.complete_to(stored_offset)
+        if self._is_abandoned or status.since != feed.since:
+            self._start_switch(self._return_to_log(feed))
 
     def _start_switch(self, opening: Coroutine[Any, Any, Feed | None]) -> None:
         self.state = FeedState.SWITCHING
@@ -256,7 +278,7 @@ class FeedReader:
             handover = compare_feeds(previous.log_decoder, feed.log_decoder)
             feed.log_decoder.dedup = handover.dedup if handover.dedup else None
             self._pending += [FeedBatch(decoder, events, []) for decoder, events in handover.pending]
-            self._previous, self.feed, self._is_broken_off = previous, feed, False
+            self._previous, self.feed, self._is_abandoned = previous, feed, False
             self._use(feed)
             if self._baseline is not None:
                 self._baseline.start_switch(feed, self._catch_up_target(previous, feed, on_channel))
@@ -266,8 +288,7 @@ class FeedReader:
     def _use(self, feed: Feed) -> None:
         feed.log_decoder.changed_properties = self._changed_properties
         self.state = FeedState.CHANNEL if isinstance(feed, ChannelFeed) else FeedState.LOG
-        if self._status is not None:
-            self._status.on_channel_message()
+        self._last_message = None
 
     def _catch_up_target(self, previous: Feed, feed: Feed, on_channel: bool) -> Callable[[], Awaitable[int | None]]:
         if on_channel:
@@ -288,22 +309,12 @@ class FeedReader:
             exactly = self.is_on_channel
             self._pending += [
                 FeedBatch(decoder, decoder.present(), [], is_state=True, exactly=exactly)
-                for decoder in self.feed.log_decoder.links.values()
+                for decoder in self.feed.log_decoder.decoders.values()
             ]
 
     def _take_pending(self) -> list[FeedBatch]:
         pending, self._pending = self._pending, []
         return pending
-
-    def _is_abandoned(self, feed: ChannelFeed, stored: Stored) -> bool:
-        """Report whether the channel was closed or restarted before this message."""
-        assert self._status is not None
-        is_closed = self._status.since != feed.since and not self.skip
-        if is_closed or feed.log_decoder.is_restarted_by(stored):
-            self._is_broken_off = True
-            self._unread = None
-            self._next_check = 0.0
-        return self._is_broken_off
 
     async def _decode_again(self, feed: Feed, stored: Stored, now: float, fault: PeerFault) -> list[Delivery]:
         decoder = feed.log_decoder.decoder_of(stored)
@@ -317,15 +328,15 @@ class FeedReader:
             self._unread = stored
             return await self._topic.fetch(name)
 
-        again = partial(feed.log_decoder.pass_on, stored, now)
+        again = partial(feed.log_decoder.decode, stored, now)
         return await resolve_and_retry(decoder, fault, again, fetch, report)
 
     async def _read_current_state(self) -> list[FeedBatch]:
         """Return the latest event of every source; key frames are requested if the state is not complete."""
         log_decoder = self.feed.log_decoder
-        if not log_decoder.links or any(log_decoder.lost()):
+        if not log_decoder.decoders or any(log_decoder.waiting()):
             await self.feed.requests.request_all()
-        return [FeedBatch(decoder, decoder.present(), []) for decoder in log_decoder.links.values()]
+        return [FeedBatch(decoder, decoder.present(), []) for decoder in log_decoder.decoders.values()]
 
     async def _enter_channel(self, feed: Feed, since: int, now: float) -> Feed | None:
         channel = await self._feed_switch.enter_channel(feed, since, now)
@@ -361,7 +372,7 @@ async def _return(offset: int) -> int | None:
 
 def _add_counts(before: dict[str, Counts], feed: Feed) -> dict[str, Counts]:
     """Add the counters of a feed by publisher; the counters themselves where there is nothing to add."""
-    current = {name: decoder.counts for name, decoder in feed.log_decoder.links.items()}
+    current = {name: decoder.counts for name, decoder in feed.log_decoder.decoders.items()}
     if not before:
         return current
     names = [field.name for field in fields(Counts)]

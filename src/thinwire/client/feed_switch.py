@@ -23,10 +23,9 @@ from thinwire.client.feed import ChannelFeed, Feed
 from thinwire.codec import EventsMissed, State, StreamDecoder
 from thinwire.errors import BrokerUnavailable, UnknownLog
 from thinwire.schema import Event
-from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, EventNumber, Source
 from thinwire.topics.demand_class import DemandClass
-from thinwire.topics.log_decoder import LogDecoder
+from thinwire.topics.log_decoder import ChannelDecoder, LogDecoder
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import publisher_in
 from thinwire.topics.position import Position, PublisherPositions
@@ -101,8 +100,10 @@ class FeedSwitch:
             span = await self._broker.span(self._channel.log)
             if span.first <= position.offset + 1 <= span.last + 1:
                 feed = await self._seek_channel(position.offset + 1, position.all_positions, position.opened)
-                absent = position.positions.keys() - feed.log_decoder.links.keys()
-                if not any(feed.log_decoder.lost()) and all([await self._is_silent(name, position) for name in absent]):
+                absent = position.positions.keys() - feed.log_decoder.decoders.keys()
+                if not any(feed.log_decoder.waiting()) and all(
+                    [await self._is_silent(name, position) for name in absent]
+                ):
                     await feed.open(self._limit)
                     return feed
         return None
@@ -178,10 +179,10 @@ class FeedSwitch:
     async def _covers_publishers(self, channel: ChannelFeed, feed: Feed) -> bool:
         """Report whether the channel has the state of all publishers of the log; request it for missing ones."""
         complete = True
-        for publisher, decoder in feed.log_decoder.links.items():
+        for publisher, decoder in feed.log_decoder.decoders.items():
             is_ready = decoder.state is State.READY
             has_state = await self._has_state_of(channel, publisher)
-            if is_ready and has_state and decoder.incarnation == channel.log_decoder.link(publisher).incarnation:
+            if is_ready and has_state and decoder.incarnation == channel.log_decoder.decoder(publisher).incarnation:
                 continue
             if not await self._is_inactive(publisher):
                 complete = False
@@ -191,7 +192,7 @@ class FeedSwitch:
 
     async def _has_state_of(self, channel: ChannelFeed, publisher: str) -> bool:
         """Report whether the channel has sent the state of a publisher since it was opened."""
-        decoder = channel.log_decoder.links.get(publisher)
+        decoder = channel.log_decoder.decoders.get(publisher)
         if decoder is None or decoder.state is not State.READY:
             return False
         return channel.log_decoder.positions.of(publisher).offset >= await self._last(publisher, channel.since)
@@ -235,9 +236,9 @@ def compare_feeds(old: LogDecoder, new: LogDecoder) -> Handover:
     """
     delivered: DeliveredEvents = {}
     handover = Handover([], [], DeliveryDedup())
-    for publisher, decoder in old.links.items():
+    for publisher, decoder in old.decoders.items():
         repeated = old.dedup.delivered.get(publisher, {}) if old.dedup is not None else {}
-        successor = new.links.get(publisher)
+        successor = new.decoders.get(publisher)
         reached = _known_events(successor) if successor is not None else {}
         incarnation = (successor.incarnation or 0) if successor is not None else 0
         is_ready, events = decoder.state is State.READY, list[Event]()

@@ -57,9 +57,9 @@ async def read_last_events(broker: Broker, topic: TopicMetadata, publisher: str)
     end = (await broker.span(log_of(topic.name))).last + 1
     seeker = Seeker(broker, LogSelection(topic.name), topic.fetch)
     for _ in range(MAX_INCARNATIONS):
-        log_decoder = LogDecoder(topic.lookup, dictionaries=topic.dictionary, whole=False)
+        log_decoder = LogDecoder(topic.lookup, dictionaries=topic.dictionary, reads_all=False)
         log_decoder = (await seeker.seek(log_decoder, end, publishers=[publisher])).log_decoder
-        decoder = log_decoder.links.get(publisher)
+        decoder = log_decoder.decoders.get(publisher)
         if decoder is None or decoder.incarnation is None:
             break
         events = {event.source: event for event in await _join_facts(topic, decoder)} | events

@@ -306,7 +306,8 @@ class Subscription:
         if batch.notices:
             self._batches[0] = batch._replace(notices=[])  # a callback may raise: no notice is sent twice
             self._send_notices(opened, batch)
-        opened.monitor.check_bounds(decoder, on_channel=opened.reader.state is FeedState.CHANNEL)
+        if opened.monitor.checked_bounds.get(decoder.publisher) is not decoder.bound:
+            opened.monitor.check_bounds(decoder, on_channel=opened.reader.state is FeedState.CHANNEL)
         return await opened.shaper.shape(decoder, batch.events, batch.offset, batch.changed_events)
 
     def _send_notices(self, opened: _Opened, batch: FeedBatch) -> None:

@@ -51,6 +51,7 @@ class SubscriptionMonitor:
     """Compares what the publishers of a topic send with what a subscription requested.
 
     publishers: those of which events were received
+    checked_bounds: the last bounds that `check_bounds` has compared, by publisher
     """
 
     def __init__(self, request: SubscriptionRequest, topic: TopicMetadata, on_notice: Callable[[Notice], None]) -> None:
@@ -60,6 +61,7 @@ class SubscriptionMonitor:
         self._watermarks: dict[str, float] = {}
         self._skewed: set[str] = set()
         self.publishers: set[str] = set()
+        self.checked_bounds: dict[str, Mapping[str, float | None]] = {}
         self._checked: dict[str, tuple[StreamDecoder, int | None, int | None]] = {}
         self._reported_finer = False
         self._last_ordinals: dict[tuple[object, ...], int] = {}
@@ -96,7 +98,10 @@ class SubscriptionMonitor:
     def check_bounds(self, decoder: StreamDecoder, *, on_channel: bool) -> None:
         """Compare the bounds of a publisher with the tolerances, once for each of its configurations."""
         version = (decoder, decoder.incarnation, decoder.config_version)
-        if self._checked.get(decoder.publisher) == version or decoder.state is not State.READY:
+        if decoder.state is not State.READY:
+            return
+        self.checked_bounds[decoder.publisher] = decoder.bound
+        if self._checked.get(decoder.publisher) == version:
             return
         self._checked[decoder.publisher] = version
         tolerances = self._request.tolerances(self._topic.schema)

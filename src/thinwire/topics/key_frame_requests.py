@@ -18,7 +18,7 @@ class StateRequests(Protocol):
     async def request_all(self) -> None:
         """Request key frames of every publisher."""
 
-    async def ask(self, log_decoder: LogDecoder, now: float) -> None:
+    async def request_missing(self, log_decoder: LogDecoder, now: float) -> None:
         """Request key frames for decoders that wait for one, at a limited rate."""
 
 
@@ -35,9 +35,9 @@ class KeyFrameRequests:
         with suppress(BrokerUnavailable):
             await self._broker.send(call_subject(self._topic), frame)
 
-    async def ask(self, log_decoder: LogDecoder, now: float) -> None:
+    async def request_missing(self, log_decoder: LogDecoder, now: float) -> None:
         """Request key frames for decoders that wait for one, at a limited rate."""
-        for publisher, decoder in log_decoder.lost():
+        for publisher, decoder in log_decoder.waiting():
             for frame in decoder.poll(now):
                 with suppress(BrokerUnavailable):
                     await self._broker.send(ask_subject(self._topic, publisher), frame)
@@ -54,9 +54,9 @@ class ChannelRequests:
         """Request key frames of every publisher."""
         await self.request("")
 
-    async def ask(self, log_decoder: LogDecoder, now: float) -> None:
+    async def request_missing(self, log_decoder: LogDecoder, now: float) -> None:
         """Request key frames for decoders that wait for one, at a limited rate."""
-        for publisher, decoder in log_decoder.lost():
+        for publisher, decoder in log_decoder.waiting():
             if decoder.poll(now):
                 await self.request(publisher)
 

@@ -1,20 +1,24 @@
-"""Decoding the messages of a topic log: one stream decoder a publisher, gaps, and events that are delivered once."""
+"""Decoding the messages of a topic log or of a channel: one stream decoder a publisher, gaps, repeated events."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import suppress
 from typing import Self
 
 from thinwire.brokers.protocol import Stored
 from thinwire.codec import Delivery, State, StreamDecoder
 from thinwire.codec.deliveries import ChangedEvents
 from thinwire.codec.dictionary_bindings import FindDictionary, no_dictionaries
-from thinwire.errors import PeerFault, UnknownDictionary, UnknownSchema
+from thinwire.errors import CorruptFrame, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Event, Schema
 from thinwire.topics.delivery_dedup import DeliveryDedup, Source
-from thinwire.topics.names import publisher_in
+from thinwire.topics.names import KEY_SUFFIX, publisher_in
+from thinwire.topics.position import Position, PublisherPositions, decode_envelope
+from thinwire.wire import read
 
 Lookup = Callable[[bytes], Schema | None]
+"""returns the schema of a fingerprint"""
 
 
 class LogDecoder:
@@ -23,7 +27,7 @@ class LogDecoder:
     dictionaries: finds a dictionary by its hash
     only_changes: omit suppressed events of publishers that hold values, because they contain no change. Publishers that
         predict are decoded completely: the predicted value changes while events are suppressed.
-    whole: the reader receives every message of the log, so that a jump of the offsets is a loss
+    reads_all: every message of the log is decoded, so that a jump of the offsets is a loss
     offset: of the last message received
     dedup: events that were delivered before; None if there are none
     changed_properties: called before a message; returns the properties whose every change is delivered, () if the
@@ -37,9 +41,9 @@ class LogDecoder:
         *,
         dictionaries: FindDictionary = no_dictionaries,
         only_changes: bool = False,
-        whole: bool = True,
+        reads_all: bool = True,
     ) -> None:
-        self.links: dict[str, StreamDecoder] = {}
+        self.decoders: dict[str, StreamDecoder] = {}
         self.offset: int | None = None
         self.dedup: DeliveryDedup | None = None
         self.changed_properties: Callable[[StreamDecoder], Collection[str]] = _no_properties
@@ -48,50 +52,48 @@ class LogDecoder:
         self._lookup = lookup
         self._dictionaries = dictionaries
         self._only_changes = only_changes
-        self._whole = whole
-        self._publisher_names: dict[str, str] = {}
+        self._reads_all = reads_all
         self._awaited: dict[str, set[Source]] = {}
         self._held_back: list[Delivery] = []
 
     def receive(self, stored: Stored, now: float) -> list[Delivery]:
         """Decode a message. A jump of the offsets is reported as a gap of every publisher."""
         out, self._held_back = self._held_back, []
-        if self._whole and self.offset is not None and stored.offset > self.offset + 1:
-            for decoder in self.links.values():
+        if self._reads_all and self.offset is not None and stored.offset > self.offset + 1:
+            for decoder in self.decoders.values():
                 out += decoder.mark_lost("gap")
         self.offset = stored.offset
         self.changed_events = None
         try:
-            found = self.pass_on(stored, now)
+            found = self.decode(stored, now)
         except PeerFault:
             self._held_back = out  # deliveries of other publishers are returned with the next message
             raise
         return out + found if out else found
 
-    def pass_on(self, stored: Stored, now: float) -> list[Delivery]:
+    def decode(self, stored: Stored, now: float) -> list[Delivery]:
         """Decode a message for its publisher alone; again, after a definition that it needs was fetched."""
-        self.current = self.decoder_of(stored)
-        return self._decode(self.current, stored.payload, stored.offset, now)
+        return self._decode(self.decoder_of(stored), stored.payload, stored.offset, now)
 
     def decoder_of(self, stored: Stored) -> StreamDecoder:
-        """Return the decoder of the publisher of a message."""
-        publisher = self._publisher_names.get(stored.subject)
-        if publisher is None:
-            publisher = self._publisher_names[stored.subject] = publisher_in(stored.subject)
-        decoder = self.links.get(publisher)
-        return decoder if decoder is not None else self.link(publisher)
+        """Return the decoder of the publisher of a message; it becomes the current one."""
+        publisher = publisher_in(stored.subject)
+        self.current = self.decoders.get(publisher) or self.decoder(publisher)
+        return self.current
 
-    def link(self, publisher: str) -> StreamDecoder:
+    def decoder(self, publisher: str) -> StreamDecoder:
         """Return the decoder of a publisher."""
-        decoder = self.links.get(publisher)
+        decoder = self.decoders.get(publisher)
         if decoder is None:
             decoder = StreamDecoder(self._lookup, publisher=publisher, dictionaries=self._dictionaries)
-            self.links[publisher] = decoder
+            self.decoders[publisher] = decoder
         return decoder
 
-    def lost(self) -> Iterator[tuple[str, StreamDecoder]]:
+    def waiting(self) -> Iterator[tuple[str, StreamDecoder]]:
         """Iterate over the publishers whose decoder waits for a key frame."""
-        return ((name, decoder) for name, decoder in self.links.items() if decoder.state is not State.READY)
+        for publisher, decoder in self.decoders.items():
+            if decoder.state is not State.READY:
+                yield publisher, decoder
 
     def include_suppressed(self, publisher: str, sources: Collection[Source]) -> None:
         """Return suppressed events of a publisher as well, until each of these sources had an event."""
@@ -100,7 +102,7 @@ class LogDecoder:
     def copy_empty(self) -> Self:
         """Return a decoder with the same settings and no state."""
         return type(self)(
-            self._lookup, dictionaries=self._dictionaries, only_changes=self._only_changes, whole=self._whole
+            self._lookup, dictionaries=self._dictionaries, only_changes=self._only_changes, reads_all=self._reads_all
         )
 
     def _decode(self, decoder: StreamDecoder, message: bytes, offset: int, now: float) -> list[Delivery]:
@@ -135,47 +137,160 @@ class LogDecoder:
             del self._awaited[publisher]
 
 
+class ChannelDecoder(LogDecoder):
+    """One `StreamDecoder` a publisher of a channel: the same events as from the log, and the positions they cover.
+
+    positions: the log position that the channel has covered of each publisher; it stays where it is while the decoder
+        of the publisher waits for a key frame
+    only_matching: the channel contains the events that match a predicate and omits all others
+    began: the log offset up to which the reader had read everything before it started with this channel
+    position: the log position of the last message; previous: its publisher, and the position of that one before it
+    """
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        *,
+        dictionaries: FindDictionary = no_dictionaries,
+        only_changes: bool = False,
+        positions: PublisherPositions | None = None,
+        only_matching: bool = False,
+    ) -> None:
+        # Channels share one log, so its offsets jump. Losses are found by the sequence numbers of the streams.
+        super().__init__(lookup, dictionaries=dictionaries, only_changes=only_changes, reads_all=False)
+        self.positions = positions or PublisherPositions()
+        self.began = self.positions.since
+        self.position: Position | None = None
+        self.previous: tuple[str, Position] | None = None
+        self._only_matching = only_matching
+        self._first_positions = self.positions.by_publisher
+        self._epochs: dict[str, int] = {}
+        self._reached: dict[str, Position] = {}
+        self._successions: set[str] = set()
+
+    def decode(self, stored: Stored, now: float) -> list[Delivery]:
+        """Decode a message. A message of a translator that was replaced is dropped."""
+        decoder = self.decoder_of(stored)
+        epoch, position, message = decode_envelope(stored.payload)
+        publisher = decoder.publisher
+        known = self._epochs.get(publisher, epoch)
+        if epoch < known:
+            return []
+        if epoch > known and position == self._reached.get(publisher):
+            # A successor starts at the position where its predecessor ended. If this reader is at another position, it
+            # has read messages of a replaced translator: the decoder then finds a gap and reports it.
+            decoder.expect_successor()
+            self._successions.add(publisher)
+        self._epochs[publisher] = epoch
+        self._reached[publisher] = position
+        self.position, self.previous = position, (publisher, self.positions.of(publisher))
+        deliveries = self._decode(decoder, message, stored.offset, now)
+        if decoder.state is State.READY:
+            self.positions.note(publisher, position)
+        return deliveries
+
+    def set_position(self, publisher: str, epoch: int, position: Position) -> None:
+        """Set the epoch and the position of the last message that the decoder of a publisher has processed."""
+        self._epochs[publisher], self._reached[publisher] = epoch, position
+        self.positions.note(publisher, position)
+
+    def is_restarted_by(self, stored: Stored) -> bool:
+        """Report whether the channel restarts with this message, in the same epoch and without what came before.
+
+        The log had a gap there, or the channel was closed for a while. The missing events can be read from the log.
+        """
+        if not stored.subject.endswith(KEY_SUFFIX):
+            return False
+        decoder = self.decoders.get(publisher_in(stored.subject))
+        if decoder is None or decoder.state is not State.READY or decoder.decoder_state is None:
+            return False
+        with suppress(CorruptFrame):
+            epoch, _, message = decode_envelope(stored.payload)
+            frame = read(message)
+            expected = decoder.decoder_state.sequence & (0xFFFF if frame.wide else 0xFF)
+            same_epoch = epoch == self._epochs.get(decoder.publisher)
+            is_same = decoder.decoder_state.sequencer.is_same_incarnation(frame)
+            return same_epoch and is_same and frame.sequence != expected
+        return False
+
+    def take_succession(self, publisher: str) -> bool:
+        """Report once whether another translator has sent the complete state of a publisher."""
+        if publisher not in self._successions or self.decoder(publisher).state is not State.READY:
+            return False
+        self._successions.discard(publisher)
+        return True
+
+    def copy_empty(self) -> Self:
+        """Return a decoder with the same settings and first positions."""
+        return type(self)(
+            self._lookup,
+            dictionaries=self._dictionaries,
+            only_changes=self._only_changes,
+            positions=PublisherPositions(self.positions.since, self._first_positions),
+            only_matching=self._only_matching,
+        )
+
+    def _drop_delivered(
+        self, dedup: DeliveryDedup, decoder: StreamDecoder, offset: int, found: list[Delivery]
+    ) -> list[Delivery]:
+        if self._only_matching:
+            self._forget_passed(dedup)
+        return super()._drop_delivered(dedup, decoder, offset, found)
+
+    def _forget_passed(self, dedup: DeliveryDedup) -> None:
+        """Remove publishers whose channel has reached the end of what was read from the log.
+
+        Sources without a matching event would stay in the dedup state forever. Other channels may still send events
+        that were suppressed before that position.
+        """
+        for publisher in list(dedup.delivered):
+            is_current = self.previous is not None and self.previous[0] == publisher
+            reached = self.previous[1] if self.previous is not None and is_current else self.positions.of(publisher)
+            if reached.offset >= self.began:
+                dedup.forget(publisher)
+
+
 def _no_properties(decoder: StreamDecoder) -> Collection[str]:
     return ()
 
 
-Learn = Callable[[bytes], Awaitable[bool]]
+FetchDefinition = Callable[[bytes], Awaitable[bool]]
 """fetches a definition: the schema of a fingerprint (8 bytes) or the dictionary of a hash (16 bytes). Returns False if
 there is none, raises PeerFault if the stored one is another"""
 
 
 async def resolve_and_retry(
-    link: StreamDecoder,
+    decoder: StreamDecoder,
     fault: PeerFault,
-    again: Callable[[], list[Delivery]],
-    learn: Learn,
-    tell: Callable[[PeerFault], None],
+    retry: Callable[[], list[Delivery]],
+    fetch: FetchDefinition,
+    on_fault: Callable[[PeerFault], None],
 ) -> list[Delivery]:
     """Fetch the definitions that a message needs, and decode it again.
 
-    A message that needs an unknown schema is decoded again as a whole; one that needs a dictionary continues at the
+    A message that needs an unknown schema is decoded again from its start; one that needs a dictionary continues at the
     frame that is packed with it. A frame whose dictionary cannot be fetched is lost; the frames after it are decoded.
 
-    again: decodes the message; tell: called with each fault that remains
+    retry: decodes the message; on_fault: called with each fault that remains
     """
     tried: set[bytes] = set()
     while True:
-        name = name_of(fault)
+        name = missing_definition(fault)
         if name is None:
-            tell(fault)
+            on_fault(fault)
             return []
-        if name in tried or not await _fetch(name, fault, learn, tell):
+        if name in tried or not await _fetch(name, fault, fetch, on_fault):
             if isinstance(fault, UnknownSchema):
                 return []
-            link.skip_pending_frame()
+            decoder.skip_pending_frame()
         tried.add(name)
         try:
-            return again()
+            return retry()
         except PeerFault as next_fault:
             fault = next_fault
 
 
-def name_of(fault: PeerFault) -> bytes | None:
+def missing_definition(fault: PeerFault) -> bytes | None:
     """Return the fingerprint or hash of the missing definition; None for another fault."""
     if isinstance(fault, UnknownSchema):
         return bytes.fromhex(fault.fingerprint)
@@ -184,12 +299,12 @@ def name_of(fault: PeerFault) -> bytes | None:
     return None
 
 
-async def _fetch(name: bytes, fault: PeerFault, learn: Learn, tell: Callable[[PeerFault], None]) -> bool:
+async def _fetch(name: bytes, fault: PeerFault, fetch: FetchDefinition, on_fault: Callable[[PeerFault], None]) -> bool:
     try:
-        known = await learn(name)
+        is_known = await fetch(name)
     except PeerFault as wrong:
-        tell(wrong)
+        on_fault(wrong)
         return False
-    if not known:
-        tell(fault)
-    return known
+    if not is_known:
+        on_fault(fault)
+    return is_known

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from thinwire.errors import ConfigError, RegistryError
@@ -90,6 +91,11 @@ def publisher_subjects(topic: str, publisher: str = "*") -> str:
     return f"tw.log.{topic}.{publisher}.*"
 
 
+KEY_SUFFIX = ".k"
+"""end of the subject of messages that start a key frame round"""
+
+
+@lru_cache(maxsize=4096)  # publishers reuse few subjects
 def publisher_in(subject: str) -> str:
     """Publisher in the subject of a log or channel message."""
     return subject.rsplit(".", 2)[1]
@@ -97,7 +103,7 @@ def publisher_in(subject: str) -> str:
 
 def is_key(subject: str) -> bool:
     """Return True if messages with this subject start a key frame round."""
-    return subject.endswith(".k")
+    return subject.endswith(KEY_SUFFIX)
 
 
 def channel_log_of(topic: str) -> str:

@@ -18,9 +18,8 @@ from thinwire.brokers.protocol import Broker, Stored
 from thinwire.codec import State, StreamDecoder
 from thinwire.codec.stream_snapshot import restore_decoder
 from thinwire.errors import CorruptCheckpoint, CorruptFrame, PeerFault, UnknownSchema
-from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.checkpoint_store import Checkpoint, CheckpointPart, CheckpointStore
-from thinwire.topics.log_decoder import Learn, LogDecoder, resolve_and_retry
+from thinwire.topics.log_decoder import ChannelDecoder, FetchDefinition, LogDecoder, resolve_and_retry
 from thinwire.topics.log_selection import LogSelection
 from thinwire.topics.names import CHECKPOINTS, publisher_in
 from thinwire.topics.position import Position, decode_envelope
@@ -67,10 +66,10 @@ class Seeker:
     learn: fetches a schema by fingerprint or a dictionary by hash; returns False for an unknown one
     """
 
-    def __init__(self, broker: Broker, selection: LogSelection, learn: Learn) -> None:
+    def __init__(self, broker: Broker, selection: LogSelection, fetch: FetchDefinition) -> None:
         self.selection = selection
         self._broker = broker
-        self._learn = learn
+        self._fetch = fetch
         self._checkpoints: list[Checkpoint] | None = None
 
     async def seek(
@@ -105,8 +104,8 @@ class Seeker:
             if not isinstance(decoders, ChannelDecoder):
                 _keep_ready(found.log_decoder, decoders)
             found = SeekResult(decoders, _describe(start, offset - restored.first))
-            ready = {name for name, link in decoders.links.items() if link.state is State.READY}
-            missing = (names | decoders.links.keys()) - ready
+            ready = {name for name, link in decoders.decoders.items() if link.state is State.READY}
+            missing = (names | decoders.decoders.keys()) - ready
         _log.info("%s: seek to offset %d %s", self.selection.topic, offset, found.origin)
         return found
 
@@ -169,7 +168,7 @@ class Seeker:
             return await self._restore_channel(checkpoint, parts, decoders, offset)
         await self._check_log(checkpoint)
         for name in parts:
-            await self._restore_decoder(checkpoint, decoders.link(name))
+            await self._restore_decoder(checkpoint, decoders.decoder(name))
         decoders.offset = checkpoint.offset
         return RestoredState(checkpoint.offset + 1)
 
@@ -180,8 +179,8 @@ class Seeker:
         for name, part in parts.items():
             envelope = await self._find_envelope(checkpoint, name, part) if part.place < offset else None
             if envelope is not None:
-                await self._restore_decoder(checkpoint, decoders.link(name))
-                decoders.stand_at(name, *envelope)
+                await self._restore_decoder(checkpoint, decoders.decoder(name))
+                decoders.set_position(name, *envelope)
                 decoded[name] = part.place
         end = max(decoded.values(), default=offset - 1)
         # Each channel of a checkpoint has its own offset. Publishers with messages between theirs and the highest one
@@ -219,7 +218,7 @@ class Seeker:
         try:
             await self._restore_snapshot(link, data)
         except UnknownSchema as unknown:
-            await self._learn(bytes.fromhex(unknown.fingerprint))
+            await self._fetch(bytes.fromhex(unknown.fingerprint))
             await self._restore_snapshot(link, data)
 
     async def _restore_snapshot(self, link: StreamDecoder, data: bytes) -> None:
@@ -263,8 +262,8 @@ class Seeker:
         try:
             decoders.receive(stored, stored.time)
         except PeerFault as fault:
-            link = decoders.link(publisher_in(stored.subject))
-            await resolve_and_retry(link, fault, lambda: decoders.pass_on(stored, stored.time), self._learn, report)
+            link = decoders.decoder(publisher_in(stored.subject))
+            await resolve_and_retry(link, fault, lambda: decoders.decode(stored, stored.time), self._fetch, report)
 
     def _subjects(self, publishers: Collection[str] | None) -> list[str]:
         if publishers is None or len(publishers) > MAX_FILTERED:
@@ -333,9 +332,9 @@ async def last_key_frames(broker: Broker, selection: LogSelection, publishers: C
 
 def _keep_ready(before: LogDecoder, decoders: LogDecoder) -> None:
     """Keep decoders that were ready after an earlier attempt, such as from a checkpoint, and are not ready now."""
-    for name, link in before.links.items():
-        if link.state is State.READY and decoders.link(name).state is not State.READY:
-            decoders.links[name] = link
+    for name, link in before.decoders.items():
+        if link.state is State.READY and decoders.decoder(name).state is not State.READY:
+            decoders.decoders[name] = link
 
 
 def _describe(start: SeekStart, messages: int) -> str:

@@ -13,20 +13,19 @@ The time of a channel is the time of the log, so the same log messages give the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thinwire.codec import Audit, Counts, StreamEncoder, Watermark
-from thinwire.codec.decoded_event_encoder import Frames
+from thinwire.codec.decoded_event_encoder import Frames, encode_decoded_events
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.codec.row_map import RowMap
 from thinwire.errors import EventRejected
 from thinwire.schema import Event
 from thinwire.services.translator.channel_encoder import ChannelEncoder
-from thinwire.services.translator.decoded_message import DecodedMessage
-from thinwire.services.translator.frame_buffer import ChannelMessage, FrameBuffer, batch_frames
+from thinwire.services.translator.channel_writer import ChannelMessage, MessageFrames, batch_frames
 from thinwire.topics.demand_class import DemandClass, Source
 from thinwire.topics.position import Position
 from thinwire.wire import Request
@@ -37,8 +36,30 @@ if TYPE_CHECKING:
 HOLD_GROUP_SIZE = 16
 """channels with emit='changes' of one publisher from which a hold group is used; fewer need less memory without one"""
 
+FRAME_OVERHEAD = 64
+"""bytes of memory per buffered frame beside its content, which is often a dozen bytes"""
+
 _ANY_REQUEST = Request(0, 0)
-_NO_MESSAGE = DecodedMessage(0, 0.0, [], -1)
+
+Step = list[Event] | Watermark | Audit | DecoderState
+"""consecutive events, a watermark, exact values, or the decoder state after a reconfiguration of the publisher"""
+
+
+class DecodedMessage(NamedTuple):
+    """A decoded log message as steps that every channel of its publisher processes in order.
+
+    events: number of events
+    is_complete: False if decoding stopped at a gap; channels do not continue after the message
+    """
+
+    offset: int
+    time: float
+    steps: list[Step]
+    events: int
+    is_complete: bool
+
+
+_NO_MESSAGE = DecodedMessage(0, 0.0, [], 0, is_complete=False)
 
 
 @dataclass
@@ -66,6 +87,8 @@ class Channel:
     sequence: sequence number of the first frame
     resume_at: the position at which a predecessor ended and this channel begins
     group: feeds the channel with selected events; None if it processes every message itself
+    events_to_skip: events that its predecessor has already written and that are still to be processed without output
+    has_pending_request: key frames were requested too soon after others and are still to be sent
     """
 
     def __init__(
@@ -85,29 +108,21 @@ class Channel:
         self.group: ChannelGroup[Any] | None = None
         self._settings = settings
         self._sequence = sequence
-        self._events_to_skip = 0
+        self.events_to_skip = 0
+        self.has_pending_request = False
         self._position = Position(*(resume_at or Position(0))[:2])
         self._message = _NO_MESSAGE
         self._has_gap = False
-        self._request_pending = False
-        self._buffer = FrameBuffer()
+        self._frames: list[MessageFrames] = []
+        self._frames_size = 0
+        self._starts_message = True
 
     @property
     def active_stream(self) -> StreamEncoder | None:
         """The stream encoder at the current position; None before the channel begins or while it skips."""
         if self.group is not None:
             self.group.catch_up(self)
-        return None if self.encoder is None or self._events_to_skip else self.encoder.stream
-
-    @property
-    def is_skipping(self) -> bool:
-        """Does it process events that its predecessor has already written?"""
-        return self._events_to_skip > 0
-
-    @property
-    def has_pending_request(self) -> bool:
-        """Were key frames requested too soon after others, so that they are still to be sent?"""
-        return self._request_pending
+        return None if self.encoder is None or self.events_to_skip else self.encoder.stream
 
     @property
     def next_sequence(self) -> int:
@@ -115,7 +130,7 @@ class Channel:
         return self._sequence if self.encoder is None else self.encoder.stream.sequence + 1
 
     def covers(self, source: Source) -> bool:
-        """Does the class select this source?"""
+        """Report whether the class selects this source."""
         return self.encoder is not None and self.encoder.covers(source)
 
     def begin(
@@ -143,13 +158,13 @@ class Channel:
         self.resume_at = None
         for message in skipped:
             self.encoder.skip_message(message)
-        self._position, self._events_to_skip = Position(position.offset), position.within
-        self._request_pending = False
-        self._buffer.start_message()
+        self._position, self.events_to_skip = Position(position.offset), position.within
+        self.has_pending_request = False
+        self._starts_message = True
         if self._has_gap:  # a frame without content after a sequence gap: readers of the predecessor detect the loss
             self._has_gap = False
             self._put(self.encoder.stream.heartbeat(now), position)
-        if not self._events_to_skip:
+        if not self.events_to_skip:
             self._put(self.encoder.stream.start(now), position)
 
     def abandon_resume(self) -> None:
@@ -165,12 +180,12 @@ class Channel:
             self._put(stream.heartbeat(now), self._position)
         self._sequence = self.next_sequence
         self.encoder = None
-        self._events_to_skip = 0
+        self.events_to_skip = 0
 
     def process(self, message: DecodedMessage) -> None:
         """Encode a message. Raises EventRejected or DemandError; the channel must then begin again."""
         self._message, self._position = message, self._position._replace(within=0)
-        self._buffer.start_message()
+        self._starts_message = True
         for step in message.steps:
             if isinstance(step, list):
                 self._encode(step)
@@ -203,52 +218,56 @@ class Channel:
         if stream is None:
             return  # it begins with key frames anyway
         frames = stream.answer(_ANY_REQUEST, now)
-        self._request_pending = not frames
-        if self._request_pending and self.group is not None:
+        self.has_pending_request = not frames
+        if self.has_pending_request and self.group is not None:
             self.group.add_pending_request(self)
-        self._buffer.start_message()
+        self._starts_message = True
         self._put(frames, Position(self._position.offset))
 
     def send_suppressed(self, now: float) -> None:
         """Report suppressed events now, without a heartbeat of the publisher."""
         stream = self.active_stream
         if stream is not None and stream.has_unsent_suppressed:
-            self._buffer.start_message()
+            self._starts_message = True
             self._put(stream.heartbeat(now), Position(self._position.offset))
 
     def send_due_key_frames(self, now: float) -> None:
         """Send key frames that are due although no event of the last message was encoded."""
         stream = self.active_stream
         if stream is not None:
-            self._buffer.start_message()
+            self._starts_message = True
             self._put(stream.poll(now), Position(self._position.offset))
 
-    def take_messages(self, limit: int) -> Iterator[ChannelMessage]:
+    def take_messages(self, limit: int) -> list[ChannelMessage]:
         """Remove the buffered frames and return them as messages of at most `limit` bytes."""
-        self._settings.pending_bytes -= self._buffer.size
-        for key, payload in batch_frames(self._buffer.take(), limit, self._settings.epoch):
-            yield ChannelMessage(self.demand.id, self.publisher, key, payload)
+        frames = self._frames
+        self.discard()
+        payloads = batch_frames(frames, limit, self._settings.epoch)
+        return [ChannelMessage(self.demand.id, self.publisher, key, payload) for key, payload in payloads]
 
     def discard(self) -> None:
         """Discard the buffered frames."""
-        self._settings.pending_bytes -= self._buffer.size
-        self._buffer.take()
+        self._settings.pending_bytes -= self._frames_size
+        self._frames, self._frames_size, self._starts_message = [], 0, True
 
     def _start_message(self, message: DecodedMessage) -> None:
         if self._message is not message:
             self._message = message
-            self._buffer.start_message()
+            self._starts_message = True
 
     def _encode(self, events: list[Event]) -> None:
         assert self.encoder is not None
-        if self._events_to_skip:
+        if self.events_to_skip:
             events = self._skip(self.encoder, events)
-        stream, first = self.encoder.stream, self._position.within
+        encoder, first, now = self.encoder, self._position.within, self._message.time
+        stream = encoder.stream
         counted = stream.counts.events
-        selected, indexes = self.encoder.select(events)
+        selected, indexes = encoder.select(events) if encoder.is_selective else (events, range(len(events)))
+        encode = encode_decoded_events(stream, selected, now)
+        encoded = encode if encoder.matches is None else encoder.encode_matching(selected, now)
         try:
-            for frames in self.encoder.encode_all(selected, self._message.time):
-                self._put_event_frames(frames, [first + indexes[number] + 1 for number in frames.numbers])
+            for frames in encoded:
+                self._put_event_frames(frames, indexes, first)
             self._position = self._position._replace(within=first + len(events))
         except EventRejected:
             self._position = self._position._replace(within=first + indexes[stream.counts.events - counted])
@@ -258,11 +277,11 @@ class Channel:
 
     def _skip(self, encoder: ChannelEncoder, events: list[Event]) -> list[Event]:
         """Process the events that the predecessor has written without output; return the remaining ones."""
-        skipped = events[: self._events_to_skip]
+        skipped = events[: self.events_to_skip]
         encoder.skip_events(skipped, self._message.time)
         self._position = self._position._replace(within=self._position.within + len(skipped))
-        self._events_to_skip -= len(skipped)
-        if not self._events_to_skip:
+        self.events_to_skip -= len(skipped)
+        if not self.events_to_skip:
             self._put(encoder.stream.start(self._message.time), self._position)
         return events[len(skipped) :]
 
@@ -270,27 +289,27 @@ class Channel:
         assert self.encoder is not None
         if isinstance(step, DecoderState):
             frames = self.encoder.reconfigure(step, self._message.time)
-        elif self._events_to_skip:
+        elif self.events_to_skip:
             return
         elif isinstance(step, Watermark):
             frames = self.encoder.stream.heartbeat(self._message.time, step.time)
         else:
             frames = self.encoder.audit(step)
-        if not self._events_to_skip:
+        if not self.events_to_skip:
             self._put(frames, self._position_after(self._position.within))
 
     def _finish_message(self) -> None:
         assert self.encoder is not None
         self._position = Position(self._message.offset)
-        if self._events_to_skip:  # fewer events than the predecessor has written: it read another log
-            self._events_to_skip = 0
+        if self.events_to_skip:  # fewer events than the predecessor has written: it read another log
+            self.events_to_skip = 0
             self._put(self.encoder.stream.start(self._message.time), self._position)
-        elif self._request_pending:
+        elif self.has_pending_request:
             self.request_key_frames(self._message.time)
 
     def _position_after(self, within: int) -> Position:
         """Return the position after `within` events of the current message."""
-        if within == self._message.events:
+        if self._message.is_complete and within == self._message.events:
             return Position(self._message.offset)
         return Position(self._position.offset, within)
 
@@ -301,20 +320,31 @@ class Channel:
             self.counts.add(frame)
         self._buffer_frames(frames, position[:2] * len(frames))
 
-    def _put_event_frames(self, encoded: Frames, within: list[int]) -> None:
-        """Buffer the frames of events; `within` has the number of events after each frame."""
+    def _put_event_frames(self, encoded: Frames, indexes: Sequence[int], first: int) -> None:
+        """Buffer the frames of events.
+
+        indexes: of the encoded events in the current step; first: number of events of the message before the step
+        """
         if encoded.data:
             self.counts.add_all_data(encoded.frames)
         else:
             for frame in encoded.frames:
                 self.counts.add(frame)
-        last, end, offset = self._message.events, (self._message.offset, 0), self._position.offset
-        positions = [number for each in within for number in (end if each == last else (offset, each))]
+        message, offset = self._message, self._position.offset
+        last = message.events - first - 1 if message.is_complete else -1
+        positions = list[int]()
+        for number in encoded.numbers:
+            index = indexes[number]
+            positions += (message.offset, 0) if index == last else (offset, first + index + 1)
         self._buffer_frames(encoded.frames, positions, data=encoded.data)
 
     def _buffer_frames(self, frames: list[bytes], positions: Iterable[int], *, data: bool = False) -> None:
-        before = self._buffer.size
-        if not before:
+        if not self._frames:
             self._settings.pending.append(self)
-        self._buffer.put(frames, positions, data=data)
-        self._settings.pending_bytes += self._buffer.size - before
+        if self._starts_message:
+            self._frames.append(MessageFrames())
+            self._starts_message = False
+        self._frames[-1].put(frames, positions, data=data)
+        size = sum(map(len, frames)) + FRAME_OVERHEAD * len(frames)
+        self._frames_size += size
+        self._settings.pending_bytes += size

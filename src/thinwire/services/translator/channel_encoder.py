@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from thinwire.codec import Audit, StreamConfig, StreamEncoder
-from thinwire.codec.decoded_event_encoder import Frames, encode_decoded_events
+from thinwire.codec.decoded_event_encoder import Frames
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.row_map import RowMap
 from thinwire.schema import Event
-from thinwire.services.translator.decoded_message import DecodedMessage
 from thinwire.topics.demand_class import DemandClass, Source
 from thinwire.wire.control_frames import MAX_SKIP
+
+if TYPE_CHECKING:
+    from thinwire.services.translator.channel import DecodedMessage
 
 _MAX_ADVANCE = MAX_SKIP - 1
 """events that one frame can skip"""
@@ -52,6 +55,8 @@ class ChannelEncoder:
     """Encodes the events of one publisher for one class.
 
     stream: the encoder; its state equals that of `decoder_state` when it is created
+    matches: the predicate of the class; None if it has none
+    is_selective: the class does not receive every event
     row_map: shared by the channels of the same sources
     sequence: sequence number of the first frame
     """
@@ -73,7 +78,8 @@ class ChannelEncoder:
         self._key_frame_interval = key_frame_interval
         self._max_sources = max_sources
         self._selection = SourceSelection(select) if select is not None else None
-        self._matches = demand.predicate.holds if demand.predicate is not None else None
+        self.matches = demand.predicate.holds if demand.predicate is not None else None
+        self.is_selective = select is not None or self.matches is not None
         self.stream = StreamEncoder(
             schema,
             self._config(decoder_state),
@@ -84,7 +90,7 @@ class ChannelEncoder:
             sequence=sequence,
             validated=True,
         )
-        if self._matches is not None:
+        if self.matches is not None:
             return  # a source starts with its first matching event
         if self._selection is None:
             self.stream.adopt(decoder_state, row_map=row_map)
@@ -92,13 +98,11 @@ class ChannelEncoder:
             self.stream.adopt(decoder_state, self._selection.__getitem__)
 
     def covers(self, source: Source) -> bool:
-        """Does the class select this source?"""
+        """Report whether the class selects this source."""
         return self._selection is None or self._selection[source]
 
-    def select(self, events: list[Event]) -> tuple[list[Event], Sequence[int]]:
+    def select(self, events: list[Event]) -> tuple[list[Event], list[int]]:
         """Return the events that the class selects, and their indexes."""
-        if self._selection is None and self._matches is None:
-            return events, range(len(events))
         indexes = [index for index, event in enumerate(events) if self._admits(event)]
         return [events[index] for index in indexes], indexes
 
@@ -108,14 +112,11 @@ class ChannelEncoder:
 
     def encode(self, event: Event, now: float) -> list[bytes]:
         """Return the frames of an event that the class selects."""
-        frames = skip_to_event(self.stream, event, now) if self._matches is not None else []
+        frames = skip_to_event(self.stream, event, now) if self.matches is not None else []
         return frames + self.stream.publish(event, now) if frames else self.stream.publish(event, now)
 
-    def encode_all(self, events: Sequence[Event], now: float) -> Iterator[Frames]:
-        """Yield the frames of events that the class selects."""
-        if self._matches is None:
-            yield from encode_decoded_events(self.stream, events, now)
-            return
+    def encode_matching(self, events: Sequence[Event], now: float) -> Iterator[Frames]:
+        """Yield the frames of events that match the predicate."""
         for number, event in enumerate(events):
             frames = self.encode(event, now)
             if frames:
@@ -123,7 +124,7 @@ class ChannelEncoder:
 
     def audit(self, audit: Audit) -> list[bytes]:
         """Return the frames of exact values; none if the event they belong to was not sent."""
-        if self._matches is not None:
+        if self.matches is not None:
             row = self.stream.sources.row_of(audit.source)
             if row is None or self.stream.sources.last_ordinal(row) != audit.ordinal:
                 return []
@@ -144,7 +145,7 @@ class ChannelEncoder:
                 self.skip_events(step, message.time)
 
     def _admits(self, event: Event) -> bool:
-        return self.covers(event.source) and (self._matches is None or self._matches(event))
+        return self.covers(event.source) and (self.matches is None or self.matches(event))
 
     def _config(self, decoder_state: DecoderState) -> StreamConfig:
         return StreamConfig(

@@ -7,15 +7,16 @@ are next used. Their frames are the same as if they had processed every event.
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
 from typing import Generic, TypeVar
 
 from thinwire.codec import Audit, StreamEncoder, Watermark
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.errors import DemandError, EventRejected
+from thinwire.filters.where import PredicateIndex
 from thinwire.schema import Event
-from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.decoded_message import DecodedMessage
-from thinwire.services.translator.key_frame_schedule import KeyFrameSchedule
+from thinwire.services.translator.channel import Channel, DecodedMessage
 
 OnRejected = Callable[[Channel, DemandError | EventRejected, float], None]
 
@@ -38,6 +39,49 @@ class GroupMember:
 
 
 M = TypeVar("M", bound=GroupMember)
+
+
+class KeyFrameSchedule(Generic[M]):
+    """Members of a group ordered by the time of their next key frame.
+
+    A key frame is attached to the next event of a stream. A channel with a due key frame must therefore process that
+    event, even if no value changed.
+    """
+
+    def __init__(self) -> None:
+        self._upcoming: list[tuple[float, int, M]] = []  # a heap; the counter breaks ties
+        self._due: list[M] = []
+        self._counter = count()
+
+    def schedule(self, member: M) -> None:
+        """Schedule the next key frame of a stream."""
+        heappush(self._upcoming, (member.stream.due, next(self._counter), member))
+
+    def advance(self, now: float) -> None:
+        """Move every stream whose key frame is due at `now` to the due list."""
+        while self._upcoming and self._upcoming[0][0] <= now:
+            self._due.append(heappop(self._upcoming)[2])
+
+    def due(self, now: float) -> list[M]:
+        """Return the due streams. Streams that have sent key frames on request meanwhile are scheduled again."""
+        due, self._due = self._due, []
+        for member in due:
+            if not member.is_closed and member.stream.is_due(now):
+                self._due.append(member)
+            elif not member.is_closed:
+                self.schedule(member)
+        return self._due
+
+    def reschedule(self, member: M) -> None:
+        """Remove a stream from the due list after its key frame was sent, and schedule the next one."""
+        self._due = [other for other in self._due if other is not member]
+        self.schedule(member)
+
+    def reschedule_all(self) -> None:
+        """Schedule the next key frame of all due streams."""
+        sent, self._due = self._due, []
+        for member in sent:
+            self.schedule(member)
 
 
 class ChannelGroup(Generic[M]):
@@ -74,6 +118,11 @@ class ChannelGroup(Generic[M]):
     def catch_up(self, channel: Channel) -> None:
         """Bring a channel to the state that it had if it had processed every event."""
         self._update_position(self._members[channel.demand.id])
+
+    def catch_up_all(self) -> None:
+        """Bring all channels up to date."""
+        for member in self._members.values():
+            self.catch_up(member.channel)
 
     def add_pending_request(self, channel: Channel) -> None:
         """Request key frames of a channel at the end of the next message."""
@@ -136,3 +185,44 @@ class ChannelGroup(Generic[M]):
         requested, self._pending_requests = self._pending_requests, {}
         for channel in requested.values():
             channel.request_key_frames(message.time)
+
+
+class WhereGroup(ChannelGroup[GroupMember]):
+    """The channels of one publisher whose classes have a `where` predicate: all predicates are matched at once.
+
+    A channel receives the events that match its predicate, predicted or not, because the absence of an event means that
+    it did not match. The ordinals in between are skipped before the next matching event. Watermarks, reconfigurations
+    and key frames cost time per channel; key frames are sent at the end of a message.
+    """
+
+    def clear(self) -> None:
+        super().clear()
+        self._index = PredicateIndex[GroupMember]()
+
+    def join(self, channel: Channel) -> None:
+        """Add a channel, between two messages."""
+        assert channel.demand.predicate is not None
+        member = GroupMember(channel, self._messages)
+        self._index.add(member, channel.demand.predicate)
+        self._add(member)
+
+    def _on_leave(self, member: GroupMember) -> None:
+        self._index.remove(member)
+
+    def _process_events(self, events: list[Event], message: DecodedMessage) -> None:
+        for event, members in zip(events, self._index.match(events), strict=True):
+            for member in members:
+                if not member.is_closed and member.channel.covers(event.source):
+                    self._send_event(member, event, message)
+            self._within += 1
+
+    def _send_event(self, member: GroupMember, event: Event, message: DecodedMessage) -> None:
+        self._update_position(member)
+        super()._send_event(member, event, message)
+
+    def _finish_message(self, message: DecodedMessage) -> None:
+        super()._finish_message(message)
+        self._schedule.advance(message.time)
+        for member in self._schedule.due(message.time):
+            member.channel.send_due_key_frames(message.time)
+        self._schedule.reschedule_all()

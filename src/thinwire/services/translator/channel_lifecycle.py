@@ -40,6 +40,7 @@ class StartingClass:
 class ChannelLifecycle:
     """The classes of one topic.
 
+    starting: open classes whose document is not written yet
     lock: held while the translation is used
     grace: seconds that a channel stays open after it is no longer needed
     """
@@ -54,14 +55,14 @@ class ChannelLifecycle:
         self._lock = lock
         self._plan = ChannelPlan(grace)
         self._plan.resume(resumed.classes.values())
-        self._starting: dict[str, StartingClass] = {}
+        self.starting: dict[str, StartingClass] = {}
         self._applied: Mapping[str, ServingDecision] | None = None
         for name in resumed.classes:
             self._add_starting(name, self._documents.documents[name].since)
 
     @property
     def is_idle(self) -> bool:
-        """Has no class a channel?"""
+        """Report whether no class has a channel."""
         return self._plan.is_idle
 
     @property
@@ -71,7 +72,7 @@ class ChannelLifecycle:
 
     async def apply(self, decisions: Mapping[str, ServingDecision]) -> None:
         """Open and close channels by the decisions, and write the documents of changed classes."""
-        if decisions is self._applied and self._plan.is_stable and not self._starting:
+        if decisions is self._applied and self._plan.is_stable and not self.starting:
             return
         served = self._plan.update(decisions, asyncio.get_running_loop().time())
         await self._close(served)
@@ -79,16 +80,12 @@ class ChannelLifecycle:
         await self._announce_all({} if self.is_idle else served)  # a class without a document reads the log
         self._applied = decisions
 
-    def unstored_classes(self) -> list[StartingClass]:
-        """Return the classes whose first key frames are in the messages taken now."""
-        return [one for one in self._starting.values() if not one.is_stored]
-
     async def _close(self, served: Mapping[str, ServingDecision]) -> None:
         for name in self._translation.classes:
             if name not in served or served[name].state != "open":
                 async with self._lock:
                     self._translation.close(name)
-                self._starting.pop(name, None)
+                self.starting.pop(name, None)
 
     async def _open(self, served: Mapping[str, ServingDecision]) -> None:
         open_now = self._translation.classes
@@ -118,7 +115,7 @@ class ChannelLifecycle:
 
     async def _announce_all(self, served: Mapping[str, ServingDecision]) -> None:
         """Write the document of each class; of a new one after its key frames are stored."""
-        has_all_states = not any(self._translation.log_decoder.lost())
+        has_all_states = not any(self._translation.log_decoder.waiting())
         announced = [one for name, one in served.items() if self._can_announce(name, one, has_all_states)]
         removed = list(self._documents.documents.keys() - served.keys())
         for first in range(0, len(announced), WRITE_BATCH):
@@ -129,22 +126,22 @@ class ChannelLifecycle:
     def _can_announce(self, name: str, decision: ServingDecision, has_all_states: bool) -> bool:
         if decision.state != "open":
             return True
-        starting = self._starting.get(name)
+        starting = self.starting.get(name)
         if starting is None or not starting.is_stored:
             return False
         return has_all_states or asyncio.get_running_loop().time() - starting.opened_at >= KEY_FRAME_TIMEOUT
 
     async def _announce(self, decision: ServingDecision) -> None:
         name = decision.demand.id
-        starting = self._starting.get(name)
+        starting = self.starting.get(name)
         since = starting.since if starting is not None else 0
         await self._documents.write_document(
             ChannelDocument(self.topic, name, decision.state, self._lease.epoch, since, decision.reason)
         )
-        self._starting.pop(name, None)
+        self.starting.pop(name, None)
 
     async def _forget(self, name: str) -> None:
         await self._documents.forget(name, self._lease.epoch)
 
     def _add_starting(self, name: str, since: int) -> None:
-        self._starting[name] = StartingClass(since, asyncio.get_running_loop().time())
+        self.starting[name] = StartingClass(since, asyncio.get_running_loop().time())

@@ -1,4 +1,7 @@
-"""Writes the messages of a topic's channels: many channels concurrently, one message in flight per channel.
+"""Batches the frames of channels into messages and stores them: many channels concurrently, each in order.
+
+A message is filled up to the size limit and ends at a position that can be stated in its envelope. A frame that begins
+a key frame round is a message of its own.
 
 Every channel has its own `FencedWriter`, so a translator that lost its lease is refused with `Superseded` by each of
 them. The first failure stops all channels: the translation of the topic ends and starts again under a new epoch.
@@ -8,19 +11,110 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from array import array
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
 from thinwire.errors import Superseded, TransportError
-from thinwire.services.translator.frame_buffer import ChannelMessage
 from thinwire.topics.fenced_writer import FencedWriter, RetryWarnings
 from thinwire.topics.names import channel_data_subject, channel_key_subject, channel_log_of, channel_subjects
+from thinwire.topics.position import MAX_ENVELOPE, Position, encode_envelope
+from thinwire.wire import begins_round, join
+from thinwire.wire.frame import MAX_FRAMES, size_in_batch
 
 MAX_CONCURRENT = 32
 """channels that are written concurrently"""
 
 _log = logging.getLogger("thinwire.translator")
+
+
+class ChannelMessage(NamedTuple):
+    """A message for a channel; `key` is set if it begins a key frame round."""
+
+    class_id: str
+    publisher: str
+    key: bool
+    payload: bytes
+
+
+@dataclass(slots=True)
+class MessageFrames:
+    """The frames of a channel that resulted from one log message, with the position of the channel after each.
+
+    positions: two numbers per frame; there may be tens of thousands
+    size: bytes of the frames in a batch
+    has_round: one of the frames begins a key frame round
+    """
+
+    frames: list[bytes] = field(default_factory=list)
+    positions: array[int] = field(default_factory=lambda: array("q"))
+    size: int = 0
+    has_round: bool = False
+
+    @property
+    def end(self) -> Position:
+        """The position after the last frame."""
+        return Position(self.positions[-2], self.positions[-1])
+
+    def put(self, frames: Sequence[bytes], positions: Iterable[int], *, data: bool) -> None:
+        """Add frames and their positions; `data` states that no key frame is among them."""
+        self.frames += frames
+        self.positions.extend(positions)
+        self.size += sum(map(size_in_batch, frames))
+        self.has_round = self.has_round or (not data and any(map(begins_round, frames)))
+
+    def items(self) -> Iterator[tuple[bytes, Position]]:
+        """Return each frame with its position."""
+        return zip(self.frames, map(Position, self.positions[::2], self.positions[1::2]), strict=True)
+
+
+def batch_frames(messages: Iterable[MessageFrames], limit: int, epoch: int) -> list[tuple[bool, bytes]]:
+    """Return payloads of at most `limit` bytes, each with whether it begins a key frame round.
+
+    Frames of one log message are kept together where the limit allows it. A larger frame is a payload of its own.
+    """
+    payloads: list[tuple[bool, bytes]] = []
+    batch: list[bytes] = []
+    position = Position(0)
+    capacity = free = limit - MAX_ENVELOPE - 1
+
+    def flush(*, key: bool = False) -> None:
+        nonlocal free
+        free = capacity
+        if batch:
+            payloads.append((key, encode_envelope(epoch, position, join(batch))))
+            batch.clear()
+
+    for message in messages:
+        if message.size > free:
+            flush()
+        if message.size <= free and not message.has_round and len(batch) + len(message.frames) <= MAX_FRAMES:
+            batch += message.frames
+            position = message.end
+            free -= message.size
+            continue
+        for frame, after_frame in message.items():
+            is_key = begins_round(frame)
+            if is_key or size_in_batch(frame) > free or len(batch) == MAX_FRAMES:
+                flush()
+            batch.append(frame)
+            position = after_frame
+            free -= size_in_batch(frame)
+            if is_key:
+                flush(key=True)
+    flush()
+    return payloads
+
+
+class _ChannelLog(NamedTuple):
+    """The writer of one channel and its subjects."""
+
+    writer: FencedWriter
+    key_subject: str
+    data_subject: str
 
 
 class ChannelWriter:
@@ -29,31 +123,35 @@ class ChannelWriter:
     def __init__(self, broker: Broker, topic: str) -> None:
         self.topic = topic
         self._broker = broker
-        self._writers: dict[tuple[str, str], FencedWriter] = {}
+        self._logs: dict[tuple[str, str], _ChannelLog] = {}
         self._warnings = RetryWarnings(_log, lambda: f"cannot write channels of topic {topic}")
         self._failure: TransportError | None = None
 
     def set_last_offsets(self, class_id: str, offsets: Mapping[str, int]) -> None:
         """Set the last offset of the channels of a class, by publisher; the first append to each is fenced by it."""
         for publisher, offset in offsets.items():
-            self._writers[class_id, publisher] = self._new_writer(class_id, publisher, offset)
+            self._open(class_id, publisher, offset)
 
     def last(self, class_id: str, publisher: str) -> int:
         """Return the offset of the last message of a channel; 0 if there is none."""
-        return self._writer(class_id, publisher).last
+        log = self._logs.get((class_id, publisher))
+        return log.writer.last if log is not None else 0
 
     async def write(self, messages: Sequence[ChannelMessage]) -> None:
         """Store messages, those of one channel in order. Retries while the broker is unavailable."""
         queues: dict[tuple[str, str], list[ChannelMessage]] = {}
         for message in messages:
             queues.setdefault((message.class_id, message.publisher), []).append(message)
-        if self._failure is None and queues:
-            await self._write_all(deque(queues.values()))
+        if self._failure is None and len(queues) == 1:
+            await self._write_channels(deque(queues.items()))
+        elif self._failure is None and queues:
+            await self._write_concurrently(deque(queues.items()))
         if self._failure is not None:
             raise self._failure
 
-    async def _write_all(self, queues: deque[list[ChannelMessage]]) -> None:
-        tasks = [asyncio.ensure_future(self._work(queues)) for _ in range(min(MAX_CONCURRENT, len(queues)))]
+    async def _write_concurrently(self, queues: deque[tuple[tuple[str, str], list[ChannelMessage]]]) -> None:
+        workers = min(MAX_CONCURRENT, len(queues))
+        tasks = [asyncio.ensure_future(self._write_channels(queues)) for _ in range(workers)]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
@@ -61,26 +159,22 @@ class ChannelWriter:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
         for result in results:
-            if isinstance(result, TransportError):
-                self._failure = self._failure or result
-            elif isinstance(result, Exception):
+            if isinstance(result, Exception) and not isinstance(result, TransportError):
                 raise result
 
-    async def _work(self, queues: deque[list[ChannelMessage]]) -> None:
-        while queues:
-            for message in queues.popleft():
-                subject = channel_key_subject if message.key else channel_data_subject
-                writer = self._writer(message.class_id, message.publisher)
-                await writer.append(subject(self.topic, message.class_id, message.publisher), message.payload)
+    async def _write_channels(self, queues: deque[tuple[tuple[str, str], list[ChannelMessage]]]) -> None:
+        try:
+            while queues:
+                channel, messages = queues.popleft()
+                log = self._logs.get(channel) or self._open(*channel, 0)
+                for message in messages:
+                    await log.writer.append(log.key_subject if message.key else log.data_subject, message.payload)
+        except TransportError as failure:
+            self._failure = self._failure or failure
+            raise
 
-    def _writer(self, class_id: str, publisher: str) -> FencedWriter:
-        writer = self._writers.get((class_id, publisher))
-        if writer is None:
-            writer = self._writers[class_id, publisher] = self._new_writer(class_id, publisher, 0)
-        return writer
-
-    def _new_writer(self, class_id: str, publisher: str, last: int) -> FencedWriter:
-        return FencedWriter(
+    def _open(self, class_id: str, publisher: str, last: int) -> _ChannelLog:
+        writer = FencedWriter(
             self._broker,
             channel_log_of(self.topic),
             channel_subjects(self.topic, class_id, publisher),
@@ -88,6 +182,10 @@ class ChannelWriter:
             superseded=self._superseded,
             on_retry=self._warnings,
         )
+        key_subject = channel_key_subject(self.topic, class_id, publisher)
+        data_subject = channel_data_subject(self.topic, class_id, publisher)
+        log = self._logs[class_id, publisher] = _ChannelLog(writer, key_subject, data_subject)
+        return log
 
     def _superseded(self, pattern: str) -> Superseded:
         return Superseded("another translator has written to the channel", topic=self.topic, channel=pattern)

@@ -61,13 +61,22 @@ class CheckpointWriter:
     """The checkpoints of one topic.
 
     messages, seconds: interval between two checkpoints, whichever is over first
+    offset: log offset up to which the translation starts
 
     The caller runs one cycle per write round: `begin` before it takes messages from the translation, `copy` after that,
     and `confirm` when they are stored.
     """
 
     def __init__(
-        self, broker: Broker, store: CheckpointStore, topic: str, *, epoch: int, messages: int, seconds: float
+        self,
+        broker: Broker,
+        store: CheckpointStore,
+        topic: str,
+        *,
+        epoch: int,
+        messages: int,
+        seconds: float,
+        offset: int,
     ) -> None:
         self.topic = topic
         self.epoch = epoch
@@ -75,30 +84,27 @@ class CheckpointWriter:
         self.seconds = seconds
         self._broker = broker
         self._store = store
-        self._messages_since = 0
+        self._last_offset = offset
         self._started_at = asyncio.get_running_loop().time()
         self._draft: _Draft | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_disabled = False
 
-    def count_message(self) -> None:
-        """Count a processed message."""
-        self._messages_since += 1
-
-    def is_due(self) -> bool:
-        """Is there something to copy?"""
+    def is_due(self, offset: int) -> bool:
+        """Report whether there is something to copy; `offset` is that of the last processed message."""
         if self._draft is not None:
             return True
         if self._is_disabled or (self._writing is not None and not self._writing.done()):
             return False
+        messages = offset - self._last_offset
         has_waited = asyncio.get_running_loop().time() - self._started_at >= self.seconds
-        return self._messages_since >= self.messages or (self._messages_since > 0 and has_waited)
+        return messages >= self.messages or (messages > 0 and has_waited)
 
     def begin(self, translation: Translation, offset: int, time: float) -> None:
         """Select the channels of the next portion and report their suppressed events."""
         if self._draft is None:
             self._draft = _Draft(offset, time, waiting=deque(translation.list_channels()))
-            self._messages_since, self._started_at = 0, asyncio.get_running_loop().time()
+            self._last_offset, self._started_at = offset, asyncio.get_running_loop().time()
         draft, sources = self._draft, 0
         while draft.waiting and sources < SOURCES_PER_PORTION and not draft.is_full:
             channel = draft.waiting.popleft()

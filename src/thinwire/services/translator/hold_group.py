@@ -27,11 +27,9 @@ from thinwire.codec.row_map import RowMap
 from thinwire.errors import DemandError, EventRejected
 from thinwire.filters.interval_table import IntervalTable, Workspace
 from thinwire.schema import Event, Schema
-from thinwire.services.translator.channel import Channel
-from thinwire.services.translator.channel_group import ChannelGroup, OnRejected
-from thinwire.services.translator.decoded_message import DecodedMessage
+from thinwire.services.translator.channel import Channel, DecodedMessage
+from thinwire.services.translator.channel_group import ChannelGroup, KeyFrameSchedule, OnRejected
 from thinwire.services.translator.hold_member import HoldMember, Rows, SourceHolders, TickReader
-from thinwire.services.translator.key_frame_schedule import KeyFrameSchedule
 from thinwire.topics.demand_class import Source
 
 _INITIAL_ROWS = 64
@@ -98,11 +96,6 @@ class HoldGroup(ChannelGroup[HoldMember]):
         member = self._members[channel.demand.id]
         self._update_position(member)
         member.advance_all(self._ordinals.rows_of(member), self._ordinals.ordinals)
-
-    def catch_up_all(self) -> None:
-        """Bring all channels up to date."""
-        for member in self._members.values():
-            self.catch_up(member.channel)
 
     def process(self, message: DecodedMessage) -> None:
         if len(self._joined) - len(self._members) > max(_MAX_CLOSED, len(self._members)):

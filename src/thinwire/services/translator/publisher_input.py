@@ -16,17 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thinwire.brokers.protocol import Stored
-from thinwire.codec import Delivery, State, StreamDecoder
+from thinwire.codec import Delivery, EventsMissed, State, StreamDecoder
 from thinwire.codec.decoder_state import DecoderState
 from thinwire.codec.predictors.arithmetic import FINE, LAST
 from thinwire.codec.row_map import RowMap
 from thinwire.errors import DemandError, EventRejected
-from thinwire.services.translator.channel import HOLD_GROUP_SIZE, Channel
-from thinwire.services.translator.decoded_message import DecodedMessage, decode_steps
-from thinwire.services.translator.where_group import WhereGroup
+from thinwire.schema import Event
+from thinwire.services.translator.channel import HOLD_GROUP_SIZE, Channel, DecodedMessage, Step
+from thinwire.services.translator.channel_group import ChannelGroup, WhereGroup
 from thinwire.topics.position import Position
 from thinwire.wire.partial_event import EncodingKind
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 def can_hold(channel: Channel) -> bool:
-    """Can a hold group decide which events the channel suppresses?
+    """Report whether a hold group can decide which events the channel suppresses.
 
     Every tick property must be held or sent with every change, and no value may change without an event except time.
     """
-    if channel.encoder is None or channel.is_skipping or channel.demand.predicate is not None:
+    if channel.encoder is None or channel.events_to_skip or channel.demand.predicate is not None:
         return False
     if find_spec("numba") is None:
         return False
@@ -48,6 +48,12 @@ def can_hold(channel: Channel) -> bool:
     held = [rule for rule in ticks if rules.triggers(rule)]
     is_constant = not any(rule.property.period or rule.auto for rule in ticks)
     return rules.changes and is_constant and bool(held) and all(rule.mode & ~FINE == LAST for rule in held)
+
+
+def _is_reconfiguration(before: DecoderState, after: DecoderState) -> bool:
+    """Report whether the stream continues with another configuration and the same incarnation and schema."""
+    same = (before.incarnation, before.fingerprint) == (after.incarnation, after.fingerprint)
+    return same and before.config_version < after.config_version and not after.rules.min_interval
 
 
 class _PartialRound(NamedTuple):
@@ -63,6 +69,7 @@ class PublisherInput:
     on_problem: called with a description of an error
     last: offset of the publisher's last message
     hold_group_size: number of last-value channels from which a hold group is used
+    resuming: channels that have not reached the position of their predecessor
     """
 
     def __init__(
@@ -81,12 +88,13 @@ class PublisherInput:
         self.channels: dict[str, Channel] = {}
         self._on_problem = on_problem
         self._decoder_state = self._ready_state
-        self._resuming: list[Channel] = []
+        self.resuming: list[Channel] = []
         self._round: _PartialRound | None = None
         self._has_unstarted = False
         self._row_map, self._row_map_owner = RowMap(), (-1, b"")
         self._hold_group: HoldGroup | None = None
-        self._where_group = WhereGroup(self._reject)
+        self._where_group: WhereGroup | None = None
+        self._groups: list[ChannelGroup[Any]] = []
         self._ungrouped: dict[str, Channel] = {}
         self._holdable: dict[str, Channel] = {}
         """ungrouped channels that join a hold group once there are enough of them"""
@@ -97,7 +105,7 @@ class PublisherInput:
         if channel.resume_at is not None and channel.resume_at.offset < self.last:
             channel.abandon_resume()
         if channel.resume_at is not None:
-            self._resuming.append(channel)
+            self.resuming.append(channel)
         elif self._ready_state is not None:
             self._begin(channel, self._ready_state, Position(self.last or offset), now)
         else:
@@ -106,29 +114,26 @@ class PublisherInput:
     def close(self, class_id: str) -> Channel:
         """Remove the channel of a class and discard its buffered frames."""
         channel = self.channels.pop(class_id)
-        if self._hold_group is not None:
-            self._hold_group.leave(channel)
-        self._where_group.leave(channel)
+        for group in self._groups:
+            group.leave(channel)
         self._ungrouped.pop(class_id, None)
         self._holdable.pop(class_id, None)
-        self._resuming = [other for other in self._resuming if other is not channel]
+        self.resuming = [other for other in self.resuming if other is not channel]
         channel.discard()
         return channel
 
     def catch_up(self) -> None:
         """Bring all grouped channels up to date."""
-        if self._hold_group is not None:
-            self._hold_group.catch_up_all()
+        for group in self._groups:
+            group.catch_up_all()
 
     def begin_resuming(self, offset: int, now: float) -> None:
         """Begin the channels whose predecessor ended before `offset`. Called before that message is decoded."""
-        if not self._resuming:
-            return
-        resuming, self._resuming = self._resuming, []
+        resuming, self.resuming = self.resuming, []
         for channel in resuming:
             assert channel.resume_at is not None
             if channel.resume_at.offset >= offset:
-                self._resuming.append(channel)
+                self.resuming.append(channel)
             elif self._decoder_state is not None and self._ready_state is not None:
                 self._begin(channel, self._ready_state, channel.resume_at, now)
             elif self._decoder_state is not None and self._round is not None:
@@ -141,12 +146,15 @@ class PublisherInput:
         """Feed the channels with a decoded message; return the number of its events."""
         events, before = 0, self._decoder_state
         if before is not None:
-            message = decode_steps(stored, deliveries, before, self.decoder.decoder_state)
+            message = self._decode_steps(stored, deliveries, before, self.decoder.decoder_state)
             self._encode(message)
-            events = message.decoded_events
+            events = message.events
             # A class that was rejected may be possible under the rules of a new state.
             self._has_unstarted |= before is not self.decoder.decoder_state
-            self._record_round(before, message)
+            if self.resuming:
+                self._record_round(before, message)
+            else:
+                self._round = None
             if not message.is_complete:
                 self.interrupt(stored.time)
         self.last = stored.offset
@@ -155,14 +163,48 @@ class PublisherInput:
             self._begin_unstarted(self._ready_state, stored)
         return events
 
+    def _decode_steps(
+        self, stored: Stored, deliveries: Iterable[Delivery], before: DecoderState, after: DecoderState | None
+    ) -> DecodedMessage:
+        """Convert the deliveries of a message into steps.
+
+        before, after: the decoder state before and after the message. If the publisher was reconfigured in it, channels
+            switch to the new rules after the last event that was sent under the old ones.
+        """
+        steps: list[Step] = []
+        decoder_state, events, is_complete = before, 0, True
+        for delivery in deliveries:
+            if isinstance(delivery, EventsMissed):
+                if delivery.publisher != self.publisher:
+                    continue
+                is_complete = False
+                break
+            if not isinstance(delivery, Event):
+                steps.append(delivery)
+                continue
+            if not decoder_state.has_bounds_of(delivery):
+                if after is None or not (_is_reconfiguration(decoder_state, after) and after.has_bounds_of(delivery)):
+                    is_complete = False
+                    break
+                decoder_state = after
+                steps.append(after)
+            if steps and isinstance(steps[-1], list):
+                steps[-1].append(delivery)
+            else:
+                steps.append([delivery])
+            events += 1
+        if is_complete and after is not decoder_state:
+            is_complete = after is not None and _is_reconfiguration(decoder_state, after)
+            steps += [after] if is_complete and after is not None else []
+        return DecodedMessage(stored.offset, stored.time, steps, events, is_complete)
+
     def interrupt(self, now: float) -> None:
         """Interrupt all channels until the next key frames: messages are missing or unreadable."""
         self._decoder_state, self._round, self._has_unstarted = None, None, True
         for channel in self.channels.values():
             channel.interrupt(now)
-        if self._hold_group is not None:
-            self._hold_group.clear()
-        self._where_group.clear()
+        for group in self._groups:
+            group.clear()
         self._holdable.clear()
         self._ungrouped = dict(self.channels)
 
@@ -173,7 +215,7 @@ class PublisherInput:
 
     def _record_round(self, before: DecoderState, message: DecodedMessage) -> None:
         """Record the messages of an incomplete key frame round while channels wait to resume."""
-        if self._ready_state is not None or not self._resuming:
+        if self._ready_state is not None:
             self._round = None
         elif self._round is not None:
             self._round.messages.append(message)
@@ -182,13 +224,12 @@ class PublisherInput:
             self._round = _PartialRound(before, [message])
 
     def _encode(self, message: DecodedMessage) -> None:
-        if self._hold_group is not None:
-            self._hold_group.process(message)
-        self._where_group.process(message)
+        for group in self._groups:
+            group.process(message)
         for channel in list(self._ungrouped.values()):
             if channel.encoder is None:
                 continue
-            was_skipping = channel.is_skipping
+            was_skipping = channel.events_to_skip > 0
             try:
                 channel.process(message)
             except (DemandError, EventRejected) as problem:
@@ -206,8 +247,11 @@ class PublisherInput:
 
     def _assign_group(self, channel: Channel) -> None:
         """Move a channel that encodes from now on to its group."""
-        if channel.demand.predicate is not None and not channel.is_skipping:
+        if channel.demand.predicate is not None and not channel.events_to_skip:
             del self._ungrouped[channel.demand.id]
+            if self._where_group is None:
+                self._where_group = WhereGroup(self._reject)
+                self._groups.append(self._where_group)
             self._where_group.join(channel)
         if not can_hold(channel):
             return
@@ -227,6 +271,7 @@ class PublisherInput:
             from thinwire.services.translator.hold_group import HoldGroup
 
             self._hold_group = HoldGroup(self._reject)
+            self._groups.append(self._hold_group)
         return self._hold_group
 
     def _begin_unstarted(self, state: DecoderState, stored: Stored) -> None:

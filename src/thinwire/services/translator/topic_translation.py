@@ -69,6 +69,7 @@ class TopicTranslation:
         self.stored = 0
         self._broker = broker
         self._decisions = decisions
+        self._max_message = min(MAX_BATCH, broker.capabilities.max_payload)
         self._requests = KeyFrameRequests(broker, self.topic)
         self._lock = asyncio.Lock()
         self._has_output, self._has_capacity, self._classes_changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -83,7 +84,7 @@ class TopicTranslation:
     @property
     def announced_count(self) -> int:
         """Number of classes whose document states that they have a channel."""
-        return self._channel_lifecycle.announced_count if self.translation is not None else 0
+        return self._lifecycle.announced_count if self.translation is not None else 0
 
     def update_decisions(self, decisions: Mapping[str, ServingDecision]) -> None:
         """Set how the classes are to be served."""
@@ -105,7 +106,7 @@ class TopicTranslation:
         resumed = await resume(self._broker, self.lease, self._decisions)
         self._metadata, self._writer = resumed.metadata, resumed.writer
         self._translation = resumed.translation
-        self._channel_lifecycle = ChannelLifecycle(self._broker, self.lease, resumed, self._lock, self.settings.grace)
+        self._lifecycle = ChannelLifecycle(self._broker, self.lease, resumed, self._lock, self.settings.grace)
         self._checkpoints = CheckpointWriter(
             self._broker,
             resumed.checkpoints,
@@ -113,9 +114,10 @@ class TopicTranslation:
             epoch=self.lease.epoch,
             messages=self.settings.checkpoint_messages,
             seconds=self.settings.checkpoint_seconds,
+            offset=resumed.first - 1,
         )
         log_decoder = resumed.translation.log_decoder
-        if not log_decoder.links or any(log_decoder.lost()):
+        if not log_decoder.decoders or any(log_decoder.waiting()):
             await self._requests.request_all()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._checkpoints.close)
@@ -151,9 +153,9 @@ class TopicTranslation:
         """Open and close classes until stopped or no class needs a channel."""
         while not self._stopping:
             self._classes_changed.clear()
-            await self._channel_lifecycle.apply(self._decisions)
+            await self._lifecycle.apply(self._decisions)
             self._has_output.set()
-            if self._channel_lifecycle.is_idle:
+            if self._lifecycle.is_idle:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_INTERVAL):
@@ -176,7 +178,7 @@ class TopicTranslation:
                     await self._has_capacity.wait()
                 if loop.time() - checked >= POLL_INTERVAL:
                     checked = loop.time()
-                    await self._requests.ask(self._translation.log_decoder, self.clock.now())
+                    await self._requests.request_missing(self._translation.log_decoder, self.clock.now())
                     await self._send_suppressed(last_received, checked - SILENT_AFTER)
         finally:
             await reader.close()
@@ -194,11 +196,10 @@ class TopicTranslation:
         try:
             self._translation.receive(stored)
         except PeerFault as fault:
-            decoder = self._translation.log_decoder.link(publisher_in(stored.subject))
+            decoder = self._translation.log_decoder.decoder(publisher_in(stored.subject))
             await resolve_and_retry(
                 decoder, fault, lambda: self._retry(stored), self._metadata.fetch, self._report_problem
             )
-        self._checkpoints.count_message()
         self._has_output.set()
         if self._translation.pending_bytes > MAX_PENDING:
             self._has_capacity.clear()
@@ -224,12 +225,12 @@ class TopicTranslation:
         checkpoints, translation = self._checkpoints, self._translation
         async with self._lock:
             self._has_output.clear()
-            is_copying = checkpoints.is_due() and not self._draining
+            offset = translation.log_decoder.offset or 0
+            is_copying = not self._draining and checkpoints.is_due(offset)
             if is_copying:
-                checkpoints.begin(translation, self._offset, translation.time)
-            messages = translation.take_messages(min(MAX_BATCH, self._broker.capabilities.max_payload))
-            offset = self._offset
-            starting = self._channel_lifecycle.unstored_classes()
+                checkpoints.begin(translation, offset, translation.time)
+            messages = translation.take_messages(self._max_message)
+            starting = [one for one in self._lifecycle.starting.values() if not one.is_stored]
             if is_copying:
                 await asyncio.to_thread(checkpoints.copy, translation)
         self._has_capacity.set()
@@ -242,11 +243,6 @@ class TopicTranslation:
             one.is_stored = True
             self._classes_changed.set()
 
-    @property
-    def _offset(self) -> int:
-        """Offset of the last processed message."""
-        return self._translation.log_decoder.offset or 0
-
     async def _handle_key_frame_request(self, subject: str, payload: bytes) -> bytes | None:
         """Send key frames of a class for the publisher in the payload; requested by a subscriber after a loss."""
         with suppress(UnicodeDecodeError):
@@ -258,7 +254,8 @@ class TopicTranslation:
     async def _answer_status(self, subject: str, payload: bytes) -> bytes | None:
         """Answer with the translator's name and epoch, the last processed offset and the last stored one."""
         holder = {"name": self.lease.document.holder, "epoch": self.lease.epoch}
-        return json.dumps({**holder, "offset": self._offset, "stored": self.stored}).encode()
+        offset = self._translation.log_decoder.offset or 0
+        return json.dumps({**holder, "offset": offset, "stored": self.stored}).encode()
 
 
 def _warm_up() -> None:

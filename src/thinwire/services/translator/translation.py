@@ -40,15 +40,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from thinwire.brokers.protocol import Stored
-from thinwire.codec import Counts, EventsMissed, StreamDecoder, StreamEncoder
+from thinwire.codec import Counts, StreamDecoder, StreamEncoder
 from thinwire.codec.reducer import MAX_SOURCES
 from thinwire.errors import LimitExceeded, PeerFault, UnknownDictionary, UnknownSchema
 from thinwire.schema import Schema
 from thinwire.services.translator.channel import HOLD_GROUP_SIZE, Channel, ChannelSettings
-from thinwire.services.translator.frame_buffer import ChannelMessage
+from thinwire.services.translator.channel_writer import ChannelMessage
 from thinwire.services.translator.publisher_input import PublisherInput
 from thinwire.topics.demand_class import MAX_CLASSES, DemandClass
-from thinwire.topics.log_decoder import LogDecoder, Lookup, name_of
+from thinwire.topics.log_decoder import LogDecoder, Lookup, missing_definition
 from thinwire.topics.names import publisher_in
 from thinwire.topics.position import Position
 
@@ -131,7 +131,7 @@ class Translation:
     @property
     def decoders(self) -> dict[str, StreamDecoder]:
         """The decoders, by publisher."""
-        return self.log_decoder.links
+        return self.log_decoder.decoders
 
     @property
     def counts(self) -> TranslationCounts:
@@ -174,7 +174,7 @@ class Translation:
         self._counts.open(demand.id)
         for publisher_input in self._inputs.values():
             self._open_channel(publisher_input, demand.id)
-        for name in [name for name in self.log_decoder.links if name not in self._inputs]:
+        for name in [name for name in self.log_decoder.decoders if name not in self._inputs]:
             self._add_input(name)
 
     def close(self, class_id: str) -> None:
@@ -201,16 +201,16 @@ class Translation:
         self.time = max(self.time, stored.time)
         if before is not None and stored.offset > before + 1:
             self._interrupt_all(before + 1, stored.time)
-        publisher_input.begin_resuming(stored.offset, stored.time)
+        if publisher_input.resuming:
+            publisher_input.begin_resuming(stored.offset, stored.time)
         try:
             deliveries = self.log_decoder.receive(stored, stored.time)
         except PeerFault as fault:
-            if isinstance(fault, UnknownDictionary) and name_of(fault) is not None:
+            if isinstance(fault, UnknownDictionary) and missing_definition(fault) is not None:
                 raise  # the message is decoded again with the dictionary
             self._skip_message(publisher_input, stored, fault)
             return
-        own = (each for each in deliveries if not isinstance(each, EventsMissed) or each.publisher == publisher)
-        self._counts.events += publisher_input.process(stored, own)
+        self._counts.events += publisher_input.process(stored, deliveries)
 
     def take_messages(self, limit: int) -> list[ChannelMessage]:
         """Remove the buffered frames of all channels; return them as messages of at most `limit` bytes.
@@ -218,7 +218,10 @@ class Translation:
         A larger frame is a message of its own.
         """
         pending, self._settings.pending = self._settings.pending, []
-        return [message for channel in pending for message in channel.take_messages(limit)]
+        messages: list[ChannelMessage] = []
+        for channel in pending:
+            messages += channel.take_messages(limit)
+        return messages
 
     def request_key_frames(self, class_id: str, publisher: str = "", now: float | None = None) -> None:
         """Send key frames of a class, for one publisher or all, at most one round per second.
@@ -255,7 +258,7 @@ class Translation:
     def _add_input(self, publisher: str) -> PublisherInput:
         publisher_input = self._inputs[publisher] = PublisherInput(
             publisher,
-            self.log_decoder.link(publisher),
+            self.log_decoder.decoder(publisher),
             self.problems.add,
             hold_group_size=self._settings.hold_group_size,
         )

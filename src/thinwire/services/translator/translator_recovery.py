@@ -164,7 +164,7 @@ async def restore_decoders(
     seeker = Seeker(broker, LogSelection(metadata.name), metadata.fetch)
     while True:
         found = await seeker.seek(log_decoder, first, max_messages=limit)
-        partial = [name for name, decoder in found.log_decoder.links.items() if decoder.state is State.PARTIAL]
+        partial = [name for name, decoder in found.log_decoder.decoders.items() if decoder.state is State.PARTIAL]
         round_start = await seeker.last_key_frames(partial, first) if limit is None else first
         if round_start == first:
             found.log_decoder.offset = first - 1

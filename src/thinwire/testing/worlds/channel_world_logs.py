@@ -226,14 +226,16 @@ class ReferenceReader:
         self.lost: Counter[str] = Counter()
         self._log = log
         self._log_decoder = LogDecoder(lookup)
-        self._log_decoder.links |= {name: StreamDecoder(lookup, publisher=name, compiled=False) for name in publishers}
+        self._log_decoder.decoders |= {
+            name: StreamDecoder(lookup, publisher=name, compiled=False) for name in publishers
+        }
         self._next = 1
 
     def read_on(self) -> None:
         """Read what is new."""
         for stored in self._log.read(self._next):
             publisher = publisher_in(stored.subject)
-            link = self._log_decoder.link(publisher)
+            link = self._log_decoder.decoder(publisher)
             before = link.state
             try:
                 found = self._log_decoder.receive(stored, stored.time)

@@ -12,8 +12,8 @@ from thinwire.schema import Event
 from thinwire.testing.worlds.channel_world_observer import ChannelObserver
 from thinwire.testing.worlds.channel_world_publisher import ChannelCheckpoint, ChannelWorldBroker
 from thinwire.testing.worlds.world_observer import Source
-from thinwire.topics.channel_decoder import ChannelDecoder
 from thinwire.topics.demand_class import DemandClass
+from thinwire.topics.log_decoder import ChannelDecoder
 from thinwire.topics.names import channel_key_subject, class_in, publisher_in
 from thinwire.topics.position import Position, decode_envelope
 from thinwire.topics.topic_documents import SubscriptionDocument
@@ -49,7 +49,7 @@ class ChannelReaderSite:
         self._restates = asked.emit == "changes" and asked.where is None
         self._changes = asked.emit == "changes" or asked.where is not None
         self._log_decoder = ChannelDecoder(ground.lookup, only_changes=self._changes)
-        self._log_decoder.links |= {publisher: self._link(publisher) for publisher in observers}
+        self._log_decoder.decoders |= {publisher: self._link(publisher) for publisher in observers}
         self._copies: dict[str, ChannelCheckpoint] = {}
         self._newest: dict[str, int] = {}
         self._last: dict[tuple[str, Source], Event] = {}
@@ -72,23 +72,23 @@ class ChannelReaderSite:
 
     def asks(self, now: float) -> bool:
         """Does it need key frames?"""
-        if self.paused or not self._begun or now < self._asks_at or not any(self._log_decoder.lost()):
+        if self.paused or not self._begun or now < self._asks_at or not any(self._log_decoder.waiting()):
             return False
         self._asks_at = now + PATIENCE
         return True
 
     def move(self) -> None:
         """Go on somewhere else, with what was written down here."""
-        for publisher, link in list(self._log_decoder.links.items()):
+        for publisher, link in list(self._log_decoder.decoders.items()):
             if link.state is State.READY:
-                moved = self._log_decoder.links[publisher] = self._link(publisher)
+                moved = self._log_decoder.decoders[publisher] = self._link(publisher)
                 checkpoints.restore_decoder(moved, checkpoints.snapshot_decoder(link))
         self._ground.tell(f"{self.name} moves")
 
     def finish(self) -> None:
         """Everything has come that ever will."""
         for publisher, observer in self.observers.items():
-            observer.finish(self._log_decoder.link(publisher))
+            observer.finish(self._log_decoder.decoder(publisher))
 
     def _begin(self) -> None:
         self._begun = True
@@ -106,7 +106,7 @@ class ChannelReaderSite:
 
     def _begin_with(self, publisher: str, copied: ChannelCheckpoint) -> None:
         """Begin with the state that a translator has written down; where every source stands is told first."""
-        link = self._log_decoder.link(publisher)
+        link = self._log_decoder.decoder(publisher)
         checkpoints.restore_decoder(link, copied.state)
         self._copies[publisher] = copied
         self._hand_out(publisher, [], copied.position, 0.0, restate=self.asked.where is None)
@@ -114,7 +114,7 @@ class ChannelReaderSite:
     def _receive(self, stored: Stored) -> None:
         publisher = publisher_in(stored.subject)
         epoch, position, _ = decode_envelope(stored.payload)
-        link = self._log_decoder.link(publisher)
+        link = self._log_decoder.decoder(publisher)
         succeeded = False
         copied = self._copies.get(publisher)
         if copied is not None:
@@ -139,7 +139,7 @@ class ChannelReaderSite:
         self, publisher: str, told: list[Delivery], position: Position, time: float, *, restate: bool = False
     ) -> None:
         """What a message brought; and where every source stands, unless the last event handed out says the same."""
-        observer, link = self.observers[publisher], self._log_decoder.link(publisher)
+        observer, link = self.observers[publisher], self._log_decoder.decoder(publisher)
         before = len(observer.violations)
         self._last |= {(publisher, event.source): event for event in told if isinstance(event, Event)}
         stands = link.present() if restate else []

@@ -19,7 +19,7 @@ from thinwire.codec import State
 from thinwire.codec import stream_snapshot as checkpoints
 from thinwire.errors import Conflict, CorruptCheckpoint
 from thinwire.services.translator.channel_plan import ChannelPlan, ServingDecision
-from thinwire.services.translator.frame_buffer import ChannelMessage
+from thinwire.services.translator.channel_writer import ChannelMessage
 from thinwire.services.translator.translation import Translation
 from thinwire.services.translator.translator_recovery import ChannelEnd, find_first_unsent
 from thinwire.testing.worlds.channel_world_publisher import ChannelWorldBroker, LogCheckpoint
@@ -37,7 +37,7 @@ def decoders(ground: ChannelWorldBroker, place: int, chance: Random) -> tuple[Lo
     """
     while True:
         log_decoder, how = _from_checkpoint(ground, place, chance) or (_rewound(ground, place), "from key frames")
-        within = [name for name, link in log_decoder.links.items() if link.state is State.PARTIAL]
+        within = [name for name, link in log_decoder.decoders.items() if link.state is State.PARTIAL]
         begun = _last_keys(ground, within, place)
         if begun == place:
             log_decoder.offset = place - 1
@@ -53,7 +53,7 @@ def _from_checkpoint(ground: ChannelWorldBroker, place: int, chance: Random) -> 
         log_decoder = LogDecoder(ground.lookup)
         try:
             for name, state in written.states.items():
-                checkpoints.restore_decoder(log_decoder.link(name), state)
+                checkpoints.restore_decoder(log_decoder.decoder(name), state)
         except CorruptCheckpoint:
             ground.tell(f"the checkpoint at {written.offset} is left aside")
             continue
@@ -76,7 +76,7 @@ def _rewound(ground: ChannelWorldBroker, place: int) -> LogDecoder:
     while True:
         for stored in ground.log.read(begun, place - begun):
             log_decoder.receive(stored, stored.time)
-        earlier = _last_keys(ground, [name for name, _ in log_decoder.lost()], begun)
+        earlier = _last_keys(ground, [name for name, _ in log_decoder.waiting()], begun)
         if earlier == begun:
             return log_decoder
         begun, log_decoder = earlier, LogDecoder(ground.lookup)
@@ -187,7 +187,7 @@ class TranslatingSite:
         for stored in self._ground.log.read(self._next, self._reading):
             translation.receive(stored)
         self._next = min(self._next + self._reading, self._ground.log.end + 1)
-        links = translation.log_decoder.links
+        links = translation.log_decoder.decoders
         self._ground.wanted |= {name for name, link in links.items() if link.poll(now)}
         copying = self._copying
         for channel in translation.list_channels() if copying else ():
@@ -221,7 +221,7 @@ class TranslatingSite:
     def _copy(self, translation: Translation) -> None:
         """A checkpoint of all links that know where they are, and of all channels."""
         ground, self._copying = self._ground, False
-        links = translation.log_decoder.links.items()
+        links = translation.log_decoder.decoders.items()
         states = {name: checkpoints.snapshot_decoder(link) for name, link in links if link.state is State.READY}
         ground.checkpoints.append(LogCheckpoint(self._next - 1, states))
         for channel in translation.list_channels():

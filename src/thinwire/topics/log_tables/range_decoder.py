@@ -37,21 +37,21 @@ class TableDecoders(LogDecoder):
     """
 
     def __init__(self, metadata: TopicMetadata, publishers: Collection[str], *, detect_gaps: bool) -> None:
-        super().__init__(metadata.lookup, whole=detect_gaps)
+        super().__init__(metadata.lookup, reads_all=detect_gaps)
         self._metadata = metadata
         self._publishers = frozenset(publishers)
 
-    def link(self, publisher: str) -> StreamDecoder:
-        if publisher not in self.links:
-            self.links[publisher] = new_decoder(self._metadata, publisher)
-            self.links[publisher].include_suppressed = False
-        return self.links[publisher]
+    def decoder(self, publisher: str) -> StreamDecoder:
+        if publisher not in self.decoders:
+            self.decoders[publisher] = new_decoder(self._metadata, publisher)
+            self.decoders[publisher].include_suppressed = False
+        return self.decoders[publisher]
 
-    def pass_on(self, stored: Stored, now: float) -> list[Delivery]:
-        return super().pass_on(stored, now) if publisher_in(stored.subject) in self._publishers else []
+    def decode(self, stored: Stored, now: float) -> list[Delivery]:
+        return super().decode(stored, now) if publisher_in(stored.subject) in self._publishers else []
 
     def copy_empty(self) -> Self:
-        return type(self)(self._metadata, self._publishers, detect_gaps=self._whole)
+        return type(self)(self._metadata, self._publishers, detect_gaps=self._reads_all)
 
 
 def new_decoder(metadata: TopicMetadata, publisher: str) -> StreamDecoder:
@@ -126,7 +126,7 @@ class RangeDecoder:
         fresh = TableDecoders(self._metadata, publishers, detect_gaps=self._has_gaps)
         found = run_inline(
             self._seeker.seek(fresh, self.first, publishers=publishers, read_all=self._has_gaps)
-        ).log_decoder.links
+        ).log_decoder.decoders
         for name in publishers:
             decoder = self.decoders[name] = found.get(name) or new_decoder(self._metadata, name)
             decoder.include_suppressed = True

@@ -69,23 +69,23 @@ class WatchedTopic:
         self._reader = await self._broker.read(
             log_of(self.topic), first=first, subjects=[publisher_subjects(self.topic)], limit=PREFETCH
         )
-        if not self._log_decoder.links or any(self._log_decoder.lost()):
+        if not self._log_decoder.decoders or any(self._log_decoder.waiting()):
             await self._requests.request_all()
-        return [await self._read_current_state(name) for name in sorted(self._log_decoder.links)]
+        return [await self._read_current_state(name) for name in sorted(self._log_decoder.decoders)]
 
     async def next(self, timeout: float) -> TopicReadings | None:
         """Return the readings of the next message; None if none arrives within `timeout` seconds."""
         assert self._reader is not None
         stored = await self._reader.next(timeout)
         if stored is None:
-            await self._requests.ask(self._log_decoder, self._clock.now())
+            await self._requests.request_missing(self._log_decoder, self._clock.now())
             return None
         publisher, unreadable = publisher_in(stored.subject), list[WatchNotice]()
         deliveries = await self._decode(stored, unreadable)
         readings = self._quantities.read_message(publisher, stored, deliveries, self._take_new_state(publisher))
         self.last_received[publisher] = asyncio.get_running_loop().time()
-        if any(self._log_decoder.lost()):
-            await self._requests.ask(self._log_decoder, self._clock.now())
+        if any(self._log_decoder.waiting()):
+            await self._requests.request_missing(self._log_decoder, self._clock.now())
         return readings._replace(notices=[*unreadable, *readings.notices])
 
     def done(self, readings: TopicReadings) -> None:
@@ -111,7 +111,7 @@ class WatchedTopic:
 
     def _take_new_state(self, publisher: str) -> list[Event]:
         """Return the latest event of all sources, once per decoder state: key frames carry values without events."""
-        decoder = self._log_decoder.link(publisher)
+        decoder = self._log_decoder.decoder(publisher)
         state = decoder.decoder_state
         if decoder.state is not State.READY or state is None or state is self._read_states.get(publisher):
             return []
@@ -129,8 +129,8 @@ class WatchedTopic:
         try:
             return self._log_decoder.receive(stored, now)
         except PeerFault as fault:
-            retry = partial(self._log_decoder.pass_on, stored, now)
-            decoder = self._log_decoder.link(publisher)
+            retry = partial(self._log_decoder.decode, stored, now)
+            decoder = self._log_decoder.decoder(publisher)
             return await resolve_and_retry(decoder, fault, retry, self._fetch_definition, on_unreadable)
 
     async def _fetch_definition(self, name: bytes) -> bool:
