@@ -24,8 +24,7 @@ from thinwire.client.change_baseline import ChangeBaseline
 from thinwire.client.channel_status import MIN_POLL, ChannelStatus
 from thinwire.client.cursor import Cursor
 from thinwire.client.feed import ChannelFeed, Feed, FeedBatch
-from thinwire.client.feed_start import RETENTION_LOSS, StartPosition, needs_channel, open_first_feed
-from thinwire.client.feed_switch import FeedSwitch, compare_feeds
+from thinwire.client.feed_switch import RETENTION_LOSS, FeedSwitch, StartPosition, compare_feeds, needs_channel
 from thinwire.client.notices import MessageUnreadable, Notice
 from thinwire.codec import Counts, Delivery, State, StreamDecoder
 from thinwire.errors import BrokerUnavailable, PeerFault
@@ -103,9 +102,7 @@ class FeedReader:
             if self._status is not None:
                 await self._status.open()
                 await self._status.wait_for_document(needed=await needs_channel(self._topic, self._demand))
-            self.feed, self.skip = await open_first_feed(
-                self._feed_switch, self._status, self._demand, start, self._on_notice
-            )
+            self.feed, self.skip = await self._feed_switch.open_first(start, self._status, self._on_notice)
         except BaseException:
             await self._close_status()
             raise

@@ -13,15 +13,17 @@ publisher, incarnation and ordinal.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from thinwire.brokers.protocol import Broker
-from thinwire.client.cursor import ChannelCursor
+from thinwire.client.channel_status import ChannelStatus
+from thinwire.client.cursor import ChannelCursor, Cursor
 from thinwire.client.feed import ChannelFeed, Feed
+from thinwire.client.notices import Notice
 from thinwire.codec import EventsMissed, State, StreamDecoder
-from thinwire.errors import BrokerUnavailable, UnknownLog
+from thinwire.errors import BrokerUnavailable, ThinwireError, UnknownLog
 from thinwire.schema import Event
 from thinwire.topics.delivery_dedup import DeliveredEvents, DeliveryDedup, EventNumber, Source
 from thinwire.topics.demand_class import DemandClass
@@ -37,6 +39,7 @@ MAX_SEEK = 4096
 """messages that a new reader decodes to restore the state of all sources; beyond that it requests key frames"""
 MIN_RETRY, MAX_RETRY = 0.5, 8.0
 """seconds between two attempts to enter a channel"""
+RETENTION_LOSS = EventsMissed("", None, None, None, "retention")
 
 
 class EndOffsets(NamedTuple):
@@ -60,6 +63,21 @@ class LogEntryPoint(NamedTuple):
     ahead: dict[str, Position]
 
 
+class StartPosition(NamedTuple):
+    """The first log offset of a subscription; is_new: it starts now, without a cursor."""
+
+    first: int
+    is_new: bool
+    cursor: Cursor | None = None
+
+
+class FirstFeed(NamedTuple):
+    """An open feed; skip: events of its first message that were acknowledged before the last stop."""
+
+    feed: Feed
+    skip: int
+
+
 class FeedSwitch:
     """Opens the log of a topic or the channel of a demand class at the right position, for one subscription.
 
@@ -76,7 +94,29 @@ class FeedSwitch:
         self._ends: EndOffsets | None = None
         self._retry_at, self._retry_interval = 0.0, MIN_RETRY
 
-    async def open_log(self, first: int, furthest: int | None = None) -> Feed:
+    async def open_first(
+        self, start: StartPosition, status: ChannelStatus | None, on_notice: Callable[[Notice], None]
+    ) -> FirstFeed:
+        """Open the feed of a subscription that starts: the channel or the log, at the start position or the cursor.
+
+        status: of the channel of its demand class; None if it reads the log only
+        """
+        cursor, demand = start.cursor, self._demand
+        if cursor is not None and cursor.channel is not None:
+            return await self._resume(cursor, cursor.channel, on_notice, use_channel=status is not None)
+        # A channel of matching events does not contain the current state of sources: it is read from the log.
+        if start.is_new and demand.where is None and status is not None and status.since is not None:
+            channel = await self._open_channel_at_end(start.first - 1, status.since)
+            if channel is not None:
+                return FirstFeed(channel, 0)
+        feed = await self._open_log(start.first, MAX_SEEK if start.is_new else None)
+        if cursor is None:
+            return FirstFeed(feed, 0)
+        if cursor.delivered:
+            feed.log_decoder.dedup = DeliveryDedup(cursor.delivered)
+        return FirstFeed(feed, cursor.within)
+
+    async def _open_log(self, first: int, furthest: int | None = None) -> Feed:
         """Open the log at the offset `first`."""
         only_changes = self._demand.emit == "changes"
         log_decoder = LogDecoder(self._topic.lookup, dictionaries=self._topic.dictionary, only_changes=only_changes)
@@ -85,7 +125,7 @@ class FeedSwitch:
         await feed.open(self._limit)
         return feed
 
-    async def open_channel_at_end(self, log_end: int, since: int) -> ChannelFeed | None:
+    async def _open_channel_at_end(self, log_end: int, since: int) -> ChannelFeed | None:
         """Open the channel for a subscription that starts at the end of the log; None if there is none."""
         with suppress(UnknownLog):
             end = (await self._broker.span(self._channel.log)).last
@@ -94,7 +134,7 @@ class FeedSwitch:
             return feed
         return None
 
-    async def resume_channel(self, position: ChannelCursor) -> ChannelFeed | None:
+    async def _resume_channel(self, position: ChannelCursor) -> ChannelFeed | None:
         """Open the channel at a stored position; None if its messages were removed."""
         with suppress(UnknownLog):
             span = await self._broker.span(self._channel.log)
@@ -147,9 +187,25 @@ class FeedSwitch:
             at.offset for publisher, at in covered.items() if await self._last(publisher, span.last) > at.offset
         ]
         first = min(uncovered, default=span.last) + 1
-        feed = await self.open_log(max(first, span.first))
+        feed = await self._open_log(max(first, span.first))
         ahead = {publisher: at for publisher, at in covered.items() if at > Position(feed.offset)}
         return LogEntryPoint(feed, first >= span.first, span.last, ahead)
+
+    async def _resume(
+        self, cursor: Cursor, position: ChannelCursor, on_notice: Callable[[Notice], None], *, use_channel: bool
+    ) -> FirstFeed:
+        """Open the channel at a stored position, or the log if the channel no longer has it."""
+        is_same_class = position.class_id == self._demand.id
+        channel = await self._resume_channel(position) if use_channel and is_same_class else None
+        if channel is not None:
+            channel.log_decoder.dedup = DeliveryDedup(cursor.delivered)
+            return FirstFeed(channel, position.within)
+        found = await self.return_to_log(position.all_positions)
+        if not found.is_complete or (self._demand.emit == "all" and self._demand.where is None):
+            # Events that the channel suppressed and had not delivered yet are lost with its state.
+            on_notice(RETENTION_LOSS)
+        found.feed.log_decoder.dedup = DeliveryDedup(cursor.delivered, found.ahead)
+        return FirstFeed(found.feed, 0)
 
     async def _seek_channel(
         self, first: int, positions: PublisherPositions, since: int, furthest: int | None = None
@@ -214,6 +270,17 @@ class FeedSwitch:
         """Return the offset of the last message of a publisher in the log, 0 if there is none."""
         stored = await self._broker.last(self._log.log, self._log.subjects(publisher), up_to=up_to)
         return stored.offset if stored is not None else 0
+
+
+async def needs_channel(topic: TopicMetadata, demand: DemandClass) -> bool:
+    """Report whether a demand differs from the log; the translator decides by the same rule."""
+    config = await topic.configuration()
+    if config is None or not config.wanted or config.demand.min_interval:
+        return False
+    try:
+        return not demand.is_log(topic.wire_schema, config.demand)
+    except ThinwireError:
+        return False
 
 
 class Handover(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from thinwire.brokers.protocol import Broker
 from thinwire.client.publisher_identity import claim, read_last_events
-from thinwire.client.publisher_session import CLOSE_TIMEOUT, PublisherOptions, PublisherSession, open_session
+from thinwire.client.publisher_session import CLOSE_TIMEOUT, PublisherOptions, PublisherSession
 from thinwire.clock import Clock
 from thinwire.codec import Counts, StreamConfig, StreamEncoder
 from thinwire.codec.kernel_warmup import warm_up
@@ -117,7 +117,10 @@ class Publisher:
         last = await claim(self._broker, self.topic, self.name)
         if self._recover:
             self.last_events = await read_last_events(self._broker, topic, self.name)
-        self._session = await open_session(self._broker, self._clock, topic, self.name, last, self._options)
+        document = await topic.configuration()
+        session = PublisherSession(self._broker, self._clock, topic, self.name, last, self._options, document)
+        await session.start()
+        self._session = session
 
     async def publish(self, event: Mapping[str, Any] | bytes) -> None:
         """Publish an event. Waits only if `max_pending` bytes wait for the broker.

@@ -45,8 +45,10 @@ class PublisherOptions:
 
 
 class PublisherSession:
-    """An open publisher. Created by `open_session`.
+    """The next incarnation of a publisher.
 
+    last: its last message in the log
+    document: the configuration of the topic's publishers; None before the registry's first one
     wanted: the topic has subscriptions, or retains its events; otherwise nothing is sent
     listeners: answer requests for key frames and claims of the name
     """
@@ -57,20 +59,32 @@ class PublisherSession:
         clock: Clock,
         topic: TopicMetadata,
         name: str,
-        encoder: StreamEncoder,
-        outbox: Outbox,
+        last: LastMessage,
         options: PublisherOptions,
-        *,
-        wanted: bool,
+        document: ConfigDocument | None,
     ) -> None:
         max_payload = broker.capabilities.max_payload
+        config = options.config
+        if document is not None:
+            config = document.link_config(topic.wire_schema)
+        elif config.version == 0:
+            config = topic.initial_config(config)
+        incarnation = last.incarnation + 1
         self.topic = topic
-        self.encoder = encoder
-        self.outbox = outbox
-        self.wanted = wanted
+        self.encoder = StreamEncoder(topic.wire_schema, config, name=name, incarnation=incarnation, now=clock.now())
+        self.outbox = Outbox(
+            broker,
+            topic.name,
+            name,
+            last=last.offset,
+            linger=options.linger,
+            max_batch=options.max_batch,
+            max_pending=options.max_pending,
+        )
+        self.wanted = document is None or document.wanted
         self.tasks = BackgroundTasks()
         self.dictionaries = PublisherDictionaries(
-            topic, broker, clock, encoder, self.send, self.tasks, options.dictionaries
+            topic, broker, clock, self.encoder, self.send, self.tasks, options.dictionaries
         )
         self.payload_limit = PayloadLimit(topic.schema, max_payload)
         self.size_limit = SizeLimit(topic.schema, max_payload)
@@ -80,10 +94,19 @@ class PublisherSession:
         self._name = name
         self._dead_letters = DeadLetters(broker, topic.schema, name)
         self.listeners: list[Listener] = []
+        self._document = document
         self._request: Request | None = None
 
-    async def start(self, *, dictionaries: bool) -> None:
+    async def start(self) -> None:
         """Register, send the first key frames, and start to answer requests."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.abort()
+            raise
+
+    async def _start(self) -> None:
+        document, settings = self._document, self.topic.document.settings if self.topic.document is not None else None
         await self.topic.put_publisher(self._name, self.encoder.incarnation, self._clock.now())
         self.send(self.encoder.start(self._clock.now()))
         self.outbox.start()
@@ -91,7 +114,8 @@ class PublisherSession:
             self.listeners.append(await self._broker.listen(subject, self._on_request))
         self.tasks.start(self._poll(), f"publisher {self.topic.name} {self._name}")
         self.tasks.start(self._follow_configuration(), f"configuration {self.topic.name} {self._name}")
-        self.dictionaries.update(dictionaries)
+        configured = document if document is not None else settings
+        self.dictionaries.update(configured is not None and configured.dictionaries)
         await self.outbox.drained(CLOSE_TIMEOUT)
 
     async def publish(self, event: Mapping[str, Any] | bytes) -> None:
@@ -207,35 +231,3 @@ class PublisherSession:
             self.send(encoder.reconfigure(stream_config, now))
         elif resumes:
             self.send(encoder.start(now))
-
-
-async def open_session(
-    broker: Broker, clock: Clock, topic: TopicMetadata, name: str, last: LastMessage, options: PublisherOptions
-) -> PublisherSession:
-    """Start the next incarnation of a publisher; last: its last message in the log."""
-    document = await topic.configuration()
-    config = options.config
-    if document is not None:
-        config = document.link_config(topic.wire_schema)
-    elif config.version == 0:
-        config = topic.initial_config(config)
-    encoder = StreamEncoder(topic.wire_schema, config, name=name, incarnation=last.incarnation + 1, now=clock.now())
-    outbox = Outbox(
-        broker,
-        topic.name,
-        name,
-        last=last.offset,
-        linger=options.linger,
-        max_batch=options.max_batch,
-        max_pending=options.max_pending,
-    )
-    wanted = document is None or document.wanted
-    session = PublisherSession(broker, clock, topic, name, encoder, outbox, options, wanted=wanted)
-    settings = topic.document.settings if topic.document is not None else None
-    dictionaries = document.dictionaries if document is not None else settings is not None and settings.dictionaries
-    try:
-        await session.start(dictionaries=dictionaries)
-    except BaseException:
-        await session.abort()
-        raise
-    return session

@@ -19,7 +19,7 @@ from thinwire.client.cursor import Cursor, CursorStore
 from thinwire.client.event_shaper import EventShaper
 from thinwire.client.feed import FeedBatch
 from thinwire.client.feed_reader import FeedReader, FeedState
-from thinwire.client.feed_start import RETENTION_LOSS, StartPosition
+from thinwire.client.feed_switch import RETENTION_LOSS, StartPosition
 from thinwire.client.notices import Notice
 from thinwire.client.subscription_monitor import OutageMonitor, SubscriptionMonitor
 from thinwire.client.subscription_request import SubscriptionRequest

@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from thinwire.brokers.protocol import NOTHING, Broker, Bucket, Listener, LogReader
 from thinwire.client.cursor import Cursor
-from thinwire.client.feed_start import RETENTION_LOSS
+from thinwire.client.feed_switch import RETENTION_LOSS
 from thinwire.client.notices import Notice
 from thinwire.client.watch_hit import Hit, HitMaker, WatchPosition, notice_of
 from thinwire.clock import Clock
