@@ -7,7 +7,7 @@
     no document                     the log. A new subscription that needs a channel waits for a document first, if a
                                     translator is running
 
-The document is followed in its bucket. The translator is asked whether it runs only after the channel was silent.
+The document is followed in its bucket. The translator is polled only while the channel is silent.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from contextlib import aclosing, suppress
 
 from thinwire.brokers.protocol import Broker
 from thinwire.client.notices import Notice, NoTranslator
-from thinwire.errors import BrokerUnavailable, RegistryError, ServiceUnavailable, TransportError
-from thinwire.topics.channel_documents import ChannelDocument, channel_key
+from thinwire.errors import BrokerUnavailable, ServiceUnavailable, TransportError
+from thinwire.topics.channel_documents import ChannelDocument, channel_key, read_channel_document
 from thinwire.topics.leases import translator_key
 from thinwire.topics.names import CHANNELS, LEASES, translator_subject
 
@@ -31,7 +31,7 @@ LEASE_INTERVAL = 1.2
 """seconds in which a running translator renews a lease"""
 ANSWER_TIMEOUT = 1.0
 MIN_POLL, MAX_POLL = 0.5, 5.0
-"""seconds without a message after which the translator is asked whether it runs: at first, and at most"""
+"""seconds without a message after which the translator is polled: at first, and at most"""
 GIVE_UP_AFTER = 10.0
 """seconds without an answer after which the log is read"""
 NO_ANSWER = "no translator answers; the subscription reads the log: no event is lost, and no bandwidth is saved"
@@ -84,7 +84,7 @@ class ChannelStatus:
             self._mark_failed()
 
     async def request_stored_offset(self) -> int | None:
-        """Ask the translator for the log offset up to which the channel is stored; None without an answer."""
+        """Request the log offset up to which the channel is stored from the translator; None without an answer."""
         try:
             answer = await self._broker.request(translator_subject(self._topic), b"", timeout=ANSWER_TIMEOUT)
             stored = json.loads(answer).get("stored", 0)
@@ -154,7 +154,7 @@ class ChannelStatus:
                     if entry is None:
                         self._is_loaded.set()
                     else:
-                        self.document = _decode(entry.value)
+                        self.document = read_channel_document(entry.value)
                         self._update()
                         self._document_changed.set()
         except TransportError as problem:
@@ -178,10 +178,3 @@ class ChannelStatus:
     async def _lease_revisions(self) -> dict[str, int]:
         bucket = await self._broker.bucket(LEASES)
         return {entry.key: entry.revision for entry in await bucket.entries(translator_key("*"))}
-
-
-def _decode(value: bytes | None) -> ChannelDocument | None:
-    try:
-        return ChannelDocument.decode(value) if value is not None else None
-    except RegistryError:
-        return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import fields
 from enum import Enum
 from functools import partial
@@ -22,14 +22,12 @@ from typing import Any
 from thinwire.brokers.protocol import Broker, Stored
 from thinwire.client.change_baseline import ChangeBaseline
 from thinwire.client.channel_status import MIN_POLL, ChannelStatus
-from thinwire.client.cursor import Cursor
 from thinwire.client.feed import ChannelFeed, Feed, FeedBatch
 from thinwire.client.feed_switch import RETENTION_LOSS, FeedSwitch, StartPosition, compare_feeds, needs_channel
 from thinwire.client.notices import MessageUnreadable, Notice
 from thinwire.codec import Counts, Delivery, State, StreamDecoder
 from thinwire.errors import BrokerUnavailable, PeerFault
 from thinwire.schema import Event
-from thinwire.topics.delivery_dedup import Source
 from thinwire.topics.demand_class import DemandClass
 from thinwire.topics.log_decoder import resolve_and_retry
 from thinwire.topics.topic_metadata import TopicMetadata
@@ -132,11 +130,6 @@ class FeedReader:
         return self.feed.log_decoder.decoders
 
     @property
-    def is_fresh(self) -> bool:
-        """Report whether the current feed had no message yet."""
-        return self.feed.is_fresh
-
-    @property
     def is_on_channel(self) -> bool:
         return isinstance(self.feed, ChannelFeed)
 
@@ -144,14 +137,6 @@ class FeedReader:
     def counts(self) -> dict[str, Counts]:
         """The counters of each publisher's decoders over all feeds."""
         return _add_counts(self._previous_counts, self.feed)
-
-    def cursor(self, within: int | None = None) -> Cursor:
-        """Return the position after the last message, or after the first `within` events of it."""
-        return self.feed.cursor(within)
-
-    def include_suppressed(self, publisher: str, sources: Collection[Source]) -> None:
-        """Deliver suppressed events of a publisher as well, until each of these sources had an event."""
-        self.feed.log_decoder.include_suppressed(publisher, sources)
 
     async def next(self, now: float, timeout: float) -> list[FeedBatch]:
         """Return the deliveries of the next message; none if there is no message within `timeout` seconds.
@@ -212,7 +197,7 @@ class FeedReader:
         return batches + self._take_pending() if self._pending else batches
 
     async def _check(self, now: float) -> None:
-        """Look for a better feed, complete a switch, and request missing key frames."""
+        """Start or complete a feed switch if possible, and request missing key frames."""
         self._next_check = now + CHECK_INTERVAL
         status, feed = self._status, self.feed
         if status is not None and self.state is not FeedState.SWITCHING and not self.skip:

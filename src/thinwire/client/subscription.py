@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from thinwire.brokers.protocol import Broker, Listener
 from thinwire.client.cursor import Cursor, CursorStore
 from thinwire.client.event_shaper import EventShaper
-from thinwire.client.feed import FeedBatch
+from thinwire.client.feed import Feed, FeedBatch
 from thinwire.client.feed_reader import FeedReader, FeedState
 from thinwire.client.feed_switch import RETENTION_LOSS, StartPosition
 from thinwire.client.notices import Notice
@@ -182,8 +182,8 @@ class Subscription:
         if opened is None:
             return
         try:
-            if self._cursor_store is not None and not opened.reader.is_fresh:
-                await self._cursor_store.save(self._next_cursor(opened.reader, failed), self._clock.now())
+            if self._cursor_store is not None and not opened.reader.feed.is_fresh:
+                await self._cursor_store.save(self._next_cursor(opened.reader.feed, failed), self._clock.now())
         finally:
             await opened.reader.close()
             await self._unregister(opened.topic, opened.listener)
@@ -212,7 +212,11 @@ class Subscription:
             raise
 
     async def _start_position(self) -> StartPosition:
-        cursor = await self._open_cursor(self.request.durable) if self.request.durable is not None else None
+        cursor, durable = None, self.request.durable
+        if durable is not None:
+            self._cursor_store, cursor = await CursorStore.open(
+                self._broker, self.topic, durable, every=self._ack_every
+            )
         span = await self._broker.span(log_of(self.topic))
         if cursor is None:
             first = await self._first_offset(span.first, span.last + 1)
@@ -223,10 +227,6 @@ class Subscription:
             self._notify(RETENTION_LOSS)
             cursor = Cursor(span.first - 1)
         return StartPosition(cursor.offset + 1, False, cursor)
-
-    async def _open_cursor(self, durable: str) -> Cursor | None:
-        self._cursor_store, cursor = await CursorStore.open(self._broker, self.topic, durable, every=self._ack_every)
-        return cursor
 
     async def _first_offset(self, first: int, after_last: int) -> int:
         start = self.request.start
@@ -266,8 +266,8 @@ class Subscription:
             raise TransportClosed()
         if not self._batches:
             now = self._clock.now()
-            if self._cursor_store is not None:
-                await self._acknowledge(self._cursor_store, opened.reader, now)
+            if self._cursor_store is not None and self._cursor_store.is_due(now):
+                await self._save_cursor()
             if now - self._last_read > REGISTER_AGAIN_AFTER and self.request.durable is None:
                 await opened.topic.put_subscription(self._document())
             self._last_read = now
@@ -289,7 +289,7 @@ class Subscription:
             events = await self._shape(opened, self._batches[0])
             self._ready.extend(events)
             self._batches.popleft()
-        if opened.reader.skip and not opened.reader.is_fresh:
+        if opened.reader.skip and not opened.reader.feed.is_fresh:
             self._skip_acknowledged(opened.reader)
 
     async def _shape(self, opened: _Opened, batch: FeedBatch) -> list[Event]:
@@ -299,7 +299,7 @@ class Subscription:
                 decoder, batch.events, batch.offset, exactly=batch.exactly
             )
             if repeated:
-                opened.reader.include_suppressed(decoder.publisher, repeated)
+                opened.reader.feed.log_decoder.include_suppressed(decoder.publisher, repeated)
             return events
         if batch.events:
             opened.monitor.publishers.add(decoder.publisher)
@@ -335,22 +335,18 @@ class Subscription:
             reader.skip -= 1
         reader.skip = 0
 
-    async def _acknowledge(self, store: CursorStore, reader: FeedReader, now: float) -> None:
-        if not reader.is_fresh and store.is_due(now):
-            await store.save(reader.cursor(), now)
-
     async def _save_cursor(self) -> None:
         opened = self._opened
-        if self._cursor_store is not None and opened is not None and not opened.reader.is_fresh:
-            await self._cursor_store.save(opened.reader.cursor(), self._clock.now())
+        if self._cursor_store is not None and opened is not None and not opened.reader.feed.is_fresh:
+            await self._cursor_store.save(opened.reader.feed.cursor(), self._clock.now())
 
-    def _next_cursor(self, reader: FeedReader, failed: bool) -> Cursor:
+    def _next_cursor(self, feed: Feed, failed: bool) -> Cursor:
         """Return the position after the last message, or within it if not all of its events are acknowledged."""
         if not self._ready and not self._batches and not (failed and self._delivered):
-            return reader.cursor()
-        # Which events are changes depends on the events before: a message is delivered again as a whole.
+            return feed.cursor()
+        # Which events are changes depends on the events before: the complete message is delivered again.
         within = self._delivered - failed * self._last_delivered if self.request.emit == "all" else 0
-        return reader.cursor(max(0, within))
+        return feed.cursor(max(0, within))
 
     def _document(self) -> SubscriptionDocument:
         request = self.request

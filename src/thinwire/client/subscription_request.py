@@ -41,9 +41,7 @@ class SubscriptionRequest:
         if self.cadence not in ("event", "tick"):
             raise ConfigError("cadence is 'event' or 'tick'", cadence=self.cadence)
         if self.where is not None and self.cadence == "tick":
-            raise ConfigError(
-                "with `where`, silence says nothing of a source: use cadence='event'", cadence=self.cadence
-            )
+            raise ConfigError("with `where`, a silent source may not match: use cadence='event'", cadence=self.cadence)
         if not 0.01 <= self.tick <= 3600:
             raise ConfigError("tick is 0.01 to 3600 seconds", tick=self.tick)
         if isinstance(self.start, bool) or not (

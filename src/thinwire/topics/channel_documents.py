@@ -106,7 +106,7 @@ class ChannelStore:
     def _apply(self, entry: BucketEntry) -> None:
         class_id = entry.key.rpartition(".")[2]
         self._revisions[class_id] = entry.revision
-        document = _read(entry.value)
+        document = read_channel_document(entry.value)
         if document is not None and document.key == entry.key:
             self.documents[class_id] = document
 
@@ -118,7 +118,8 @@ class ChannelStore:
         return self._revisions.get(class_id, NOTHING)
 
 
-def _read(value: bytes | None) -> ChannelDocument | None:
+def read_channel_document(value: bytes | None) -> ChannelDocument | None:
+    """Return a stored document; None if there is none or it is invalid."""
     try:
         return ChannelDocument.decode(value) if value is not None else None
     except RegistryError:

@@ -24,7 +24,7 @@ _MAX_REASON = 240
 
 _LOG_SUFFICIENT = "the log satisfies the demand"
 _NOT_CONFIGURED = "publishers have no configuration yet"
-_THINNED = "publishers leave events out (min_interval): only the log says which"
+_THINNED = "publishers omit events (min_interval); only the log shows which"
 
 
 class ServingDecision(NamedTuple):
@@ -103,12 +103,12 @@ class ChannelPlan:
 
     @property
     def is_idle(self) -> bool:
-        """Has no class a channel?"""
+        """Report whether no class has a channel."""
         return not self._open
 
     @property
     def is_stable(self) -> bool:
-        """Does the result stay the same until the decisions change?"""
+        """Report whether the result stays the same until the decisions change."""
         return not self._close_at
 
     def _close_expired(self, decisions: Mapping[str, ServingDecision], now: float) -> None:

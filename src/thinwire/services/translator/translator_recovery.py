@@ -40,7 +40,7 @@ from thinwire.topics.seeker import Seeker
 from thinwire.topics.topic_metadata import TopicMetadata
 
 MAX_SEEK = 65_536
-"""messages that are read for new classes; beyond that publishers are asked for key frames"""
+"""messages that are read for new classes; beyond that key frames are requested from the publishers"""
 MAX_STALE_MESSAGES = 256
 """messages of a former translator at the end of a channel that are skipped, at most"""
 MAX_STALE_ROUNDS = 4
@@ -241,7 +241,10 @@ async def _open_checkpoints(broker: Broker) -> CheckpointStore:
 
 
 async def _is_log_replaced(documents: ChannelStore, checkpoints: CheckpointStore, span: Span) -> bool:
-    """Do channels or checkpoints refer to offsets after the end of the log? It was deleted and created again."""
+    """Report whether the log was deleted and created again.
+
+    Channels or checkpoints then refer to offsets after its end.
+    """
     offsets = [document.since for document in documents.documents.values()]
     offsets += [checkpoint.offset for checkpoint in await checkpoints.all(documents.topic)]
     return max(offsets, default=0) > span.last

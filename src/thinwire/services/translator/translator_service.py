@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 
 from thinwire.brokers.protocol import Broker, BucketEntry
 from thinwire.clock import Clock, WallClock
-from thinwire.errors import RegistryError, Superseded
+from thinwire.errors import Superseded
 from thinwire.services.leased_service import BACKOFF, HeldTopic, LeasedService
 from thinwire.services.registry.document_cache import DocumentCache
 from thinwire.services.translator.channel_plan import ChannelDecider, ServingDecision
 from thinwire.services.translator.topic_translation import TopicTranslation, TranslationSettings
 from thinwire.services.translator.translator_recovery import delete_channels
 from thinwire.topics.bucket_follower import BucketFollower, BucketHandler, leased
-from thinwire.topics.channel_documents import ChannelDocument
+from thinwire.topics.channel_documents import read_channel_document
 from thinwire.topics.leases import Lease, Leases
 from thinwire.topics.names import CHANNELS, LEASES, REGISTRY, check_name_token
 
@@ -108,11 +108,10 @@ class TranslatorState(BucketFollower):
             before = channels.pop(entry.key, None)
             if before is not None:
                 topics[before] -= 1
-            with suppress(RegistryError):
-                document = ChannelDocument.decode(entry.value) if entry.value is not None else None
-                if document is not None and document.state == "open":
-                    channels[entry.key] = document.topic
-                    topics[document.topic] += 1
+            document = read_channel_document(entry.value)
+            if document is not None and document.state == "open":
+                channels[entry.key] = document.topic
+                topics[document.topic] += 1
             if before is not None and not topics[before]:
                 del topics[before]
 
