@@ -84,7 +84,7 @@ def test_without_a_registry_a_publisher_uses_no_dictionaries() -> None:
         name = topic()
         async with tw.connect(url_of(name), services=False) as bus, bus.publisher(name, dictionaries=True) as out:
             await say(out, range(200))
-            assert out.session.dictionaries.follower is None
+            assert out.session.dictionaries.slots is None
             assert not await (await bus.broker.bucket(DICTIONARIES)).entries()
 
     run(story)
@@ -95,7 +95,7 @@ def test_a_topic_without_them_has_none() -> None:
         name = topic()
         async with tw.connect(url_of(name)) as bus, bus.publisher(name) as out:
             await say(out, range(200))
-            assert out.session.dictionaries.follower is None
+            assert out.session.dictionaries.slots is None
             assert not await (await bus.broker.bucket(DICTIONARIES)).entries()
 
     run(story)
@@ -109,9 +109,9 @@ def test_the_owner_may_change_his_mind() -> None:
             async with bus.publisher(name) as out, bus.publisher(name, name="never", dictionaries=False) as never:
                 await say(out, range(100))
                 await until(lambda: out.dictionary)
-                assert never.session.dictionaries.follower is None
+                assert never.session.dictionaries.slots is None
                 await bus.register(opaque(name), retain=True)
-                await until(lambda: out.session.dictionaries.follower is None)
+                await until(lambda: out.session.dictionaries.slots is None)
                 plain = await say(never, range(20))
                 assert await say(out, range(20)) == plain
                 await bus.register(opaque(name), retain=True, dictionaries=True)
@@ -144,19 +144,18 @@ def test_new_ones_take_new_slots_and_old_ones_are_dropped(monkeypatch: pytest.Mo
                 for n in range(4):
                     await spread(bus, name, shared(n), version=n + 1)
                     await until(lambda n=n: out.dictionary == shared(n).hash)  # type: ignore[misc]
-                    assert out.session.dictionaries.follower is not None
-                    assert out.session.dictionaries.follower.slots.slot == n + 1
+                    assert out.session.dictionaries.slots is not None
+                    assert out.session.dictionaries.slots.slot == n + 1
                     assert await say(out, range(10)) < 10 * 40
                 await spread(bus, name, shared(9), version=2)  # one that was on its way for long
                 await spread(bus, name, shared(3), version=5, expires=FAR + 9)
                 await until(
                     lambda: (
-                        out.session.dictionaries.follower is not None
-                        and out.session.dictionaries.follower.slots.expires == FAR + 9
+                        out.session.dictionaries.slots is not None and out.session.dictionaries.slots.expires == FAR + 9
                     )
                 )
-                assert out.session.dictionaries.follower is not None
-                assert out.session.dictionaries.follower.slots.slot == 4, "prolonged where it is"
+                assert out.session.dictionaries.slots is not None
+                assert out.session.dictionaries.slots.slot == 4, "prolonged where it is"
                 await spread(bus, name, shared(3), version=6, expires=0)
                 await until(lambda: not out.dictionary)
                 await say(out, range(10))

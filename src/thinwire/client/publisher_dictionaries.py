@@ -96,90 +96,11 @@ class DictionarySlots:
         self.encoder.await_dictionaries(False)
 
 
-class DictionaryFollower:
-    """Applies the announcements of a topic's dictionaries until its task is cancelled.
-
-    received_bytes: size of the announcements
-    """
-
-    def __init__(
-        self, topic: TopicMetadata, broker: Broker, clock: Clock, slots: DictionarySlots, terms: Terms | None = None
-    ) -> None:
-        self.received_bytes = 0
-        self.slots = slots
-        self._topic = topic
-        self._broker = broker
-        self._clock = clock
-        self._terms = terms or Terms()
-        self._announced: ActiveDictionaries | None = None
-        self._wake_up = asyncio.Event()
-
-    async def run(self) -> None:
-        while True:
-            try:
-                await self._follow()
-            except TransportClosed:
-                return
-            except TransportError as problem:
-                _log.info("%s: cannot follow dictionaries: %s", self._topic.name, problem)
-                await asyncio.sleep(RETRY)
-
-    async def _follow(self) -> None:
-        listener = await self._broker.listen(dictionary_subject(self._topic.name), self._on_announcement)
-        try:
-            await self._apply_all()
-        finally:
-            await listener.close()
-
-    async def _apply_all(self) -> None:
-        while True:
-            self._wake_up.clear()
-            announced, self._announced = self._announced, None
-            try:
-                await self._apply(announced or await self._topic.active_dictionaries())
-            except TransportClosed:
-                raise
-            except (TransportError, PeerFault) as problem:
-                _log.info("%s: cannot fetch a dictionary: %s", self._topic.name, problem)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._poll_interval()):
-                    await self._wake_up.wait()
-
-    def _poll_interval(self) -> float:
-        """Return the seconds until the document is read again: before the current dictionary expires."""
-        left = self.slots.expires - self._terms.latency - self._clock.now()
-        return min(REREAD_INTERVAL, max(left, self._terms.latency / 2)) if self.slots.bound else REREAD_INTERVAL
-
-    async def _apply(self, active: ActiveDictionaries | None) -> None:
-        reference = self.slots.choose(active, self._clock.now()) if active is not None else None
-        dictionary = await self._fetch(reference) if reference is not None else None
-        if active is not None and reference is not None and dictionary is not None:
-            self.slots.apply(active, reference, dictionary)
-
-    async def _fetch(self, reference: DictionaryReference) -> Dictionary | None:
-        known = self._topic.dictionary(reference.name)
-        if known is None and await self._topic.fetch(reference.name):
-            known = self._topic.dictionary(reference.name)
-        return known
-
-    async def _on_announcement(self, subject: str, payload: bytes) -> bytes | None:
-        self.received_bytes += len(payload)
-        try:
-            announced = ActiveDictionaries.decode(payload)
-        except RegistryError as problem:
-            _log.warning("%s: ignored an invalid announcement: %s", self._topic.name, problem)
-            return None
-        if self._announced is None or announced.version >= self._announced.version:
-            self._announced = announced
-            self._wake_up.set()
-        return None
-
-
 class PublisherDictionaries:
-    """Use of dictionaries by one publisher. It is switched on and off by the settings of the topic.
+    """Use of dictionaries by one publisher. The settings of the topic switch it on and off.
 
     wanted: the publisher's own setting, which has precedence; None to use the topic's
-    follower: follows the announcements; None while dictionaries are off
+    slots: the dictionary in use; None while dictionaries are off
     """
 
     def __init__(
@@ -192,7 +113,7 @@ class PublisherDictionaries:
         tasks: BackgroundTasks,
         wanted: bool | None,
     ) -> None:
-        self.follower: DictionaryFollower | None = None
+        self.slots: DictionarySlots | None = None
         self._topic = topic
         self._broker = broker
         self._clock = clock
@@ -200,27 +121,87 @@ class PublisherDictionaries:
         self._send = send
         self._tasks = tasks
         self._wanted = wanted
+        self._latency = Terms().latency
+        self._announced_bytes = 0
+        self._announced: ActiveDictionaries | None = None
+        self._wake_up = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
     def current(self) -> bytes:
         """The hash of the dictionary in use; empty if there is none."""
-        slots = self.follower.slots if self.follower is not None else None
-        return slots.bound if slots is not None and slots.expires > self._clock.now() else b""
+        return self.slots.bound if self.slots is not None and self.slots.expires > self._clock.now() else b""
 
     @property
     def received_bytes(self) -> int:
         """The size of fetched dictionaries and announcements."""
-        return self._topic.dictionary_bytes + (self.follower.received_bytes if self.follower is not None else 0)
+        return self._topic.dictionary_bytes + self._announced_bytes
 
     def update(self, setting: bool) -> None:
         """Apply the setting of the topic. Dictionaries need a registered topic: a service trains them."""
         wanted = self._topic.managed and (setting if self._wanted is None else self._wanted)
-        if wanted and self.follower is None:
-            slots = DictionarySlots(self._encoder, self._send)
-            self.follower = DictionaryFollower(self._topic, self._broker, self._clock, slots)
-            self._task = self._tasks.start(self.follower.run(), f"dictionaries {self._topic.name}")
-        elif not wanted and self.follower is not None and self._task is not None:
+        if wanted and self.slots is None:
+            self.slots = DictionarySlots(self._encoder, self._send)
+            self._task = self._tasks.start(self._run(self.slots), f"dictionaries {self._topic.name}")
+        elif not wanted and self.slots is not None and self._task is not None:
             self._task.cancel()
-            self.follower.slots.close()
-            self.follower = self._task = None
+            self.slots.close()
+            self.slots = self._task = None
+
+    async def _run(self, slots: DictionarySlots) -> None:
+        """Apply the announcements of the topic's dictionaries until cancelled."""
+        while True:
+            try:
+                listener = await self._broker.listen(dictionary_subject(self._topic.name), self._on_announcement)
+                try:
+                    await self._apply_all(slots)
+                finally:
+                    await listener.close()
+            except TransportClosed:
+                return
+            except TransportError as problem:
+                _log.info("%s: cannot follow dictionaries: %s", self._topic.name, problem)
+                await asyncio.sleep(RETRY)
+
+    async def _apply_all(self, slots: DictionarySlots) -> None:
+        while True:
+            self._wake_up.clear()
+            announced, self._announced = self._announced, None
+            try:
+                await self._apply(slots, announced or await self._topic.active_dictionaries())
+            except TransportClosed:
+                raise
+            except (TransportError, PeerFault) as problem:
+                _log.info("%s: cannot fetch a dictionary: %s", self._topic.name, problem)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_interval(slots)):
+                    await self._wake_up.wait()
+
+    def _poll_interval(self, slots: DictionarySlots) -> float:
+        """Return the seconds until the document is read again: before the current dictionary expires."""
+        left = slots.expires - self._latency - self._clock.now()
+        return min(REREAD_INTERVAL, max(left, self._latency / 2)) if slots.bound else REREAD_INTERVAL
+
+    async def _apply(self, slots: DictionarySlots, active: ActiveDictionaries | None) -> None:
+        reference = slots.choose(active, self._clock.now()) if active is not None else None
+        dictionary = await self._fetch(reference) if reference is not None else None
+        if active is not None and reference is not None and dictionary is not None:
+            slots.apply(active, reference, dictionary)
+
+    async def _fetch(self, reference: DictionaryReference) -> Dictionary | None:
+        known = self._topic.dictionary(reference.name)
+        if known is None and await self._topic.fetch(reference.name):
+            known = self._topic.dictionary(reference.name)
+        return known
+
+    async def _on_announcement(self, subject: str, payload: bytes) -> bytes | None:
+        self._announced_bytes += len(payload)
+        try:
+            announced = ActiveDictionaries.decode(payload)
+        except RegistryError as problem:
+            _log.warning("%s: ignored an invalid announcement: %s", self._topic.name, problem)
+            return None
+        if self._announced is None or announced.version >= self._announced.version:
+            self._announced = announced
+            self._wake_up.set()
+        return None
