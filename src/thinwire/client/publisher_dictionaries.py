@@ -141,7 +141,7 @@ class PublisherDictionaries:
         """Apply the setting of the topic. Dictionaries need a registered topic: a service trains them."""
         wanted = self._topic.managed and (setting if self._wanted is None else self._wanted)
         if wanted and self.slots is None:
-            self.slots = DictionarySlots(self._encoder, self._send)
+            self.slots, self._announced = DictionarySlots(self._encoder, self._send), None
             self._task = self._tasks.start(self._run(self.slots), f"dictionaries {self._topic.name}")
         elif not wanted and self.slots is not None and self._task is not None:
             self._task.cancel()
