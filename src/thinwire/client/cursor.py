@@ -6,6 +6,7 @@ offset of the log up to which every event was delivered. A reader that cannot re
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -64,6 +65,7 @@ class CursorStore:
         self._key = key
         self._revision = NOTHING
         self._written: Cursor | None = None
+        self._writing: asyncio.Task[None] | None = None
         self._unknown: Mapping[str, Any] = {}
         self._due = 0.0
 
@@ -79,8 +81,15 @@ class CursorStore:
 
     async def save(self, cursor: Cursor, now: float) -> None:
         """Write the cursor if it has changed; `NameInUse` if another reader took it over."""
-        if cursor == self._written:
-            return
+        while self._writing is not None and not self._writing.done():
+            await asyncio.wait([self._writing])
+        if cursor != self._written:
+            # The caller may be cancelled. The write is then completed, because the next one needs its revision.
+            self._writing = asyncio.create_task(self._write(cursor, now), name=f"cursor {self._key}")
+            self._writing.add_done_callback(lambda task: task.cancelled() or task.exception())
+            await asyncio.shield(self._writing)
+
+    async def _write(self, cursor: Cursor, now: float) -> None:
         value = CursorDocument.of(cursor, self._unknown).encode()
         try:
             self._revision = await self._bucket.put(self._key, value, revision=self._revision)
