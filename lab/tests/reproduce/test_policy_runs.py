@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,3 +90,16 @@ def test_an_empty_stream_is_a_row_of_nothing(tmp_path: Path) -> None:
     assert list(messages_of("empty", str(tmp_path), 5, cycle=True)) == []
     (row,) = run_stream([], "predict", [ONE_TO_ONE])
     assert (row["messages"], row["reduction"]) == (0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["single", "fixed rate", "adaptive", "predict"])
+def test_the_dictionary_trainer_finds_published_policies_by_entry_point(name: str) -> None:
+    code = (
+        "import sys\n"
+        "from thinwire.dictionaries.policies.policy_catalogue import create_policy\n"
+        "from thinwire.dictionaries.topology import Topology\n"
+        "assert not any(module.startswith('thinwire_lab') for module in sys.modules)\n"
+        f"print(create_policy({name!r}, Topology()).name)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == name

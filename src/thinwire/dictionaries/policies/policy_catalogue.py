@@ -9,6 +9,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
 
 from thinwire.dictionaries.policies import CostBased, DictionaryPolicy
 from thinwire.dictionaries.topology import Topology
@@ -19,6 +20,9 @@ PolicyFactory = Callable[[Topology, float], DictionaryPolicy]
 
 FAST = 0.25
 """default budget of the running system: a few times faster than deflate"""
+
+EXTENSIONS = "thinwire.policies"
+"""entry point group of distributions whose modules register further policies"""
 
 _FACTORIES: dict[str, PolicyFactory] = {}
 
@@ -36,6 +40,9 @@ def policy_names() -> list[str]:
 
 def create_policy(name: str, topology: Topology, budget: float = FAST) -> DictionaryPolicy:
     """Create a policy; raise `ConfigError` for an unknown name."""
+    if name not in _FACTORIES:
+        for extension in entry_points(group=EXTENSIONS):
+            extension.load()
     if name not in _FACTORIES:
         raise ConfigError("unknown dictionary policy", policy=name, choose_from=policy_names())
     return _FACTORIES[name](topology, budget)
