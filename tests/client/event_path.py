@@ -20,7 +20,7 @@ import thinwire as tw
 
 ROOT = str(Path(tw.__file__).parent) + "/"
 CODEC = ("codec", "wire", "dictionaries")
-EVENTS = 12
+EVENTS = 40
 """events traced; the one with the fewest calls is a cycle without periodic work"""
 
 
