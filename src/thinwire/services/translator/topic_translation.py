@@ -178,7 +178,8 @@ class TopicTranslation:
                     await self._has_capacity.wait()
                 if loop.time() - checked >= POLL_INTERVAL:
                     checked = loop.time()
-                    await self._requests.request_missing(self._translation.log_decoder, self.clock.now())
+                    if any(self._translation.log_decoder.waiting()):
+                        await self._requests.request_missing(self._translation.log_decoder, self.clock.now())
                     await self._send_suppressed(last_received, checked - SILENT_AFTER)
         finally:
             await reader.close()
