@@ -21,7 +21,7 @@ import thinwire as tw
 ROOT = str(Path(tw.__file__).parent) + "/"
 CODEC = ("codec", "wire", "dictionaries")
 EVENTS = 40
-"""events traced; the one with the fewest calls is a cycle without periodic work"""
+"""events traced; the one with the fewest files, then calls, is a cycle without periodic work"""
 
 
 class Call(NamedTuple):
@@ -178,4 +178,4 @@ async def trace_paths(codec: tuple[str, ...] = CODEC) -> dict[str, list[Call]]:
 
 
 def _cheapest(traces: list[list[Call]], belongs: Callable[[Call], bool]) -> list[Call]:
-    return min(([call for call in trace if belongs(call)] for trace in traces), key=len)
+    return min(([call for call in trace if belongs(call)] for trace in traces), key=PathCost.of)
